@@ -1,0 +1,63 @@
+"""Computational graphs and automatic differentiation, taught.
+
+>>> import cgprimer
+>>> graph = cgprimer.parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
+>>> cgprimer.gradient(graph, {"xa": 0.5, "ab": 1, "bc": 2, "cd": 3, "ac": 4})
+{'ab': 5.671875, 'ac': 11.34375, 'bc': 5.671875, 'cd': 0.25}
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from cgprimer.derivatives import (
+        gradient,
+        hessian,
+        hessian_vector_product,
+        jacobian,
+        partials,
+        tape,
+    )
+    from cgprimer.differentiators import differentiate, methods
+    from cgprimer.errors import CgprimerError
+    from cgprimer.execution.contract import engines
+    from cgprimer.graph import ExpressionGraph, load, parse
+    from cgprimer.primitives import register_primitive, unregister_primitive
+
+# Public name -> module: nothing is imported before it is asked for, so that `import cgprimer`
+# and `cgprimer --help` stay instant.
+_PUBLIC = {
+    "CgprimerError": "errors",
+    "ExpressionGraph": "graph",
+    "differentiate": "differentiators",
+    "engines": "execution.contract",
+    "gradient": "derivatives",
+    "hessian": "derivatives",
+    "hessian_vector_product": "derivatives",
+    "jacobian": "derivatives",
+    "load": "graph",
+    "methods": "differentiators",
+    "parse": "graph",
+    "partials": "derivatives",
+    "register_primitive": "primitives",
+    "tape": "derivatives",
+    "unregister_primitive": "primitives",
+}
+
+__all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - the names above, once
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'cgprimer' has no attribute {name!r}")
+    value = getattr(import_module(f"cgprimer.{_PUBLIC[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -1,0 +1,67 @@
+"""The data a picture is drawn from: vertices, edges, and nothing about where they go.
+
+Everything that can be drawn as boxes and arrows (an expression graph, a tape, a neural
+network) is first turned into a `Diagram`; `graph_picture.draw_diagram` turns that into a figure.
+This module imports neither matplotlib nor a layout library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Role: TypeAlias = Literal["input", "inner", "output", "parameter", "constant", "operation"]
+"""What a vertex is for; every role has a colour and a shape of its own in `theme.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One vertex of a picture.
+
+    `key` names it in edges and is not shown; `label` is the large text; `detail` holds further
+    lines under it, such as the expression and the value (`"= 0.25"`). All text is shown as it is
+    written: `$`, `_` and `^` have no meaning here.
+    """
+
+    key: str
+    label: str
+    role: Role
+    detail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow from `tail` to `head` (node keys); `label` may name parameters, as in `"ab, ac"`."""
+
+    tail: str
+    head: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A directed graph to draw. Nodes stand in topological order; parallel edges are allowed.
+
+    Raises `ValueError` where two nodes share a key or an edge names a key that no node has.
+
+    >>> xa = Node("xa", "xa", "input", ("= 0.25",))
+    >>> xb = Node("xb", "xb", "output", ("ab*xa",))
+    >>> Diagram((xa, xb), (Edge("xa", "xb", "ab"),)).edges[0].label
+    'ab'
+    """
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that every edge ends at nodes that exist."""
+        known: set[str] = set()
+        for node in self.nodes:
+            if node.key in known:
+                raise ValueError(f"two nodes have the key {node.key!r}")
+            known.add(node.key)
+        for edge in self.edges:
+            for key in (edge.tail, edge.head):
+                if key not in known:
+                    raise ValueError(f"an edge names {key!r}, which is no node of the diagram")

@@ -1,0 +1,211 @@
+"""Where vertices and edges go: a layered layout from inputs (left) to outputs (right).
+
+The layers, the order inside them, the coordinates and the routes of long edges around other
+vertices come from graphlay, a deterministic layout engine that knows the size of every box and
+needs no Graphviz binary. This module states what is asked of it and turns its answer (pixels, y
+downwards) into points with y upwards. Lengths are in points.
+
+Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
+structures", IEEE Trans. SMC 11 (1981); https://github.com/aarkue/graphlay
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from cgprimer.drawing.diagram import Diagram
+from cgprimer.drawing.theme import SLIDE_ASPECT
+
+Point: TypeAlias = tuple[float, float]
+Size: TypeAlias = tuple[float, float]
+
+_LAYER_GAP = 62.0
+_NODE_GAP = 30.0
+_WIDEST_GAP = 320.0
+_WRAP_BEYOND = 3.0  # width over height from which a layout is folded into rows to fit a slide
+_WRAP_LAYERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """An upright rectangle by its centre and size, in points."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def overlaps(self, other: Box, gap: float = 0.0) -> bool:
+        """Tell whether the two rectangles come closer than `gap` points.
+
+        >>> left = Box(0, 0, 10, 10)
+        >>> left.overlaps(Box(10.5, 0, 10, 10)), left.overlaps(Box(5, 5, 9, 9))
+        (False, True)
+        """
+        across = abs(self.x - other.x) * 2 < self.width + other.width + 2 * gap
+        return across and abs(self.y - other.y) * 2 < self.height + other.height + 2 * gap
+
+    def contains(self, point: Point) -> bool:
+        """Tell whether `point` lies strictly inside."""
+        x, y = point
+        return abs(x - self.x) * 2 < self.width and abs(y - self.y) * 2 < self.height
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The layout of a diagram; all coordinates lie in (0..width, 0..height).
+
+    `boxes` has one box per node key, `routes` one polyline per edge in the diagram's order,
+    from the tail's border to the head's.
+    """
+
+    boxes: Mapping[str, Box]
+    routes: tuple[tuple[Point, ...], ...]
+    width: float
+    height: float
+
+
+def place(
+    diagram: Diagram,
+    sizes: Mapping[str, Size],
+    label_sizes: Sequence[Size | None],
+    *,
+    ellipses: AbstractSet[str] = frozenset(),
+    stretch: float = 1.0,
+) -> Layout:
+    """Lay `diagram` out, the same way at every run.
+
+    `sizes` gives each node's width and height; `label_sizes` one entry per edge, None where it
+    has no label; nodes in `ellipses` are met by their edges on an ellipse instead of a box;
+    `stretch` multiplies the gaps, for a caller that needs more room for labels. A layout that is
+    much taller than a slide gets wider gaps between its layers; one that is much longer is
+    folded into rows, each read from left to right.
+
+    >>> from cgprimer.drawing.diagram import Edge, Node
+    >>> nodes = (Node("a", "a", "input"), Node("b", "b", "output"))
+    >>> found = place(Diagram(nodes, (Edge("a", "b"),)), {"a": (40, 20), "b": (40, 20)}, [None])
+    >>> found.boxes["a"].x < found.boxes["b"].x
+    True
+    """
+    if not diagram.nodes:
+        return Layout({}, (), 0.0, 0.0)
+    request = _request(diagram, sizes, label_sizes, ellipses)
+    gaps = (_LAYER_GAP * stretch, _NODE_GAP * stretch)
+    answer = _solve(request, *gaps)
+    width, height = _extent(answer)
+    layers = int(answer["layer_count"])
+    network = _is_network(diagram, answer)
+    if layers > 1 and width < SLIDE_ASPECT * height:
+        # A fan of many edges in a narrow gap cannot be followed by eye: use the slide's width.
+        wider = gaps[0] + (SLIDE_ASPECT * height - width) / (layers - 1)
+        widest = _WIDEST_GAP * stretch
+        answer = _solve(request, min(wider, widest), gaps[1], symmetric=network)
+    elif layers >= _WRAP_LAYERS and width > _WRAP_BEYOND * height:
+        folded = _solve(request, *gaps, fold=True)
+        if _extent(folded)[0] < 0.8 * width:
+            answer = folded
+    found = _layout(diagram, answer)
+    return _centred(diagram, found) if network else found
+
+
+def _request(
+    diagram: Diagram,
+    sizes: Mapping[str, Size],
+    label_sizes: Sequence[Size | None],
+    ellipses: AbstractSet[str],
+) -> Any:
+    from graphlay import Graph
+
+    graph = Graph()
+    for node in diagram.nodes:
+        width, height = sizes[node.key]
+        shape = "ellipse" if node.key in ellipses else "box"
+        graph.node(node.key, width=width, height=height, shape=shape)
+    for edge, size in zip(diagram.edges, label_sizes, strict=True):
+        fields: dict[str, Any] = (
+            {} if size is None else {"label_size": {"width": size[0], "height": size[1]}}
+        )
+        graph.edge(edge.tail, edge.head, **fields)
+    return graph
+
+
+def _solve(
+    request: Any, layer_gap: float, node_gap: float, fold: bool = False, symmetric: bool = False
+) -> dict[str, Any]:
+    from graphlay import layout
+
+    options = {
+        "direction": "leftright",
+        # graphlay folds a layout into rows only with orthogonal routes.
+        "routing": {"style": "orthogonal" if fold else "diagonal", "port_sides": "facing_only"},
+        "spacing": {
+            "layer_gap": layer_gap,
+            "node_gap": node_gap,
+            "dummy_gap": 0.8 * node_gap,
+            "edge_label_margin": 30.0,  # leaves a piece of line and the arrow head to be seen
+        },
+        # A network looks best around a middle line, other graphs along a straight main path.
+        "coords": {"branch_style": "symmetric" if symmetric else "straight_main"},
+        "labels": {"reservation": "always", "placement": "candidates"},
+        "wrap": {"viewport_aspect": SLIDE_ASPECT if fold else 0.0},
+    }
+    return layout(request, preset="layered", options=options).to_dict()
+
+
+def _extent(answer: Mapping[str, Any]) -> Size:
+    low, high = answer["bounds"]["min"], answer["bounds"]["max"]
+    return (high["x"] - low["x"], high["y"] - low["y"])
+
+
+def _layout(diagram: Diagram, answer: Mapping[str, Any]) -> Layout:
+    left, bottom = answer["bounds"]["min"]["x"], answer["bounds"]["max"]["y"]
+
+    def point(raw: Mapping[str, float]) -> Point:
+        return (raw["x"] - left, bottom - raw["y"])
+
+    boxes = {
+        node.key: Box(*point(raw["center"]), raw["size"]["width"], raw["size"]["height"])
+        for node, raw in zip(diagram.nodes, answer["nodes"], strict=True)
+    }
+    routes = tuple(tuple(point(raw) for raw in edge["points"]) for edge in answer["edges"])
+    return Layout(boxes, routes, *_extent(answer))
+
+
+def _is_network(diagram: Diagram, answer: Mapping[str, Any]) -> bool:
+    """Tell whether every layer is joined to the whole next layer, and to no other."""
+    layer = {n.key: raw["rank"] for n, raw in zip(diagram.nodes, answer["nodes"], strict=True)}
+    members = Counter(layer.values())
+    pairs = {(edge.tail, edge.head) for edge in diagram.edges}
+    full = sum(members[rank] * members[rank + 1] for rank in members)
+    neighbours = all(layer[head] == layer[tail] + 1 for tail, head in pairs)
+    return neighbours and len(pairs) == full and max(members.values()) > 1
+
+
+def _centred(diagram: Diagram, layout: Layout) -> Layout:
+    """Move every layer of a network, edge ends included, to the same middle line."""
+    columns: dict[float, list[Box]] = defaultdict(list)
+    for box in layout.boxes.values():
+        columns[box.x].append(box)
+    shift: dict[float, float] = {}
+    for x, boxes in columns.items():
+        top = max(box.y + box.height / 2 for box in boxes)
+        bottom = min(box.y - box.height / 2 for box in boxes)
+        shift[x] = layout.height / 2 - (top + bottom) / 2
+    if any(len(route) != 2 for route in layout.routes) or len(columns) == 1:
+        return layout
+    boxes_moved = {
+        key: Box(box.x, box.y + shift[box.x], box.width, box.height)
+        for key, box in layout.boxes.items()
+    }
+    routes = tuple(
+        (
+            (start[0], start[1] + shift[layout.boxes[edge.tail].x]),
+            (end[0], end[1] + shift[layout.boxes[edge.head].x]),
+        )
+        for edge, (start, end) in zip(diagram.edges, layout.routes, strict=True)
+    )
+    return Layout(boxes_moved, routes, layout.width, layout.height)

@@ -1,0 +1,94 @@
+"""Text in pictures: how wide it is, and where a long expression may be broken.
+
+Text comes from a user, so nothing in it is markup, and nothing of it is ever left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from cgprimer.drawing.theme import FONT, LINE_SPACING
+
+_TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
+_BREAK_BEFORE = frozenset({"+", "-", "*", "/"})
+_NARROW = 18  # characters; about as wide as a box may be before the picture outgrows a slide
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """Return the width in points of one line of `text` in the theme's font at `size` points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width)
+
+
+def block_size(lines: Iterable[str], size: float, bold: bool = False) -> tuple[float, float]:
+    """Return width and height in points of lines set under each other; (0, 0) for no lines."""
+    widths = [text_width(line, size, bold) for line in lines]
+    return (max(widths, default=0.0), len(widths) * size * LINE_SPACING)
+
+
+def wrap_expression(text: str, limit: int = _NARROW) -> tuple[str, ...]:
+    """Break an expression into lines of about `limit` characters, at operators and commas only.
+
+    An operator begins a line, as in printed mathematics; a comma ends one. Names, numbers (also
+    `1e-5`) and powers stay whole, so a line is longer than `limit` where there is no place to
+    break. Very long expressions get longer lines, so that their box does not become a column.
+    Joining the lines gives the text back, apart from the spaces at the breaks.
+
+    >>> wrap_expression("cd*xx + ab*sin(xz) - exp(xy)/2")
+    ('cd*xx + ab*sin(xz)', '- exp(xy)/2')
+    >>> wrap_expression("= 0.25")
+    ('= 0.25',)
+    """
+    pieces = _pieces(" ".join(text.split()))
+    limit = max(limit, round(1.6 * math.sqrt(len(text))))
+    lines = _fill(pieces, limit)
+    # The same number of lines, evenly filled, makes a narrower box than a full and a short one.
+    for narrower in range(limit - 1, 0, -1):
+        candidate = _fill(pieces, narrower)
+        if len(candidate) > len(lines):
+            break
+        lines = candidate
+    return lines
+
+
+def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tuple[str, ...]:
+    """Break `text` at spaces into lines at most `width` points wide; a longer word stays whole."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size, bold) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return tuple(lines)
+
+
+def _pieces(text: str) -> list[str]:
+    """Cut `text` at every place where a line may end; the pieces join to `text` again."""
+    pieces = [""]
+    previous = ""  # the last token that is not a space
+    for token in _TOKEN.findall(text):
+        # A sign has no operand before it and belongs to what follows: `(-x`, `2*-x`, `= -3`.
+        binary = token in _BREAK_BEFORE and bool(re.fullmatch(r"[\w.+-]*[\w.]|\)", previous))
+        if binary or (previous == "," and not token.isspace()):
+            pieces.append("")
+        pieces[-1] += token
+        previous = previous if token.isspace() else token
+    return pieces
+
+
+def _fill(pieces: Iterable[str], limit: int) -> tuple[str, ...]:
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:
+            lines.append("")
+        lines[-1] += piece
+    return tuple(line.strip() for line in lines)

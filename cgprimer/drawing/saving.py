@@ -1,0 +1,80 @@
+"""Figures as files: whole or not at all, and the same bytes at every run."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+_DPI = 200.0
+_LONGEST_SIDE = 16_000  # pixels; matplotlib's raster engine ends at 2^16
+_MOST_PIXELS = 60_000_000
+
+# Without these, dates and random identifiers would make every file a different one.
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, SVG or PDF, as the ending of `path` says.
+
+    The picture is drawn in memory, written to a temporary file in the same folder and renamed, so
+    a reader never sees half of it and an older file survives an error. Very large pictures are
+    written as PNG with fewer than 200 dots per inch, so that they fit into memory.
+
+    Raises `cgprimer.errors.UsageError` for any other ending and where the file cannot be written.
+
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_figure(Figure(figsize=(1, 1)), Path(folder, "empty.svg"))
+    ...     Path(folder, "empty.svg").read_text()[:5]
+    '<?xml'
+    """
+    from matplotlib import rc_context
+
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        known = ", ".join(f".{name}" for name in FORMATS)
+        raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
+    picture = io.BytesIO()
+    with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}):
+        figure.savefig(
+            picture,
+            format=kind,
+            dpi=_dots_per_inch(figure),
+            metadata=_METADATA[kind],
+            facecolor=figure.get_facecolor(),
+            bbox_inches=None,
+        )
+    _replace(path, picture.getvalue())
+
+
+def _dots_per_inch(figure: Figure) -> float:
+    width, height = (float(side) for side in figure.get_size_inches())
+    dense = math.sqrt(_MOST_PIXELS / (width * height))
+    return min(_DPI, _LONGEST_SIDE / max(width, height), dense)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # Opened by name, not by tempfile, so that the file gets the permissions of any other new file.
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error

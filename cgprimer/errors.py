@@ -1,0 +1,200 @@
+"""Every exception of the package, and the text with a caret that points into the source.
+
+All of them descend from :class:`CgprimerError`, so ``except cgprimer.CgprimerError`` catches
+whatever a user of the package can do wrong. ``exit_code`` is what the command line leaves
+with: 2 for wrong use or unreadable input, 1 for a job that failed.
+"""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text and what to call it in messages.
+
+    >>> Source("a.cg", "xa = 1\\nxb = 2").position(9)
+    (2, 3)
+    """
+
+    name: str
+    text: str
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """Offset of the first character of every line."""
+        starts = [0]
+        starts.extend(i + 1 for i, character in enumerate(self.text) if character == "\n")
+        return starts
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both counted from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of a line (counted from 1) without its end."""
+        start = self.line_starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else len(self.text)].rstrip("\r")
+
+
+@dataclass(frozen=True)
+class Span:
+    """The characters from ``start`` up to, not including, ``end`` of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    def where(self) -> str:
+        """``file:line:column``, as editors and compilers write it."""
+        line, column = self.source.position(self.start)
+        return f"{self.source.name}:{line}:{column}"
+
+    def caret_lines(self, width: int = 96) -> str:
+        """The line of the source with carets under the span, cut to ``width`` around it."""
+        number, column = self.source.position(self.start)
+        text = self.source.line(number)
+        length = max(1, min(self.end - self.start, len(text) - column + 1))
+        first = max(0, column - 1 - width // 2)
+        shown = text[first : first + width]
+        left = "... " if first else ""
+        right = " ..." if first + width < len(text) else ""
+        # Tabs stay tabs in the line of carets, so that both lines advance alike.
+        pad = "".join(c if c == "\t" else " " for c in shown[: column - 1 - first])
+        carets = "^" * max(1, min(length, width - (column - 1 - first)))
+        return f"  {left}{shown}{right}\n  {' ' * len(left)}{pad}{carets}"
+
+
+class CgprimerError(Exception):
+    """What every error of the package descends from."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class UsageError(CgprimerError):
+    """An argument that does not fit: unknown name, wrong type, impossible choice."""
+
+    exit_code = 2
+
+
+class MissingValueError(UsageError):
+    """A number was asked for that needs the value of a name that has none."""
+
+
+class SourceError(CgprimerError):
+    """Something wrong at a place in an expressions text.
+
+    ``str`` gives ``file:line:column: message``, the line, a caret and the hint.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self, message: str, span: Span, *, hint: str = "", related: Iterable[tuple[str, Span]] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.span = span
+        self.related = tuple(related)
+
+    @property
+    def line(self) -> int:
+        """Line of the place, counted from 1."""
+        return self.span.source.position(self.span.start)[0]
+
+    @property
+    def column(self) -> int:
+        """Column of the place, counted from 1."""
+        return self.span.source.position(self.span.start)[1]
+
+    def __str__(self) -> str:
+        parts = [f"{self.span.where()}: {self.message}", self.span.caret_lines()]
+        for text, span in self.related:
+            parts.append(f"{span.where()}: {text}")
+            parts.append(span.caret_lines())
+        if self.hint:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class ExpressionSyntaxError(SourceError):
+    """The text does not follow the grammar."""
+
+
+class UnknownFunctionError(SourceError):
+    """A name stands before a parenthesis and is no function, or has the wrong number of arguments."""
+
+
+class DefinitionError(SourceError):
+    """A name is defined twice, or declared as something that it cannot be."""
+
+
+class CycleError(SourceError):
+    """The definitions run in a circle, so there is no order in which to compute them."""
+
+    def __init__(self, message: str, span: Span, *, path: tuple[str, ...], hint: str = "") -> None:
+        super().__init__(message, span, hint=hint)
+        self.path = path
+
+
+class TapeError(CgprimerError):
+    """A tape broke a rule of :mod:`cgprimer.tapes.check`: a defect of whoever built it."""
+
+
+class DifferentiationError(CgprimerError):
+    """A method cannot differentiate this tape."""
+
+
+class ExpressionSwellError(DifferentiationError):
+    """The expression is larger than the symbolic method's stated limit."""
+
+
+class PathLimitError(DifferentiationError):
+    """There are more paths than the path-sum method's stated limit."""
+
+
+class EngineError(CgprimerError):
+    """An engine cannot be used here, or cannot run this program."""
+
+
+class DataError(CgprimerError):
+    """A dataset, or a file that should hold one, is not as it must be."""
+
+    exit_code = 2
+
+
+class TrainingError(CgprimerError):
+    """Training could not go on."""
+
+
+class NonFiniteError(TrainingError):
+    """A value became infinite or not-a-number; says at which vertex, sample and step."""
+
+
+def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
+    """Known names that a mistyped one may have meant, likeliest first.
+
+    >>> nearest("tahn", ["sin", "tanh", "atan"])
+    ['tanh']
+    """
+    return difflib.get_close_matches(name, sorted(known), n=most, cutoff=0.6)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``did you mean 'tanh'?``, or an empty text where nothing comes near."""
+    close = nearest(name, known)
+    return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

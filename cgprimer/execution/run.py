@@ -1,0 +1,125 @@
+"""Derivative programs on engines: the passes are run and their readings put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgprimer.differentiators.contract import DerivativeProgram, Pass, StepRule
+from cgprimer.errors import UsageError
+from cgprimer.execution.contract import DTYPES, Array, Reduction, select
+
+
+@dataclass(frozen=True, slots=True)
+class Derivatives:
+    """What a program computed.
+
+    Attributes:
+        values: for each differentiated name its value.
+        derivatives: for each pair ``(of, wrt)`` the derivative.
+
+    Each is an array of shape (samples,), or a sum over the samples.
+    """
+
+    values: dict[str, Array]
+    derivatives: dict[tuple[str, str], Array]
+
+
+class Runner:
+    """A derivative program compiled for an engine; call it as often as there are points.
+
+    Args:
+        program: what to run.
+        engine: name of an engine.
+        reduction: ``none`` or ``sum`` over the samples.
+        dtype: ``float64`` or ``float32``.
+
+    Raises:
+        UsageError: unknown engine or dtype, or a complex step on an engine without complex numbers.
+    """
+
+    def __init__(
+        self,
+        program: DerivativeProgram,
+        *,
+        engine: str = "numpy",
+        reduction: Reduction = "none",
+        dtype: str = "float64",
+    ) -> None:
+        if dtype not in DTYPES:
+            raise UsageError(f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}")
+        chosen = select(engine)
+        if program.step is not None and program.step.imaginary:
+            if chosen.name != "numpy":
+                raise UsageError(f"complex steps run on the engine 'numpy', not on {chosen.name!r}")
+            dtype = "complex128"
+        self.program = program
+        self.engine = chosen.name
+        self.execute = chosen.compile(program.tape, reduction=reduction, dtype=dtype)
+
+    def __call__(
+        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
+    ) -> Derivatives:
+        """Values and derivatives at a point, or at every sample."""
+        program = self.program
+        if program.step is not None:
+            return self._differences(program.step, columns, scalars, samples)
+        values: dict[str, Array] = {}
+        found: dict[tuple[str, str], Array] = {}
+        for run in program.passes:
+            outputs = self.execute(columns, {**scalars, **run.seeds}, samples)
+            values = values or {name: outputs[name] for name in program.of}
+            _read(run, outputs, found)
+        return Derivatives(values, found)
+
+    def _differences(
+        self, rule: StepRule, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
+    ) -> Derivatives:
+        program = self.program
+        unshifted = {column: np.zeros(samples) for column in program.shifts.values()}
+        base = self.execute({**columns, **unshifted}, scalars, samples)
+        steps: dict[str, Array] = {}
+        for name in program.wrt:
+            known = columns.get(name, scalars.get(name, base.get(name)))
+            steps[name] = step_size(rule, np.real(known if known is not None else 0.0))
+        found: dict[tuple[str, str], Array] = {}
+        for run in program.passes:
+            outputs = base
+            if run.shifted:
+                moved_columns, moved_scalars = {**columns, **unshifted}, dict(scalars)
+                move = run.steps * steps[run.shifted]
+                if run.shifted in program.shifts:
+                    moved_columns[program.shifts[run.shifted]] = move
+                elif run.shifted in columns:
+                    moved_columns[run.shifted] = columns[run.shifted] + move
+                elif run.shifted in scalars:
+                    moved_scalars[run.shifted] = scalars[run.shifted] + move
+                outputs = self.execute(moved_columns, moved_scalars, samples)
+            if rule.imaginary:
+                outputs = {name: np.imag(value) for name, value in outputs.items()}
+            _read(run, outputs, found)
+        quotients = {pair: total / steps[pair[1]] for pair, total in found.items()}
+        return Derivatives({name: np.real(base[name]) for name in program.of}, quotients)
+
+
+def step_size(rule: StepRule, value: Array) -> Array:
+    """The step for a variable of a given value, in the variable's unit.
+
+    >>> float(step_size(StepRule(None, 2.0**-17), 8.0)) == 2.0**-14
+    True
+    """
+    if rule.size is not None:
+        return np.broadcast_to(rule.size, np.shape(value)) if np.ndim(value) else rule.size
+    scale = np.maximum(1.0, np.abs(np.where(np.isfinite(value), value, 1.0)))
+    step = rule.relative * np.exp2(np.round(np.log2(scale)))
+    return step if np.ndim(value) else float(step)
+
+
+def _read(run: Pass, outputs: Mapping[str, Array], found: dict[tuple[str, str], Array]) -> None:
+    for read in run.reads:
+        share = outputs[read.output] if read.weight == 1.0 else read.weight * outputs[read.output]
+        pair = (read.of, read.wrt)
+        found[pair] = found[pair] + share if pair in found else share
