@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from cgprimer.data import Dataset, make_dataset
     from cgprimer.derivatives import (
         gradient,
         hessian,
@@ -23,28 +24,40 @@ if TYPE_CHECKING:
         tape,
     )
     from cgprimer.differentiators import differentiate, methods
+    from cgprimer.drawing.diagrams import draw
     from cgprimer.errors import CgprimerError
     from cgprimer.execution.contract import engines
     from cgprimer.graph import ExpressionGraph, load, parse
     from cgprimer.primitives import register_primitive, unregister_primitive
+    from cgprimer.teaching.compare import compare
+    from cgprimer.teaching.trace import trace
+    from cgprimer.training.loop import train
+    from cgprimer.training.objective import loss_and_gradient
 
 # Public name -> module: nothing is imported before it is asked for, so that `import cgprimer`
 # and `cgprimer --help` stay instant.
 _PUBLIC = {
     "CgprimerError": "errors",
+    "Dataset": "data",
     "ExpressionGraph": "graph",
+    "compare": "teaching.compare",
     "differentiate": "differentiators",
+    "draw": "drawing.diagrams",
     "engines": "execution.contract",
     "gradient": "derivatives",
     "hessian": "derivatives",
     "hessian_vector_product": "derivatives",
     "jacobian": "derivatives",
     "load": "graph",
+    "loss_and_gradient": "training.objective",
+    "make_dataset": "data",
     "methods": "differentiators",
     "parse": "graph",
     "partials": "derivatives",
     "register_primitive": "primitives",
     "tape": "derivatives",
+    "trace": "teaching.trace",
+    "train": "training.loop",
     "unregister_primitive": "primitives",
 }
 

@@ -276,6 +276,29 @@ def _run(
     )
 
 
+def point_values(
+    graph: ExpressionGraph, at: Mapping[str, float] | None = None, *, of: str | None = None
+) -> dict[str, float]:
+    """A number for every input and parameter; zero for those that nothing asked for needs.
+
+    Args:
+        graph: the graph.
+        at: values, as in :func:`gradient`, but numbers only.
+        of: the variable that is asked for; all variables unless given.
+
+    Raises:
+        MissingValueError: a needed value is missing.
+        UsageError: a value is an array.
+    """
+    primal = tape(graph)
+    needed = reachable(primal, [primal.index(of)] if of else range(primal.size))
+    point = graph.point(at, needed=[leaf.name for leaf, n in zip(primal.leaves, needed, strict=False) if n])
+    arrays = [name for name, value in point.items() if np.ndim(value)]
+    if arrays:
+        raise UsageError(f"this needs numbers, and {arrays[0]!r} has an array")
+    return {name: float(point.get(name, 0.0)) for name in (*graph.inputs, *graph.parameters)}
+
+
 def _arguments(
     graph: ExpressionGraph, point: Mapping[str, Value], program: Tape
 ) -> tuple[tuple[int, ...], dict[str, Any], dict[str, float], int, Tape]:

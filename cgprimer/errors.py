@@ -182,7 +182,12 @@ class TrainingError(CgprimerError):
 
 
 class NonFiniteError(TrainingError):
-    """A value became infinite or not-a-number; says at which vertex, sample and step."""
+    """A value became infinite or not-a-number; says at which vertex, sample and step.
+
+    ``run`` is the training run up to the step before, where there was one.
+    """
+
+    run: object = None
 
 
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:

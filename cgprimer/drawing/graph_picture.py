@@ -50,12 +50,14 @@ _STRETCHES = (1.0, 1.4, 2.0, 2.8, 4.0)
 class Picture:
     """Everything about a diagram's drawing but the ink; points, within the layout's frame.
 
-    `lines` has one polyline per edge, `labels` one box per edge (None without a label),
-    `label_texts` and `details` the texts as broken into lines. `conflicts` counts edge labels for
-    which no free place was found; it is 0 but for extremely dense graphs.
+    `frame` is the rectangle around all of it. `lines` has one polyline per edge, `labels` one box
+    per edge (None without a label), `label_texts` and `details` the texts as broken into lines.
+    `conflicts` counts edge labels for which no free place was found; it is 0 but for extremely
+    dense graphs.
     """
 
     layout: Layout
+    frame: Box
     lines: tuple[tuple[Point, ...], ...]
     labels: tuple[Box | None, ...]
     label_texts: tuple[tuple[str, ...], ...]
@@ -91,7 +93,8 @@ def arrange(diagram: Diagram) -> Picture:
         )
         placed = place_labels(lines, label_sizes, layout.boxes.values())
         if best is None or placed.conflicts < best.conflicts:
-            best = Picture(layout, lines, placed.boxes, texts, details, placed.conflicts)
+            frame = _frame(layout, lines, placed.boxes)
+            best = Picture(layout, frame, lines, placed.boxes, texts, details, placed.conflicts)
         if not best.conflicts:
             break
     assert best is not None  # _STRETCHES is not empty
@@ -116,7 +119,7 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     look = theme(dark)
     present = {node.role for node in diagram.nodes}
     roles = [role for role in look.roles if role in present]
-    inner_width = max(picture.layout.width, _SMALLEST_WIDTH - 2 * _MARGIN)
+    inner_width = max(picture.frame.width, _SMALLEST_WIDTH - 2 * _MARGIN)
     inner_width = max(inner_width, *(_entry_width(look, role) for role in roles), 0.0)
     title = wrap_words(diagram.title, inner_width, TITLE_SIZE, bold=True)
     title_width, title_height = block_size(title, TITLE_SIZE, bold=True)
@@ -126,27 +129,43 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     above = _MARGIN + (title_height + 18.0 if title else 0.0)
     below = _MARGIN + (legend_height + 22.0 if rows else 0.0)
     width = inner_width + 2 * _MARGIN
-    height = picture.layout.height + above + below
+    height = picture.frame.height + above + below
     padded = _slide_size(width, height)
-    left = (padded[0] - picture.layout.width) / 2
-    bottom = below + (padded[1] - height) / 2
+    # The figure's left and bottom border in the layout's coordinates.
+    left = picture.frame.x - padded[0] / 2
+    bottom = picture.frame.y - picture.frame.height / 2 - below - (padded[1] - height) / 2
 
     figure = Figure(figsize=(padded[0] / 72, padded[1] / 72), facecolor=look.background)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
-    axes.set_xlim(-left, padded[0] - left)
-    axes.set_ylim(-bottom, padded[1] - bottom)
+    axes.set_xlim(left, left + padded[0])
+    axes.set_ylim(bottom, bottom + padded[1])
     _draw_edges(axes, picture, look)
     for node in diagram.nodes:
         _draw_node(axes, node, picture.layout.boxes[node.key], picture.details[node.key], look)
-    centre = padded[0] / 2 - left
+    centre = left + padded[0] / 2
     for number, line in enumerate(title):
-        y = padded[1] - bottom - _MARGIN - (number + 0.5) * TITLE_SIZE * LINE_SPACING
+        y = bottom + padded[1] - _MARGIN - (number + 0.5) * TITLE_SIZE * LINE_SPACING
         _write(axes, (centre, y), line, TITLE_SIZE, look.ink, weight="bold")
-    first_row = -bottom + _MARGIN + legend_height - _SWATCH[1] / 2 - 5.0
+    first_row = bottom + _MARGIN + legend_height - _SWATCH[1] / 2 - 5.0
     for number, row in enumerate(rows):
         _draw_legend(axes, row, (centre, first_row - number * (_SWATCH[1] + 10.0)), look)
     return figure
+
+
+def _frame(
+    layout: Layout, lines: tuple[tuple[Point, ...], ...], labels: tuple[Box | None, ...]
+) -> Box:
+    """Return the rectangle around vertices, edges and their labels."""
+    if not layout.boxes:
+        return Box(0.0, 0.0, 0.0, 0.0)
+    boxes = [*layout.boxes.values(), *(box for box in labels if box is not None)]
+    xs = [box.x + side * box.width / 2 for box in boxes for side in (-1, 1)]
+    ys = [box.y + side * box.height / 2 for box in boxes for side in (-1, 1)]
+    xs += [x for line in lines for x, _ in line]
+    ys += [y for line in lines for _, y in line]
+    middle = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
+    return Box(*middle, max(xs) - min(xs), max(ys) - min(ys))
 
 
 def _wrapped(node: Node) -> tuple[str, ...]:

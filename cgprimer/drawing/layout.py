@@ -156,13 +156,27 @@ def _solve(
     return layout(request, preset="layered", options=options).to_dict()
 
 
+def _bounds(answer: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    """Return left, top, right and bottom of boxes and routes.
+
+    graphlay's own bounds also hold its places for labels, which `labels.py` chooses anew.
+    """
+    xs = [point["x"] for edge in answer["edges"] for point in edge["points"]]
+    ys = [point["y"] for edge in answer["edges"] for point in edge["points"]]
+    for node in answer["nodes"]:
+        half_width, half_height = node["size"]["width"] / 2, node["size"]["height"] / 2
+        xs += [node["center"]["x"] - half_width, node["center"]["x"] + half_width]
+        ys += [node["center"]["y"] - half_height, node["center"]["y"] + half_height]
+    return (min(xs), min(ys), max(xs), max(ys))
+
+
 def _extent(answer: Mapping[str, Any]) -> Size:
-    low, high = answer["bounds"]["min"], answer["bounds"]["max"]
-    return (high["x"] - low["x"], high["y"] - low["y"])
+    left, top, right, bottom = _bounds(answer)
+    return (right - left, bottom - top)
 
 
 def _layout(diagram: Diagram, answer: Mapping[str, Any]) -> Layout:
-    left, bottom = answer["bounds"]["min"]["x"], answer["bounds"]["max"]["y"]
+    left, _, _, bottom = _bounds(answer)
 
     def point(raw: Mapping[str, float]) -> Point:
         return (raw["x"] - left, bottom - raw["y"])
@@ -180,6 +194,8 @@ def _is_network(diagram: Diagram, answer: Mapping[str, Any]) -> bool:
     layer = {n.key: raw["rank"] for n, raw in zip(diagram.nodes, answer["nodes"], strict=True)}
     members = Counter(layer.values())
     pairs = {(edge.tail, edge.head) for edge in diagram.edges}
+    if None in members:  # a vertex without edges belongs to no layer
+        return False
     full = sum(members[rank] * members[rank + 1] for rank in members)
     neighbours = all(layer[head] == layer[tail] + 1 for tail, head in pairs)
     return neighbours and len(pairs) == full and max(members.values()) > 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import UsageError
+from cgprimer.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,22 +58,10 @@ def save_figure(figure: Figure, path: Path) -> None:
             facecolor=figure.get_facecolor(),
             bbox_inches=None,
         )
-    _replace(path, picture.getvalue())
+    write_whole(path, picture.getvalue())
 
 
 def _dots_per_inch(figure: Figure) -> float:
     width, height = (float(side) for side in figure.get_size_inches())
     dense = math.sqrt(_MOST_PIXELS / (width * height))
     return min(_DPI, _LONGEST_SIDE / max(width, height), dense)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    # Opened by name, not by tempfile, so that the file gets the permissions of any other new file.
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error

@@ -51,7 +51,11 @@ class NumpyExecutable:
         first = len(self.tape.leaves)
         self.uniform: list[_Step] = []
         self.varying: list[_Step] = []
-        rows = _Rows(last_uses(self.tape))
+        last = last_uses(self.tape)
+        for operands in self.dots.values():  # read at the end of the block, not in their turn
+            for operand in operands:
+                last[operand] = self.tape.size
+        rows = _Rows(last)
         for position, (name, operands) in enumerate(self.tape.instructions):
             index = first + position
             function = primitive(name).numpy

@@ -29,6 +29,13 @@ def test_unknown_extension_names_the_known_ones(tmp_path: Path, name: str) -> No
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(UsageError, match="cannot write"):
+        save_figure(Figure(figsize=(1, 1)), tmp_path / "file" / "a.png")
+    assert [p.read_text() for p in tmp_path.iterdir()] == ["kept"]
+
+
 def test_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         save_figure(Figure(figsize=(1, 1)), tmp_path / "missing" / "a.png")

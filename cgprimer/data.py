@@ -1,0 +1,321 @@
+"""Datasets: named columns of inputs and targets, made from a graph or read from a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgprimer.derivatives import tape
+from cgprimer.errors import DataError, MissingValueError, UsageError, did_you_mean
+from cgprimer.execution.contract import select
+from cgprimer.files import write_whole
+from cgprimer.graph import ExpressionGraph
+
+Array = Any
+Bound = float | Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Columns of one length: a value per sample for each input and each target.
+
+    Attributes:
+        inputs: name of an input variable to its column, float64 of shape (samples,).
+        targets: name of an output variable to its column.
+
+    >>> data = Dataset.from_arrays(inputs={"xa": [0.0, 1.0]}, targets={"xw": [3.0, 4.0]})
+    >>> len(data), data.targets["xw"]
+    (2, array([3., 4.]))
+    """
+
+    inputs: dict[str, Array]
+    targets: dict[str, Array]
+
+    @classmethod
+    def from_arrays(
+        cls, inputs: Mapping[str, Any], targets: Mapping[str, Any] | None = None
+    ) -> Dataset:
+        """A dataset from arrays or lists, copied where they are not contiguous doubles.
+
+        Raises:
+            DataError: no columns, columns of different lengths, or one that is not a
+                one-dimensional array of real numbers.
+        """
+        columns: dict[str, dict[str, Array]] = {"input": {}, "target": {}}
+        for role, given in (("input", inputs), ("target", targets or {})):
+            for name, values in given.items():
+                columns[role][name] = _column(f"the {role} {name!r}", values)
+        lengths = {name: len(c) for group in columns.values() for name, c in group.items()}
+        if not lengths:
+            raise DataError("a dataset needs at least one column")
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise DataError(f"the columns have different lengths: {shown}")
+        return cls(columns["input"], columns["target"])
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        return len(next(iter({**self.inputs, **self.targets}.values())))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Dataset: {len(self):,} samples, inputs {', '.join(self.inputs) or 'none'},"
+            f" targets {', '.join(self.targets) or 'none'}>"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write as CSV or NPZ, by the file's ending.
+
+        CSV has a header with the names and one line per sample, numbers in their shortest exact
+        form; NPZ has arrays called ``inputs/NAME`` and ``targets/NAME``.
+
+        Raises:
+            UsageError: another ending, or the file cannot be written.
+        """
+        kind = _kind(path)
+        if kind == ".csv":
+            write_whole(path, self.to_csv())
+        else:
+            arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
+            arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+            write_whole(path, buffer.getvalue())
+
+    def to_csv(self) -> str:
+        """The text of a CSV file.
+
+        >>> print(Dataset.from_arrays({"xa": [0.5]}, {"xw": [0.1]}).to_csv(), end="")
+        xa,xw
+        0.5,0.1
+        """
+        columns = {**self.inputs, **self.targets}
+        lines = [",".join(columns)]
+        lines.extend(",".join(map(repr, row)) for row in zip(*(c.tolist() for c in columns.values()), strict=True))
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, inputs: Iterable[str] = (), targets: Iterable[str] = ()
+    ) -> Dataset:
+        """Read a CSV or NPZ file.
+
+        Args:
+            path: the file; the ending tells its kind.
+            inputs: columns that are inputs. A graph's ``inputs``, for instance.
+            targets: columns that are targets. A graph's ``outputs``, for instance.
+
+        If neither is given, an NPZ file's own roles are used, and in a CSV file the last column
+        is the target. Columns that are not asked for are left out.
+
+        Raises:
+            UsageError: the file cannot be read or its ending is unknown.
+            DataError: a missing column, a row of the wrong length, a field that is no number or
+                not finite; the message names file and line.
+        """
+        kind = _kind(path)
+        wanted = (tuple(inputs), tuple(targets))
+        try:
+            if kind == ".csv":
+                return _read_csv(Path(path), *wanted)
+            return _read_npz(Path(path), *wanted)
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise DataError(f"{path} is not UTF-8 text") from None
+
+
+def make_dataset(
+    graph: ExpressionGraph,
+    *,
+    truth: Mapping[str, float] | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
+    low: Bound = -1.0,
+    high: Bound = 1.0,
+    noise: float = 0.0,
+) -> Dataset:
+    """Data that a graph with known parameters would produce.
+
+    Inputs are drawn uniformly, independently of each other; targets are the graph's outputs,
+    plus normal noise if asked for. Equal arguments give equal data on every machine.
+
+    Args:
+        graph: the graph.
+        truth: values of the parameters; those declared in the text fill the rest.
+        samples: how many.
+        seed: of numpy's generator (PCG64).
+        low, high: bounds of the inputs, in their unit: a number for all, or one for each name.
+        noise: standard deviation of what is added to each target, in the target's unit.
+
+    Raises:
+        MissingValueError: a parameter has no true value.
+        UsageError: samples below 1, bounds the wrong way round, negative noise.
+        DataError: a target is not finite for some input.
+
+    >>> from cgprimer.graph import parse
+    >>> data = make_dataset(parse("xw = k*xa"), truth={"k": 2.0}, samples=3, seed=1)
+    >>> bool((data.targets["xw"] == 2*data.inputs["xa"]).all())
+    True
+    """
+    if samples < 1:
+        raise UsageError(f"a dataset needs at least one sample, not {samples}")
+    if not noise >= 0:
+        raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
+    unknown = [name for name in truth or {} if name not in graph.parameters]
+    if unknown:
+        raise UsageError(f"the graph has no parameter {unknown[0]!r}",
+                         hint=did_you_mean(unknown[0], graph.parameters))  # fmt: skip
+    try:
+        point = graph.point(truth, needed=graph.parameters)
+    except MissingValueError as error:
+        raise MissingValueError(
+            error.message.replace("no value", "no true value"),
+            hint="give truth={...} (--truth NAME=VALUE), or in the text: parameter NAME = VALUE",
+        ) from None
+    random = np.random.default_rng(seed)
+    columns = {}
+    for name in graph.inputs:
+        lowest, highest = _bound(low, name, "low"), _bound(high, name, "high")
+        if not lowest <= highest:
+            raise UsageError(f"the bounds of {name!r} are the wrong way round: {lowest} and {highest}")
+        columns[name] = random.uniform(lowest, highest, samples)
+    scalars = {name: float(point[name]) for name in graph.parameters}
+    execute = select("numpy").compile(tape(graph), reduction="none", dtype="float64")
+    targets = execute(columns, scalars, samples)
+    for name in graph.outputs:
+        bad = np.flatnonzero(~np.isfinite(targets[name]))
+        if bad.size:
+            where = ", ".join(f"{n}={columns[n][bad[0]]:.6g}" for n in graph.inputs)
+            raise DataError(
+                f"the target {name!r} is {targets[name][bad[0]]} for {bad.size:,} of {samples:,} samples,"
+                f" first at {where}",
+                hint="choose bounds of the inputs inside the domain: low=..., high=... (--low, --high)",
+            )
+        if noise:
+            targets[name] = targets[name] + random.normal(0.0, noise, samples)
+    return Dataset(columns, targets)
+
+
+def _bound(bound: Bound, name: str, what: str) -> float:
+    if isinstance(bound, Mapping):
+        if name not in bound:
+            raise UsageError(f"no {what} bound is given for {name!r}")
+        return float(bound[name])
+    return float(bound)
+
+
+def _column(what: str, values: Any) -> Array:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is not an array of real numbers") from None
+    if array.ndim != 1:
+        raise DataError(f"{what} has {array.ndim} dimensions; a column has one value per sample")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _kind(path: str | Path) -> str:
+    kind = Path(path).suffix.lower()
+    if kind not in (".csv", ".npz"):
+        raise UsageError(f"{path}: unknown ending {kind!r}", hint="datasets are .csv or .npz")
+    return kind
+
+
+# --- CSV: read fast, and once more slowly where an error must be placed --------------------------
+
+
+def _read_csv(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> Dataset:
+    text = path.read_text(encoding="utf-8-sig")
+    header, _, body = text.partition("\n")
+    names = [name.strip() for name in next(csv.reader([header]), [])]
+    if not any(names):
+        raise DataError(f"{path}:1: the first line must hold the names of the columns")
+    repeated = next((n for n in names if names.count(n) > 1), None)
+    if repeated:
+        raise DataError(f"{path}:1: the column {repeated!r} stands twice")
+    if _is_number(names[0]):
+        raise DataError(f"{path}:1: the first line must hold the names of the columns, not numbers")
+    if not inputs and not targets:
+        inputs, targets = tuple(names[:-1]), (names[-1],)
+    _require(path, (*inputs, *targets), names)
+    if not body.strip():
+        raise DataError(f"{path}: there are no samples below the header")
+    try:
+        table = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2, comments=None)
+        regular = table.shape[1] == len(names) and bool(np.isfinite(table).all())
+    except ValueError:
+        regular = False
+    if not regular:
+        raise _csv_error(path, text, names)
+    column = {name: np.ascontiguousarray(table[:, i]) for i, name in enumerate(names)}
+    return Dataset({n: column[n] for n in inputs}, {n: column[n] for n in targets})
+
+
+def _csv_error(path: Path, text: str, names: list[str]) -> DataError:
+    """The first line that is not as it must be."""
+    reader = csv.reader(io.StringIO(text))
+    next(reader)
+    for row in reader:
+        where = f"{path}:{reader.line_num}"
+        if not row:
+            continue
+        if len(row) != len(names):
+            return DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
+        for name, field in zip(names, row, strict=True):
+            if not _is_number(field):
+                return DataError(f"{where}: {field.strip()!r} in the column {name!r} is not a number")
+            if not np.isfinite(float(field)):
+                return DataError(f"{where}: {field.strip()} in the column {name!r} is not finite",
+                                 hint="take such samples out before training")  # fmt: skip
+    return DataError(f"{path}: this is not a table of numbers")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> Dataset:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except (ValueError, EOFError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not a file of numpy arrays: {error}") from None
+    except OSError:
+        raise
+    except Exception as error:  # zipfile's errors have no common base with numpy's
+        raise DataError(f"{path} is not a file of numpy arrays: {error}") from None
+    roles = {key.partition("/")[2] or key: key for key in arrays}
+    if not inputs and not targets:
+        inputs = tuple(n for n, key in roles.items() if not key.startswith("targets/"))
+        targets = tuple(n for n, key in roles.items() if key.startswith("targets/"))
+    _require(path, (*inputs, *targets), list(roles))
+    data = Dataset.from_arrays(
+        {n: arrays[roles[n]] for n in inputs}, {n: arrays[roles[n]] for n in targets}
+    )
+    for name, column in {**data.inputs, **data.targets}.items():
+        bad = np.flatnonzero(~np.isfinite(column))
+        if bad.size:
+            raise DataError(f"{path}: sample {bad[0]} of the column {name!r} is {column[bad[0]]}, not finite")
+    return data
+
+
+def _require(path: Path, wanted: tuple[str, ...], names: list[str]) -> None:
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise DataError(
+            f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(names)}",
+            hint=did_you_mean(missing[0], names),
+        )

@@ -1,0 +1,197 @@
+"""Graphs and tapes as diagrams, and :func:`draw`, which draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cgprimer.derivatives import point_values
+from cgprimer.derivatives import tape as tape_of
+from cgprimer.differentiators.path_sum import edge_partials
+from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
+from cgprimer.errors import UsageError
+from cgprimer.execution.contract import select
+from cgprimer.graph import ExpressionGraph
+from cgprimer.language.unparse import number_text, unparse
+from cgprimer.primitives import primitive
+from cgprimer.tapes.builder import Builder
+from cgprimer.tapes.show import expressions, labels
+from cgprimer.tapes.tape import Instruction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEVELS = ("variables", "operations")
+PARAMETERS = ("edges", "vertices")
+_SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "neg": "−", "pow": "^", "copy": "="}
+
+
+def draw(
+    graph: ExpressionGraph,
+    *,
+    at: Mapping[str, float] | None = None,
+    level: str = "variables",
+    parameters: str = "edges",
+    dark: bool = False,
+    title: str = "",
+) -> Figure:
+    """A picture of a graph, in layers from inputs to outputs.
+
+    Args:
+        graph: the graph.
+        at: values of inputs and parameters; with it (also with an empty one, which takes the
+            declared values) every vertex shows its value.
+        level: ``variables`` for the graph as written, ``operations`` for the tape's operations.
+        parameters: ``edges`` writes parameters on the edges whose partial derivative depends on
+            them, ``vertices`` draws them as vertices.
+        dark: for dark slides.
+        title: above the picture.
+
+    Returns:
+        A matplotlib figure; ``cgprimer.drawing.saving.save_figure`` writes it.
+
+    Raises:
+        UsageError: an unknown level, or a graph with nothing to draw.
+        MissingValueError: ``at`` is given and a value is missing.
+
+    >>> from cgprimer.graph import parse
+    >>> type(draw(parse("xw = ab*xa"))).__name__
+    'Figure'
+    """
+    from cgprimer.drawing.graph_picture import draw_diagram
+
+    if level not in LEVELS:
+        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+    if parameters not in PARAMETERS:
+        raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=f"one of: {', '.join(PARAMETERS)}")
+    if not graph.definitions:
+        raise UsageError("there is nothing to draw: the graph has no expressions")
+    if level == "operations":
+        diagram = operation_diagram(graph, at=at, title=title)
+    else:
+        diagram = variable_diagram(graph, at=at, parameters=parameters, title=title)
+    return draw_diagram(diagram, dark=dark)
+
+
+def variable_diagram(
+    graph: ExpressionGraph,
+    *,
+    at: Mapping[str, float] | None = None,
+    parameters: str = "edges",
+    title: str = "",
+) -> Diagram:
+    """A vertex per variable, with its expression and, given ``at``, its value.
+
+    >>> from cgprimer.graph import parse
+    >>> variable_diagram(parse("xw = ab*xa + b")).edges
+    (Edge(tail='xa', head='xw', label='ab'),)
+    """
+    values = _values(graph, at)
+    nodes = []
+    as_vertices = parameters == "vertices"
+    if as_vertices:
+        nodes = [Node(n, n, "parameter", _shown(values, n)) for n in graph.parameters]
+    for name in graph.variables:
+        detail = (graph.expression(name),) if name in graph.definitions else ()
+        nodes.append(Node(name, name, _role(graph, name), (*detail, *_shown(values, name))))
+    on_edges = {} if as_vertices else _parameters_on_edges(graph)
+    edges = [
+        Edge(tail, head, ", ".join(on_edges.get((tail, head), ())))
+        for tail, heads in graph.leads_to.items()
+        for head in heads
+    ]
+    if as_vertices:
+        edges += [Edge(p, name) for name, used in graph.parameters_of.items() for p in used]
+    return Diagram(tuple(nodes), tuple(edges), title)
+
+
+def operation_diagram(
+    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, title: str = ""
+) -> Diagram:
+    """A vertex per operation of the tape, each with its name and what it computes.
+
+    >>> from cgprimer.graph import parse
+    >>> [node.label for node in operation_diagram(parse("xw = ab*xa + 1")).nodes]
+    ['xa', 'ab', '1', '×', '+']
+    """
+    tape = tape_of(graph)
+    names, trees = labels(tape), expressions(tape)
+    values = _tape_values(graph, at)
+    outputs = set(tape.outputs.values())
+    nodes = []
+    for index, leaf in enumerate(tape.leaves):
+        if leaf.kind == "constant":
+            nodes.append(Node(str(index), number_text(leaf.value), "constant"))
+        else:
+            role: Role = "input" if leaf.kind == "column" else "parameter"
+            nodes.append(Node(str(index), leaf.name, role, _shown(values, index)))
+    edges = []
+    for index, tree in trees.items():
+        instruction = tape.instruction(index)
+        assert instruction is not None
+        symbol = _SYMBOLS.get(instruction.primitive) or primitive(instruction.primitive).spelling
+        text = f"{names[index]} = {unparse(tree)}"
+        role = "output" if index in outputs else "operation"
+        nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
+        edges.extend(Edge(str(operand), str(index)) for operand in dict.fromkeys(instruction.operands))
+    return Diagram(tuple(nodes), tuple(edges), title)
+
+
+def _role(graph: ExpressionGraph, name: str) -> Role:
+    if name in graph.outputs:
+        return "output"
+    return "inner" if name in graph.definitions else "input"
+
+
+def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str, float]:
+    if at is None:
+        return {}
+    point = point_values(graph, at)
+    return {**graph.evaluate(point), **{n: point[n] for n in graph.parameters}}
+
+
+def _tape_values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[int, float]:
+    """Every value of the tape, by index."""
+    if at is None:
+        return {}
+    tape = tape_of(graph)
+    point = point_values(graph, at)
+    whole = replace(tape, outputs={str(i): i for i in range(tape.size)})
+    execute = select("numpy").compile(whole, reduction="none", dtype="float64")
+    columns = {name: np.array([point[name]]) for name in graph.inputs}
+    found = execute(columns, {n: point[n] for n in graph.parameters}, 1)
+    return {i: float(found[str(i)][0]) for i in range(tape.size)}
+
+
+def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
+    return (f"= {values[key]:.5g}",) if key in values else ()
+
+
+def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[str]]:
+    """For each edge the parameters that stand in its partial derivative."""
+    primal = tape_of(graph)
+    builder = Builder()
+    value = builder.extend(primal)
+    edges = edge_partials(builder, primal, value, [True] * primal.size)
+    name_of = {value[index]: name for index, name in primal.labels.items()}
+    parameters = set(graph.parameters)
+    found: dict[tuple[str, str], list[str]] = {}
+    for (tail, head), partial in edges.items():
+        if primal.labels[tail] in parameters:
+            continue
+        used: set[str] = set()
+        seen, waiting = {partial}, [partial]
+        while waiting:
+            index = waiting.pop()
+            entry = builder.entries[index]
+            if index in name_of:  # another vertex carries its parameters on its own edges
+                used |= {name_of[index]} & parameters
+            elif isinstance(entry, Instruction):
+                fresh = set(entry.operands) - seen
+                seen |= fresh
+                waiting.extend(fresh)
+        found[primal.labels[tail], primal.labels[head]] = [n for n in graph.parameters if n in used]
+    return found

@@ -1,0 +1,36 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from cgprimer.errors import UsageError
+
+
+def write_whole(path: str | Path, content: bytes | str) -> None:
+    """Write a file under a temporary name in the same folder, then rename it.
+
+    A reader never sees half of it, and an older file survives an error.
+
+    Raises:
+        UsageError: the file cannot be written.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder, "a.txt"), "one line\\n")
+    ...     [p.name for p in Path(folder).iterdir()]
+    ['a.txt']
+    """
+    path = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    # Opened by name, not by tempfile, so that the file gets the permissions of any other new file.
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None

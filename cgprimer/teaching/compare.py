@@ -1,0 +1,196 @@
+"""The methods side by side: each derivative, its error, and what it cost."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cgprimer.derivatives import point_values
+from cgprimer.derivatives import tape as tape_of
+from cgprimer.differentiators import differentiate
+from cgprimer.differentiators import methods as all_methods
+from cgprimer.differentiators.contract import Names, as_names
+from cgprimer.errors import DifferentiationError, UsageError, did_you_mean
+from cgprimer.execution.run import Runner
+from cgprimer.graph import ExpressionGraph
+from cgprimer.teaching.reference import reference_derivatives, relative_error
+from cgprimer.teaching.tables import number, table
+
+_REPEATS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MethodResult:
+    """What one method gave and what it cost.
+
+    Attributes:
+        method: its name.
+        derivatives: name to derivative; empty where the method refused.
+        errors: name to relative error against the reference.
+        passes: runs over the graph; paths, for the sum over paths.
+        operations: instructions executed for the whole gradient.
+        live_values: the most values alive at one time.
+        seconds: for the whole gradient, once compiled: the least of five runs.
+        refused: why the method could not do it; empty if it could.
+    """
+
+    method: str
+    derivatives: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+    passes: int = 0
+    operations: int = 0
+    live_values: int = 0
+    seconds: float = 0.0
+    refused: str = ""
+
+    @property
+    def worst_error(self) -> float | None:
+        """The largest relative error; None without a reference."""
+        if not self.errors:
+            return None
+        return max(self.errors.values(), key=lambda e: math.inf if math.isnan(e) else e)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All methods on one graph at one point.
+
+    Attributes:
+        of: what is differentiated; ``value`` is its value.
+        wrt: with respect to which names.
+        at: the point.
+        reference: derivatives to fifty digits, as texts; None where there are none.
+        primal_operations: instructions of the graph's own tape.
+        results: one per method.
+    """
+
+    of: str
+    value: float
+    wrt: tuple[str, ...]
+    at: dict[str, float]
+    reference: dict[str, str] | None
+    primal_operations: int
+    results: tuple[MethodResult, ...]
+
+    def result(self, method: str) -> MethodResult:
+        """The result of a method."""
+        return next(r for r in self.results if r.method == method)
+
+    def to_table(self, style: str = "text") -> str:
+        """Derivatives, then costs, as ``text``, ``markdown``, ``latex`` or ``csv``."""
+        names = [f"d{self.of}/d{n}" for n in self.wrt]
+        rows = []
+        for r in self.results:
+            if r.refused:
+                rows.append([r.method, *["refused"] * len(names), *[""] * 5])
+                continue
+            error = r.worst_error
+            rows.append(
+                [r.method, *(number(r.derivatives[n]) for n in self.wrt),
+                 "no reference" if error is None else number(error, 2), str(r.passes), str(r.operations),
+                 str(r.live_values), f"{r.seconds * 1e6:.0f}"]
+            )  # fmt: skip
+        header = ["method", *names, "largest relative error", "passes", "operations", "live values", "time/us"]
+        if style == "latex":
+            header = [h.replace("_", r"\_").replace("/us", r"/$\mu$s") for h in header]
+        return table(header, rows, style=style)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.of} = {number(self.value)}, computed with {self.primal_operations} operations",
+            "",
+            self.to_table(),
+        ]
+        refused = [f"{r.method}: {r.refused}" for r in self.results if r.refused]
+        return "\n".join([*lines, *([""] if refused else []), *refused])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data with stable keys: of, value, wrt, at, reference, primal_operations, methods."""
+        return {
+            "of": self.of, "value": self.value, "wrt": list(self.wrt), "at": self.at,
+            "reference": self.reference, "primal_operations": self.primal_operations,
+            "methods": [
+                {"method": r.method, "derivatives": r.derivatives, "relative_errors": r.errors,
+                 "passes": r.passes, "operations": r.operations, "live_values": r.live_values,
+                 "seconds": r.seconds, "refused": r.refused}
+                for r in self.results
+            ],
+        }  # fmt: skip
+
+
+def compare(
+    graph: ExpressionGraph,
+    at: Mapping[str, float] | None = None,
+    *,
+    of: str | None = None,
+    wrt: Names | None = None,
+    methods: Sequence[str] = (),
+    engine: str = "numpy",
+) -> Comparison:
+    """All methods (or those named) on the same derivatives.
+
+    The reference is computed to fifty digits by a way of its own, see
+    :mod:`cgprimer.teaching.reference`.
+
+    Args:
+        graph: the graph.
+        at: a number for each input and parameter; declared values fill the rest.
+        of: the variable to differentiate; the only output unless given.
+        wrt: with respect to which names; all parameters unless given (all inputs where there
+            are no parameters).
+        methods: which methods; all unless given.
+        engine: what runs them.
+
+    Raises:
+        UsageError: an unknown name or method. A method that refuses is a row that says so.
+        MissingValueError: a value is missing.
+
+    >>> from cgprimer.graph import parse
+    >>> side_by_side = compare(parse("xw = sin(k*xa)"), {"xa": 1, "k": 2})
+    >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
+    [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
+    """
+    target = of if of is not None else graph.only_output()
+    names = as_names(wrt or graph.parameters or graph.inputs, "wrt")
+    known = (*graph.variables, *graph.parameters)
+    for name in (target, *names):
+        if name not in known:
+            raise UsageError(f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known))
+    primal = tape_of(graph)
+    point = point_values(graph, at, of=target)
+    columns = {name: np.array([point[name]]) for name in graph.inputs}
+    scalars = {name: point[name] for name in graph.parameters}
+    reference = reference_derivatives(primal, target, names, point)
+    results = []
+    value = float("nan")
+    for method in methods or all_methods():
+        try:
+            program = differentiate(primal, target, names, method=method)
+        except DifferentiationError as error:
+            results.append(MethodResult(method, refused=error.message))
+            continue
+        runner = Runner(program, engine=engine)
+        best = math.inf
+        for _ in range(_REPEATS):
+            start = time.perf_counter()
+            found = runner(columns, scalars, 1)
+            best = min(best, time.perf_counter() - start)
+        value = float(np.reshape(found.values[target], -1)[0])
+        derivatives = {n: float(np.reshape(found.derivatives[target, n], -1)[0]) for n in names}
+        errors = {n: relative_error(derivatives[n], reference[n]) for n in names} if reference else {}
+        results.append(
+            MethodResult(method, derivatives, errors, program.pass_count, program.operation_count,
+                         program.live_values, best)
+        )  # fmt: skip
+    digits = None
+    if reference is not None:
+        import mpmath
+
+        digits = {n: mpmath.nstr(v, 50) for n, v in reference.items()}
+    return Comparison(target, value, names, point, digits, len(primal), tuple(results))
+

@@ -1,0 +1,47 @@
+"""Rows as text, Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+FORMATS = ("text", "markdown", "latex", "csv")
+_STYLE = {"text": "simple", "markdown": "github", "latex": "latex_raw"}
+
+
+def number(value: float | None, digits: int = 7) -> str:
+    """A number for people; an empty text where there is none.
+
+    >>> number(0.1 + 0.2), number(float("inf")), number(None)
+    ('0.3', 'inf', '')
+    """
+    return "" if value is None else f"{value + 0.0:.{digits}g}"
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, style: str = "text", left: Sequence[int] = (0,)
+) -> str:
+    """A table.
+
+    Args:
+        header: the columns' titles.
+        rows: texts, a row each.
+        style: one of ``FORMATS``.
+        left: columns that are aligned to the left; the others hold numbers.
+
+    >>> print(table(["name", "value"], [["xa", "0.5"]]))
+    name      value
+    ------  -------
+    xa          0.5
+    """
+    if style == "csv":
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        return out.getvalue().rstrip("\n")
+    align = ["left" if i in left else "right" for i in range(len(header))]
+    return tabulate(rows, header, tablefmt=_STYLE[style], colalign=align, disable_numparse=True)

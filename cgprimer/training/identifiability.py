@@ -1,0 +1,209 @@
+"""What the data can tell about the parameters, and what they cannot.
+
+The outputs' derivatives with respect to the parameters, one row per sample and output, form the
+Jacobian. A direction in which all rows are zero moves the parameters without moving any output:
+no data of this kind can tell where along it the truth lies. The rank of the Jacobian says how
+many combinations of parameters are determined.
+
+Source: Bellman and Astrom 1970, "On structural identifiability"; the rank test of Jacquez and
+Greif 1985.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgprimer.data import Dataset
+from cgprimer.derivatives import jacobian
+from cgprimer.graph import ExpressionGraph
+
+Array = Any
+_TOLERANCE = 1e-9  # singular values below this share of the largest are zero
+_MOST_SAMPLES = 1_000
+_MOST_PARAMETERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Identifiability:
+    """Which combinations of parameters the data determine.
+
+    Attributes:
+        parameters: their names.
+        rank: how many independent combinations are determined.
+        null_directions: combinations that change nothing, name to coefficient.
+        determined: for each group of parameters that cannot be told apart, the combinations of
+            them that are determined.
+        everywhere: for each null direction, whether it changes nothing at other parameter values
+            too; a product ``a*b`` has a null direction at each point, but another one at each.
+    """
+
+    parameters: tuple[str, ...]
+    rank: int
+    null_directions: tuple[dict[str, float], ...]
+    determined: tuple[dict[str, float], ...]
+    everywhere: tuple[bool, ...]
+
+    def undetermined(self) -> tuple[str, ...]:
+        """Parameters whose own value the data do not determine."""
+        return tuple(n for n in self.parameters if any(n in d for d in self.null_directions))
+
+    def sentences(self, outputs: Sequence[str]) -> list[str]:
+        """The same in words.
+
+        Args:
+            outputs: what was compared with the data.
+        """
+        seen = " and ".join(outputs)
+        found = []
+        for direction, everywhere in zip(self.null_directions, self.everywhere, strict=True):
+            where = "" if everywhere else " (near these values)"
+            names = list(direction)
+            if len(names) == 1:
+                found.append(f"{names[0]} has no effect on {seen}: the data say nothing about it{where}.")
+                continue
+            moves = [
+                f"{'raising' if c > 0 else 'lowering'} {n} by {_number(abs(c))}"
+                for n, c in direction.items()
+            ]
+            group = " and ".join([", ".join(names[:-1]), names[-1]])
+            found.append(
+                f"{group} cannot be told apart from {seen} alone: "
+                f"{' while '.join([moves[0], ' and '.join(moves[1:])])} changes nothing{where}."
+            )
+        if self.determined:
+            texts = [combination_text(c) + ("" if self.holds_everywhere(c) else " (near these values)")
+                     for c in self.determined]  # fmt: skip
+            found.append(f"What can be learnt of them: {'; '.join(texts)}.")
+        if found:
+            found.insert(0, f"The data determine {self.rank} of {len(self.parameters)} parameters"
+                            " (rank of the Jacobian).")  # fmt: skip
+        return found
+
+    def holds_everywhere(self, combination: Mapping[str, float]) -> bool:
+        """Whether the directions that make a combination necessary are null everywhere."""
+        return all(
+            everywhere
+            for direction, everywhere in zip(self.null_directions, self.everywhere, strict=True)
+            if direction.keys() & combination.keys()
+        )
+
+
+def identifiability(
+    graph: ExpressionGraph, dataset: Dataset, parameters: Mapping[str, float]
+) -> Identifiability | None:
+    """Rank and null directions of the Jacobian over the data, at given parameters.
+
+    Args:
+        graph: the graph.
+        dataset: the first thousand samples are used.
+        parameters: where the Jacobian is taken.
+
+    Returns:
+        None where it would be too large (over 500 parameters) or is not finite.
+
+    >>> from cgprimer.graph import parse
+    >>> from cgprimer.data import make_dataset
+    >>> graph = parse("xw = (ab + bc)*xa; parameter ab = 1, bc = 2")
+    >>> found = identifiability(graph, make_dataset(graph), graph.values)
+    >>> found.rank, found.null_directions, found.determined
+    (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
+    """
+    names = graph.parameters
+    if len(names) > _MOST_PARAMETERS:
+        return None
+    inputs = {n: dataset.inputs[n][:_MOST_SAMPLES] for n in graph.inputs}
+    matrix = _jacobian(graph, inputs, parameters)
+    if matrix is None:
+        return None
+    _, singular, rows = np.linalg.svd(matrix, full_matrices=True)
+    rank = int((singular > _TOLERANCE * max(singular[0], 1e-300)).sum()) if singular.size else 0
+    basis = _row_echelon(rows[rank:])
+    null = tuple(_named(names, row) for row in basis)
+    random = np.random.default_rng(0)
+    others = [
+        _jacobian(graph, inputs, {n: parameters[n] + random.normal() for n in names}) for _ in range(3)
+    ]
+    everywhere = tuple(
+        all(
+            other is not None and np.abs(other @ row).max() <= 1e-7 * max(1.0, np.abs(other).max())
+            for other in others
+        )
+        for row in basis
+    )
+    return Identifiability(names, rank, null, _determined(names, basis), everywhere)
+
+
+def combination_text(combination: Mapping[str, float]) -> str:
+    """A combination as it is written: ``ab + 2*bc - cd``.
+
+    >>> combination_text({"ab": 1.0, "bc": 2.0, "cd": -1.0})
+    'ab + 2*bc - cd'
+    """
+    text = ""
+    for name, coefficient in combination.items():
+        sign = "-" if coefficient < 0 else "+"
+        size = abs(coefficient)
+        term = name if abs(size - 1) < 1e-9 else f"{_number(size)}*{name}"
+        if text:
+            text += f" {sign} {term}"
+        else:
+            text = term if sign == "+" else f"-{term}"
+    return text
+
+
+def _jacobian(graph: ExpressionGraph, inputs: Mapping[str, Array], parameters: Mapping[str, float]) -> Array | None:
+    """One row per sample and output, one column per parameter; None if not finite."""
+    found = jacobian(graph, {**inputs, **{n: float(parameters[n]) for n in graph.parameters}})
+    blocks = [
+        np.stack([np.broadcast_to(found[output][n], _samples(inputs)) for n in graph.parameters], axis=1)
+        for output in graph.outputs
+    ]
+    matrix = np.concatenate(blocks)
+    return matrix if np.isfinite(matrix).all() else None
+
+
+def _samples(inputs: Mapping[str, Array]) -> tuple[int, ...]:
+    return next((np.shape(c) for c in inputs.values()), (1,))
+
+
+def _row_echelon(rows: Array) -> Array:
+    """A basis of the same space with as many zeros as elimination gives, pivots 1."""
+    rows = np.array(rows, dtype=float)
+    pivot_row = 0
+    for column in range(rows.shape[1]):
+        if pivot_row == len(rows):
+            break
+        best = pivot_row + int(np.argmax(np.abs(rows[pivot_row:, column])))
+        if abs(rows[best, column]) < 1e-7:
+            continue
+        rows[[pivot_row, best]] = rows[[best, pivot_row]]
+        rows[pivot_row] /= rows[pivot_row, column]
+        for other in range(len(rows)):
+            if other != pivot_row:
+                rows[other] -= rows[other, column] * rows[pivot_row]
+        pivot_row += 1
+    rows[np.abs(rows) < 1e-7] = 0.0
+    near = np.round(rows)
+    return np.where(np.abs(rows - near) < 1e-6, near, rows) + 0.0  # + 0.0: no minus zero
+
+
+def _determined(names: tuple[str, ...], basis: Array) -> tuple[dict[str, float], ...]:
+    """In the span of the parameters that the null directions move, what is orthogonal to them."""
+    touched = [i for i in range(len(names)) if np.any(basis[:, i])]
+    if len(touched) <= len(basis):
+        return ()
+    _, _, rows = np.linalg.svd(basis[:, touched], full_matrices=True)
+    complement = _row_echelon(rows[len(basis) :])
+    return tuple(_named([names[i] for i in touched], row) for row in complement)
+
+
+def _named(names: Sequence[str], row: Array) -> dict[str, float]:
+    return {name: float(c) for name, c in zip(names, row, strict=True) if c != 0.0}
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"

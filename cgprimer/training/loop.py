@@ -1,0 +1,302 @@
+"""The training loop: batches in, parameters out, and never a silent nan.
+
+Loss is the mean over the samples of a batch of the loss of a sample. Everything random (the
+start, the order of the samples) comes from one seed, and the order of epoch k from the seed and
+k alone, so that a run can be taken up again where it stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cgprimer.data import Dataset
+from cgprimer.errors import DataError, NonFiniteError, UsageError, did_you_mean
+from cgprimer.execution.point import PointProgram
+from cgprimer.graph import ExpressionGraph
+from cgprimer.training.losses import LOSS
+from cgprimer.training.nonfinite import explain
+from cgprimer.training.objective import Objective
+from cgprimer.training.optimizers import State
+from cgprimer.training.optimizers import optimizer as _optimizer
+
+Array = Any
+SCHEDULES = ("cosine", "constant")
+
+
+@dataclass(eq=False, repr=False)
+class TrainingRun:
+    """What training did.
+
+    Attributes:
+        parameters: learnt values.
+        start: values before the first step.
+        truth: values that the data were made with, where they are known.
+        start_loss, loss: mean loss over the whole dataset before and after.
+        step_losses: mean loss of the batch at every step, before the step.
+        epoch_losses: mean of the step losses of each epoch.
+        epochs, steps: how many were done.
+        seconds: time spent in steps.
+        stopped: why training ended: ``finished``, ``converged`` or ``interrupted``.
+        settings: the arguments of the run.
+        state: the optimizer's state, for taking the run up again.
+    """
+
+    parameters: dict[str, float]
+    start: dict[str, float]
+    truth: dict[str, float]
+    settings: dict[str, Any]
+    start_loss: float = float("nan")
+    loss: float = float("nan")
+    step_losses: list[float] = field(default_factory=list)
+    epoch_losses: list[float] = field(default_factory=list)
+    epochs: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    stopped: str = "finished"
+    state: State = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the run."""
+        return self.stopped == "interrupted"
+
+    def __repr__(self) -> str:
+        learnt = ", ".join(f"{name}={value:.6g}" for name, value in self.parameters.items())
+        return (
+            f"<TrainingRun {self.stopped}: {self.steps} steps,"
+            f" loss {self.start_loss:.6g} -> {self.loss:.6g}, {learnt}>"
+        )
+
+
+def train(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    *,
+    method: str = "reverse",
+    engine: str = "auto",
+    optimizer: str = "adam",
+    learning_rate: float | None = None,
+    schedule: str = "cosine",
+    epochs: int = 30,
+    batch_size: int | None = 50,
+    loss: str = "squared-error",
+    seed: int = 0,
+    start: Mapping[str, float] | None = None,
+    shuffle: bool = True,
+    stop_below: float | None = None,
+    dtype: str = "float64",
+    resume: TrainingRun | None = None,
+    on_step: Callable[[int, int, float], None] | None = None,
+    **options: Any,
+) -> TrainingRun:
+    """Learn a graph's parameters from data.
+
+    Args:
+        graph: the graph; its parameters are learnt.
+        dataset: a column for each input and each output.
+        method: the differentiator that gives the gradient.
+        engine: the engine that runs it.
+        optimizer: ``sgd``, ``momentum`` or ``adam``.
+        learning_rate: the rate at the first step; a fair first try for the optimizer unless given.
+        schedule: ``cosine`` (down to zero at the last step) or ``constant``.
+        epochs: how often the whole dataset is gone through.
+        batch_size: samples per step: 1 is one sample at a time, None the whole dataset.
+        loss: as in :func:`cgprimer.loss_and_gradient`; its mean over the batch is minimised.
+        seed: of the start values (uniform in [0, 1)) and of the order of the samples.
+        start: start values; those not given are drawn.
+        shuffle: go through the samples in a new random order in every epoch.
+        stop_below: end once the mean loss of an epoch is below this.
+        dtype: ``float64`` or ``float32``.
+        resume: a run to take up: its parameters, optimizer state, counts and losses.
+        on_step: called after each step with the step, the number of steps and the batch's loss.
+        options: of the method.
+
+    Returns:
+        The run. Ctrl-C ends it early and cleanly, with ``stopped == "interrupted"``.
+
+    Raises:
+        UsageError, DataError: wrong arguments, missing columns, no samples.
+        NonFiniteError: the loss or the gradient became infinite or nan; the message names vertex,
+            sample and step, and ``error.run`` is the run up to the step before.
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    >>> run = train(graph, cgprimer.make_dataset(graph, samples=1000))
+    >>> {name: round(value, 3) for name, value in run.parameters.items()}
+    {'k': 3.0, 'b': -1.0}
+    """
+    rule = _optimizer(optimizer)
+    samples = len(dataset)
+    batch = _batch_size(batch_size, samples)
+    _check(epochs=epochs, schedule=schedule, learning_rate=learning_rate, stop_below=stop_below)
+    objective = Objective(graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options)
+    columns = objective.columns(dataset)
+    rate = rule.rate if learning_rate is None else learning_rate
+    run = resume or TrainingRun(
+        parameters=_start(graph, seed, start),
+        start={},
+        truth={n: graph.values[n] for n in graph.parameters if n in graph.values},
+        settings={
+            "method": method, "engine": objective.runner.engine, "optimizer": optimizer,
+            "learning_rate": rate, "schedule": schedule, "epochs": epochs, "batch_size": batch,
+            "loss": loss, "seed": seed, "shuffle": shuffle, "dtype": dtype, "samples": samples,
+        },
+    )  # fmt: skip
+    values = np.array([run.parameters[name] for name in graph.parameters], dtype=float)
+    state = run.state or rule.start(values)
+    if resume is None:
+        run.start = dict(run.parameters)
+        run.start_loss = objective.sums(columns, values, samples)[0] / samples
+    run.stopped = "finished"
+    run.settings["epochs"] = epochs
+
+    gradient_of = _Batches(objective, columns, samples, batch)
+    per_epoch = gradient_of.count
+    total_steps = epochs * per_epoch
+    clock = time.perf_counter()
+    losses: list[float] = []
+    try:
+        for epoch in range(run.epochs, epochs):
+            losses = []
+            # Taking a run up in the middle of an epoch goes through that epoch once more.
+            for number, (mean, gradient) in enumerate(gradient_of(epoch, seed, shuffle, lambda: values)):
+                step = epoch * per_epoch + number
+                if not (np.isfinite(mean) and np.isfinite(gradient).all()):
+                    run.steps = step
+                    run.step_losses.extend(losses)
+                    raise _stopped(objective, dataset, values, gradient_of.last, step, epoch, run)
+                factor = 0.5 + 0.5 * np.cos(np.pi * step / total_steps) if schedule == "cosine" else 1.0
+                values, state = rule.update(values, gradient, state, rate * factor)
+                losses.append(mean)
+                run.steps = step + 1
+                if on_step is not None:
+                    on_step(step + 1, total_steps, mean)
+            run.step_losses.extend(losses)
+            run.epoch_losses.append(sum(losses) / len(losses))
+            run.epochs = epoch + 1
+            if stop_below is not None and run.epoch_losses[-1] < stop_below:
+                run.stopped = "converged"
+                break
+    except KeyboardInterrupt:
+        run.step_losses.extend(losses)
+        run.stopped = "interrupted"
+    finally:
+        run.seconds += time.perf_counter() - clock
+        run.parameters = dict(zip(graph.parameters, values.tolist(), strict=True))
+        run.state = state
+    run.loss = objective.sums(columns, values, samples)[0] / samples
+    if not np.isfinite(run.loss):
+        raise _stopped(objective, dataset, values, np.arange(samples), run.steps, run.epochs, run)
+    return run
+
+
+class _Batches:
+    """Mean loss and gradient of one batch after another.
+
+    Samples one at a time go through Python's floats (twenty times less overhead than a numpy
+    call); anything larger through the engine.
+    """
+
+    def __init__(
+        self, objective: Objective, columns: Mapping[str, Array], samples: int, batch: int
+    ) -> None:
+        self.objective = objective
+        self.columns = columns
+        self.samples = samples
+        self.batch = batch
+        self.count = -(-samples // batch)
+        self.last: Array = np.arange(0)  # the samples of the last batch, for messages
+        self.point: PointProgram | None = None
+        program = objective.program
+        if batch == 1 and len(program.passes) == 1 and program.step is None and objective.dtype == "float64":
+            reads = {read.wrt: read.output for read in program.passes[0].reads}
+            self.point = PointProgram(program.tape, [LOSS, *(reads[n] for n in objective.parameters)])
+
+    def __call__(
+        self, epoch: int, seed: int, shuffle: bool, values: Callable[[], Array]
+    ) -> Iterator[tuple[float, Array]]:
+        order = np.arange(self.samples)
+        if shuffle:
+            order = np.random.default_rng([seed, epoch]).permutation(self.samples)
+        whole = self.batch >= self.samples  # then the order makes no difference
+        columns = self.columns if whole else {n: c[order] for n, c in self.columns.items()}
+        if self.point is not None:
+            yield from self._points(self.point, columns, order, values)
+            return
+        for first in range(0, self.samples, self.batch):
+            self.last = order[first : first + self.batch]
+            size = len(self.last)
+            part = columns if whole else {n: c[first : first + size] for n, c in columns.items()}
+            total, gradient = self.objective.sums(part, values(), size)
+            yield total / size, gradient / size
+
+    def _points(
+        self, point: PointProgram, columns: Mapping[str, Array], order: Array, values: Callable[[], Array]
+    ) -> Iterator[tuple[float, Array]]:
+        rank = [self.objective.parameters.index(name) for name in point.scalars]
+        with np.errstate(all="ignore"):
+            rows = zip(*(columns[name].tolist() for name in point.columns), strict=True)
+            for position, row in enumerate(rows):
+                self.last = order[position : position + 1]
+                parameters = values().tolist()
+                mean, *gradient = point(row, [parameters[i] for i in rank])
+                yield mean, np.array(gradient)
+
+
+def _stopped(
+    objective: Objective,
+    dataset: Dataset,
+    values: Array,
+    batch: Array,
+    step: int,
+    epoch: int,
+    run: TrainingRun,
+) -> NonFiniteError:
+    parameters = dict(zip(objective.parameters, values.tolist(), strict=True))
+    error = NonFiniteError(
+        f"training stopped at step {step + 1} (epoch {epoch + 1}): "
+        + explain(objective, dataset, parameters, batch),
+        hint="try a smaller learning rate (--learning-rate), or inputs inside the functions' domains",
+    )
+    error.run = run
+    return error
+
+
+def _batch_size(batch_size: int | None, samples: int) -> int:
+    if samples == 0:
+        raise DataError("there are no samples to learn from")
+    if batch_size is None:
+        return samples
+    if batch_size < 1:
+        raise UsageError(f"a batch has at least one sample, not {batch_size}")
+    return min(batch_size, samples)
+
+
+def _check(
+    *, epochs: int, schedule: str, learning_rate: float | None, stop_below: float | None
+) -> None:
+    if epochs < 0:
+        raise UsageError(f"the number of epochs cannot be {epochs}")
+    if schedule not in SCHEDULES:
+        raise UsageError(f"there is no schedule {schedule!r}",
+                         hint=did_you_mean(schedule, SCHEDULES) or f"one of: {', '.join(SCHEDULES)}")  # fmt: skip
+    if learning_rate is not None and not (np.isfinite(learning_rate) and learning_rate > 0):
+        raise UsageError(f"the learning rate must be positive, not {learning_rate}")
+    if stop_below is not None and not stop_below > 0:
+        raise UsageError(f"the loss to stop below must be positive, not {stop_below}")
+
+
+def _start(graph: ExpressionGraph, seed: int, start: Mapping[str, float] | None) -> dict[str, float]:
+    random = np.random.default_rng(seed)
+    drawn = dict(zip(graph.parameters, random.random(len(graph.parameters)).tolist(), strict=True))
+    for name, value in (start or {}).items():
+        if name not in drawn:
+            raise UsageError(f"the graph has no parameter {name!r}",
+                             hint=did_you_mean(name, graph.parameters))  # fmt: skip
+        drawn[name] = float(value)
+    return drawn

@@ -1,0 +1,86 @@
+"""Losses: text in cgprimer's own language, put onto the tape as one more vertex.
+
+The loss of a sample is the sum, over the outputs, of an expression in ``out`` (the output's
+value) and ``target``. So it is differentiated, compiled and printed like everything else.
+"""
+
+from __future__ import annotations
+
+from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.language.parser import parse_expression
+from cgprimer.language.syntax import Expression, Name, Number, fold, leaves
+from cgprimer.tapes.builder import Builder
+from cgprimer.tapes.check import checked
+from cgprimer.tapes.tape import Tape
+
+LOSSES = {
+    "squared-error": "(out - target)^2",
+    "half-squared-error": "(out - target)^2/2",
+    "absolute-error": "abs(out - target)",
+    "cross-entropy": "-(target*log(out) + (1 - target)*log(1 - out))",
+}
+LOSS = "loss.sample"  #: name of the loss on the tape; no variable of a user can have a dot
+
+
+def target_name(output: str) -> str:
+    """The column that holds the target of an output.
+
+    >>> target_name("xw")
+    'target.xw'
+    """
+    return f"target.{output}"
+
+
+def loss_expression(loss: str) -> Expression:
+    """The syntax tree of a loss: one of ``LOSSES``, or text in ``out`` and ``target``.
+
+    Raises:
+        UsageError: neither a known loss nor an expression that uses ``out``.
+
+    >>> from cgprimer.language.unparse import unparse
+    >>> unparse(loss_expression("absolute-error"))
+    'abs(out - target)'
+    """
+    text = LOSSES.get(loss)
+    if text is None:
+        close = did_you_mean(loss, LOSSES)
+        if close or "out" not in loss:
+            raise UsageError(
+                f"there is no loss {loss!r}",
+                hint=close or f"one of: {', '.join(LOSSES)}, or an expression in out and target",
+            )
+        text = loss
+    tree = parse_expression(text, source_name="<loss>")
+    names = {leaf.name for leaf in leaves(tree) if isinstance(leaf, Name)}
+    if not names <= {"out", "target"} or "out" not in names:
+        raise UsageError(f"a loss is an expression in 'out' and 'target'; {text!r} is not")
+    return tree
+
+
+def with_loss(tape: Tape, loss: str) -> Tape:
+    """The tape with a target column for each output, and the loss of a sample as its output.
+
+    >>> import cgprimer
+    >>> print(with_loss(cgprimer.tape(cgprimer.parse("xw = k*xa")), "squared-error"))
+    column  xa
+    column  target_xw
+    scalar  k
+    xw = k*xa
+    v1 = xw - target_xw
+    loss_sample = v1^2
+    output  loss_sample
+    """
+    tree = loss_expression(loss)
+    builder = Builder(simplify=False)
+    value = builder.extend(tape)
+    total: int | None = None
+    for output, index in tape.outputs.items():
+        known = {"out": value[index], "target": builder.column(target_name(output))}
+
+        def leaf(node: Name | Number, known: dict[str, int] = known) -> int:
+            return known[node.name] if isinstance(node, Name) else builder.constant(node.value)
+
+        share = fold(tree, leaf, lambda row, operands: builder.emit(row, *operands))
+        total = share if total is None else builder.emit("add", total, share)
+    assert total is not None
+    return checked(builder.finish({LOSS: builder.name(total, LOSS)}))

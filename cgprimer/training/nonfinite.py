@@ -1,0 +1,75 @@
+"""Where the first infinity or nan came from: which vertex, which sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cgprimer.data import Dataset
+from cgprimer.execution.contract import select
+from cgprimer.language.unparse import unparse
+from cgprimer.tapes.show import shown_name
+from cgprimer.training.losses import LOSS
+
+if TYPE_CHECKING:
+    from cgprimer.training.objective import Objective
+
+Array = Any
+
+
+def explain(
+    objective: Objective, dataset: Dataset, parameters: Mapping[str, float], batch: Array
+) -> str:
+    """One sentence: the vertex, the sample, and what went into it.
+
+    Args:
+        objective: what was being minimised.
+        dataset: all samples.
+        parameters: values at that step.
+        batch: indices of the samples that the step looked at.
+    """
+    bad = [name for name, value in parameters.items() if not np.isfinite(value)]
+    if bad:
+        return f"the parameter {bad[0]} is {parameters[bad[0]]}"
+    columns = {n: c[batch] for n, c in objective.columns(dataset).items()}
+    graph = objective.graph
+    found = first_non_finite(objective, columns, parameters, len(batch))
+    if found is None:
+        program = objective.runner(columns, dict(parameters), len(batch))
+        for (_, wrt), value in program.derivatives.items():
+            if not np.isfinite(value):
+                return f"the derivative of the loss with respect to {wrt} is {value}"
+        return "the sum of the losses is not finite"
+    name, position, value = found
+    sample = int(batch[position])
+    given = ", ".join(f"{n}={dataset.inputs[n][sample]:.6g}" for n in graph.inputs)
+    if name == LOSS:
+        return f"the loss is {value} for sample {sample} ({given})"
+    text = unparse(graph.definitions[name]) if name in graph.definitions else ""
+    return f"{shown_name(name)}{' = ' + text if text else ''} is {value} for sample {sample} ({given})"
+
+
+def first_non_finite(
+    objective: Objective, columns: Mapping[str, Array], parameters: Mapping[str, float], samples: int
+) -> tuple[str, int, float] | None:
+    """The first vertex, in the order of the tape, that is not finite for some sample.
+
+    Returns:
+        Its name, the position of the first such sample in the columns, and the value; None if
+        every vertex is finite.
+    """
+    from dataclasses import replace
+
+    primal = objective.primal
+    vertices = {name: i for name, i in primal.names.items() if i >= len(primal.leaves)}
+    execute = select("numpy").compile(
+        replace(primal, outputs=vertices), reduction="none", dtype=objective.dtype
+    )
+    values = execute(columns, parameters, samples)
+    for name in sorted(vertices, key=vertices.__getitem__):
+        bad = np.flatnonzero(~np.isfinite(values[name]))
+        if bad.size:
+            return name, int(bad[0]), float(values[name][bad[0]])
+    return None

@@ -1,0 +1,145 @@
+"""Loss and gradient over a dataset, compiled once and called at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cgprimer.data import Dataset
+from cgprimer.derivatives import tape
+from cgprimer.differentiators import differentiate
+from cgprimer.differentiators.contract import DerivativeProgram
+from cgprimer.errors import DataError, MissingValueError, UsageError, did_you_mean
+from cgprimer.execution.run import Runner
+from cgprimer.graph import ExpressionGraph
+from cgprimer.training.losses import LOSS, target_name, with_loss
+
+Array = Any
+REDUCTIONS = ("sum", "mean")
+
+
+class Objective:
+    """The loss of a graph over samples, and its gradient with respect to all parameters.
+
+    Args:
+        graph: the graph.
+        loss: one of ``cgprimer.training.losses.LOSSES``, or an expression in out and target.
+        method: the differentiator.
+        engine: the engine.
+        dtype: ``float64`` or ``float32``.
+        options: of the method.
+    """
+
+    def __init__(
+        self,
+        graph: ExpressionGraph,
+        *,
+        loss: str = "squared-error",
+        method: str = "reverse",
+        engine: str = "auto",
+        dtype: str = "float64",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not graph.parameters:
+            raise UsageError("the graph has no parameters to learn",
+                             hint="names that do not begin with x are parameters")  # fmt: skip
+        if not graph.outputs:
+            raise UsageError("the graph has no output, so there is nothing to compare with data")
+        self.graph = graph
+        self.parameters = graph.parameters
+        self.primal = with_loss(tape(graph), loss)
+        self.program: DerivativeProgram = differentiate(
+            self.primal, of=LOSS, wrt=graph.parameters, method=method, **(options or {})
+        )
+        self.runner = Runner(self.program, engine=engine, reduction="sum", dtype=dtype)
+        self.dtype = dtype
+
+    def columns(self, dataset: Dataset) -> dict[str, Array]:
+        """The dataset's columns under the tape's names, in the dtype of the computation.
+
+        Raises:
+            DataError: a column is missing.
+        """
+        columns = {}
+        for role, names, given in (
+            ("input", self.graph.inputs, dataset.inputs),
+            ("target", self.graph.outputs, dataset.targets),
+        ):
+            for name in names:
+                if name not in given:
+                    raise DataError(
+                        f"the dataset has no {role} {name!r}; its {role}s are {', '.join(given) or 'none'}",
+                        hint=did_you_mean(name, given),
+                    )
+                key = name if role == "input" else target_name(name)
+                columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)
+        return columns
+
+    def sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> tuple[float, Array]:
+        """Loss and gradient, both summed over the samples.
+
+        Args:
+            columns: as :meth:`columns` gives them, or slices of those.
+            values: the parameters' values, in the order of ``parameters``; shape (parameters,).
+            samples: the columns' length.
+        """
+        scalars = dict(zip(self.parameters, map(float, values), strict=True))
+        found = self.runner(columns, scalars, samples)
+        gradient = np.array([found.derivatives[LOSS, name] for name in self.parameters], dtype=float)
+        return float(found.values[LOSS]), gradient
+
+
+def loss_and_gradient(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    *,
+    loss: str = "squared-error",
+    reduction: str = "sum",
+    method: str = "reverse",
+    engine: str = "auto",
+    dtype: str = "float64",
+    **options: Any,
+) -> Callable[[Mapping[str, float]], tuple[float, dict[str, float]]]:
+    """A function from parameters to the loss over a dataset and its gradient.
+
+    Everything that does not depend on the parameters is done once, here.
+
+    Args:
+        graph: the graph.
+        dataset: inputs and targets.
+        loss: ``squared-error``, ``half-squared-error``, ``absolute-error``, ``cross-entropy``, or
+            an expression in ``out`` and ``target``.
+        reduction: ``sum`` or ``mean`` over the samples.
+        method, engine, options: as in :func:`cgprimer.gradient`.
+        dtype: ``float64`` or ``float32``.
+
+    Raises:
+        DataError: the dataset lacks a column.
+        UsageError: an unknown name, or a graph without parameters or outputs.
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa")
+    >>> data = cgprimer.Dataset.from_arrays(inputs={"xa": [1.0, 2.0]}, targets={"xw": [3.0, 6.0]})
+    >>> loss_and_gradient(graph, data)({"k": 2.0})
+    (5.0, {'k': -10.0})
+    """
+    if reduction not in REDUCTIONS:
+        raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
+    objective = Objective(graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options)
+    columns = objective.columns(dataset)
+    samples = len(dataset)
+    if reduction == "mean" and samples == 0:
+        raise DataError("the mean over no samples is not defined")
+    scale = 1.0 / samples if reduction == "mean" else 1.0
+
+    def call(parameters: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+        missing = [name for name in graph.parameters if name not in parameters]
+        if missing:
+            raise MissingValueError(f"no value for the parameter {missing[0]!r}")
+        values = np.array([parameters[name] for name in graph.parameters], dtype=float)
+        total, gradient = objective.sums(columns, values, samples)
+        return total * scale, dict(zip(graph.parameters, (gradient * scale).tolist(), strict=True))
+
+    return call

@@ -1,0 +1,186 @@
+"""What the methods refuse, and whether they say what to do instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.errors import (
+    CgprimerError,
+    DifferentiationError,
+    ExpressionSwellError,
+    MissingValueError,
+    PathLimitError,
+    UsageError,
+)
+
+GRAPH = cgprimer.parse("input xa = 0.5; parameter ab = 1, bc = 2; xx = ab*xa^2; xw = bc*xx + sin(xx)")
+
+
+def ladder(rungs: int) -> cgprimer.ExpressionGraph:
+    """Every rung doubles the number of paths from ``p``."""
+    lines = ["input xa = 0.1; parameter p = 1; x0 = p*xa"]
+    for i in range(rungs):
+        lines.append(f"xl{i} = sin(x{i}); xr{i} = cos(x{i}); x{i + 1} = xl{i}*xr{i}")
+    return cgprimer.parse(lines)
+
+
+def test_too_many_paths_are_counted_and_not_walked():
+    with pytest.raises(PathLimitError, match="1,048,576 paths") as caught:
+        cgprimer.gradient(ladder(20), method="path-sum")
+    assert "10,000" in caught.value.message
+    assert "--path-limit" in caught.value.hint
+    with pytest.raises(PathLimitError, match=f"{2**200:,}"):
+        cgprimer.gradient(ladder(200), method="path-sum")
+
+
+def test_the_path_limit_is_a_choice():
+    graph = ladder(6)
+    with pytest.raises(PathLimitError, match="64 paths, more than the limit of 63"):
+        cgprimer.gradient(graph, method="path-sum", limit=63)
+    found = cgprimer.gradient(graph, method="path-sum", limit=64)
+    assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
+
+
+def test_all_other_methods_take_the_ladder():
+    graph = ladder(20)
+    expected = cgprimer.gradient(graph)
+    assert cgprimer.gradient(graph, method="forward") == pytest.approx(expected, rel=1e-12)
+    # The product is as small as 2^-20 of its factors: an absolute error, by the size of the value.
+    found = cgprimer.gradient(graph, method="finite-difference")
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-9)
+
+
+def test_expressions_that_swell_are_refused_before_they_do():
+    with pytest.raises(ExpressionSwellError, match="operations, more than the limit of 5,000") as caught:
+        cgprimer.gradient(ladder(40), method="symbolic")
+    assert "--symbolic-limit" in caught.value.hint
+    assert "reverse" in caught.value.hint
+
+
+def test_the_symbolic_limit_is_a_choice():
+    graph = ladder(3)
+    size = 29  # 8 written-out copies of p*xa and 21 operations over them
+    with pytest.raises(ExpressionSwellError, match=f"has {size} operations"):
+        cgprimer.gradient(graph, method="symbolic", limit=size - 1)
+    found = cgprimer.gradient(graph, method="symbolic", limit=size)
+    assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
+
+
+@pytest.mark.parametrize("function", ["abs", "relu", "max", "min", "clamp", "leaky_relu"])
+def test_complex_steps_refuse_kinks(function):
+    arguments = {"max": "p, 2", "min": "p, 2", "clamp": "p, 0, 1"}.get(function, "p")
+    graph = cgprimer.parse(f"xw = sin({function}({arguments}))*q")
+    at = {"p": 0.5, "q": 2.0}
+    how = {"method": "finite-difference", "scheme": "complex-step"}
+    with pytest.raises(DifferentiationError, match=f"'{function}'") as caught:
+        cgprimer.gradient(graph, at, **how)
+    assert "central" in caught.value.hint
+    # A kink that the variable does not go through is none.
+    expected = cgprimer.gradient(graph, at, wrt="q")
+    assert cgprimer.gradient(graph, at, wrt="q", **how) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("text", ["log(p)", "sqrt(p)", "acosh(p)", "asin(p - 2)", "p^0.5"])
+def test_complex_steps_do_not_leave_the_real_line(text):
+    """Where the function has no real value there is no derivative: not the one of another branch."""
+    graph = cgprimer.parse(f"xw = {text}")
+    assert np.isnan(graph.evaluate({"p": -1.0})["xw"])
+    found = cgprimer.gradient(graph, {"p": -1.0}, method="finite-difference", scheme="complex-step")
+    assert np.isnan(found["p"])
+
+
+@pytest.mark.parametrize(
+    ("how", "message", "hint"),
+    [
+        ({"method": "revers"}, "no method 'revers'", "did you mean 'reverse'?"),
+        ({"method": "zzz"}, "no method 'zzz'", "finite-difference"),
+        ({"method": "forward", "cary": True}, "no option 'cary'", "carry"),
+        ({"method": "reverse", "carry": True}, "no option 'carry'", "no options"),
+        ({"method": "finite-difference", "scheme": "centre"}, "no scheme 'centre'", "central"),
+        ({"method": "symbolic", "step": 1.0}, "no option 'step'", "share, limit"),
+        ({"of": "xv"}, "no variable 'xv'", ""),
+        ({"wrt": "ba"}, "'ba'", ""),
+        ({"wrt": "abb"}, "'abb'", "did you mean 'ab'?"),
+        ({"engine": "numpi"}, "no engine 'numpi'", "did you mean 'numpy'?"),
+    ],
+)
+def test_wrong_names_come_with_a_hint(how, message, hint):
+    with pytest.raises(UsageError, match=message) as caught:
+        cgprimer.gradient(GRAPH, **how)
+    assert hint in caught.value.hint
+    assert isinstance(caught.value, CgprimerError)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("step", [0.0, -1e-3, float("nan")])
+def test_a_step_must_be_positive(step):
+    with pytest.raises(UsageError, match="must be positive"):
+        cgprimer.gradient(GRAPH, method="finite-difference", step=step)
+
+
+@pytest.mark.parametrize("wrt", [(), [], [1]])
+def test_wrt_must_name_something(wrt):
+    with pytest.raises(UsageError, match="wrt must be a name or names"):
+        cgprimer.gradient(GRAPH, wrt=wrt)
+
+
+def test_several_outputs_to_choose_from():
+    graph = cgprimer.parse("xb = p*xa; xc = p^2")
+    with pytest.raises(UsageError, match="several outputs: xb, xc"):
+        cgprimer.gradient(graph, {"p": 1, "xa": 1})
+    with pytest.raises(UsageError, match="several outputs: xb, xc"):
+        cgprimer.differentiate(cgprimer.tape(graph))
+
+
+def test_nothing_to_differentiate_with_respect_to():
+    graph = cgprimer.parse("xw = xa^2")
+    with pytest.raises(UsageError, match="no parameters"):
+        cgprimer.gradient(graph, {"xa": 1})
+    with pytest.raises(UsageError, match="no parameters"):
+        cgprimer.differentiate(cgprimer.tape(graph))
+
+
+def test_unknown_names_on_a_tape():
+    tape = cgprimer.tape(GRAPH)
+    for how in ({"of": "xq"}, {"wrt": "zz"}):
+        with pytest.raises(UsageError, match="no value called"):
+            cgprimer.differentiate(tape, **how)
+
+
+def test_a_missing_value_is_named():
+    graph = cgprimer.parse("xw = ab*xa")
+    with pytest.raises(MissingValueError, match="no value for ab"):
+        cgprimer.gradient(graph, {"xa": 1.0})
+
+
+def test_what_the_target_does_not_need_may_be_missing():
+    graph = cgprimer.parse("xb = ab*xa; xc = cd*xa")
+    assert cgprimer.gradient(graph, {"xa": 2.0, "ab": 1.0}, of="xb") == {"ab": 2.0, "cd": 0.0}
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_nothing_leads_from_there_to_here(method):
+    graph = cgprimer.parse("xb = p*xa; xc = q*xb; xd = r*xa")
+    at = {"xa": 2.0, "p": 3.0, "q": 5.0, "r": 7.0}
+    names = ("p", "q", "r", "xa", "xb", "xc", "xd")
+    found = cgprimer.gradient(graph, at, of="xb", wrt=names, method=method)
+    expected = {"p": 2.0, "q": 0.0, "r": 0.0, "xa": 3.0, "xb": 1.0, "xc": 0.0, "xd": 0.0}
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["finite-difference", "reverse-over-finite-difference", "nope"])
+def test_second_derivatives_need_a_first_in_one_run(method):
+    with pytest.raises(UsageError, match="cannot be the inner method"):
+        cgprimer.hessian(GRAPH, method=method)
+
+
+def test_second_derivatives_refuse_inner_variables():
+    with pytest.raises(UsageError, match="inputs and parameters, not 'xx'"):
+        cgprimer.hessian(GRAPH, wrt=["ab", "xx"])
+
+
+def test_a_vector_is_needed():
+    with pytest.raises(UsageError, match="a vector is needed"):
+        cgprimer.hessian_vector_product(GRAPH)

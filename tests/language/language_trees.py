@@ -1,0 +1,72 @@
+"""What the language tests compare trees with, and make trees from."""
+
+from __future__ import annotations
+
+import ast
+
+from hypothesis import strategies as st
+
+from cgprimer.language.syntax import Apply, Expression, Name, Number, postorder
+from cgprimer.primitives import primitives
+
+# Names that contain one another, that are words of the language, and that are not ASCII.
+NAMES = ("x", "xx", "xa", "xab", "xabc", "a", "ab", "e", "pi", "e1", "_", "out", "sin", "input",
+         "output", "parameter", "θ", "größe", "x_1", "X")  # fmt: skip
+CALLABLE = [row for row in primitives() if row.spelling]
+INFIX = ("add", "sub", "mul", "div", "pow")
+_PYTHON = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
+
+Shape = list[tuple[str, object]]
+
+
+def shape(tree: Expression) -> Shape:
+    """A tree as a list that is equal for equal trees only: postorder, with arities. No recursion."""
+    found: Shape = []
+    for node in postorder(tree):
+        if isinstance(node, Apply):
+            found.append((node.primitive, len(node.arguments)))
+        elif isinstance(node, Number):
+            found.append(("number", float(node.value).hex()))
+        else:
+            found.append(("name", node.name))
+    return found
+
+
+def python_shape(text: str) -> Shape:
+    """The same for Python's own reading of an arithmetic expression (small ones: it recurses)."""
+    found: Shape = []
+
+    def visit(node: ast.expr) -> None:
+        if isinstance(node, ast.BinOp):
+            visit(node.left)
+            visit(node.right)
+            found.append((_PYTHON[type(node.op)], 2))
+        elif isinstance(node, ast.UnaryOp):
+            visit(node.operand)
+            if isinstance(node.op, ast.USub):
+                found.append(("neg", 1))
+        elif isinstance(node, ast.Constant):
+            assert isinstance(node.value, int | float)
+            found.append(("number", float(node.value).hex()))
+        else:
+            assert isinstance(node, ast.Name)
+            found.append(("name", node.id))
+
+    visit(ast.parse(text, mode="eval").body)
+    return found
+
+
+def _grown(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    def applied(name: str, arity: int) -> st.SearchStrategy[Expression]:
+        return st.tuples(*[children] * arity).map(lambda arguments: Apply(name, arguments))
+
+    calls = st.sampled_from(CALLABLE).flatmap(lambda row: applied(row.name, row.arity))
+    operators = st.sampled_from(INFIX).flatmap(lambda name: applied(name, 2))
+    return operators | applied("neg", 1) | calls
+
+
+def trees() -> st.SearchStrategy[Expression]:
+    """Trees as the parser makes them: a sign is a ``neg``, never part of a number."""
+    numbers = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False).map(Number)
+    names = st.sampled_from(NAMES).map(Name)
+    return st.recursive(numbers | names, _grown, max_leaves=20)

@@ -1,0 +1,281 @@
+"""Every error says what, where, with a caret under the right characters, and what was likely meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import cgprimer
+from cgprimer.errors import (
+    CgprimerError,
+    CycleError,
+    DefinitionError,
+    ExpressionSyntaxError,
+    SourceError,
+    Span,
+    Source,
+    UnknownFunctionError,
+    UsageError,
+    nearest,
+)
+
+
+def underlined(line: str, carets: str) -> str:
+    """The characters of a line that the carets of the next line stand under."""
+    assert set(carets.strip()) == {"^"}
+    first = carets.index("^")
+    return line[first : carets.rindex("^") + 1]
+
+
+def complaint(text: str) -> SourceError:
+    with pytest.raises(SourceError) as caught:
+        cgprimer.parse(text, name="lesson.cg")
+    return caught.value
+
+
+@dataclass(frozen=True)
+class Case:
+    text: str
+    kind: type[SourceError]
+    line: int
+    column: int
+    under: str  # what the carets underline; empty at the end of a line
+    says: str
+    hint: str = ""
+
+
+SYNTAX, FUNCTION, DEFINITION, CYCLE = (
+    ExpressionSyntaxError, UnknownFunctionError, DefinitionError, CycleError,
+)  # fmt: skip
+
+CASES = [
+    # unknown functions
+    Case("xw = tahn(xa)", FUNCTION, 1, 6, "tahn", "no function 'tahn'", "'tanh'"),
+    Case("xw = 2*sinn(xa)", FUNCTION, 1, 8, "sinn", "no function 'sinn'", "'sin'"),
+    Case("xw = xa*sgmoid(xb)", FUNCTION, 1, 9, "sgmoid", "no function 'sgmoid'", "'sigmoid'"),
+    Case("xw = zzzz(xa)", FUNCTION, 1, 6, "zzzz", "no function 'zzzz'", "zzzz*("),
+    Case("xw = a(xa + xb)", FUNCTION, 1, 6, "a", "no function 'a'", "a*("),
+    Case("xw = sin (tahn  (xa))", FUNCTION, 1, 11, "tahn", "no function 'tahn'", "'tanh'"),
+    # wrong number of arguments
+    Case("xw = sin(xa, xb)", FUNCTION, 1, 6, "sin(xa, xb)", "'sin' takes 1 argument, not 2"),
+    Case("xw = 1 + max(xa)", FUNCTION, 1, 10, "max(xa)", "'max' takes 2 arguments, not 1"),
+    Case("xw = where(1, 2)", FUNCTION, 1, 6, "where(1, 2)", "takes 3 arguments, not 2"),
+    Case("xw = log(1, 2, 3)", FUNCTION, 1, 6, "log(1, 2, 3)", "takes 1 or 2 arguments, not 3"),
+    Case("xw = leaky_relu(1, 2, 3)", FUNCTION, 1, 6, "leaky_relu(1, 2, 3)", "1 or 2 arguments, not 3"),
+    Case("xw = sin()", SYNTAX, 1, 10, ")", "expected an expression in the call of 'sin'"),
+    Case("xw = max(xa,)", SYNTAX, 1, 13, ")", "expected an expression in the call of 'max'"),
+    Case("xw = max(,xa)", SYNTAX, 1, 10, ",", "expected an expression"),
+    # a missing operator
+    Case("xw = 2xa", SYNTAX, 1, 6, "2xa", "missing operator between '2' and 'xa'", "2*xa"),
+    Case("xw = xb + 2.5xa^2", SYNTAX, 1, 11, "2.5xa", "missing operator between '2.5' and 'xa'", "2.5*xa"),
+    Case("xw = 2(xa)", SYNTAX, 1, 6, "2(", "missing operator between '2' and '('", "*"),
+    Case("xw = (xa)(xb)", SYNTAX, 1, 9, ")(", "missing operator between ')' and '('", "*"),
+    Case("xw = (xa) xb", SYNTAX, 1, 9, ") xb", "missing operator between ')' and 'xb'", "*"),
+    Case("xw = xa xb", SYNTAX, 1, 6, "xa xb", "missing operator between 'xa' and 'xb'", "operator"),
+    Case("xw = (xa xb)", SYNTAX, 1, 7, "xa xb", "missing operator between 'xa' and 'xb'", "operator"),
+    # a missing operand
+    Case("xw =", SYNTAX, 1, 5, "", "expected an expression after 'xw ='"),
+    Case("xw = ; xz = 1", SYNTAX, 1, 6, ";", "expected an expression after 'xw ='"),
+    Case("xw = 2*", SYNTAX, 1, 8, "", "after '*'"),
+    Case("xw = 1 +* 2", SYNTAX, 1, 9, "*", "after '+', found '*'"),
+    Case("xw = *xa", SYNTAX, 1, 6, "*", "expected an expression"),
+    Case("xw = 2^\nxz = 3", SYNTAX, 1, 8, "", "after '^', found the end of the line"),
+    Case("xw = ()", SYNTAX, 1, 7, ")", "expected an expression in these parentheses"),
+    Case("xw = (xa, xb)", SYNTAX, 1, 9, ",", "comma"),
+    Case("xw = xa, xb", SYNTAX, 1, 8, ",", "','"),
+    # = missing or too many
+    Case("xw xa", SYNTAX, 1, 4, "xa", "expected '=' after 'xw'"),
+    Case("xw", SYNTAX, 1, 3, "", "expected '=' after 'xw', found the end of the text", "name = expression"),
+    Case("xw + xa", SYNTAX, 1, 4, "+", "expected '=' after 'xw', found '+'", "name = expression"),
+    Case("xz = 1\n  xw(xa)", SYNTAX, 2, 5, "(", "expected '=' after 'xw'", "name = expression"),
+    Case("= 2", SYNTAX, 1, 1, "=", "expected a statement, found '='", "name = expression"),
+    Case("2 = xw", SYNTAX, 1, 1, "2", "expected a statement, found '2'", "name = expression"),
+    Case("xw == 2", SYNTAX, 1, 5, "=", "expected an expression after 'xw =', found '='"),
+    Case("xw = 2 = 3", SYNTAX, 1, 8, "=", "expected the end of the statement"),
+    Case("inputs xa = 1", SYNTAX, 1, 8, "xa", "expected '=' after 'inputs'", "'input'"),
+    # parentheses
+    Case("xw = sin(xa", SYNTAX, 1, 9, "(", "never closed", "')'"),
+    Case("xw = (xa + sin(xb)\nxz = 2", SYNTAX, 1, 6, "(", "never closed", "')'"),
+    Case("xw = (xa + (xb*xc) + tanh (xd + 1\n\n", SYNTAX, 1, 27, "(", "never closed", "')'"),
+    Case("xv = 1\nxw = 2*(xa;xz = 1)", SYNTAX, 2, 8, "(", "never closed", "')'"),
+    Case("xw = (xa + \ninput xb = 2", SYNTAX, 1, 6, "(", "never closed", "')'"),
+    Case("xw = (xa # )\n", SYNTAX, 1, 6, "(", "never closed", "')'"),
+    Case("xw = xa)", SYNTAX, 1, 8, ")", "closes nothing", "remove"),
+    # characters
+    Case("xw = xa × 2", SYNTAX, 1, 9, "×", "unexpected character '×'", "'*'"),
+    Case("xw = xa·2", SYNTAX, 1, 8, "·", "unexpected character '·'", "'*'"),
+    Case("xw = xa²", SYNTAX, 1, 8, "²", "unexpected character '²'", "'^2'"),
+    Case("xw = xa³ + 1", SYNTAX, 1, 8, "³", "unexpected character '³'", "'^3'"),
+    Case("xw = (xa)²", SYNTAX, 1, 10, "²", "unexpected character '²'", "'^2'"),
+    Case("xw = −xa", SYNTAX, 1, 6, "−", "unexpected character '−'", "'-'"),
+    Case("xw = xa ÷ 2", SYNTAX, 1, 9, "÷", "unexpected character '÷'", "'/'"),
+    Case("xw = [xa]", SYNTAX, 1, 6, "[", "unexpected character '['", "'('"),
+    Case("xz = 1\nxw = xa $ 2", SYNTAX, 2, 9, "$", "unexpected character '$'"),
+    Case("xw = xa.grad", SYNTAX, 1, 8, ".", "unexpected character '.'"),
+    Case("xw = 'a'", SYNTAX, 1, 6, "'", "unexpected character"),
+    Case("xw = xa\x00", SYNTAX, 1, 8, "\x00", "U+0000"),
+    # numbers
+    Case("xw = 2*1e999", SYNTAX, 1, 8, "1e999", "too large"),
+    Case("input xa = -1e309", SYNTAX, 1, 13, "1e309", "too large"),
+    # declarations
+    Case("input xa = b", SYNTAX, 1, 12, "b", "expected a number as the value of 'xa', found 'b'"),
+    Case("input xa = ", SYNTAX, 1, 12, "", "expected a number as the value of 'xa'"),
+    Case("input xa = --1", SYNTAX, 1, 13, "-", "expected a number as the value of 'xa'"),
+    Case("input xa = 1, ", SYNTAX, 1, 15, "", "expected a name after 'input'"),
+    Case("input xa = 1 + 2", SYNTAX, 1, 14, "+", "expected the end of the statement, found '+'"),
+    Case("parameter a b", SYNTAX, 1, 13, "b", "expected the end of the statement, found 'b'"),
+    Case("output xq; xw = 1", DEFINITION, 1, 8, "xq", "nothing defines it"),
+    Case("output xww; xw = 1", DEFINITION, 1, 8, "xww", "nothing defines it", "'xw'"),
+    Case("output xw = 3; xw = 1", DEFINITION, 1, 8, "xw", "cannot be given a value", "output xw"),
+    # circles
+    Case("xa = xb; xb = xa", CYCLE, 1, 1, "xa", "xa -> xb -> xa"),
+    Case("xw = xw + 1", CYCLE, 1, 1, "xw", "xw -> xw"),
+    Case("xz = 2\nxa = 2*xc; xb = xa; xc = sin(xb)", CYCLE, 2, 1, "xa", "xa -> xb -> xc -> xa"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.text.replace("\n", "|"))
+def test_errors(case: Case) -> None:
+    error = complaint(case.text)
+    assert type(error) is case.kind
+    assert (error.line, error.column) == (case.line, case.column)
+    first, line, carets, *_ = str(error).split("\n")
+    assert first.startswith(f"lesson.cg:{case.line}:{case.column}: ")
+    assert case.says in first
+    assert line[2:] == case.text.split("\n")[case.line - 1]
+    assert underlined(line, carets) == case.under
+    assert carets.index("^") == 2 + case.column - 1
+    if case.hint:
+        assert str(error).split("\n")[-1].startswith("  hint: ")
+        assert case.hint in error.hint
+
+
+@pytest.mark.parametrize("kind", [SYNTAX, FUNCTION, DEFINITION, CYCLE])
+def test_one_except_clause_catches_them_all_and_they_mean_wrong_input(kind: type[SourceError]) -> None:
+    assert issubclass(kind, SourceError)
+    assert issubclass(kind, cgprimer.CgprimerError)
+    assert kind.exit_code == 2
+    assert {type(complaint(c.text)) for c in CASES} >= {kind}
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second", "says"),
+    [
+        ("xw = 1\nxz = 2\nxw = 3", (1, 1), (3, 1), "'xw' is defined twice"),
+        ("xz = 1; xw = 2\n  xw = 3", (1, 9), (2, 3), "'xw' is defined twice"),
+        ("input a\nxw = a\nparameter a", (1, 7), (3, 11), "'a' is declared twice"),
+        ("input a, b = 1, a", (1, 7), (1, 17), "'a' is declared twice"),
+        ("input xw = 1\n\nxw = 3", (1, 7), (3, 1), "'xw' is declared 'input' but an expression defines it"),
+        ("c = 3\nparameter c", (2, 11), (1, 1), "'c' is declared 'parameter' but an expression defines it"),
+    ],
+)  # fmt: skip
+def test_an_error_with_two_places_shows_both(text, first, second, says) -> None:
+    error = complaint(text)
+    assert type(error) is DefinitionError
+    assert says in error.message
+    assert (error.line, error.column) == second
+    ((_, related),) = error.related
+    assert related.source.position(related.start) == first
+    lines = str(error).split("\n")
+    assert lines[0].startswith(f"lesson.cg:{second[0]}:{second[1]}: ")
+    assert lines[3].startswith(f"lesson.cg:{first[0]}:{first[1]}: ")
+    assert underlined(*lines[1:3]) == underlined(*lines[4:6]) == error.message.split("'")[1]
+
+
+def test_a_cycle_gives_its_whole_path_and_nothing_beside_it() -> None:
+    # xin leads into the circle and xend out of it; neither is on it.
+    error = complaint("xend = xc; xin = 2; xb = xa*xin; xa = xc; xc = xb + xin")
+    assert isinstance(error, CycleError)
+    assert error.path == ("xc", "xb", "xa", "xc") or error.path == ("xc", "xa", "xb", "xc")
+    # Every arrow is an edge: the name before it stands in the expression of the name behind it.
+    uses = {"xb": "xa", "xa": "xc", "xc": "xb"}
+    for tail, head in zip(error.path, error.path[1:], strict=False):
+        assert uses[head] == tail
+    assert " -> ".join(error.path) in str(error)
+
+
+def test_a_long_cycle_is_found_without_recursion() -> None:
+    count = 20_000
+    text = "\n".join(f"x{i} = x{(i + 1) % count}" for i in range(count))
+    error = complaint(text)
+    assert isinstance(error, CycleError)
+    assert len(error.path) == count + 1
+    assert error.path[0] == error.path[-1]
+
+
+def test_the_caret_follows_tabs() -> None:
+    _, line, carets, *_ = str(complaint("\txw =\t2xa")).split("\n")
+    assert underlined(line, carets) == "2xa"
+    assert carets == "  \t    \t^^^"
+
+
+@pytest.mark.parametrize("position", [0, 10, 5_000, 9_990])
+def test_a_long_line_is_cut_around_the_caret(position: int) -> None:
+    terms = ["xa"] * 10_000
+    terms[position] = "2xb"
+    _, line, carets, *_ = str(complaint("xw = " + " + ".join(terms))).split("\n")
+    assert len(line) < 120
+    assert underlined(line, carets) == "2xb"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_lines_and_columns_do_not_depend_on_the_line_end(newline: str) -> None:
+    error = complaint(newline.join(["xa = 1", "", "xb = max(1,", "   2xa)"]))
+    assert (error.line, error.column) == (4, 4)
+    assert "\r" not in str(error)
+
+
+def test_only_the_first_complaint_is_made_about_parentheses_inside_one_another() -> None:
+    error = complaint("xw = (1 + (2 + (3")
+    assert "never closed" in error.message
+    assert error.line == 1
+    assert error.span.source.text[error.span.start] == "("
+
+
+def test_the_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.cg"
+    path.write_text("xa = 1\nxw = 2xa\n", encoding="utf-8")
+    with pytest.raises(ExpressionSyntaxError) as caught:
+        cgprimer.load(path)
+    assert str(caught.value).startswith(f"{path}:2:6: ")
+
+
+def test_a_file_is_utf8_with_or_without_a_byte_order_mark(tmp_path: Path) -> None:
+    for number, mark in enumerate((b"", b"\xef\xbb\xbf")):
+        path = tmp_path / f"{number}.cg"
+        path.write_bytes(mark + "xw = θ*xa\r\n".encode())
+        assert cgprimer.load(path).parameters == ("θ",)
+
+
+@pytest.mark.parametrize("content", [None, b"xw = \xff\xfe"])
+def test_a_file_that_cannot_be_read_is_a_usage_error_with_its_name(tmp_path: Path, content) -> None:
+    path = tmp_path / "absent.cg"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"absent\.cg"):
+        cgprimer.load(path)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        cgprimer.load(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, 1.5, ["xw = 1", 2], [None], {1: 2}, b"xw = 1"])
+def test_what_is_no_text_is_a_usage_error(wrong) -> None:
+    with pytest.raises(UsageError, match="text"):
+        cgprimer.parse(wrong)
+
+
+def test_an_error_without_a_hint_has_no_empty_hint() -> None:
+    span = Span(Source("t", "xw"), 0, 2)
+    assert "hint" not in str(ExpressionSyntaxError("no", span))
+    assert str(CgprimerError("no")) == "no"
+    assert str(CgprimerError("no", hint="yes")) == "no\n  hint: yes"
+
+
+def test_nearest_names_come_likeliest_first() -> None:
+    assert nearest("sigmod", ["sin", "sigmoid", "sign"])[0] == "sigmoid"
+    assert nearest("qqq", ["sin", "cos"]) == []

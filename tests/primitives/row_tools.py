@@ -1,0 +1,156 @@
+"""What the tests of the table share: one-line graphs, points of the domain, and high precision."""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+import mpmath
+import numpy as np
+
+import cgprimer
+from cgprimer.primitives import OPERANDS, Primitive, primitives
+
+ROWS = primitives()
+OPERANDS_OF_GRAPH = ("pa", "pb", "pc")
+DIGITS = 60
+_STEP = "1e-20"  # truncation 1e-40, rounding 1e-60/1e-20: forty digits of the slope
+
+_INFIX = {
+    "add": "pa + pb", "sub": "pa - pb", "mul": "pa * pb", "div": "pa / pb",
+    "neg": "-pa", "copy": "pa", "pow": "pa ^ pb",
+}  # fmt: skip
+
+# Where random points are drawn: inside the domain, away from its edges and from poles, so that
+# rounding in the operands is not blown up. The edges have tests of their own.
+_RANGES: dict[str, list[tuple[float, float]]] = {
+    "div": [(-3, 3), (0.3, 3)],
+    "pow": [(0.1, 4), (-3, 3)],
+    "log": [(0.05, 9)],
+    "log_base": [(0.05, 9), (1.3, 9)],
+    "log1p": [(-0.9, 9)],
+    "log2": [(0.05, 9)],
+    "log10": [(0.05, 9)],
+    "sqrt": [(0.05, 9)],
+    "tan": [(-1.3, 1.3)],
+    "sec": [(-1.3, 1.3)],
+    "csc": [(0.2, 2.9)],
+    "cot": [(0.2, 2.9)],
+    "asin": [(-0.95, 0.95)],
+    "acos": [(-0.95, 0.95)],
+    "asec": [(1.05, 9)],
+    "acsc": [(1.05, 9)],
+    "acot": [(0.2, 9)],
+    "csch": [(0.2, 4)],
+    "coth": [(0.2, 4)],
+    "acosh": [(1.05, 9)],
+    "atanh": [(-0.95, 0.95)],
+    "asech": [(0.05, 0.95)],
+    "acsch": [(0.2, 9)],
+    "acoth": [(1.05, 9)],
+}
+_BOTH_SIGNS = ("asec", "acsc", "acot", "csc", "cot", "csch", "coth", "acsch", "acoth")
+
+
+def ids(row: Primitive) -> str:
+    return row.name
+
+
+def one_line(row: Primitive) -> cgprimer.ExpressionGraph:
+    """``xw = row(pa, pb, pc)``."""
+    names = ", ".join(OPERANDS_OF_GRAPH[: row.arity])
+    return cgprimer.parse(f"xw = {_INFIX.get(row.name, f'{row.spelling}({names})')}")
+
+
+def random_points(row: Primitive, count: int, seed: int = 0) -> np.ndarray:
+    """Points of the domain, of shape (arity, count)."""
+    generator = np.random.default_rng([seed, *row.name.encode()])
+    ranges = _RANGES.get(row.name, [(-3.0, 3.0)] * row.arity)
+    points = np.array([generator.uniform(low, high, count) for low, high in ranges])
+    if row.name in _BOTH_SIGNS:
+        points *= generator.choice([-1.0, 1.0], size=points.shape)
+    if row.name == "where":  # both branches
+        points[0] *= generator.integers(0, 2, count)
+    return points
+
+
+def at(row: Primitive, points) -> dict[str, np.ndarray]:
+    return {name: np.asarray(p, float) for name, p in zip(OPERANDS_OF_GRAPH, points, strict=False)}
+
+
+def partials_by_reverse(row: Primitive, points) -> list[np.ndarray]:
+    """The partial derivatives, read off a reverse sweep over the one-line graph."""
+    names = OPERANDS_OF_GRAPH[: row.arity]
+    graph = one_line(row)
+    found = cgprimer.gradient(graph, at(row, points), wrt=names, method="reverse")
+    return [found[name] for name in names]
+
+
+def values(row: Primitive, points) -> np.ndarray:
+    return one_line(row).evaluate(at(row, points))["xw"]
+
+
+def evaluated(row: Primitive, operands, namespace=mpmath):
+    """The row's Python text over a namespace that stands for ``math``."""
+    known = dict(zip(OPERANDS, operands, strict=False))
+    scope = {"__builtins__": {"abs": abs, "max": max, "min": min}, "math": namespace}
+    return builtins.eval(row.python, scope, known)  # noqa: S307 - a text of the table, not a user's
+
+
+def slope_in_high_precision(row: Primitive, operands, which: int):
+    """Central difference of the row's Python text with ``DIGITS`` digits."""
+    with mpmath.workdps(DIGITS):
+        step = mpmath.mpf(_STEP)
+        sides = []
+        for sign in (1, -1):
+            moved = [mpmath.mpf(float(o)) for o in operands]
+            moved[which] += sign * step
+            sides.append(evaluated(row, moved))
+        return (sides[0] - sides[1]) / (2 * step)
+
+
+def check_partials(row: Primitive, points, *, tolerance: float = 1e-13) -> None:
+    """Compare the row's partial derivatives with slopes of its Python text.
+
+    The tolerance is relative to the larger of 1 and the slope: ``1 - out*out`` is right to a few
+    roundings of numbers of size one, not of its own size. The tests of planted faults show that
+    this function catches what it should.
+    """
+    found = partials_by_reverse(row, points)
+    for which in range(row.arity):
+        for sample, operands in enumerate(np.asarray(points, float).T):
+            expected = slope_in_high_precision(row, operands, which)
+            error = abs(mpmath.mpf(float(found[which][sample])) - expected)
+            assert error <= tolerance * max(1, abs(expected)), (
+                f"d {row.name}/d{OPERANDS[which]} at {list(operands)}:"
+                f" {found[which][sample]!r}, should be {mpmath.nstr(expected, 17)}"
+            )
+
+
+class IeeeMath:
+    """``math`` as compiled code has it: IEEE values where Python's module raises."""
+
+    def __getattr__(self, name: str):
+        from scipy import special
+
+        for module, called in ((special, name), (np, _NUMPY_NAMES.get(name, name))):
+            if name in ("erf", "erfc") and module is special:
+                return getattr(module, called)
+            if module is np:
+                return getattr(module, called)
+        raise AttributeError(name)
+
+
+_NUMPY_NAMES = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+}  # fmt: skip
+
+
+def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:
+    """Equal, both nan, or near; the sign of an infinity counts and that of a zero does not."""
+    if math.isnan(expected) or math.isnan(found):
+        return math.isnan(expected) and math.isnan(found)
+    if math.isinf(expected) or math.isinf(found):
+        return found == expected
+    return abs(found - expected) <= tolerance * max(1.0, abs(expected))

@@ -1,0 +1,176 @@
+"""Primitives of one's own: true derivatives, straight-through ones, and everything refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.errors import SourceError, UsageError
+from cgprimer.primitives import primitive, primitives, register_primitive, unregister_primitive
+
+TABLE_METHODS = ("forward", "reverse", "path-sum", "symbolic")
+
+
+@pytest.fixture
+def registered():
+    """Register primitives that are gone after the test."""
+    names = []
+
+    def register(name, *args, **kwargs):
+        row = register_primitive(name, *args, **kwargs)
+        names.append(name)
+        return row
+
+    yield register
+    for name in names:
+        unregister_primitive(name)
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_a_function_with_its_true_derivative_works_in_all_methods(registered, method):
+    registered(
+        "swish", lambda a: a / (1 + np.exp(-a)),
+        partials="sigmoid(a) + a*sigmoid(a)*(1 - sigmoid(a))",
+    )  # fmt: skip
+    graph = cgprimer.parse("xh = swish(w*xa); xw = xh^2 + w")
+    at = {"w": 0.7, "xa": np.array([-1.5, 0.0, 2.0])}
+    s = 1 / (1 + np.exp(-at["w"] * at["xa"]))
+    u = at["w"] * at["xa"]
+    expected = 2 * u * s * (s + u * s * (1 - s)) * at["xa"] + 1
+    tolerance = 1e-8 if method == "finite-difference" else 1e-13
+    found = cgprimer.gradient(graph, at, method=method)["w"]
+    np.testing.assert_allclose(found, expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("method", TABLE_METHODS)
+def test_two_operands(registered, method):
+    registered("hypot", np.hypot, partials=("a/out", "b/out"))
+    graph = cgprimer.parse("xw = hypot(p, q)*q")
+    found = cgprimer.gradient(graph, {"p": 3.0, "q": 4.0}, method=method)
+    assert found == pytest.approx({"p": 2.4, "q": 3.2 + 5.0}, rel=1e-14)
+
+
+def test_second_derivatives_come_from_the_text_of_the_first(registered):
+    registered("hypot", np.hypot, partials=("a/out", "b/out"))
+    graph = cgprimer.parse("xw = hypot(p, q)")
+    for method in ("forward-over-reverse", "reverse-over-forward", "symbolic", "path-sum"):
+        found = cgprimer.hessian(graph, {"p": 3.0, "q": 4.0}, method=method)
+        assert found["p"] == pytest.approx({"p": 16 / 125, "q": -12 / 125}, rel=1e-13)
+        assert found["q"] == pytest.approx({"p": -12 / 125, "q": 9 / 125}, rel=1e-13)
+
+
+def _unsigned_byte(a):
+    return np.trunc(np.clip(a, 0, 255))
+
+
+@pytest.mark.parametrize("method", TABLE_METHODS)
+def test_case_a7_a_straight_through_byte(registered, method):
+    """Forward truncates to an unsigned byte; backward is 1, as if nothing had happened."""
+    registered("byte", _unsigned_byte, partials="1", edges="straight through")
+    graph = cgprimer.parse("xq = byte(100*w); xw = (xq - 30)^2")
+    at = {"w": np.array([0.257, 0.3, 3.0])}
+    assert graph.evaluate(at)["xq"].tolist() == [25.0, 30.0, 255.0]
+    found = cgprimer.gradient(graph, at, method=method)["w"]
+    np.testing.assert_array_equal(found, 100 * 2 * np.array([-5.0, 0.0, 225.0]))
+
+
+def test_case_a7_differences_see_the_steps_instead(registered):
+    registered("byte", _unsigned_byte, partials="1")
+    graph = cgprimer.parse("xw = byte(w)")
+    assert cgprimer.gradient(graph, {"w": 12.5}, method="finite-difference") == {"w": 0.0}
+
+
+def test_no_complex_step_unless_the_row_says_it_is_analytic(registered):
+    registered("twice", lambda a: 2 * a, partials="2")
+    registered("thrice", lambda a: 3 * a, partials="3", analytic=True)
+    how = {"method": "finite-difference", "scheme": "complex-step"}
+    with pytest.raises(cgprimer.CgprimerError, match="'twice'"):
+        cgprimer.gradient(cgprimer.parse("xw = twice(p)"), {"p": 1.0}, **how)
+    assert cgprimer.gradient(cgprimer.parse("xw = thrice(p)"), {"p": 1.0}, **how) == {"p": 3.0}
+
+
+def test_a_partial_of_zero_hands_nothing_back(registered):
+    registered("frozen", np.positive, partials="0")
+    graph = cgprimer.parse("xw = p*frozen(p)")
+    for method in TABLE_METHODS:
+        assert cgprimer.gradient(graph, {"p": 3.0}, method=method) == {"p": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("partials", "message"),
+    [
+        ("cos(x)", "names 'x'"),
+        ("b", "names 'b'"),
+        (("1", "c"), "names 'c'"),
+    ],
+)
+def test_a_partial_may_name_operands_and_result_only(partials, message):
+    with pytest.raises(UsageError, match=message):
+        register_primitive("mine", np.sin, partials=partials)
+    assert "mine" not in {row.name for row in primitives()}
+
+
+@pytest.mark.parametrize("partials", ["cos(a", "", "a +", "nosuch(a)", "2a"])
+def test_a_partial_that_does_not_parse(partials):
+    with pytest.raises((SourceError, UsageError)):
+        register_primitive("mine", np.sin, partials=partials)
+    assert "mine" not in {row.name for row in primitives()}
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_one_to_three_operands(count):
+    with pytest.raises(UsageError, match="one to three operands"):
+        register_primitive("mine", np.sin, partials=("1",) * count)
+
+
+@pytest.mark.parametrize("name", ["sin", "add", "pow", "log", "log_base", "stop_gradient"])
+def test_names_that_are_taken(name):
+    row = primitive(name)
+    with pytest.raises(UsageError, match="already"):
+        register_primitive(name, np.sin, partials="1")
+    assert primitive(name) is row
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "out", "", "2x", "my sine", "f(x)", "x-y"])
+def test_names_that_no_function_can_have(name):
+    with pytest.raises(UsageError, match="cannot be the name"):
+        register_primitive(name, np.sin, partials="1")
+
+
+@pytest.mark.parametrize("name", ["input", "output", "parameter"])
+def test_words_of_the_language_are_no_names_of_functions(name):
+    """Either it is refused, or it can be called: a function that nobody can call is a trap."""
+    try:
+        register_primitive(name, np.positive, partials="1")
+    except UsageError:
+        return
+    try:
+        assert cgprimer.gradient(cgprimer.parse(f"xw = {name}(p)"), {"p": 1.0}) == {"p": 1.0}
+    finally:
+        unregister_primitive(name)
+
+
+def test_unregister():
+    register_primitive("mine", np.sin, partials="cos(a)")
+    assert cgprimer.gradient(cgprimer.parse("xw = mine(p)"), {"p": 0.0}) == {"p": 1.0}
+    unregister_primitive("mine")
+    with pytest.raises(UsageError, match="no primitive 'mine'"):
+        primitive("mine")
+    with pytest.raises(SourceError, match="mine"):
+        cgprimer.parse("xw = mine(p)")
+    register_primitive("mine", np.cos, partials="-sin(a)")  # the name is free again
+    assert cgprimer.gradient(cgprimer.parse("xw = mine(p)"), {"p": 0.0}) == {"p": 0.0}
+    unregister_primitive("mine")
+
+
+@pytest.mark.parametrize("name", ["sin", "add", "log_base"])
+def test_rows_of_the_package_stay(name):
+    with pytest.raises(UsageError, match="stays"):
+        unregister_primitive(name)
+    assert primitive(name)
+
+
+def test_unregister_what_is_not_there():
+    with pytest.raises(UsageError, match="did you mean 'tanh'"):
+        unregister_primitive("tanhh")
