@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -76,10 +76,9 @@ def gradient(
     >>> gradient(graph, at, wrt="xa", method="forward")
     {'xa': 161.8125}
     """
-    names = _wrt(graph, wrt)
     target = _of(graph, of)
-    found = derivatives(graph, at, (target,), names, method, engine, options)
-    return {name: found.derivatives[target, name] for name in names}
+    found = evaluate_derivatives(graph, at, of=target, wrt=wrt, method=method, engine=engine, **options)
+    return {name: value for (_, name), value in found.derivatives.items()}
 
 
 def jacobian(
@@ -100,10 +99,77 @@ def jacobian(
     >>> jacobian(parse("xb = p*xa; xc = p^2"), {"p": 3, "xa": 2})
     {'xb': {'p': 2.0}, 'xc': {'p': 6.0}}
     """
+    found = evaluate_derivatives(graph, at, of=of, wrt=wrt, method=method, engine=engine, **options)
+    rows: dict[str, dict[str, Value]] = {name: {} for name in found.values}
+    for (target, name), value in found.derivatives.items():
+        rows[target][name] = value
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Values and derivatives at a point, or at many.
+
+    Attributes:
+        values: of each differentiated variable.
+        derivatives: ``(of, wrt)`` to the derivative, in the order asked for.
+        complaint: where the first infinity or nan came from; empty if all is finite.
+    """
+
+    values: dict[str, Value]
+    derivatives: dict[tuple[str, str], Value]
+    complaint: str = ""
+
+
+def evaluate_derivatives(
+    graph: ExpressionGraph,
+    at: Mapping[str, Value] | None = None,
+    *,
+    of: Names | None = None,
+    wrt: Names | None = None,
+    method: str = "reverse",
+    engine: str = "numpy",
+    **options: Any,
+) -> Evaluation:
+    """Values and derivatives together, and where a non-finite one came from.
+
+    Arguments and errors are those of :func:`jacobian`.
+
+    >>> from cgprimer.graph import parse
+    >>> evaluate_derivatives(parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}).complaint
+    'xb = log(xa) is nan'
+    """
     names = _wrt(graph, wrt)
     targets = tuple(_of(graph, name) for name in as_names(of or graph.outputs, "of"))
-    found = derivatives(graph, at, targets, names, method, engine, options)
-    return {t: {name: found.derivatives[t, name] for name in names} for t in targets}
+    program = _program(graph, targets, names, method, tuple(sorted(options.items())))
+    found = _run(graph, at, program, engine)
+    ordered = {(t, n): found.derivatives[t, n] for t in targets for n in names}
+    complaint = ""
+    if not all(np.isfinite(v).all() for v in (*found.values.values(), *ordered.values())):
+        complaint = _complaint(graph, at, ordered)
+    return Evaluation(found.values, ordered, complaint)
+
+
+def _complaint(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Mapping[tuple[str, str], Value]
+) -> str:
+    """The first vertex, in topological order, that is not finite; else the first such derivative."""
+    point = graph.point(at, needed=())
+    for name in (*graph.inputs, *graph.parameters):
+        point.setdefault(name, 0.0)
+    values = graph.evaluate(point)
+    for name, value in (*point.items(), *((n, values[n]) for n in graph.definitions)):
+        bad = np.flatnonzero(~np.isfinite(value))
+        if bad.size:
+            first = np.reshape(value, -1)[bad[0]]
+            text = f" = {graph.expression(name)}" if name in graph.definitions else ""
+            return f"{name}{text} is {first}" + (f" at sample {bad[0]}" if np.ndim(value) else "")
+    for (target, name), value in found.items():
+        bad = np.flatnonzero(~np.isfinite(value))
+        if bad.size:
+            first = np.reshape(value, -1)[bad[0]]
+            return f"d {target} / d {name} is {first}, though every value is finite"
+    return ""
 
 
 def hessian(
@@ -227,20 +293,6 @@ def partials(
 # --- from names and values to arrays -----------------------------------------------------------
 
 
-def derivatives(
-    graph: ExpressionGraph,
-    at: Mapping[str, Value] | None,
-    of: tuple[str, ...],
-    wrt: tuple[str, ...],
-    method: str,
-    engine: str,
-    options: Mapping[str, Any],
-) -> Derivatives:
-    """Values and derivatives of ``of``, in the samples' shape."""
-    program = _program(graph, of, wrt, method, tuple(sorted(options.items())))
-    return _run(graph, at, program, engine)
-
-
 @lru_cache(maxsize=256)
 def _program(
     graph: ExpressionGraph, of: tuple[str, ...], wrt: tuple[str, ...], method: str, options: Any
@@ -266,8 +318,6 @@ def _run(
     if moved is program.tape:
         runner = _runner(program, engine)
     else:
-        from dataclasses import replace
-
         runner = Runner(replace(program, tape=moved), engine=engine)
     found = runner(columns, scalars, samples)
     return Derivatives(
@@ -335,8 +385,6 @@ def _gradient_tape(
     options = {"carry": True} if method == "forward" else {}
     program = differentiate(tape(graph), of, wrt, method=method, **options)
     outputs = {read.wrt: read.output for read in program.passes[0].reads}
-    from dataclasses import replace
-
     return replace(program.tape, outputs={o: program.tape.outputs[o] for o in outputs.values()}), outputs
 
 

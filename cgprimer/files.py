@@ -34,3 +34,19 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def check_writable(path: str | Path) -> None:
+    """Find out before a long job whether its result can be written.
+
+    Raises:
+        UsageError: the folder is missing or cannot be written to, or the path is a folder.
+    """
+    path = Path(path)
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder")
+    if not folder.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path}: the folder {folder} cannot be written to")

@@ -1,0 +1,101 @@
+"""The command line: one file per command, no mathematics.
+
+Results go to standard output, messages to standard error. Exit codes: 0 success, 1 the job
+failed, 2 wrong use or unreadable input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from cgprimer import __version__
+from cgprimer.errors import CgprimerError
+
+# Short helps stand here, so that `cgprimer --help` loads no command and no library behind one.
+_COMMANDS = {
+    "train": "Learn a graph's parameters from data.",
+    "draw": "Draw a graph as PNG, SVG or PDF.",
+    "grad": "Values of the outputs and their derivatives.",
+    "trace": "The evaluation step by step, with tangents or adjoints.",
+    "compare": "All methods side by side: results, errors, costs.",
+    "data": "Make a dataset from a graph with known parameters.",
+    "primitives": "The functions of the language and their derivatives.",
+    "info": "What a graph consists of, or what this machine offers.",
+}
+INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"cgprimer.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from cgprimer.errors import did_you_mean
+
+            hint = did_you_mean(args[0], _COMMANDS) or "cgprimer --help lists the commands"
+            raise click.UsageError(f"there is no command {args[0]!r}\n  hint: {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="cgprimer")
+def cli() -> None:
+    """Computational graphs and automatic differentiation.
+
+    \b
+    Examples:
+      cgprimer train examples/lecture.cg
+      cgprimer draw examples/lecture.cg -o lecture.png
+      cgprimer grad -e "xw = k*xa^2" --at k=3,xa=0.5 --wrt xa
+      cgprimer compare examples/lecture.cg
+    """
+
+
+def main() -> None:
+    """Run the command line; no traceback reaches its user."""
+    try:
+        code = cli(standalone_mode=False)
+    except CgprimerError as error:
+        click.echo(f"error: {error}", err=True)
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except MemoryError:
+        click.echo("error: out of memory\n  hint: fewer samples, or a smaller graph", err=True)
+        code = 1
+    except Exception as error:  # a defect of ours: say so, in one line
+        if os.environ.get("CGPRIMER_DEBUG"):
+            raise
+        click.echo(
+            f"error: this is a defect of cgprimer: {type(error).__name__}: {error}\n"
+            "  hint: run again with CGPRIMER_DEBUG=1 for the traceback, and report it",
+            err=True,
+        )
+        code = 1
+    sys.exit(code or 0)

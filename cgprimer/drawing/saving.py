@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import UsageError
-from cgprimer.files import write_whole
+from cgprimer.files import check_writable, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,10 +44,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     """
     from matplotlib import rc_context
 
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        known = ", ".join(f".{name}" for name in FORMATS)
-        raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
+    kind = _kind(path)
     picture = io.BytesIO()
     with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}):
         figure.savefig(
@@ -65,3 +62,20 @@ def _dots_per_inch(figure: Figure) -> float:
     width, height = (float(side) for side in figure.get_size_inches())
     dense = math.sqrt(_MOST_PIXELS / (width * height))
     return min(_DPI, _LONGEST_SIDE / max(width, height), dense)
+
+
+def check_picture_path(path: Path) -> None:
+    """Find out before the work whether a picture can be written to `path`.
+
+    Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
+    """
+    _kind(path)
+    check_writable(path)
+
+
+def _kind(path: Path) -> str:
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        known = ", ".join(f".{name}" for name in FORMATS)
+        raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
+    return kind

@@ -50,7 +50,9 @@ def test_c1_two_paths(method):
     check("two_paths", expected, method)
     assert example("two_paths").evaluate()["L"] == 15.0
     if method in EXACT:
-        assert cgprimer.gradient(example("two_paths"), wrt=tuple(expected), method=method) == expected
+        assert (
+            cgprimer.gradient(example("two_paths"), wrt=tuple(expected), method=method) == expected
+        )
 
 
 def test_c1_the_two_paths_by_name():
@@ -109,7 +111,9 @@ def test_d5_sine_chain(method):
     found = cgprimer.gradient(example("sine_chain"), {"w": points, "b": points}, method=method)
     tolerance = 1e-6 if method == "finite-difference" else 1e-12
     np.testing.assert_allclose(found["w"], 3 * np.cos(4 * points), rtol=0, atol=3 * tolerance)
-    np.testing.assert_allclose(found["w"][:6], [3, 1.5, -1.5, -3, -1.5, 1.5], rtol=0, atol=3 * tolerance)
+    np.testing.assert_allclose(
+        found["w"][:6], [3, 1.5, -1.5, -3, -1.5, 1.5], rtol=0, atol=3 * tolerance
+    )
     np.testing.assert_allclose(found["b"], np.cos(4 * points), rtol=0, atol=tolerance)
 
 

@@ -24,9 +24,21 @@ def test_the_file_is_the_lecture_example():
     assert graph.values == {"xa": 0.5, **TRUTH}
     assert graph.inputs == ("xa",)
     assert graph.outputs == ("xw",)
-    assert graph.depends_on == {"xx": ["xa"], "xy": ["xa", "xx"], "xz": ["xx", "xy"], "xw": ["xx", "xz"]}
-    assert graph.leads_to == {"xa": ["xx", "xy"], "xx": ["xy", "xz", "xw"], "xy": ["xz"], "xz": ["xw"]}
-    lines = [line for line in graph.source.text.splitlines() if "=" in line and line.startswith("xx")]
+    assert graph.depends_on == {
+        "xx": ["xa"],
+        "xy": ["xa", "xx"],
+        "xz": ["xx", "xy"],
+        "xw": ["xx", "xz"],
+    }
+    assert graph.leads_to == {
+        "xa": ["xx", "xy"],
+        "xx": ["xy", "xz", "xw"],
+        "xy": ["xz"],
+        "xz": ["xw"],
+    }
+    lines = [
+        line for line in graph.source.text.splitlines() if "=" in line and line.startswith("xx")
+    ]
     assert lines == ["xx=xa^2"]
 
 
@@ -40,7 +52,10 @@ def test_values_are_exact(xa):
 @pytest.mark.parametrize("method", EXACT)
 def test_gradient_is_exact(method, xa):
     expected = GRADIENTS[xa]
-    assert cgprimer.gradient(example("lecture"), {"xa": xa}, wrt=tuple(expected), method=method) == expected
+    assert (
+        cgprimer.gradient(example("lecture"), {"xa": xa}, wrt=tuple(expected), method=method)
+        == expected
+    )
 
 
 @pytest.mark.parametrize("xa", [0.5, -0.5])
@@ -48,7 +63,11 @@ def test_gradient_is_exact(method, xa):
 def test_gradient_by_differences(scheme, xa):
     expected = GRADIENTS[xa]
     found = cgprimer.gradient(
-        example("lecture"), {"xa": xa}, wrt=tuple(expected), method="finite-difference", scheme=scheme
+        example("lecture"),
+        {"xa": xa},
+        wrt=tuple(expected),
+        method="finite-difference",
+        scheme=scheme,
     )
     # A forward difference errs by half the second derivative (some 900) times the step of 1.5e-8.
     tolerance = 1e-5 if scheme == "forward" else 1e-6

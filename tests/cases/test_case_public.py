@@ -18,7 +18,13 @@ def test_e1_baydin(method):
 
 def test_e1_the_evaluation_trace():
     values = example("baydin").evaluate()
-    expected = [0.6931471805599453, 10.0, -0.9589242746631385, 10.693147180559945, 11.652071455223084]
+    expected = [
+        0.6931471805599453,
+        10.0,
+        -0.9589242746631385,
+        10.693147180559945,
+        11.652071455223084,
+    ]
     assert [values[f"v{i}"] for i in range(1, 6)] == pytest.approx(expected, rel=1e-15)
 
 
@@ -106,10 +112,15 @@ def test_e6_tanh(method):
     assert found == near(0.07065082485316447, method)
 
 
-REPEATED = [(method, {}) for method in EXACT] + [("forward", {"carry": True}), ("symbolic", {"share": False})]
+REPEATED = [(method, {}) for method in EXACT] + [
+    ("forward", {"carry": True}),
+    ("symbolic", {"share": False}),
+]
 
 
-def repeatedly(name: str, at: float, times: int, method: str, options: dict) -> list[tuple[float, float]]:
+def repeatedly(
+    name: str, at: float, times: int, method: str, options: dict
+) -> list[tuple[float, float]]:
     """Value and derivative of each derivative in turn, by differentiating the tape again."""
     tape, of = cgprimer.tape(example(name)), "y"
     found = []

@@ -51,7 +51,9 @@ def test_a_complex_step_has_no_bottom():
         assert error("complex-step", 10.0**-exponent) <= 1e-15
 
 
-@pytest.mark.parametrize(("scheme", "bound"), [("forward", 1e-7), ("central", 1e-10), ("complex-step", 1e-15)])
+@pytest.mark.parametrize(
+    ("scheme", "bound"), [("forward", 1e-7), ("central", 1e-10), ("complex-step", 1e-15)]
+)
 def test_the_chosen_step_is_near_the_bottom(scheme, bound):
     found = cgprimer.gradient(example("sine"), method="finite-difference", scheme=scheme)
     assert abs(found["x"] - math.cos(1.0)) < bound

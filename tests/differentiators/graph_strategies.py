@@ -62,9 +62,10 @@ def graphs(draw, *, most: int = 8) -> ExpressionGraph:
     count = draw(st.integers(1, most))
     for number in range(1, count + 1):
         text = draw(expressions(tuple(names)))
-        # Recent vertices are taken up again, so that the graph has paths and not only leaves.
-        if number > 1 and draw(st.booleans()):
-            text = f"{text} {draw(st.sampled_from('+-*'))} v{draw(st.integers(1, number - 1))}"
+        # Earlier vertices are taken up again, so that the graph has paths and not only leaves.
+        if number == 1 or draw(st.integers(0, 3)):
+            earlier = f"v{draw(st.integers(1, number - 1))}" if number > 1 else names[0]
+            text = f"({text}) {draw(st.sampled_from('+-*'))} {earlier}"
         lines.append(f"v{number} = {text}")
         names.append(f"v{number}")
     lines.append(f"output v{count}")

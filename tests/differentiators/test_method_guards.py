@@ -15,7 +15,9 @@ from cgprimer.errors import (
     UsageError,
 )
 
-GRAPH = cgprimer.parse("input xa = 0.5; parameter ab = 1, bc = 2; xx = ab*xa^2; xw = bc*xx + sin(xx)")
+GRAPH = cgprimer.parse(
+    "input xa = 0.5; parameter ab = 1, bc = 2; xx = ab*xa^2; xw = bc*xx + sin(xx)"
+)
 
 
 def ladder(rungs: int) -> cgprimer.ExpressionGraph:
@@ -53,7 +55,9 @@ def test_all_other_methods_take_the_ladder():
 
 
 def test_expressions_that_swell_are_refused_before_they_do():
-    with pytest.raises(ExpressionSwellError, match="operations, more than the limit of 5,000") as caught:
+    with pytest.raises(
+        ExpressionSwellError, match="operations, more than the limit of 5,000"
+    ) as caught:
         cgprimer.gradient(ladder(40), method="symbolic")
     assert "--symbolic-limit" in caught.value.hint
     assert "reverse" in caught.value.hint

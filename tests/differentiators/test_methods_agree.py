@@ -31,9 +31,7 @@ def assert_near(case: Case, found: dict, expected: dict, tolerance: float, what:
 def test_forward_and_reverse_agree(case):
     expected = cgprimer.gradient(case.graph, case.at, wrt=case.names, method="reverse")
     for options in ({}, {"carry": True}):
-        found = cgprimer.gradient(
-            case.graph, case.at, wrt=case.names, method="forward", **options
-        )
+        found = cgprimer.gradient(case.graph, case.at, wrt=case.names, method="forward", **options)
         assert_near(case, found, expected, EXACT, f"forward {options}")
 
 
@@ -94,7 +92,9 @@ def test_any_vertex_can_be_differentiated(case, target):
 
 
 @quick
-@given(case=cases(), method=st.sampled_from(("forward", "reverse", "path-sum", "finite-difference")))
+@given(
+    case=cases(), method=st.sampled_from(("forward", "reverse", "path-sum", "finite-difference"))
+)
 def test_one_point_and_many_agree(case, method):
     """Inputs, and parameters too, may be arrays of any shape."""
     offsets = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])

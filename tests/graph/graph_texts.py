@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 Tree = float | str | tuple  # a number, a name, or (operation, operand, ...)
 
 BINARY: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
 UNARY: dict[str, Callable[[float], float]] = {"sin": math.sin, "tanh": math.tanh, "-": operator.neg}
 INPUTS = ("xa", "xaa", "x", "c")  # c is declared
 PARAMETERS = ("a", "ab", "k")
@@ -72,13 +74,22 @@ def names_in(tree: Tree) -> set[str]:
 def plans(draw: st.DrawFn) -> Plan:
     definitions: dict[str, Tree] = {}
     usable = [*INPUTS, *PARAMETERS]
-    for name in draw(st.lists(st.sampled_from(["xb", "xab", "xx", "d", "y", "xz", "sin"]), min_size=1, max_size=6, unique=True)):  # fmt: skip
+    for name in draw(
+        st.lists(
+            st.sampled_from(["xb", "xab", "xx", "d", "y", "xz", "sin"]),
+            min_size=1,
+            max_size=6,
+            unique=True,
+        )
+    ):
         leaf = st.sampled_from(usable) | st.sampled_from([0.5, 1.0, 2.0, 3.25, 1e-3])
         definitions[name] = draw(
             st.recursive(
                 leaf,
-                lambda children: st.tuples(st.sampled_from(sorted(BINARY)), children, children)
-                | st.tuples(st.sampled_from(sorted(UNARY)), children),
+                lambda children: (
+                    st.tuples(st.sampled_from(sorted(BINARY)), children, children)
+                    | st.tuples(st.sampled_from(sorted(UNARY)), children)
+                ),
                 max_leaves=6,
             )
         )

@@ -52,7 +52,9 @@ def test_a_sample_of_an_array_has_the_value_that_the_scalar_has(plan: Plan, coun
     for i in range(count):
         alone = graph.evaluate({n: column[i] for n, column in columns.items()})
         for name in graph.variables:
-            np.testing.assert_allclose(np.broadcast_to(together[name], (count,))[i], alone[name], rtol=1e-12, atol=1e-12)  # fmt: skip
+            np.testing.assert_allclose(
+                np.broadcast_to(together[name], (count,))[i], alone[name], rtol=1e-12, atol=1e-12
+            )
 
 
 # --- shapes -------------------------------------------------------------------------------------
@@ -77,7 +79,10 @@ def test_arrays_broadcast_like_numpys() -> None:
 
 
 def test_a_parameter_may_have_a_value_per_sample() -> None:
-    assert cgprimer.parse("xw = k*xa").evaluate({"xa": 2.0, "k": [1, 2]})["xw"].tolist() == [2.0, 4.0]
+    assert cgprimer.parse("xw = k*xa").evaluate({"xa": 2.0, "k": [1, 2]})["xw"].tolist() == [
+        2.0,
+        4.0,
+    ]
 
 
 def test_arrays_that_do_not_broadcast_are_refused_with_their_shapes() -> None:
@@ -115,14 +120,24 @@ def test_the_callers_arrays_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("text", "xa", "expected"),
     [
-        ("1/xa", 0.0, math.inf), ("1/xa", -0.0, -math.inf), ("xa/xa", 0.0, math.nan),
-        ("log(xa)", 0.0, -math.inf), ("log(xa)", -1.0, math.nan), ("sqrt(xa)", -1.0, math.nan),
-        ("exp(xa)", 1000.0, math.inf), ("xa - xa", math.inf, math.nan), ("xa^-1", 0.0, math.inf),
-        ("xa^0.5", -4.0, math.nan), ("xa^0", math.nan, 1.0), ("xa*0", math.inf, math.nan),
-        ("1/0 + xa", 1.0, math.inf), ("log(-1)*xa", 1.0, math.nan), ("asin(xa)", 2.0, math.nan),
+        ("1/xa", 0.0, math.inf),
+        ("1/xa", -0.0, -math.inf),
+        ("xa/xa", 0.0, math.nan),
+        ("log(xa)", 0.0, -math.inf),
+        ("log(xa)", -1.0, math.nan),
+        ("sqrt(xa)", -1.0, math.nan),
+        ("exp(xa)", 1000.0, math.inf),
+        ("xa - xa", math.inf, math.nan),
+        ("xa^-1", 0.0, math.inf),
+        ("xa^0.5", -4.0, math.nan),
+        ("xa^0", math.nan, 1.0),
+        ("xa*0", math.inf, math.nan),
+        ("1/0 + xa", 1.0, math.inf),
+        ("log(-1)*xa", 1.0, math.nan),
+        ("asin(xa)", 2.0, math.nan),
         ("1e308*10*xa", 1.0, math.inf),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("wrap", [float, lambda v: np.array([v])], ids=["number", "array"])
 def test_outside_a_domain_there_is_nan_and_at_a_pole_infinity_and_nothing_raises(
     text: str, xa: float, expected: float, wrap

@@ -10,8 +10,28 @@ from cgprimer.language.syntax import Apply, Expression, Name, Number, postorder
 from cgprimer.primitives import primitives
 
 # Names that contain one another, that are words of the language, and that are not ASCII.
-NAMES = ("x", "xx", "xa", "xab", "xabc", "a", "ab", "e", "pi", "e1", "_", "out", "sin", "input",
-         "output", "parameter", "θ", "größe", "x_1", "X")  # fmt: skip
+NAMES = (
+    "x",
+    "xx",
+    "xa",
+    "xab",
+    "xabc",
+    "a",
+    "ab",
+    "e",
+    "pi",
+    "e1",
+    "_",
+    "out",
+    "sin",
+    "input",
+    "output",
+    "parameter",
+    "θ",
+    "größe",
+    "x_1",
+    "X",
+)
 CALLABLE = [row for row in primitives() if row.spelling]
 INFIX = ("add", "sub", "mul", "div", "pow")
 _PYTHON = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
@@ -33,7 +53,7 @@ def shape(tree: Expression) -> Shape:
 
 
 def python_shape(text: str) -> Shape:
-    """The same for Python's own reading of an arithmetic expression (small ones: it recurses)."""
+    """The same for Python's own reading of a small arithmetic expression (it recurses)."""
     found: Shape = []
 
     def visit(node: ast.expr) -> None:

@@ -208,7 +208,9 @@ def test_edge(name, operands, value, slopes):
         zip(partials_by_reverse(row, points), slopes, strict=True)
     ):
         if expected is not None:
-            assert same(float(slope[0]), expected, tolerance=1e-12), f"d/d{'abc'[which]} {slope[0]!r}"
+            assert same(float(slope[0]), expected, tolerance=1e-12), (
+                f"d/d{'abc'[which]} {slope[0]!r}"
+            )
 
 
 @pytest.mark.parametrize("method", ["forward", "reverse", "path-sum"])
@@ -345,7 +347,9 @@ def test_python_text_and_numpy_agree_at_special_values(row):
     ``min`` are what the text calls.
     """
     differing = []
-    for operands in itertools.product((0.0, -0.0, 1.0, -1.0, 1000.0, -1000.0, inf, -inf, nan), repeat=row.arity):
+    for operands in itertools.product(
+        (0.0, -0.0, 1.0, -1.0, 1000.0, -1000.0, inf, -inf, nan), repeat=row.arity
+    ):
         with np.errstate(all="ignore"):
             expected = float(row.numpy(*(np.float64(o) for o in operands)))
             found = float(evaluated(row, [np.float64(o) for o in operands], IeeeMath()))

@@ -42,7 +42,10 @@ FAULTS = [
 def test_a_planted_fault_is_caught(name, partials):
     row = primitive(name)
     points = random_points(row, 25)
-    with replaced(replace(row, partials=partials)), pytest.raises(AssertionError, match=f"d {name}/d"):
+    with (
+        replaced(replace(row, partials=partials)),
+        pytest.raises(AssertionError, match=f"d {name}/d"),
+    ):
         check_partials(row, points)
     check_partials(row, points)  # and with the true row back in place, all is well
 

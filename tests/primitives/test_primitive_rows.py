@@ -55,7 +55,10 @@ def test_sympy_agrees(row):
         exact = {s: sympy.Float(float(o), 40) for s, o in zip(symbols, operands, strict=True)}
         for quantity, formula in zip(found, [expression, *derivatives], strict=True):
             expected = float(sympy.re(formula.subs(exact).doit().evalf(30)))
-            assert same(float(quantity[sample]), expected, tolerance=1e-12), (list(operands), formula)
+            assert same(float(quantity[sample]), expected, tolerance=1e-12), (
+                list(operands),
+                formula,
+            )
 
 
 def test_stop_gradient_is_the_value_and_hands_nothing_back():
@@ -81,7 +84,9 @@ def test_numpy_broadcasts_and_takes_numbers(row):
     assert float(number) == pytest.approx(float(matrix[0, 0]), rel=1e-15)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.analytic and r.name != "stop_gradient"], ids=ids)
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if r.analytic and r.name != "stop_gradient"], ids=ids
+)
 def test_complex_steps_where_the_row_allows_them(row):
     names = ("pa", "pb", "pc")[: row.arity]
     points = random_points(row, 10, seed=3)

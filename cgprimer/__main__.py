@@ -1,0 +1,5 @@
+"""``python -m cgprimer`` is ``cgprimer``."""
+
+from cgprimer.cli import main
+
+main()

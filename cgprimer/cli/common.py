@@ -1,0 +1,164 @@
+"""What several commands share: where the graph comes from, points, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from cgprimer.graph import ExpressionGraph
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+METHODS = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
+TABLES = ("text", "markdown", "latex", "csv")
+
+
+def make_command(**settings: Any) -> Callable[[F], click.Command]:
+    """A click command with ``-h``."""
+    return click.command(context_settings={"help_option_names": ["-h", "--help"]}, **settings)
+
+
+def graph_arguments(function: F) -> F:
+    """FILE, or ``-e TEXT`` in its place."""
+    function = click.option(
+        "-e", "--expression", metavar="TEXT", help="Expressions on the command line, instead of FILE."
+    )(function)
+    return click.argument("file", required=False)(function)
+
+
+def at_option(function: F) -> F:
+    """``--at NAME=VALUE,...``, as often as one likes."""
+    return click.option(
+        "--at", multiple=True, metavar="NAME=VALUE,...", callback=_assignments,
+        help="Values of inputs and parameters; declared values fill the rest.",
+    )(function)  # fmt: skip
+
+
+def assignments_option(name: str, text: str) -> Callable[[F], F]:
+    """Another option that takes ``NAME=VALUE,...``."""
+    return click.option(name, multiple=True, metavar="NAME=VALUE,...", callback=_assignments, help=text)
+
+
+def names_option(name: str, text: str) -> Callable[[F], F]:
+    """An option that takes ``NAME,...``."""
+    return click.option(name, multiple=True, metavar="NAME,...", callback=_names, help=text)
+
+
+def json_option(function: F) -> F:
+    """``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)
+
+
+def engine_option(function: F) -> F:
+    """``--engine NAME``."""
+    return click.option("--engine", default="auto", show_default=True, metavar="NAME",
+                        help="What runs the tape; 'cgprimer info' lists the engines.")(function)  # fmt: skip
+
+
+def method_options(default: str = "reverse") -> Callable[[F], F]:
+    """``--method`` and the options that belong to one method each."""
+
+    def decorate(function: F) -> F:
+        for option in (
+            click.option("--carry", is_flag=True, default=None,
+                         help="forward: carry all tangents along in one pass."),
+            click.option("--path-limit", type=click.IntRange(1), help="path-sum: the most paths to walk."),
+            click.option("--symbolic-limit", type=click.IntRange(1),
+                         help="symbolic: the largest expression, in operations."),
+            click.option("--symbolic-share/--no-symbolic-share", default=None,
+                         help="symbolic: compute equal parts of the formulas once (default), or not."),
+            click.option("--step", type=float, help="finite-difference: the step (default: by size)."),
+            click.option("--scheme", type=click.Choice(["central", "forward", "complex-step"]),
+                         help="finite-difference: which quotient (default: central)."),
+            click.option("--method", type=click.Choice(METHODS), default=default, show_default=True,
+                         help="How to differentiate."),
+        ):  # fmt: skip
+            function = option(function)
+        return function
+
+    return decorate
+
+
+_OWN_OPTIONS = {  # option of the command line -> method and that method's name for it
+    "scheme": ("finite-difference", "scheme"),
+    "step": ("finite-difference", "step"),
+    "symbolic_share": ("symbolic", "share"),
+    "symbolic_limit": ("symbolic", "limit"),
+    "path_limit": ("path-sum", "limit"),
+    "carry": ("forward", "carry"),
+}
+
+
+def own_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The options of the method, taken out of all options of the command."""
+    options = {}
+    for name, (owner, theirs) in _OWN_OPTIONS.items():
+        value = given.pop(name)
+        if value is None:
+            continue
+        if owner != method:
+            flag = name.replace("_", "-")
+            raise click.UsageError(f"--{flag} belongs to --method {owner}, not to {method}")
+        options[theirs] = value
+    return options
+
+
+def read_graph(file: str | None, expression: str | None) -> ExpressionGraph:
+    """The graph that a command is about."""
+    from cgprimer.graph import load, parse
+
+    if expression is not None:
+        if file is not None:
+            raise click.UsageError("give either FILE or -e TEXT, not both")
+        return parse(expression, name="<command line>")
+    if file is None:
+        raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
+    return load(file)
+
+
+def echo_json(value: Any) -> None:
+    """Print as JSON; what JSON cannot write (nan, infinities) becomes text."""
+    click.echo(json.dumps(_plain(value), indent=2))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def note(text: str) -> None:
+    """A message on standard error."""
+    click.echo(text, err=True)
+
+
+def _assignments(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for part in (p.strip() for text in given for p in text.split(",")):
+        if not part:
+            continue
+        name, equals, value = (p.strip() for p in part.partition("="))
+        if not equals or not name:
+            raise click.BadParameter(f"expected NAME=VALUE, got {part!r}", ctx, parameter)
+        if name in values:
+            raise click.BadParameter(f"{name} is given twice", ctx, parameter)
+        try:
+            values[name] = float(value)
+        except ValueError:
+            raise click.BadParameter(f"{value!r}, given for {name}, is not a number", ctx, parameter) from None
+    return values
+
+
+def _names(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(n.strip() for text in given for n in text.split(",") if n.strip())

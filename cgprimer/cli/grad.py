@@ -1,0 +1,74 @@
+"""``cgprimer grad``: values and derivatives at a point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import (
+    at_option,
+    make_command,
+    echo_json,
+    engine_option,
+    graph_arguments,
+    json_option,
+    method_options,
+    names_option,
+    note,
+    own_options,
+    read_graph,
+)
+
+
+@make_command(name="grad")
+@graph_arguments
+@at_option
+@names_option("--of", "Variables to differentiate (default: all outputs).")
+@names_option("--wrt", "With respect to which names (default: all parameters).")
+@method_options()
+@engine_option
+@click.option("--show", is_flag=True, help="Print the derivative program as readable code and stop.")
+@json_option
+def command(
+    file: str | None,
+    expression: str | None,
+    at: dict[str, float],
+    of: tuple[str, ...],
+    wrt: tuple[str, ...],
+    method: str,
+    engine: str,
+    show: bool,
+    as_json: bool,
+    **own: Any,
+) -> None:
+    """Values of the outputs and their derivatives.
+
+    \b
+    Examples:
+      cgprimer grad examples/lecture.cg
+      cgprimer grad examples/lecture.cg --at xa=-0.5 --wrt xa,xx,ab
+      cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
+      cgprimer grad examples/lecture.cg --method reverse --show
+    """
+    from cgprimer.derivatives import evaluate_derivatives, tape
+    from cgprimer.differentiators import differentiate
+
+    graph = read_graph(file, expression)
+    names = wrt or graph.parameters or graph.inputs
+    options = own_options(method, own)
+    if show:
+        program = differentiate(tape(graph), of or graph.outputs, names, method=method, **options)
+        click.echo(str(program))
+        return
+    found = evaluate_derivatives(graph, at, of=of or None, wrt=names, method=method, engine=engine, **options)
+    if as_json:
+        gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
+        echo_json({"method": method, "values": found.values, "gradient": gradient})
+    else:
+        for name, value in found.values.items():
+            click.echo(f"{name} = {value!r}")
+        for (name, other), value in found.derivatives.items():
+            click.echo(f"d {name} / d {other} = {value!r}")
+    if found.complaint:
+        note(f"note: {found.complaint}")

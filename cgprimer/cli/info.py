@@ -1,0 +1,78 @@
+"""``cgprimer info``: about a graph, or about this machine."""
+
+from __future__ import annotations
+
+import platform
+
+import click
+
+from cgprimer import __version__
+from cgprimer.cli.common import echo_json, graph_arguments, json_option, make_command, read_graph
+
+_LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "click")
+
+
+@make_command(name="info")
+@graph_arguments
+@json_option
+def command(file: str | None, expression: str | None, as_json: bool) -> None:
+    """What a graph consists of; without a graph, what this machine offers.
+
+    \b
+    Examples:
+      cgprimer info
+      cgprimer info examples/lecture.cg
+      cgprimer info examples/lecture.cg --json
+    """
+    found = _machine() if file is None and expression is None else _graph(file, expression)
+    if as_json:
+        echo_json(found)
+        return
+    for key, value in found.items():
+        if isinstance(value, dict):
+            click.echo(f"{key}:")
+            for name, entry in value.items():
+                shown = ", ".join(map(str, entry)) if isinstance(entry, list) else entry
+                click.echo(f"  {name}: {shown}")
+        else:
+            click.echo(f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+
+
+def _machine() -> dict[str, object]:
+    import os
+    from importlib.metadata import PackageNotFoundError, version
+
+    from cgprimer.differentiators import methods
+    from cgprimer.execution.contract import engines
+
+    libraries: dict[str, str] = {}
+    for name in _LIBRARIES:
+        try:
+            libraries[name] = version(name)
+        except PackageNotFoundError:
+            libraries[name] = "missing"
+    return {
+        "cgprimer": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+        "methods": list(methods()),
+        "engines": {e.name: "available" if e.available else f"not here: {e.reason}" for e in engines()},
+        "libraries": libraries,
+    }
+
+
+def _graph(file: str | None, expression: str | None) -> dict[str, object]:
+    from cgprimer.derivatives import tape
+
+    graph = read_graph(file, expression)
+    return {
+        "source": graph.source.name,
+        "inputs": list(graph.inputs),
+        "outputs": list(graph.outputs),
+        "variables": list(graph.variables),
+        "parameters": list(graph.parameters),
+        "values": dict(graph.values),
+        "depends_on": dict(graph.depends_on),
+        "leads_to": dict(graph.leads_to),
+        "operations": len(tape(graph)),
+    }

@@ -1,0 +1,65 @@
+"""``cgprimer trace``: an evaluation step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import (
+    TABLES,
+    at_option,
+    make_command,
+    echo_json,
+    graph_arguments,
+    json_option,
+    method_options,
+    own_options,
+    read_graph,
+)
+
+
+@make_command(name="trace")
+@graph_arguments
+@at_option
+@click.option("--of", metavar="NAME", help="The variable to evaluate (default: the only output).")
+@click.option("--wrt", metavar="NAME", help="The variable to seed (default: the only input).")
+@method_options("forward")
+@click.option("--level", type=click.Choice(["operations", "variables"]), default="operations",
+              show_default=True, help="A row per operation, or per variable.")  # fmt: skip
+@click.option("--format", "style", type=click.Choice(TABLES), default="text", show_default=True,
+              help="How the table is written.")  # fmt: skip
+@json_option
+def command(
+    file: str | None,
+    expression: str | None,
+    at: dict[str, float],
+    of: str | None,
+    wrt: str | None,
+    method: str,
+    level: str,
+    style: str,
+    as_json: bool,
+    **own: Any,
+) -> None:
+    """The evaluation step by step, as in a textbook: values with tangents or adjoints.
+
+    \b
+    Examples:
+      cgprimer trace examples/lecture.cg --method forward --wrt xa
+      cgprimer trace examples/lecture.cg --method reverse
+      cgprimer trace examples/baydin.cg --wrt xa --format latex
+      cgprimer trace examples/lecture.cg --level variables --format markdown
+
+    Reverse mode gives the adjoint of every value, to be read from the last row up; every other
+    method gives tangents with respect to --wrt.
+    """
+    from cgprimer.teaching.trace import trace
+
+    graph = read_graph(file, expression)
+    options = own_options(method, own)
+    found = trace(graph, at, of=of, wrt=wrt, method=method, level=level, **options)
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        click.echo(found.to_table(style))

@@ -1,0 +1,194 @@
+"""``cgprimer train``: the main job."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cgprimer.cli import INTERRUPTED
+from cgprimer.cli.common import (
+    assignments_option,
+    make_command,
+    echo_json,
+    engine_option,
+    graph_arguments,
+    json_option,
+    method_options,
+    note,
+    own_options,
+    read_graph,
+)
+from cgprimer.cli.sampling import sampling_options
+
+if TYPE_CHECKING:
+    from cgprimer.graph import ExpressionGraph
+    from cgprimer.training.identifiability import Identifiability
+    from cgprimer.training.loop import TrainingRun
+
+
+def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
+    if value == "all":
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise click.BadParameter(f"{value!r} is neither a positive number nor 'all'", ctx, parameter)
+    return int(value)
+
+
+@make_command(name="train")
+@graph_arguments
+@click.option("--data", metavar="PATH", help="A .csv or .npz file; without it data are made from the true values.")
+@sampling_options
+@assignments_option("--truth", "True values of parameters; declared values fill the rest.")
+@assignments_option("--start", "Start values; the others are drawn from the seed.")
+@click.option("--optimizer", type=click.Choice(["sgd", "momentum", "adam"]), default="adam",
+              show_default=True, help="The update rule.")  # fmt: skip
+@click.option("--learning-rate", type=float, help="The rate at the first step (default: by optimizer).")
+@click.option("--schedule", type=click.Choice(["cosine", "constant"]), default="cosine",
+              show_default=True, help="How the rate goes on.")  # fmt: skip
+@click.option("--epochs", type=click.IntRange(0), default=30, show_default=True,
+              help="How often the data are gone through.")  # fmt: skip
+@click.option("--batch-size", default="50", show_default=True, metavar="N|all", callback=_batch,
+              help="Samples per step; 1 is one sample at a time.")  # fmt: skip
+@click.option("--loss", default="squared-error", show_default=True, metavar="NAME|TEXT",
+              help="squared-error, half-squared-error, absolute-error, cross-entropy, or an expression"
+              " in out and target; its mean is minimised.")  # fmt: skip
+@click.option("--shuffle/--no-shuffle", default=True, help="A new order of the samples in every epoch.")
+@click.option("--stop-below", type=float, help="End once the mean loss of an epoch is below this.")
+@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True,
+              help="Precision of the computation.")  # fmt: skip
+@method_options()
+@engine_option
+@click.option("--plot", metavar="PATH", help="Draw the loss as .png, .svg or .pdf.")
+@click.option("--save", metavar="PATH", help="Write the run as JSON.")
+@click.option("--resume", metavar="PATH", help="Take up a run that --save, or Ctrl-C, has written.")
+@json_option
+def command(
+    file: str | None, expression: str | None, data: str | None, samples: int, seed: int,
+    low: float, high: float, noise: float, truth: dict[str, float], start: dict[str, float],
+    plot: str | None, save: str | None, resume: str | None, as_json: bool, method: str,
+    **settings: Any,
+) -> None:  # fmt: skip
+    """Learn a graph's parameters from data.
+
+    \b
+    Examples:
+      cgprimer train examples/lecture.cg
+      cgprimer train examples/lecture.cg --plot loss.png --save run.json
+      cgprimer train examples/lecture.cg --data lecture.csv --optimizer sgd --learning-rate 1e-4
+      cgprimer train examples/lecture.cg --batch-size 1 --epochs 1
+      cgprimer train examples/lecture.cg --resume run.json --epochs 60
+
+    Prints learnt against true values, and says which parameters the data cannot determine.
+    Ctrl-C ends the run and saves what has been learnt.
+    """
+    from cgprimer.data import Dataset, make_dataset
+    from cgprimer.errors import NonFiniteError
+    from cgprimer.files import check_writable
+    from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
+    from cgprimer.training.identifiability import identifiability
+    from cgprimer.training.loop import TrainingRun, train
+
+    options = own_options(method, settings)
+    if plot:
+        from cgprimer.drawing.saving import check_picture_path
+
+        check_picture_path(Path(plot))
+    if save:
+        check_writable(save)
+    graph = read_graph(file, expression)
+    if data is not None:
+        if truth:
+            raise click.UsageError("--truth makes data, --data reads them: give one of the two")
+        dataset = Dataset.load(data, inputs=graph.inputs, targets=graph.outputs)
+    else:
+        dataset = make_dataset(graph, truth=truth, samples=samples, seed=seed, low=low, high=high, noise=noise)
+    earlier = load_run(resume, graph) if resume else None
+    keep = Path(save) if save else Path(f"{Path(file).stem if file and file != '-' else 'graph'}.run.json")
+    try:
+        with _progress() as on_step:
+            run = train(graph, dataset, method=method, seed=seed, start=start, resume=earlier,
+                        on_step=on_step, **settings, **options)  # fmt: skip
+    except NonFiniteError as error:
+        if save and isinstance(error.run, TrainingRun):
+            save_run(error.run, save, graph)
+            note(f"saved the run up to the last finite step as {save}")
+        raise
+    run.truth |= truth
+    if save or run.interrupted:
+        save_run(run, keep, graph)
+    if plot and run.step_losses:
+        _plot(run, Path(plot), graph)
+    found = identifiability(graph, dataset, run.parameters)
+    if as_json:
+        result = {k: v for k, v in run_as_dict(run, graph).items() if k not in ("state", "step_losses")}
+        if found is not None:
+            result["identifiability"] = {
+                "rank": found.rank,
+                "null_directions": list(found.null_directions),
+                "determined": list(found.determined),
+            }
+        echo_json(result)
+    else:
+        click.echo(_report(run, found, graph, len(dataset)))
+    for path in (keep if save or run.interrupted else None, plot):
+        if path:
+            note(f"wrote {path}")
+    if run.interrupted:
+        note(f"interrupted at step {run.steps:,}; go on with --resume {keep}")
+        sys.exit(INTERRUPTED)
+
+
+def _report(
+    run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph, samples: int
+) -> str:
+    from cgprimer.teaching.tables import number, table
+    from cgprimer.training.identifiability import combination_text
+
+    undetermined = found.undetermined() if found else ()
+    rows = []
+    for name, value in run.parameters.items():
+        known = run.truth.get(name)
+        remark = "not determined by itself" if name in undetermined else ""
+        rows.append([name, number(value), number(known), remark])
+    for combination in found.determined if found else ():
+        learnt = sum(c * run.parameters[n] for n, c in combination.items())
+        known = None
+        if combination.keys() <= run.truth.keys():
+            known = sum(c * run.truth[n] for n, c in combination.items())
+        rows.append([combination_text(combination), number(learnt), number(known), "determined"])
+    remarks = any(row[3] for row in rows)
+    header = ["parameter", "learnt", "true", ""] if remarks else ["parameter", "learnt", "true"]
+    ratio = run.loss / run.start_loss if run.start_loss else float("nan")
+    lines = [
+        f"loss {number(run.start_loss)} -> {number(run.loss)} ({ratio:.2g} of the start)",
+        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.2f} s;"
+        f" method {run.settings['method']}, engine {run.settings['engine']},"
+        f" optimizer {run.settings['optimizer']}",
+        "",
+        table(header, [row if remarks else row[:3] for row in rows], left=(0, 3)),
+    ]
+    sentences = found.sentences(graph.outputs) if found else []
+    return "\n".join([*lines, *([""] if sentences else []), *sentences])
+
+
+def _plot(run: TrainingRun, path: Path, graph: ExpressionGraph) -> None:
+    from cgprimer.drawing.curves import draw_loss
+    from cgprimer.drawing.saving import save_figure
+
+    figure = draw_loss({"training": run.step_losses}, title=f"Loss, {graph.source.name}")
+    save_figure(figure, path)
+
+
+def _progress() -> AbstractContextManager[Callable[[int, int, float], None] | None]:
+    """A progress bar on a terminal; nothing where standard error is piped."""
+    if not sys.stderr.isatty():
+        return nullcontext(None)
+    from cgprimer.cli.progress import progress_bar
+
+    return progress_bar(time.monotonic)
