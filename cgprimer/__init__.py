@@ -61,7 +61,31 @@ _PUBLIC = {
     "unregister_primitive": "primitives",
 }
 
-__all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - the names above, once
+__all__ = [
+    "CgprimerError",
+    "Dataset",
+    "ExpressionGraph",
+    "__version__",
+    "compare",
+    "differentiate",
+    "draw",
+    "engines",
+    "gradient",
+    "hessian",
+    "hessian_vector_product",
+    "jacobian",
+    "load",
+    "loss_and_gradient",
+    "make_dataset",
+    "methods",
+    "parse",
+    "partials",
+    "register_primitive",
+    "tape",
+    "trace",
+    "train",
+    "unregister_primitive",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -85,7 +85,7 @@ class Dataset:
             arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
             arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
             buffer = io.BytesIO()
-            np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+            np.savez_compressed(buffer, **arrays)
             write_whole(path, buffer.getvalue())
 
     def to_csv(self) -> str:
@@ -97,7 +97,10 @@ class Dataset:
         """
         columns = {**self.inputs, **self.targets}
         lines = [",".join(columns)]
-        lines.extend(",".join(map(repr, row)) for row in zip(*(c.tolist() for c in columns.values()), strict=True))
+        lines.extend(
+            ",".join(map(repr, row))
+            for row in zip(*(c.tolist() for c in columns.values()), strict=True)
+        )
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -170,8 +173,10 @@ def make_dataset(
         raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
     unknown = [name for name in truth or {} if name not in graph.parameters]
     if unknown:
-        raise UsageError(f"the graph has no parameter {unknown[0]!r}",
-                         hint=did_you_mean(unknown[0], graph.parameters))  # fmt: skip
+        raise UsageError(
+            f"the graph has no parameter {unknown[0]!r}",
+            hint=did_you_mean(unknown[0], graph.parameters),
+        )
     try:
         point = graph.point(truth, needed=graph.parameters)
     except MissingValueError as error:
@@ -184,7 +189,9 @@ def make_dataset(
     for name in graph.inputs:
         lowest, highest = _bound(low, name, "low"), _bound(high, name, "high")
         if not lowest <= highest:
-            raise UsageError(f"the bounds of {name!r} are the wrong way round: {lowest} and {highest}")
+            raise UsageError(
+                f"the bounds of {name!r} are the wrong way round: {lowest} and {highest}"
+            )
         columns[name] = random.uniform(lowest, highest, samples)
     scalars = {name: float(point[name]) for name in graph.parameters}
     execute = select("numpy").compile(tape(graph), reduction="none", dtype="float64")
@@ -194,9 +201,10 @@ def make_dataset(
         if bad.size:
             where = ", ".join(f"{n}={columns[n][bad[0]]:.6g}" for n in graph.inputs)
             raise DataError(
-                f"the target {name!r} is {targets[name][bad[0]]} for {bad.size:,} of {samples:,} samples,"
+                f"the target {name!r} is {targets[name][bad[0]]} for {bad.size:,} of"
+                f" {samples:,} samples,"
                 f" first at {where}",
-                hint="choose bounds of the inputs inside the domain: low=..., high=... (--low, --high)",
+                hint="choose bounds inside the domain: low=..., high=... (--low, --high)",
             )
         if noise:
             targets[name] = targets[name] + random.normal(0.0, noise, samples)
@@ -272,10 +280,14 @@ def _csv_error(path: Path, text: str, names: list[str]) -> DataError:
             return DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
         for name, field in zip(names, row, strict=True):
             if not _is_number(field):
-                return DataError(f"{where}: {field.strip()!r} in the column {name!r} is not a number")
+                return DataError(
+                    f"{where}: {field.strip()!r} in the column {name!r} is not a number"
+                )
             if not np.isfinite(float(field)):
-                return DataError(f"{where}: {field.strip()} in the column {name!r} is not finite",
-                                 hint="take such samples out before training")  # fmt: skip
+                return DataError(
+                    f"{where}: {field.strip()} in the column {name!r} is not finite",
+                    hint="take such samples out before training",
+                )
     return DataError(f"{path}: this is not a table of numbers")
 
 
@@ -308,7 +320,9 @@ def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
     for name, column in {**data.inputs, **data.targets}.items():
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
-            raise DataError(f"{path}: sample {bad[0]} of the column {name!r} is {column[bad[0]]}, not finite")
+            raise DataError(
+                f"{path}: sample {bad[0]} of the column {name!r} is {column[bad[0]]}, not finite"
+            )
     return data
 
 

@@ -77,7 +77,9 @@ def gradient(
     {'xa': 161.8125}
     """
     target = _of(graph, of)
-    found = evaluate_derivatives(graph, at, of=target, wrt=wrt, method=method, engine=engine, **options)
+    found = evaluate_derivatives(
+        graph, at, of=target, wrt=wrt, method=method, engine=engine, **options
+    )
     return {name: value for (_, name), value in found.derivatives.items()}
 
 
@@ -153,7 +155,7 @@ def evaluate_derivatives(
 def _complaint(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Mapping[tuple[str, str], Value]
 ) -> str:
-    """The first vertex, in topological order, that is not finite; else the first such derivative."""
+    """The first vertex in topological order that is not finite, else the first derivative."""
     point = graph.point(at, needed=())
     for name in (*graph.inputs, *graph.parameters):
         point.setdefault(name, 0.0)
@@ -310,7 +312,9 @@ def _run(
 ) -> Derivatives:
     leaves = program.tape.leaves
     needed = reachable(program.tape, program.tape.outputs.values())
-    names = [leaf.name for leaf, n in zip(leaves, needed, strict=False) if n and leaf.kind != "constant"]
+    names = [
+        leaf.name for leaf, n in zip(leaves, needed, strict=False) if n and leaf.kind != "constant"
+    ]
     point = graph.point(at, needed=names)
     for name in (*graph.inputs, *graph.parameters):
         point.setdefault(name, 0.0)  # nothing that is asked for depends on these
@@ -342,7 +346,9 @@ def point_values(
     """
     primal = tape(graph)
     needed = reachable(primal, [primal.index(of)] if of else range(primal.size))
-    point = graph.point(at, needed=[leaf.name for leaf, n in zip(primal.leaves, needed, strict=False) if n])
+    point = graph.point(
+        at, needed=[leaf.name for leaf, n in zip(primal.leaves, needed, strict=False) if n]
+    )
     arrays = [name for name, value in point.items() if np.ndim(value)]
     if arrays:
         raise UsageError(f"this needs numbers, and {arrays[0]!r} has an array")
@@ -357,7 +363,9 @@ def _arguments(
     samples = int(np.prod(shape, dtype=int))
     varying = [name for name in graph.parameters if np.ndim(point[name])]
     columns = {
-        name: np.ascontiguousarray(np.broadcast_to(np.asarray(point[name], float), shape)).reshape(-1)
+        name: np.ascontiguousarray(np.broadcast_to(np.asarray(point[name], float), shape)).reshape(
+            -1
+        )
         for name in (*graph.inputs, *varying)
     }
     scalars = {name: float(point[name]) for name in graph.parameters if name not in columns}
@@ -381,18 +389,24 @@ def _gradient_tape(
         )
     inner = [name for name in wrt if name in graph.definitions]
     if inner:
-        raise UsageError(f"second derivatives are with respect to inputs and parameters, not {inner[0]!r}")
+        raise UsageError(
+            f"second derivatives are with respect to inputs and parameters, not {inner[0]!r}"
+        )
     options = {"carry": True} if method == "forward" else {}
     program = differentiate(tape(graph), of, wrt, method=method, **options)
     outputs = {read.wrt: read.output for read in program.passes[0].reads}
-    return replace(program.tape, outputs={o: program.tape.outputs[o] for o in outputs.values()}), outputs
+    return replace(
+        program.tape, outputs={o: program.tape.outputs[o] for o in outputs.values()}
+    ), outputs
 
 
 def _of(graph: ExpressionGraph, of: str | None) -> str:
     if of is None:
         return graph.only_output()
     if of not in graph.variables:
-        raise UsageError(f"the graph has no variable {of!r}", hint=did_you_mean(of, graph.variables))
+        raise UsageError(
+            f"the graph has no variable {of!r}", hint=did_you_mean(of, graph.variables)
+        )
     return of
 
 
@@ -400,10 +414,14 @@ def _wrt(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
     known: Sequence[str] = (*graph.variables, *graph.parameters)
     if wrt is None:
         if not graph.parameters:
-            raise UsageError("the graph has no parameters", hint="name inputs or variables: wrt=... (--wrt NAME)")
+            raise UsageError(
+                "the graph has no parameters", hint="name inputs or variables: wrt=... (--wrt NAME)"
+            )
         return graph.parameters
     names = as_names(wrt, "wrt")
     for name in names:
         if name not in known:
-            raise UsageError(f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known))
+            raise UsageError(
+                f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known)
+            )
     return names

@@ -136,7 +136,7 @@ class ExpressionSyntaxError(SourceError):
 
 
 class UnknownFunctionError(SourceError):
-    """A name stands before a parenthesis and is no function, or has the wrong number of arguments."""
+    """A name before a parenthesis is no function, or takes another number of arguments."""
 
 
 class DefinitionError(SourceError):

@@ -26,7 +26,10 @@ def make_command(**settings: Any) -> Callable[[F], click.Command]:
 def graph_arguments(function: F) -> F:
     """FILE, or ``-e TEXT`` in its place."""
     function = click.option(
-        "-e", "--expression", metavar="TEXT", help="Expressions on the command line, instead of FILE."
+        "-e",
+        "--expression",
+        metavar="TEXT",
+        help="Expressions on the command line, instead of FILE.",
     )(function)
     return click.argument("file", required=False)(function)
 
@@ -34,14 +37,19 @@ def graph_arguments(function: F) -> F:
 def at_option(function: F) -> F:
     """``--at NAME=VALUE,...``, as often as one likes."""
     return click.option(
-        "--at", multiple=True, metavar="NAME=VALUE,...", callback=_assignments,
+        "--at",
+        multiple=True,
+        metavar="NAME=VALUE,...",
+        callback=_assignments,
         help="Values of inputs and parameters; declared values fill the rest.",
-    )(function)  # fmt: skip
+    )(function)
 
 
 def assignments_option(name: str, text: str) -> Callable[[F], F]:
     """Another option that takes ``NAME=VALUE,...``."""
-    return click.option(name, multiple=True, metavar="NAME=VALUE,...", callback=_assignments, help=text)
+    return click.option(
+        name, multiple=True, metavar="NAME=VALUE,...", callback=_assignments, help=text
+    )
 
 
 def names_option(name: str, text: str) -> Callable[[F], F]:
@@ -51,13 +59,20 @@ def names_option(name: str, text: str) -> Callable[[F], F]:
 
 def json_option(function: F) -> F:
     """``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
+        function
+    )
 
 
 def engine_option(function: F) -> F:
     """``--engine NAME``."""
-    return click.option("--engine", default="auto", show_default=True, metavar="NAME",
-                        help="What runs the tape; 'cgprimer info' lists the engines.")(function)  # fmt: skip
+    return click.option(
+        "--engine",
+        default="auto",
+        show_default=True,
+        metavar="NAME",
+        help="What runs the tape; 'cgprimer info' lists the engines.",
+    )(function)
 
 
 def method_options(default: str = "reverse") -> Callable[[F], F]:
@@ -65,19 +80,41 @@ def method_options(default: str = "reverse") -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         for option in (
-            click.option("--carry", is_flag=True, default=None,
-                         help="forward: carry all tangents along in one pass."),
-            click.option("--path-limit", type=click.IntRange(1), help="path-sum: the most paths to walk."),
-            click.option("--symbolic-limit", type=click.IntRange(1),
-                         help="symbolic: the largest expression, in operations."),
-            click.option("--symbolic-share/--no-symbolic-share", default=None,
-                         help="symbolic: compute equal parts of the formulas once (default), or not."),
-            click.option("--step", type=float, help="finite-difference: the step (default: by size)."),
-            click.option("--scheme", type=click.Choice(["central", "forward", "complex-step"]),
-                         help="finite-difference: which quotient (default: central)."),
-            click.option("--method", type=click.Choice(METHODS), default=default, show_default=True,
-                         help="How to differentiate."),
-        ):  # fmt: skip
+            click.option(
+                "--carry",
+                is_flag=True,
+                default=None,
+                help="forward: carry all tangents along in one pass.",
+            ),
+            click.option(
+                "--path-limit", type=click.IntRange(1), help="path-sum: the most paths to walk."
+            ),
+            click.option(
+                "--symbolic-limit",
+                type=click.IntRange(1),
+                help="symbolic: the largest expression, in operations.",
+            ),
+            click.option(
+                "--symbolic-share/--no-symbolic-share",
+                default=None,
+                help="symbolic: compute equal parts of the formulas once (default), or not.",
+            ),
+            click.option(
+                "--step", type=float, help="finite-difference: the step (default: by size)."
+            ),
+            click.option(
+                "--scheme",
+                type=click.Choice(["central", "forward", "complex-step"]),
+                help="finite-difference: which quotient (default: central).",
+            ),
+            click.option(
+                "--method",
+                type=click.Choice(METHODS),
+                default=default,
+                show_default=True,
+                help="How to differentiate.",
+            ),
+        ):
             function = option(function)
         return function
 
@@ -156,9 +193,13 @@ def _assignments(
         try:
             values[name] = float(value)
         except ValueError:
-            raise click.BadParameter(f"{value!r}, given for {name}, is not a number", ctx, parameter) from None
+            raise click.BadParameter(
+                f"{value!r}, given for {name}, is not a number", ctx, parameter
+            ) from None
     return values
 
 
-def _names(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+def _names(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
     return tuple(n.strip() for text in given for n in text.split(",") if n.strip())

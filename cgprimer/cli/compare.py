@@ -8,11 +8,11 @@ from cgprimer.cli.common import (
     METHODS,
     TABLES,
     at_option,
-    make_command,
     echo_json,
     engine_option,
     graph_arguments,
     json_option,
+    make_command,
     names_option,
     read_graph,
 )
@@ -21,12 +21,25 @@ from cgprimer.cli.common import (
 @make_command(name="compare")
 @graph_arguments
 @at_option
-@click.option("--of", metavar="NAME", help="The variable to differentiate (default: the only output).")
+@click.option(
+    "--of", metavar="NAME", help="The variable to differentiate (default: the only output)."
+)
 @names_option("--wrt", "With respect to which names (default: all parameters).")
-@click.option("--method", "methods", multiple=True, type=click.Choice(METHODS),
-              help="Only these methods; may be repeated.")  # fmt: skip
-@click.option("--format", "style", type=click.Choice(TABLES), default="text", show_default=True,
-              help="How the table is written.")  # fmt: skip
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    type=click.Choice(METHODS),
+    help="Only these methods; may be repeated.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(TABLES),
+    default="text",
+    show_default=True,
+    help="How the table is written.",
+)
 @engine_option
 @json_option
 def command(

@@ -6,8 +6,8 @@ import click
 
 from cgprimer.cli.common import (
     assignments_option,
-    make_command,
     graph_arguments,
+    make_command,
     note,
     read_graph,
 )
@@ -18,7 +18,9 @@ from cgprimer.cli.sampling import sampling_options
 @graph_arguments
 @sampling_options
 @assignments_option("--truth", "True values of parameters; declared values fill the rest.")
-@click.option("-o", "--output", metavar="PATH", help="A .csv or .npz file (default: CSV on standard output).")
+@click.option(
+    "-o", "--output", metavar="PATH", help="A .csv or .npz file (default: CSV on standard output)."
+)
 def command(
     file: str | None,
     expression: str | None,

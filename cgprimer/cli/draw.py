@@ -11,13 +11,28 @@ from cgprimer.cli.common import at_option, graph_arguments, make_command, note, 
 
 @make_command(name="draw")
 @graph_arguments
-@click.option("-o", "--output", metavar="PATH", help="A .png, .svg or .pdf file (default: FILE's name with .png).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    help="A .png, .svg or .pdf file (default: FILE's name with .png).",
+)
 @at_option
 @click.option("--values", is_flag=True, help="Show values at the declared point.")
-@click.option("--level", type=click.Choice(["variables", "operations"]), default="variables",
-              show_default=True, help="The graph as written, or its operations.")  # fmt: skip
-@click.option("--parameters", type=click.Choice(["edges", "vertices"]), default="edges",
-              show_default=True, help="Where learnable parameters are shown.")  # fmt: skip
+@click.option(
+    "--level",
+    type=click.Choice(["variables", "operations"]),
+    default="variables",
+    show_default=True,
+    help="The graph as written, or its operations.",
+)
+@click.option(
+    "--parameters",
+    type=click.Choice(["edges", "vertices"]),
+    default="edges",
+    show_default=True,
+    help="Where learnable parameters are shown.",
+)
 @click.option("--dark", is_flag=True, help="For dark slides.")
 @click.option("--title", default="", metavar="TEXT", help="Above the picture.")
 def command(

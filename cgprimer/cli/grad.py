@@ -8,11 +8,11 @@ import click
 
 from cgprimer.cli.common import (
     at_option,
-    make_command,
     echo_json,
     engine_option,
     graph_arguments,
     json_option,
+    make_command,
     method_options,
     names_option,
     note,
@@ -28,7 +28,9 @@ from cgprimer.cli.common import (
 @names_option("--wrt", "With respect to which names (default: all parameters).")
 @method_options()
 @engine_option
-@click.option("--show", is_flag=True, help="Print the derivative program as readable code and stop.")
+@click.option(
+    "--show", is_flag=True, help="Print the derivative program as readable code and stop."
+)
 @json_option
 def command(
     file: str | None,
@@ -61,7 +63,9 @@ def command(
         program = differentiate(tape(graph), of or graph.outputs, names, method=method, **options)
         click.echo(str(program))
         return
-    found = evaluate_derivatives(graph, at, of=of or None, wrt=names, method=method, engine=engine, **options)
+    found = evaluate_derivatives(
+        graph, at, of=of or None, wrt=names, method=method, engine=engine, **options
+    )
     if as_json:
         gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
         echo_json({"method": method, "values": found.values, "gradient": gradient})

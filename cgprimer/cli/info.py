@@ -56,7 +56,9 @@ def _machine() -> dict[str, object]:
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "methods": list(methods()),
-        "engines": {e.name: "available" if e.available else f"not here: {e.reason}" for e in engines()},
+        "engines": {
+            e.name: "available" if e.available else f"not here: {e.reason}" for e in engines()
+        },
         "libraries": libraries,
     }
 

@@ -31,13 +31,22 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         echo_json(
             [
-                {"name": r.name, "function": r.spelling, "arity": r.arity, "partials": list(r.partials),
+                {"name": r.name, "function": r.spelling, "arity": r.arity,
+                 "partials": list(r.partials),
                  "domain": r.domain, "edges": r.edges, "analytic": r.analytic}
                 for r in rows
             ]
         )  # fmt: skip
         return
-    infix = {"add": "a + b", "sub": "a - b", "mul": "a*b", "div": "a/b", "pow": "a^b", "neg": "-a", "copy": "a"}
+    infix = {
+        "add": "a + b",
+        "sub": "a - b",
+        "mul": "a*b",
+        "div": "a/b",
+        "pow": "a^b",
+        "neg": "-a",
+        "copy": "a",
+    }
     lines = []
     for r in rows:
         call = infix.get(r.name) or f"{r.spelling}({', '.join(OPERANDS[: r.arity])})"

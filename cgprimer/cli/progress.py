@@ -28,7 +28,7 @@ def progress_bar(clock: Callable[[], float]) -> Iterator[Callable[[int, int, flo
         def on_step(step: int, total: int, loss: float) -> None:
             nonlocal last
             now = clock()
-            if step == 1 or step == total or now - last >= _EVERY:
+            if step in (1, total) or now - last >= _EVERY:
                 last = now
                 bar.update(task, completed=step, total=total, loss=f"{loss:.4g}")
 

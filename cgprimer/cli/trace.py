@@ -9,10 +9,10 @@ import click
 from cgprimer.cli.common import (
     TABLES,
     at_option,
-    make_command,
     echo_json,
     graph_arguments,
     json_option,
+    make_command,
     method_options,
     own_options,
     read_graph,
@@ -25,10 +25,21 @@ from cgprimer.cli.common import (
 @click.option("--of", metavar="NAME", help="The variable to evaluate (default: the only output).")
 @click.option("--wrt", metavar="NAME", help="The variable to seed (default: the only input).")
 @method_options("forward")
-@click.option("--level", type=click.Choice(["operations", "variables"]), default="operations",
-              show_default=True, help="A row per operation, or per variable.")  # fmt: skip
-@click.option("--format", "style", type=click.Choice(TABLES), default="text", show_default=True,
-              help="How the table is written.")  # fmt: skip
+@click.option(
+    "--level",
+    type=click.Choice(["operations", "variables"]),
+    default="operations",
+    show_default=True,
+    help="A row per operation, or per variable.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(TABLES),
+    default="text",
+    show_default=True,
+    help="How the table is written.",
+)
 @json_option
 def command(
     file: str | None,

@@ -14,11 +14,11 @@ import click
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import (
     assignments_option,
-    make_command,
     echo_json,
     engine_option,
     graph_arguments,
     json_option,
+    make_command,
     method_options,
     note,
     own_options,
@@ -36,32 +36,73 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
     if value == "all":
         return None
     if not value.isdecimal() or int(value) < 1:
-        raise click.BadParameter(f"{value!r} is neither a positive number nor 'all'", ctx, parameter)
+        raise click.BadParameter(
+            f"{value!r} is neither a positive number nor 'all'", ctx, parameter
+        )
     return int(value)
 
 
 @make_command(name="train")
 @graph_arguments
-@click.option("--data", metavar="PATH", help="A .csv or .npz file; without it data are made from the true values.")
+@click.option(
+    "--data",
+    metavar="PATH",
+    help="A .csv or .npz file; without it data are made from the true values.",
+)
 @sampling_options
 @assignments_option("--truth", "True values of parameters; declared values fill the rest.")
 @assignments_option("--start", "Start values; the others are drawn from the seed.")
-@click.option("--optimizer", type=click.Choice(["sgd", "momentum", "adam"]), default="adam",
-              show_default=True, help="The update rule.")  # fmt: skip
-@click.option("--learning-rate", type=float, help="The rate at the first step (default: by optimizer).")
-@click.option("--schedule", type=click.Choice(["cosine", "constant"]), default="cosine",
-              show_default=True, help="How the rate goes on.")  # fmt: skip
-@click.option("--epochs", type=click.IntRange(0), default=30, show_default=True,
-              help="How often the data are gone through.")  # fmt: skip
-@click.option("--batch-size", default="50", show_default=True, metavar="N|all", callback=_batch,
-              help="Samples per step; 1 is one sample at a time.")  # fmt: skip
-@click.option("--loss", default="squared-error", show_default=True, metavar="NAME|TEXT",
-              help="squared-error, half-squared-error, absolute-error, cross-entropy, or an expression"
-              " in out and target; its mean is minimised.")  # fmt: skip
-@click.option("--shuffle/--no-shuffle", default=True, help="A new order of the samples in every epoch.")
+@click.option(
+    "--optimizer",
+    type=click.Choice(["sgd", "momentum", "adam"]),
+    default="adam",
+    show_default=True,
+    help="The update rule.",
+)
+@click.option(
+    "--learning-rate", type=float, help="The rate at the first step (default: by optimizer)."
+)
+@click.option(
+    "--schedule",
+    type=click.Choice(["cosine", "constant"]),
+    default="cosine",
+    show_default=True,
+    help="How the rate goes on.",
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(0),
+    default=30,
+    show_default=True,
+    help="How often the data are gone through.",
+)
+@click.option(
+    "--batch-size",
+    default="50",
+    show_default=True,
+    metavar="N|all",
+    callback=_batch,
+    help="Samples per step; 1 is one sample at a time.",
+)
+@click.option(
+    "--loss",
+    default="squared-error",
+    show_default=True,
+    metavar="NAME|TEXT",
+    help="squared-error, half-squared-error, absolute-error, cross-entropy, or an expression"
+    " in out and target; its mean is minimised.",
+)
+@click.option(
+    "--shuffle/--no-shuffle", default=True, help="A new order of the samples in every epoch."
+)
 @click.option("--stop-below", type=float, help="End once the mean loss of an epoch is below this.")
-@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True,
-              help="Precision of the computation.")  # fmt: skip
+@click.option(
+    "--dtype",
+    type=click.Choice(["float64", "float32"]),
+    default="float64",
+    show_default=True,
+    help="Precision of the computation.",
+)
 @method_options()
 @engine_option
 @click.option("--plot", metavar="PATH", help="Draw the loss as .png, .svg or .pdf.")
@@ -69,11 +110,23 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
 @click.option("--resume", metavar="PATH", help="Take up a run that --save, or Ctrl-C, has written.")
 @json_option
 def command(
-    file: str | None, expression: str | None, data: str | None, samples: int, seed: int,
-    low: float, high: float, noise: float, truth: dict[str, float], start: dict[str, float],
-    plot: str | None, save: str | None, resume: str | None, as_json: bool, method: str,
+    file: str | None,
+    expression: str | None,
+    data: str | None,
+    samples: int,
+    seed: int,
+    low: float,
+    high: float,
+    noise: float,
+    truth: dict[str, float],
+    start: dict[str, float],
+    plot: str | None,
+    save: str | None,
+    resume: str | None,
+    as_json: bool,
+    method: str,
     **settings: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Learn a graph's parameters from data.
 
     \b
@@ -107,13 +160,28 @@ def command(
             raise click.UsageError("--truth makes data, --data reads them: give one of the two")
         dataset = Dataset.load(data, inputs=graph.inputs, targets=graph.outputs)
     else:
-        dataset = make_dataset(graph, truth=truth, samples=samples, seed=seed, low=low, high=high, noise=noise)
+        dataset = make_dataset(
+            graph, truth=truth, samples=samples, seed=seed, low=low, high=high, noise=noise
+        )
     earlier = load_run(resume, graph) if resume else None
-    keep = Path(save) if save else Path(f"{Path(file).stem if file and file != '-' else 'graph'}.run.json")
+    keep = (
+        Path(save)
+        if save
+        else Path(f"{Path(file).stem if file and file != '-' else 'graph'}.run.json")
+    )
     try:
         with _progress() as on_step:
-            run = train(graph, dataset, method=method, seed=seed, start=start, resume=earlier,
-                        on_step=on_step, **settings, **options)  # fmt: skip
+            run = train(
+                graph,
+                dataset,
+                method=method,
+                seed=seed,
+                start=start,
+                resume=earlier,
+                on_step=on_step,
+                **settings,
+                **options,
+            )
     except NonFiniteError as error:
         if save and isinstance(error.run, TrainingRun):
             save_run(error.run, save, graph)
@@ -126,7 +194,9 @@ def command(
         _plot(run, Path(plot), graph)
     found = identifiability(graph, dataset, run.parameters)
     if as_json:
-        result = {k: v for k, v in run_as_dict(run, graph).items() if k not in ("state", "step_losses")}
+        result = {
+            k: v for k, v in run_as_dict(run, graph).items() if k not in ("state", "step_losses")
+        }
         if found is not None:
             result["identifiability"] = {
                 "rank": found.rank,

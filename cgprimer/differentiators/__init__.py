@@ -1,6 +1,7 @@
 """The differentiators: a method is a function from a tape to a derivative program.
 
-Adding one takes a file with a ``differentiate(tape, of, wrt, **options)`` and a line in ``_METHODS``.
+Adding one takes a file with a ``differentiate(tape, of, wrt, **options)`` and a line in
+``_METHODS``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def differentiate(
     Args:
         tape: what is differentiated.
         of: a name or names; the tape's only output unless given.
-        wrt: a name or names of leaves or inner variables; all scalars (the parameters) unless given.
+        wrt: a name or names of leaves or inner variables; all scalars (the parameters) unless
+            given.
         method: one of :func:`methods`.
         options: of the method: ``scheme`` and ``step`` (finite-difference), ``share`` and
             ``limit`` (symbolic), ``carry`` (forward), ``limit`` (path-sum).
@@ -74,8 +76,10 @@ def differentiate(
     """
     if method not in _METHODS:
         known = ", ".join(_METHODS)
-        raise UsageError(f"there is no method {method!r}",
-                         hint=did_you_mean(method, _METHODS) or f"one of: {known}")  # fmt: skip
+        raise UsageError(
+            f"there is no method {method!r}",
+            hint=did_you_mean(method, _METHODS) or f"one of: {known}",
+        )
     if of is None:
         if len(tape.outputs) != 1:
             raise UsageError(
@@ -86,8 +90,10 @@ def differentiate(
     if wrt is None:
         wrt = tape.of_kind("scalar")
         if not wrt:
-            raise UsageError("there are no parameters to differentiate with respect to",
-                             hint="name inputs or variables with wrt=... (--wrt NAME)")  # fmt: skip
+            raise UsageError(
+                "there are no parameters to differentiate with respect to",
+                hint="name inputs or variables with wrt=... (--wrt NAME)",
+            )
     function = import_module(f"cgprimer.differentiators.{_METHODS[method]}").differentiate
     allowed = list(inspect.signature(function).parameters)[3:]
     for name in options:

@@ -115,7 +115,9 @@ class DerivativeProgram:
 
     def _passes_text(self) -> str:
         if self.paths is not None:
-            walks = sorted({path for paths in self.paths.values() for path in paths}, key=self._path_key)
+            walks = sorted(
+                {path for paths in self.paths.values() for path in paths}, key=self._path_key
+            )
             lines = [f"# {len(walks)} paths:"]
             return "\n".join([*lines, *(f"#   {' -> '.join(path)}" for path in walks)])
         lines = [f"# {len(self.passes)} pass{'es' if len(self.passes) != 1 else ''}"]

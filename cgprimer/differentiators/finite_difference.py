@@ -63,11 +63,15 @@ def differentiate(
         if tape.index(name) in value:
             outputs.setdefault(name, value[tape.index(name)])
     return DerivativeProgram(
-        "finite-difference", builder.finish(outputs), of, wrt, _passes(scheme, of, wrt),
+        "finite-difference",
+        builder.finish(outputs),
+        of,
+        wrt,
+        _passes(scheme, of, wrt),
         step=StepRule(step, _RELATIVE[scheme], imaginary=scheme == "complex-step"),
         shifts={n: s for n, s in shifts.items() if tape.index(n) in value},
         primal_names=frozenset(tape.names),
-    )  # fmt: skip
+    )
 
 
 def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Pass, ...]:
@@ -78,7 +82,9 @@ def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Pas
     for name in wrt:
         if scheme == "central":
             for side in (1.0, -1.0):
-                passes.append(Pass(tuple(Read(t, name, t, side / 2) for t in of), shifted=name, steps=side))
+                passes.append(
+                    Pass(tuple(Read(t, name, t, side / 2) for t in of), shifted=name, steps=side)
+                )
         else:
             steps = 1j if scheme == "complex-step" else 1.0
             passes.append(Pass(tuple(Read(t, name, t) for t in of), shifted=name, steps=steps))
@@ -97,7 +103,9 @@ def _extend_shifted(
         if instruction is None:
             leaf = tape.leaves[index]
             constant = leaf.kind == "constant"
-            value[index] = builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name)
+            value[index] = (
+                builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name)
+            )
             continue
         operands = (value[o] for o in instruction.operands)
         value[index] = builder.emit(instruction.primitive, *operands, pinned=index in named)

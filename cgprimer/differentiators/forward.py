@@ -68,7 +68,9 @@ def differentiate(
     for name, index in outputs.items():
         builder.names.setdefault(name, index)
     finished = builder.finish(outputs, prune=True)
-    return DerivativeProgram("forward", finished, of, wrt, passes, primal_names=frozenset(tape.names))
+    return DerivativeProgram(
+        "forward", finished, of, wrt, passes, primal_names=frozenset(tape.names)
+    )
 
 
 def push(
@@ -119,5 +121,5 @@ def push(
 
 
 def seed_name(tape: Tape, name: str) -> str:
-    """The scalar that seeds a variable: a leaf's tangent itself, or what is added to an inner one's."""
+    """The scalar that seeds a variable: a leaf's tangent, or what is added to an inner one's."""
     return f"dot.{name}" if tape.index(name) < len(tape.leaves) else f"seed.{name}"

@@ -14,6 +14,8 @@ Source: Bauer 1974, "Computational graphs and rounding error".
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from cgprimer.differentiators.contract import DerivativeProgram, Pass, Read, derivative_name
 from cgprimer.differentiators.reverse import signature_and, sweep
 from cgprimer.errors import PathLimitError
@@ -62,24 +64,36 @@ def differentiate(
     builder.share = False  # every path pays for its own product: that is the method
     for t, w in pairs:
         found = list_paths(heads, sources[w], roots[t]) if counts[t, w] else []
-        shown = [tuple(labels.get(i, of[t] if i == roots[t] else f"value {i}") for i in p) for p in found]
+        shown = [
+            tuple(labels.get(i, of[t] if i == roots[t] else f"value {i}") for i in p) for p in found
+        ]
         paths[of[t], wrt[w]] = tuple(shown)
         sum_of_products = None
         for path in found:
             product = builder.constant(1.0)
-            for tail, head in zip(path, path[1:], strict=False):
+            for tail, head in pairwise(path):
                 product = builder.emit("mul", product, edges[tail, head])
             sum_of_products = (
-                product if sum_of_products is None else builder.emit("add", sum_of_products, product)
+                product
+                if sum_of_products is None
+                else builder.emit("add", sum_of_products, product)
             )
         zero = builder.constant(0.0)
-        outputs[derivative_name(of[t], wrt[w])] = zero if sum_of_products is None else sum_of_products
+        outputs[derivative_name(of[t], wrt[w])] = (
+            zero if sum_of_products is None else sum_of_products
+        )
     reads = tuple(Read(of[t], wrt[w], derivative_name(of[t], wrt[w])) for t, w in pairs)
     for name, index in outputs.items():
         builder.names.setdefault(name, index)
     finished = builder.finish(outputs, prune=True)
     return DerivativeProgram(
-        "path-sum", finished, of, wrt, (Pass(reads),), paths=paths, primal_names=frozenset(tape.names)
+        "path-sum",
+        finished,
+        of,
+        wrt,
+        (Pass(reads),),
+        paths=paths,
+        primal_names=frozenset(tape.names),
     )
 
 

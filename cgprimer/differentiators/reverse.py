@@ -53,7 +53,9 @@ def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> Deri
         for name in of
     )
     finished = builder.finish(outputs, prune=True)
-    return DerivativeProgram("reverse", finished, of, wrt, passes, primal_names=frozenset(tape.names))
+    return DerivativeProgram(
+        "reverse", finished, of, wrt, passes, primal_names=frozenset(tape.names)
+    )
 
 
 def sweep(
@@ -101,4 +103,6 @@ def add_to(builder: Builder, adjoints: dict[int, int], index: int, share: int) -
 def signature_and(tape: Tape, needed: list[bool]) -> list[int]:
     """The needed values, and every column and scalar: they are the program's signature."""
     first = len(tape.leaves)
-    return [i for i, n in enumerate(needed) if n or (i < first and tape.leaves[i].kind != "constant")]
+    return [
+        i for i, n in enumerate(needed) if n or (i < first and tape.leaves[i].kind != "constant")
+    ]

@@ -51,7 +51,8 @@ def differentiate(
         size = written_out_size(tape, root)
         if size > limit:
             raise ExpressionSwellError(
-                f"written out in full, {name} has {size:,} operations, more than the limit of {limit:,}",
+                f"written out in full, {name} has {size:,} operations,"
+                f" more than the limit of {limit:,}",
                 hint="use reverse mode, or raise the limit: limit=... (--symbolic-limit N)",
             )
     builder = Builder(share=share)
@@ -169,7 +170,9 @@ def _kinked() -> dict[str, Any]:
     )
     table["max"] = make("max", lambda a, b: step(a - b), lambda a, b: step(b - a))
     table["min"] = make("min", lambda a, b: step(b - a), lambda a, b: step(a - b))
-    table["where"] = make("where", zero, lambda a, b, c: 1 - equal(a, 0), lambda a, b, c: equal(a, 0))
+    table["where"] = make(
+        "where", zero, lambda a, b, c: 1 - equal(a, 0), lambda a, b, c: equal(a, 0)
+    )
 
     def outside(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
         above = 1 - (1 - less(high, a)) * (1 - less(high, low))
@@ -264,7 +267,7 @@ class Lowering:
         if name not in {row.name for row in primitives()}:
             raise DifferentiationError(
                 f"sympy's {name} has no counterpart in the table of primitives",
-                hint="a primitive registered without a sympy form is differentiated by its own partials",
+                hint="a primitive registered without a sympy form uses its own partials",
             )
         return emit(name, *arguments[: primitive(name).arity])
 

@@ -51,16 +51,26 @@ def draw_loss(
         run, other = histories.get(name, ()), others.get(name, ())
         if run:
             (curve,) = axes.plot(
-                range(1, len(run) + 1), list(run), color=colour, linestyle=dash, linewidth=2.6,
+                range(1, len(run) + 1),
+                list(run),
+                color=colour,
+                linestyle=dash,
+                linewidth=2.6,
                 marker="o" if len(run) == 1 else "",
-            )  # fmt: skip
+            )
             curve.set_label(_plain(name))
         if other:
             (curve,) = axes.plot(
-                _spread(len(other), len(run)), list(other), color=colour, linestyle=dash,
-                linewidth=1.2, marker="o", markersize=6, markevery=max(1, len(other) // 20),
+                _spread(len(other), len(run)),
+                list(other),
+                color=colour,
+                linestyle=dash,
+                linewidth=1.2,
+                marker="o",
+                markersize=6,
+                markevery=max(1, len(other) // 20),
                 markerfacecolor=look.background,
-            )  # fmt: skip
+            )
             curve.set_label(_plain(f"{name}, validation"))
     if values and min(values) > 0:
         axes.set_yscale("log")
@@ -79,9 +89,12 @@ def draw_loss(
         spine.set_color(look.edge)
     if len(axes.lines) > 1:
         legend = axes.legend(
-            prop={"family": FONT, "size": AXIS_SIZE - 1}, facecolor=look.background,
-            edgecolor=look.grid, labelcolor=look.ink, handlelength=3.2,
-        )  # fmt: skip
+            prop={"family": FONT, "size": AXIS_SIZE - 1},
+            facecolor=look.background,
+            edgecolor=look.grid,
+            labelcolor=look.ink,
+            handlelength=3.2,
+        )
         for text in legend.get_texts():
             text.set_parse_math(False)
     return figure

@@ -66,7 +66,9 @@ def draw(
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     if parameters not in PARAMETERS:
-        raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=f"one of: {', '.join(PARAMETERS)}")
+        raise UsageError(
+            f"parameters cannot be drawn as {parameters!r}", hint=f"one of: {', '.join(PARAMETERS)}"
+        )
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")
     if level == "operations":
@@ -128,7 +130,7 @@ def operation_diagram(
         else:
             role: Role = "input" if leaf.kind == "column" else "parameter"
             nodes.append(Node(str(index), leaf.name, role, _shown(values, index)))
-    edges = []
+    edges: list[Edge] = []
     for index, tree in trees.items():
         instruction = tape.instruction(index)
         assert instruction is not None
@@ -136,7 +138,9 @@ def operation_diagram(
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
         nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
-        edges.extend(Edge(str(operand), str(index)) for operand in dict.fromkeys(instruction.operands))
+        edges.extend(
+            Edge(str(operand), str(index)) for operand in dict.fromkeys(instruction.operands)
+        )
     return Diagram(tuple(nodes), tuple(edges), title)
 
 

@@ -217,10 +217,15 @@ def _draw_edges(axes: Axes, picture: Picture, look: Theme) -> None:
         shaft = shortened(line, _HEAD_LENGTH - 1.0)
         axes.add_patch(
             PathPatch(
-                Outline(shaft), fill=False, edgecolor=look.edge, linewidth=1.8, capstyle="butt",
-                joinstyle="round", zorder=1,
+                Outline(shaft),
+                fill=False,
+                edgecolor=look.edge,
+                linewidth=1.8,
+                capstyle="butt",
+                joinstyle="round",
+                zorder=1,
             )
-        )  # fmt: skip
+        )
         (bx, by), (tx, ty) = shortened(line, _HEAD_LENGTH)[-1], line[-1]
         across = (-(ty - by), tx - bx)
         scale = _HEAD_HALF_WIDTH / max((across[0] ** 2 + across[1] ** 2) ** 0.5, 1e-9)
@@ -295,6 +300,15 @@ def _write(axes: Axes, at: Point, text: str, size: float, colour: str, **look: A
     # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
     style = {"weight": "normal", "horizontalalignment": "center", **look}
     axes.text(
-        at[0], at[1], text, fontsize=size, color=colour, family=FONT, zorder=5,
-        verticalalignment="center_baseline", parse_math=False, usetex=False, **style,
-    )  # fmt: skip
+        at[0],
+        at[1],
+        text,
+        fontsize=size,
+        color=colour,
+        family=FONT,
+        zorder=5,
+        verticalalignment="center_baseline",
+        parse_math=False,
+        usetex=False,
+        **style,
+    )

@@ -70,9 +70,13 @@ def patches(style: RoleStyle, box: Box, theme: Theme, small: bool = False) -> li
         slant = 6.0 if small else min(_SLANT, box.width / 4)
         right, top = box.width / 2, box.height / 2
         outline = [
-            (-right, 0.0), (-right + slant, top), (right - slant, top),
-            (right, 0.0), (right - slant, -top), (-right + slant, -top),
-        ]  # fmt: skip
+            (-right, 0.0),
+            (-right + slant, top),
+            (right - slant, top),
+            (right, 0.0),
+            (right - slant, -top),
+            (-right + slant, -top),
+        ]
         return [Polygon([(box.x + x, box.y + y) for x, y in outline], closed=True, **look)]
     if style.shape == "rounded":
         box_style = f"round,pad=0,rounding_size={5 if small else 10}"

@@ -83,8 +83,10 @@ def select(name: str) -> Engine:
     if name == "auto":
         return _load("numpy")
     if name not in _ENGINES:
-        raise UsageError(f"there is no engine {name!r}",
-                         hint=did_you_mean(name, _ENGINES) or f"one of: auto, {', '.join(_ENGINES)}")  # fmt: skip
+        raise UsageError(
+            f"there is no engine {name!r}",
+            hint=did_you_mean(name, _ENGINES) or f"one of: auto, {', '.join(_ENGINES)}",
+        )
     engine = _load(name)
     reason = engine.unavailable()
     if reason:

@@ -52,9 +52,9 @@ class NumpyExecutable:
         self.uniform: list[_Step] = []
         self.varying: list[_Step] = []
         last = last_uses(self.tape)
-        for operands in self.dots.values():  # read at the end of the block, not in their turn
-            for operand in operands:
-                last[operand] = self.tape.size
+        for factors in self.dots.values():  # read at the end of the block, not in their turn
+            for factor in factors:
+                last[factor] = self.tape.size
         rows = _Rows(last)
         for position, (name, operands) in enumerate(self.tape.instructions):
             index = first + position
@@ -71,7 +71,9 @@ class NumpyExecutable:
         self.row_count = rows.count
         live = max(1, rows.count + len(self.tape.of_kind("column")))
         block = _CACHE_BYTES // (live * self.dtype.itemsize)
-        self.block = min(max(1 << block.bit_length() - 1 if block else 1, _BLOCK_LIMITS[0]), _BLOCK_LIMITS[1])
+        self.block = min(
+            max(1 << block.bit_length() - 1 if block else 1, _BLOCK_LIMITS[0]), _BLOCK_LIMITS[1]
+        )
 
     def _dot_products(self) -> dict[int, tuple[int, int]]:
         """Outputs that are products of two varying values, used for nothing else."""
@@ -79,7 +81,12 @@ class NumpyExecutable:
         found = {}
         for index in self.tape.outputs.values():
             step = self.tape.instruction(index)
-            if step and step.primitive == "mul" and index not in used and all(self.varies[o] for o in step.operands):
+            if (
+                step
+                and step.primitive == "mul"
+                and index not in used
+                and all(self.varies[o] for o in step.operands)
+            ):
                 found[index] = (step.operands[0], step.operands[1])
         return found
 
@@ -114,7 +121,7 @@ class NumpyExecutable:
             for i, leaf in enumerate(self.tape.leaves)
             if leaf.kind == "column"
         ]
-        block = min(self.block, samples)
+        block = max(1, min(self.block, samples))
         buffer = np.empty((self.row_count, block), self.dtype)
         for start in range(0, samples, block):
             stop = min(start + block, samples)
@@ -123,7 +130,9 @@ class NumpyExecutable:
             rows = [row[: stop - start] for row in buffer]
             for function, operands, target, row in self.varying:
                 arguments = [values[o] for o in operands]
-                values[target] = function(*arguments, out=rows[row]) if row >= 0 else function(*arguments)
+                values[target] = (
+                    function(*arguments, out=rows[row]) if row >= 0 else function(*arguments)
+                )
             yield start, stop
 
     def _per_sample(
@@ -192,7 +201,9 @@ class NumpyEngine:
         """Never: numpy is a dependency."""
         return ""
 
-    def compile(self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64") -> Executable:
+    def compile(
+        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
+    ) -> Executable:
         """Prepare a tape for being run many times."""
         return NumpyExecutable(tape, reduction=reduction, dtype=dtype)
 

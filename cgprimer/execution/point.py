@@ -20,8 +20,11 @@ from cgprimer.tapes.passes import optimize
 from cgprimer.tapes.tape import Tape
 
 _EXACT: dict[str, Callable[..., float]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+}
 
 
 class PointProgram:
@@ -42,7 +45,9 @@ class PointProgram:
         self.columns = self.tape.of_kind("column")
         self.scalars = self.tape.of_kind("scalar")
         self.constants = [leaf.value for leaf in self.tape.leaves if leaf.kind == "constant"]
-        self.steps = [(_float_function(name), operands) for name, operands in self.tape.instructions]
+        self.steps = [
+            (_float_function(name), operands) for name, operands in self.tape.instructions
+        ]
         self.outputs = [self.tape.outputs[name] for name in outputs]
 
     def __call__(self, sample: Sequence[float], scalars: Sequence[float]) -> list[float]:

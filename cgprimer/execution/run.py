@@ -50,7 +50,9 @@ class Runner:
         dtype: str = "float64",
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}")
+            raise UsageError(
+                f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}"
+            )
         chosen = select(engine)
         if program.step is not None and program.step.imaginary:
             if chosen.name != "numpy":

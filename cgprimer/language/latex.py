@@ -10,8 +10,14 @@ from cgprimer.primitives import OPERANDS, primitive
 
 # Operator: how tightly it binds, and what its operands need to go without parentheses. A quotient
 # is a fraction and an exponent stands above the line: their operands need none.
-_INFIX = {"add": (1, (1, 2)), "sub": (1, (1, 2)), "mul": (2, (2, 3)), "neg": (3, (3,)),
-          "pow": (4, (5, 0)), "div": (4, (0, 0))}  # fmt: skip
+_INFIX = {
+    "add": (1, (1, 2)),
+    "sub": (1, (1, 2)),
+    "mul": (2, (2, 3)),
+    "neg": (3, (3,)),
+    "pow": (4, (5, 0)),
+    "div": (4, (0, 0)),
+}
 _ATOM = 5
 
 

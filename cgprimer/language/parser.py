@@ -24,7 +24,15 @@ from typing import NoReturn
 
 from cgprimer import primitives
 from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
-from cgprimer.language.syntax import Apply, Declaration, Definition, Expression, Name, Number, Program
+from cgprimer.language.syntax import (
+    Apply,
+    Declaration,
+    Definition,
+    Expression,
+    Name,
+    Number,
+    Program,
+)
 from cgprimer.language.tokens import (
     CLOSE,
     COMMA,
@@ -41,8 +49,14 @@ from cgprimer.language.tokens import (
 
 ROLES = ("input", "parameter", "output")
 
-_BINARY = {"+": ("add", 1), "-": ("sub", 1), "*": ("mul", 2), "/": ("div", 2),
-           "^": ("pow", 4), "**": ("pow", 4)}  # fmt: skip
+_BINARY = {
+    "+": ("add", 1),
+    "-": ("sub", 1),
+    "*": ("mul", 2),
+    "/": ("div", 2),
+    "^": ("pow", 4),
+    "**": ("pow", 4),
+}
 _SIGN_PRECEDENCE = 3
 _GROUP = 0  # precedence of an open parenthesis: nothing reduces across it
 _ENDS = (END, END_OF_STATEMENT)
@@ -118,8 +132,11 @@ class _Parser:
     def statement(self) -> list[Definition] | list[Declaration]:
         first, second = self.tokens[self.index], self.tokens[self.index + 1 : self.index + 2]
         if first.kind != NAME:
-            self.fail(first, f"expected a statement, found {_shown(first)}",
-                      hint="a statement reads: name = expression")  # fmt: skip
+            self.fail(
+                first,
+                f"expected a statement, found {_shown(first)}",
+                hint="a statement reads: name = expression",
+            )
         if first.text in ROLES and second and second[0].kind == NAME:
             self.index += 1
             return self.declarations(first.text)
@@ -164,8 +181,11 @@ class _Parser:
     def end_of_statement(self) -> None:
         token = self.tokens[self.index]
         if token.kind not in _ENDS:
-            self.fail(token, f"expected the end of the statement, found {_shown(token)}",
-                      hint="statements are separated by a new line or ';'")  # fmt: skip
+            self.fail(
+                token,
+                f"expected the end of the statement, found {_shown(token)}",
+                hint="statements are separated by a new line or ';'",
+            )
 
     def lone_expression(self) -> Expression:
         expression = self.expression(missing="expected an expression")
@@ -176,7 +196,7 @@ class _Parser:
 
     # --- expressions ---------------------------------------------------------------------------
 
-    def expression(self, *, missing: str) -> Expression:
+    def expression(self, *, missing: str) -> Expression:  # noqa: PLR0912 - one state machine
         """Read up to the first token that no expression can go on with."""
         tokens = self.tokens
         operands: list[Expression] = []
@@ -226,8 +246,11 @@ class _Parser:
                 while pending and pending[-1].precedence != _GROUP:
                     _reduce(operands, pending.pop())
                 if not pending:
-                    self.fail(token, "this parenthesis closes nothing",
-                              hint="remove it, or open one before it")  # fmt: skip
+                    self.fail(
+                        token,
+                        "this parenthesis closes nothing",
+                        hint="remove it, or open one before it",
+                    )
                 group = pending.pop()
                 if group.primitive:
                     self.call(operands, group, token.end)
@@ -253,7 +276,8 @@ class _Parser:
             raise UnknownFunctionError(
                 f"there is no function {group.primitive!r}",
                 span,
-                hint=close or f"for a product write {group.primitive}*( ... );"
+                hint=close
+                or f"for a product write {group.primitive}*( ... );"
                 " 'cgprimer primitives' lists the functions",
             )
         for row in rows:
@@ -268,8 +292,15 @@ class _Parser:
                 combined = Apply(rows[0].name, (combined, argument), group.start, end)
             operands.append(combined)
             return
-        takes = " or ".join(sorted({str(n) for row in rows
-                                    for n in range(row.arity - len(row.defaults), row.arity + 1)}))  # fmt: skip
+        takes = " or ".join(
+            sorted(
+                {
+                    str(n)
+                    for row in rows
+                    for n in range(row.arity - len(row.defaults), row.arity + 1)
+                }
+            )
+        )
         raise UnknownFunctionError(
             f"{group.primitive!r} takes {takes} argument{'' if takes == '1' else 's'}, not {count}",
             Span(self.source, group.start, end),
@@ -298,7 +329,11 @@ class _Parser:
         if token.kind in (*_ENDS, EQUALS):
             self.unclosed(token, pending)
         if token.kind == CLOSE and pending and pending[-1].precedence == _GROUP:
-            what = f"the call of {pending[-1].primitive!r}" if pending[-1].primitive else "these parentheses"
+            what = (
+                f"the call of {pending[-1].primitive!r}"
+                if pending[-1].primitive
+                else "these parentheses"
+            )
             self.fail(token, f"expected an expression in {what}, found ')'")
         if pending and pending[-1].precedence != _GROUP:
             before = self.tokens[self.index - 1]
@@ -306,7 +341,7 @@ class _Parser:
         self.fail(token, f"{missing}, found {_shown(token)}")
 
     def unclosed(self, token: Token, pending: list[_Pending]) -> None:
-        """Complain about an open parenthesis if the statement ends, or another begins, inside it."""
+        """Complain about an open parenthesis if the statement ends inside it."""
         following = self.tokens[self.index + 1 : self.index + 2]
         begins = token.kind == NAME and bool(following) and following[0].kind in (EQUALS, NAME)
         if token.kind not in (*_ENDS, EQUALS) and not begins:
@@ -324,13 +359,19 @@ class _Parser:
     def operator_missing(self, token: Token) -> NoReturn:
         before = self.tokens[self.index - 1]
         left, right = before.text, token.text
-        if token.kind == OPEN or before.kind == CLOSE or before.kind == NUMBER:
+        if token.kind == OPEN or before.kind in (CLOSE, NUMBER):
             adjacent = before.end == token.start
-            hint = f"a product needs its sign: {left}*{right}" if adjacent else "a product needs its sign: *"
+            hint = (
+                f"a product needs its sign: {left}*{right}"
+                if adjacent
+                else "a product needs its sign: *"
+            )
         else:
             hint = "an operator such as * or + is missing here, or a new line"
         at = Span(self.source, before.start, token.end)
-        raise ExpressionSyntaxError(f"missing operator between {left!r} and {right!r}", at, hint=hint)
+        raise ExpressionSyntaxError(
+            f"missing operator between {left!r} and {right!r}", at, hint=hint
+        )
 
 
 def _reduce(operands: list[Expression], operator: _Pending) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cgprimer.language.syntax import Apply, Expression, Name, Number
+from cgprimer.language.syntax import Expression, Name, Number
 from cgprimer.primitives import primitive
 
 # How tightly each operator binds, and how tightly its operands must bind to need no parentheses.

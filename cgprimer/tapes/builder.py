@@ -122,7 +122,9 @@ class Builder:
             if instruction is None:
                 leaf = tape.leaves[index]
                 constant = leaf.kind == "constant"
-                new[index] = self.constant(leaf.value) if constant else self.leaf(leaf.kind, leaf.name)
+                new[index] = (
+                    self.constant(leaf.value) if constant else self.leaf(leaf.kind, leaf.name)
+                )
             else:
                 operands = (new[o] for o in instruction.operands)
                 new[index] = self.emit(instruction.primitive, *operands, pinned=index in named)
@@ -227,7 +229,7 @@ class Builder:
         return None
 
     def _negated(self, index: int) -> int | None:
-        """What a negation negates. Not looked through where the negation is a vertex's own value."""
+        """What a negation negates; None also where the negation is a vertex's own value."""
         entry = self.entries[index]
         if isinstance(entry, Instruction) and entry.primitive == "neg" and index not in self.pinned:
             return entry.operands[0]

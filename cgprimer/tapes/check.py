@@ -31,11 +31,16 @@ def checked(tape: Tape) -> Tape:
         if name not in arity:
             raise TapeError(f"instruction {position} uses the unknown primitive {name!r}")
         if len(operands) != arity[name]:
-            raise TapeError(f"instruction {position}: {name!r} takes {arity[name]} operands, has {len(operands)}")
+            raise TapeError(
+                f"instruction {position}: {name!r} takes {arity[name]} operands,"
+                f" has {len(operands)}"
+            )
         here = first + position
         for operand in operands:
             if not 0 <= operand < here:
-                raise TapeError(f"instruction {position}: operand {operand} is not defined before its use")
+                raise TapeError(
+                    f"instruction {position}: operand {operand} is not defined before its use"
+                )
     for what, table in (("output", tape.outputs), ("name", tape.names)):
         for name, index in table.items():
             if not 0 <= index < size:

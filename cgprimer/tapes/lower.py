@@ -65,7 +65,9 @@ def _recipe(text: str) -> tuple[tuple[str, int, float], ...]:
     return tuple(steps)
 
 
-def emit_partial(builder: Builder, name: str, which: int, operands: tuple[int, ...], out: int) -> int | None:
+def emit_partial(
+    builder: Builder, name: str, which: int, operands: tuple[int, ...], out: int
+) -> int | None:
     """Emit the partial derivative of a primitive with respect to one operand.
 
     Args:

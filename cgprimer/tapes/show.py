@@ -68,7 +68,11 @@ def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
 def listing(tape: Tape) -> str:
     """Leaves, instructions and outputs, a line each."""
     names = labels(tape)
-    lines = [f"{kind:<8}{name}" for kind in ("column", "scalar") for name in map(shown_name, tape.of_kind(kind))]  # type: ignore[arg-type]
+    lines = [
+        f"{kind:<8}{name}"
+        for kind in ("column", "scalar")
+        for name in map(shown_name, tape.of_kind(kind))
+    ]
     for index, tree in expressions(tape).items():
         lines.append(f"{names[index]} = {unparse(tree)}")
     lines.extend(_outputs(tape, names))
@@ -84,7 +88,9 @@ def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
     """
     names = labels(tape)
     trees = expressions(tape, inline=True)
-    lines = [f"# given: {', '.join(map(shown_name, (*tape.of_kind('column'), *tape.of_kind('scalar'))))}"]
+    lines = [
+        f"# given: {', '.join(map(shown_name, (*tape.of_kind('column'), *tape.of_kind('scalar'))))}"
+    ]
     last_primal = max((i for n, i in tape.names.items() if n in primal and i in trees), default=-1)
     if last_primal >= 0:
         lines.append("# primal")

@@ -100,7 +100,8 @@ class Tape:
         return tuple(leaf.name for leaf in self.leaves if leaf.kind == kind)
 
     def __repr__(self) -> str:
-        return f"<Tape: {len(self.leaves)} leaves, {len(self)} instructions, outputs {', '.join(self.outputs)}>"
+        outputs = ", ".join(self.outputs)
+        return f"<Tape: {len(self.leaves)} leaves, {len(self)} instructions, outputs {outputs}>"
 
     def __str__(self) -> str:
         from cgprimer.tapes.show import listing  # show reads tapes; only this method looks back

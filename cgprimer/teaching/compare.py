@@ -91,11 +91,25 @@ class Comparison:
                 continue
             error = r.worst_error
             rows.append(
-                [r.method, *(number(r.derivatives[n]) for n in self.wrt),
-                 "no reference" if error is None else number(error, 2), str(r.passes), str(r.operations),
-                 str(r.live_values), f"{r.seconds * 1e6:.0f}"]
-            )  # fmt: skip
-        header = ["method", *names, "largest relative error", "passes", "operations", "live values", "time/us"]
+                [
+                    r.method,
+                    *(number(r.derivatives[n]) for n in self.wrt),
+                    "no reference" if error is None else number(error, 2),
+                    str(r.passes),
+                    str(r.operations),
+                    str(r.live_values),
+                    f"{r.seconds * 1e6:.0f}",
+                ]
+            )
+        header = [
+            "method",
+            *names,
+            "largest relative error",
+            "passes",
+            "operations",
+            "live values",
+            "time/us",
+        ]
         if style == "latex":
             header = [h.replace("_", r"\_").replace("/us", r"/$\mu$s") for h in header]
         return table(header, rows, style=style)
@@ -110,17 +124,28 @@ class Comparison:
         return "\n".join([*lines, *([""] if refused else []), *refused])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data with stable keys: of, value, wrt, at, reference, primal_operations, methods."""
+        """Plain data; the keys are documented in ``docs/command-line.md``."""
         return {
-            "of": self.of, "value": self.value, "wrt": list(self.wrt), "at": self.at,
-            "reference": self.reference, "primal_operations": self.primal_operations,
+            "of": self.of,
+            "value": self.value,
+            "wrt": list(self.wrt),
+            "at": self.at,
+            "reference": self.reference,
+            "primal_operations": self.primal_operations,
             "methods": [
-                {"method": r.method, "derivatives": r.derivatives, "relative_errors": r.errors,
-                 "passes": r.passes, "operations": r.operations, "live_values": r.live_values,
-                 "seconds": r.seconds, "refused": r.refused}
+                {
+                    "method": r.method,
+                    "derivatives": r.derivatives,
+                    "relative_errors": r.errors,
+                    "passes": r.passes,
+                    "operations": r.operations,
+                    "live_values": r.live_values,
+                    "seconds": r.seconds,
+                    "refused": r.refused,
+                }
                 for r in self.results
             ],
-        }  # fmt: skip
+        }
 
 
 def compare(
@@ -160,7 +185,9 @@ def compare(
     known = (*graph.variables, *graph.parameters)
     for name in (target, *names):
         if name not in known:
-            raise UsageError(f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known))
+            raise UsageError(
+                f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known)
+            )
     primal = tape_of(graph)
     point = point_values(graph, at, of=target)
     columns = {name: np.array([point[name]]) for name in graph.inputs}
@@ -182,15 +209,23 @@ def compare(
             best = min(best, time.perf_counter() - start)
         value = float(np.reshape(found.values[target], -1)[0])
         derivatives = {n: float(np.reshape(found.derivatives[target, n], -1)[0]) for n in names}
-        errors = {n: relative_error(derivatives[n], reference[n]) for n in names} if reference else {}
+        errors = (
+            {n: relative_error(derivatives[n], reference[n]) for n in names} if reference else {}
+        )
         results.append(
-            MethodResult(method, derivatives, errors, program.pass_count, program.operation_count,
-                         program.live_values, best)
-        )  # fmt: skip
+            MethodResult(
+                method,
+                derivatives,
+                errors,
+                program.pass_count,
+                program.operation_count,
+                program.live_values,
+                best,
+            )
+        )
     digits = None
     if reference is not None:
         import mpmath
 
         digits = {n: mpmath.nstr(v, 50) for n, v in reference.items()}
     return Comparison(target, value, names, point, digits, len(primal), tuple(results))
-

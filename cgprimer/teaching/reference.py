@@ -44,7 +44,9 @@ def reference_derivatives(
     import mpmath
 
     needed = reachable(tape, [tape.index(of)])
-    names = {s.primitive for s, n in zip(tape.instructions, needed[len(tape.leaves) :], strict=True) if n}
+    names = {
+        s.primitive for s, n in zip(tape.instructions, needed[len(tape.leaves) :], strict=True) if n
+    }
     if any(primitive(name).sympy is None for name in names):
         return None
     program = differentiate(tape, (of,), wrt)
@@ -94,7 +96,9 @@ def _run(tape: Tape, of: str, given: Mapping[str, Any]) -> Any:
     module = _Mpmath()
     values: list[Any] = []
     for leaf in tape.leaves:
-        values.append(mpmath.mpf(leaf.value) if leaf.kind == "constant" else given.get(leaf.name, mpmath.nan))
+        values.append(
+            mpmath.mpf(leaf.value) if leaf.kind == "constant" else given.get(leaf.name, mpmath.nan)
+        )
     for (name, operands), wanted in zip(tape.instructions, needed[len(values) :], strict=True):
         value = mpmath.nan
         if wanted:
@@ -116,7 +120,7 @@ class _Mpmath:
 
         return getattr(mpmath, name)
 
-    def Pow(self, base: Any, exponent: Any) -> Any:  # noqa: N802 - sympy's name
+    def Pow(self, base: Any, exponent: Any) -> Any:
         import mpmath
 
         return mpmath.power(base, exponent)
@@ -126,17 +130,17 @@ class _Mpmath:
     Min = staticmethod(min)
 
     @staticmethod
-    def Heaviside(value: Any) -> float:  # noqa: N802
+    def Heaviside(value: Any) -> float:
         return 0.5 if value == 0 else float(value > 0)
 
     @staticmethod
-    def Piecewise(*pairs: tuple[Any, bool]) -> Any:  # noqa: N802
+    def Piecewise(*pairs: tuple[Any, bool]) -> Any:
         return next(value for value, condition in pairs if condition)
 
     @staticmethod
-    def Eq(left: Any, right: Any) -> bool:  # noqa: N802
+    def Eq(left: Any, right: Any) -> bool:
         return bool(left == right)
 
     @staticmethod
-    def Ne(left: Any, right: Any) -> bool:  # noqa: N802
+    def Ne(left: Any, right: Any) -> bool:
         return bool(left != right)

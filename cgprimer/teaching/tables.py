@@ -22,7 +22,11 @@ def number(value: float | None, digits: int = 7) -> str:
 
 
 def table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, style: str = "text", left: Sequence[int] = (0,)
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    style: str = "text",
+    left: Sequence[int] = (0,),
 ) -> str:
     """A table.
 

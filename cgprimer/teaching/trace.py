@@ -72,7 +72,9 @@ class Trace:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise UsageError(f"the trace has no row {name!r}", hint=did_you_mean(name, (r.name for r in self.rows)))
+        raise UsageError(
+            f"the trace has no row {name!r}", hint=did_you_mean(name, (r.name for r in self.rows))
+        )
 
     @property
     def heading(self) -> str:
@@ -86,18 +88,26 @@ class Trace:
             UsageError: another style.
         """
         if style not in FORMATS:
-            raise UsageError(f"there is no table format {style!r}", hint=f"one of: {', '.join(FORMATS)}")
+            raise UsageError(
+                f"there is no table format {style!r}", hint=f"one of: {', '.join(FORMATS)}"
+            )
         if style == "latex":
             symbol = latex_name(self.wrt or self.of)
             heading = (
-                rf"$\partial / \partial {symbol}$" if self.kind == "tangent" else rf"$\partial {symbol} / \partial$"
+                rf"$\partial / \partial {symbol}$"
+                if self.kind == "tangent"
+                else rf"$\partial {symbol} / \partial$"
             )
             header = ["name", "expression", "value", heading]
             rows = [
-                [f"${latex_name(r.name)}$", f"${latex(r.tree)}$" if r.tree else r.expression,
-                 f"${number(r.value)}$", f"${number(r.derivative)}$"]
+                [
+                    f"${latex_name(r.name)}$",
+                    f"${latex(r.tree)}$" if r.tree else r.expression,
+                    f"${number(r.value)}$",
+                    f"${number(r.derivative)}$",
+                ]
                 for r in self.rows
-            ]  # fmt: skip
+            ]
         else:
             header = ["name", "expression", "value", self.kind if style == "csv" else self.heading]
             show = repr if style == "csv" else number
@@ -113,7 +123,13 @@ class Trace:
             {"name": r.name, "expression": r.expression, "value": r.value, self.kind: r.derivative}
             for r in self.rows
         ]
-        return {"method": self.method, "kind": self.kind, "of": self.of, "wrt": self.wrt, "rows": rows}
+        return {
+            "method": self.method,
+            "kind": self.kind,
+            "of": self.of,
+            "wrt": self.wrt,
+            "rows": rows,
+        }
 
     def __str__(self) -> str:
         return self.to_table()
@@ -158,24 +174,32 @@ def trace(
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     target = of if of is not None else graph.only_output()
     if target not in graph.variables:
-        raise UsageError(f"the graph has no variable {target!r}", hint=did_you_mean(target, graph.variables))
+        raise UsageError(
+            f"the graph has no variable {target!r}", hint=did_you_mean(target, graph.variables)
+        )
     primal = tape_of(graph)
     shown = _shown(primal, target, level)
     keys = {index: f"row.{index}" for index in shown}
-    whole = replace(primal, outputs={**{k: i for i, k in keys.items()}, target: primal.index(target)})
+    whole = replace(
+        primal, outputs={**{k: i for i, k in keys.items()}, target: primal.index(target)}
+    )
     point = point_values(graph, at, of=target)
     if method == "reverse":
         if wrt is not None:
-            raise UsageError("reverse mode seeds the output: its adjoints are with respect to every value",
-                             hint="choose the output with of=... (--of), or another method")  # fmt: skip
+            raise UsageError(
+                "reverse mode seeds the output: its adjoints are with respect to every value",
+                hint="choose the output with of=... (--of), or another method",
+            )
         program = differentiate(whole, target, tuple(keys.values()), method=method, **options)
         pairs = {index: (target, key) for index, key in keys.items()}
     else:
         seeded = wrt if wrt is not None else _only_input(graph)
         if seeded not in (*graph.variables, *graph.parameters):
             known = (*graph.variables, *graph.parameters)
-            raise UsageError(f"the graph has no variable or parameter {seeded!r}",
-                             hint=did_you_mean(seeded, known))  # fmt: skip
+            raise UsageError(
+                f"the graph has no variable or parameter {seeded!r}",
+                hint=did_you_mean(seeded, known),
+            )
         program = differentiate(whole, tuple(keys.values()), seeded, method=method, **options)
         pairs = {index: (key, seeded) for index, key in keys.items()}
     columns = {name: np.array([point[name]]) for name in graph.inputs}
@@ -190,9 +214,14 @@ def trace(
         tree = trees.get(index)
         kind = "parameter" if names[index] in graph.parameters else "input"
         rows.append(
-            TraceRow(names[index], kind if tree is None else unparse(tree), _float(values[keys[index]]),
-                     _float(found.derivatives[pairs[index]]), tree)
-        )  # fmt: skip
+            TraceRow(
+                names[index],
+                kind if tree is None else unparse(tree),
+                _float(values[keys[index]]),
+                _float(found.derivatives[pairs[index]]),
+                tree,
+            )
+        )
     kind = "adjoint" if method == "reverse" else "tangent"
     return Trace(method, kind, target, "" if method == "reverse" else seeded, tuple(rows))
 
@@ -212,7 +241,10 @@ def _shown(primal: Tape, target: str, level: str) -> list[int]:
 def _only_input(graph: ExpressionGraph) -> str:
     if len(graph.inputs) == 1:
         return graph.inputs[0]
-    raise UsageError("say which variable is seeded", hint=f"wrt=... (--wrt), for instance {', '.join(graph.inputs)}")
+    raise UsageError(
+        "say which variable is seeded",
+        hint=f"wrt=... (--wrt), for instance {', '.join(graph.inputs)}",
+    )
 
 
 def _float(value: Any) -> float:

@@ -56,8 +56,9 @@ def load_run(path: str | Path, graph: ExpressionGraph) -> TrainingRun:
         run = TrainingRun(**fields)
         names = tuple(run.parameters)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{path} does not hold a run of cgprimer",
-                        hint="such files are written by --save") from None  # fmt: skip
+        raise DataError(
+            f"{path} does not hold a run of cgprimer", hint="such files are written by --save"
+        ) from None
     if sorted(names) != sorted(graph.parameters):
         raise DataError(
             f"{path} is a run of another graph: its parameters are {', '.join(names)},"

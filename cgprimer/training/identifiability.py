@@ -63,7 +63,9 @@ class Identifiability:
             where = "" if everywhere else " (near these values)"
             names = list(direction)
             if len(names) == 1:
-                found.append(f"{names[0]} has no effect on {seen}: the data say nothing about it{where}.")
+                found.append(
+                    f"{names[0]} has no effect on {seen}: the data say nothing about it{where}."
+                )
                 continue
             moves = [
                 f"{'raising' if c > 0 else 'lowering'} {n} by {_number(abs(c))}"
@@ -75,12 +77,17 @@ class Identifiability:
                 f"{' while '.join([moves[0], ' and '.join(moves[1:])])} changes nothing{where}."
             )
         if self.determined:
-            texts = [combination_text(c) + ("" if self.holds_everywhere(c) else " (near these values)")
-                     for c in self.determined]  # fmt: skip
+            texts = [
+                combination_text(c) + ("" if self.holds_everywhere(c) else " (near these values)")
+                for c in self.determined
+            ]
             found.append(f"What can be learnt of them: {'; '.join(texts)}.")
         if found:
-            found.insert(0, f"The data determine {self.rank} of {len(self.parameters)} parameters"
-                            " (rank of the Jacobian).")  # fmt: skip
+            found.insert(
+                0,
+                f"The data determine {self.rank} of {len(self.parameters)} parameters"
+                " (rank of the Jacobian).",
+            )
         return found
 
     def holds_everywhere(self, combination: Mapping[str, float]) -> bool:
@@ -125,7 +132,8 @@ def identifiability(
     null = tuple(_named(names, row) for row in basis)
     random = np.random.default_rng(0)
     others = [
-        _jacobian(graph, inputs, {n: parameters[n] + random.normal() for n in names}) for _ in range(3)
+        _jacobian(graph, inputs, {n: parameters[n] + random.normal() for n in names})
+        for _ in range(3)
     ]
     everywhere = tuple(
         all(
@@ -155,11 +163,15 @@ def combination_text(combination: Mapping[str, float]) -> str:
     return text
 
 
-def _jacobian(graph: ExpressionGraph, inputs: Mapping[str, Array], parameters: Mapping[str, float]) -> Array | None:
+def _jacobian(
+    graph: ExpressionGraph, inputs: Mapping[str, Array], parameters: Mapping[str, float]
+) -> Array | None:
     """One row per sample and output, one column per parameter; None if not finite."""
     found = jacobian(graph, {**inputs, **{n: float(parameters[n]) for n in graph.parameters}})
     blocks = [
-        np.stack([np.broadcast_to(found[output][n], _samples(inputs)) for n in graph.parameters], axis=1)
+        np.stack(
+            [np.broadcast_to(found[output][n], _samples(inputs)) for n in graph.parameters], axis=1
+        )
         for output in graph.outputs
     ]
     matrix = np.concatenate(blocks)

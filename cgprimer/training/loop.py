@@ -134,7 +134,9 @@ def train(
     samples = len(dataset)
     batch = _batch_size(batch_size, samples)
     _check(epochs=epochs, schedule=schedule, learning_rate=learning_rate, stop_below=stop_below)
-    objective = Objective(graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options)
+    objective = Objective(
+        graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options
+    )
     columns = objective.columns(dataset)
     rate = rule.rate if learning_rate is None else learning_rate
     run = resume or TrainingRun(
@@ -142,11 +144,20 @@ def train(
         start={},
         truth={n: graph.values[n] for n in graph.parameters if n in graph.values},
         settings={
-            "method": method, "engine": objective.runner.engine, "optimizer": optimizer,
-            "learning_rate": rate, "schedule": schedule, "epochs": epochs, "batch_size": batch,
-            "loss": loss, "seed": seed, "shuffle": shuffle, "dtype": dtype, "samples": samples,
+            "method": method,
+            "engine": objective.runner.engine,
+            "optimizer": optimizer,
+            "learning_rate": rate,
+            "schedule": schedule,
+            "epochs": epochs,
+            "batch_size": batch,
+            "loss": loss,
+            "seed": seed,
+            "shuffle": shuffle,
+            "dtype": dtype,
+            "samples": samples,
         },
-    )  # fmt: skip
+    )
     values = np.array([run.parameters[name] for name in graph.parameters], dtype=float)
     state = run.state or rule.start(values)
     if resume is None:
@@ -155,7 +166,7 @@ def train(
     run.stopped = "finished"
     run.settings["epochs"] = epochs
 
-    gradient_of = _Batches(objective, columns, samples, batch)
+    gradient_of = _Batches(objective, columns, samples, batch, values)
     per_epoch = gradient_of.count
     total_steps = epochs * per_epoch
     clock = time.perf_counter()
@@ -164,14 +175,17 @@ def train(
         for epoch in range(run.epochs, epochs):
             losses = []
             # Taking a run up in the middle of an epoch goes through that epoch once more.
-            for number, (mean, gradient) in enumerate(gradient_of(epoch, seed, shuffle, lambda: values)):
+            for number, (mean, gradient) in enumerate(gradient_of(epoch, seed, shuffle)):
                 step = epoch * per_epoch + number
                 if not (np.isfinite(mean) and np.isfinite(gradient).all()):
                     run.steps = step
                     run.step_losses.extend(losses)
                     raise _stopped(objective, dataset, values, gradient_of.last, step, epoch, run)
-                factor = 0.5 + 0.5 * np.cos(np.pi * step / total_steps) if schedule == "cosine" else 1.0
+                factor = (
+                    0.5 + 0.5 * np.cos(np.pi * step / total_steps) if schedule == "cosine" else 1.0
+                )
                 values, state = rule.update(values, gradient, state, rate * factor)
+                gradient_of.values = values
                 losses.append(mean)
                 run.steps = step + 1
                 if on_step is not None:
@@ -203,47 +217,61 @@ class _Batches:
     """
 
     def __init__(
-        self, objective: Objective, columns: Mapping[str, Array], samples: int, batch: int
+        self,
+        objective: Objective,
+        columns: Mapping[str, Array],
+        samples: int,
+        batch: int,
+        values: Array,
     ) -> None:
         self.objective = objective
         self.columns = columns
         self.samples = samples
         self.batch = batch
+        self.values = values  # of the parameters; the loop sets them after each step
         self.count = -(-samples // batch)
         self.last: Array = np.arange(0)  # the samples of the last batch, for messages
         self.point: PointProgram | None = None
         program = objective.program
-        if batch == 1 and len(program.passes) == 1 and program.step is None and objective.dtype == "float64":
+        if (
+            batch == 1
+            and len(program.passes) == 1
+            and program.step is None
+            and objective.dtype == "float64"
+        ):
             reads = {read.wrt: read.output for read in program.passes[0].reads}
-            self.point = PointProgram(program.tape, [LOSS, *(reads[n] for n in objective.parameters)])
+            self.point = PointProgram(
+                program.tape, [LOSS, *(reads[n] for n in objective.parameters)]
+            )
 
-    def __call__(
-        self, epoch: int, seed: int, shuffle: bool, values: Callable[[], Array]
-    ) -> Iterator[tuple[float, Array]]:
+    def __call__(self, epoch: int, seed: int, shuffle: bool) -> Iterator[tuple[float, Array]]:
         order = np.arange(self.samples)
         if shuffle:
             order = np.random.default_rng([seed, epoch]).permutation(self.samples)
         whole = self.batch >= self.samples  # then the order makes no difference
         columns = self.columns if whole else {n: c[order] for n, c in self.columns.items()}
         if self.point is not None:
-            yield from self._points(self.point, columns, order, values)
+            yield from self._points(self.point, columns, order)
             return
         for first in range(0, self.samples, self.batch):
             self.last = order[first : first + self.batch]
             size = len(self.last)
             part = columns if whole else {n: c[first : first + size] for n, c in columns.items()}
-            total, gradient = self.objective.sums(part, values(), size)
+            total, gradient = self.objective.sums(part, self.values, size)
             yield total / size, gradient / size
 
     def _points(
-        self, point: PointProgram, columns: Mapping[str, Array], order: Array, values: Callable[[], Array]
+        self,
+        point: PointProgram,
+        columns: Mapping[str, Array],
+        order: Array,
     ) -> Iterator[tuple[float, Array]]:
         rank = [self.objective.parameters.index(name) for name in point.scalars]
         with np.errstate(all="ignore"):
             rows = zip(*(columns[name].tolist() for name in point.columns), strict=True)
             for position, row in enumerate(rows):
                 self.last = order[position : position + 1]
-                parameters = values().tolist()
+                parameters = self.values.tolist()
                 mean, *gradient = point(row, [parameters[i] for i in rank])
                 yield mean, np.array(gradient)
 
@@ -261,7 +289,7 @@ def _stopped(
     error = NonFiniteError(
         f"training stopped at step {step + 1} (epoch {epoch + 1}): "
         + explain(objective, dataset, parameters, batch),
-        hint="try a smaller learning rate (--learning-rate), or inputs inside the functions' domains",
+        hint="try a smaller learning rate (--learning-rate), or inputs inside the domains",
     )
     error.run = run
     return error
@@ -283,20 +311,25 @@ def _check(
     if epochs < 0:
         raise UsageError(f"the number of epochs cannot be {epochs}")
     if schedule not in SCHEDULES:
-        raise UsageError(f"there is no schedule {schedule!r}",
-                         hint=did_you_mean(schedule, SCHEDULES) or f"one of: {', '.join(SCHEDULES)}")  # fmt: skip
+        raise UsageError(
+            f"there is no schedule {schedule!r}",
+            hint=did_you_mean(schedule, SCHEDULES) or f"one of: {', '.join(SCHEDULES)}",
+        )
     if learning_rate is not None and not (np.isfinite(learning_rate) and learning_rate > 0):
         raise UsageError(f"the learning rate must be positive, not {learning_rate}")
     if stop_below is not None and not stop_below > 0:
         raise UsageError(f"the loss to stop below must be positive, not {stop_below}")
 
 
-def _start(graph: ExpressionGraph, seed: int, start: Mapping[str, float] | None) -> dict[str, float]:
+def _start(
+    graph: ExpressionGraph, seed: int, start: Mapping[str, float] | None
+) -> dict[str, float]:
     random = np.random.default_rng(seed)
     drawn = dict(zip(graph.parameters, random.random(len(graph.parameters)).tolist(), strict=True))
     for name, value in (start or {}).items():
         if name not in drawn:
-            raise UsageError(f"the graph has no parameter {name!r}",
-                             hint=did_you_mean(name, graph.parameters))  # fmt: skip
+            raise UsageError(
+                f"the graph has no parameter {name!r}", hint=did_you_mean(name, graph.parameters)
+            )
         drawn[name] = float(value)
     return drawn

@@ -48,11 +48,16 @@ def explain(
     if name == LOSS:
         return f"the loss is {value} for sample {sample} ({given})"
     text = unparse(graph.definitions[name]) if name in graph.definitions else ""
-    return f"{shown_name(name)}{' = ' + text if text else ''} is {value} for sample {sample} ({given})"
+    return (
+        f"{shown_name(name)}{' = ' + text if text else ''} is {value} for sample {sample} ({given})"
+    )
 
 
 def first_non_finite(
-    objective: Objective, columns: Mapping[str, Array], parameters: Mapping[str, float], samples: int
+    objective: Objective,
+    columns: Mapping[str, Array],
+    parameters: Mapping[str, float],
+    samples: int,
 ) -> tuple[str, int, float] | None:
     """The first vertex, in the order of the tape, that is not finite for some sample.
 

@@ -43,8 +43,10 @@ class Objective:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         if not graph.parameters:
-            raise UsageError("the graph has no parameters to learn",
-                             hint="names that do not begin with x are parameters")  # fmt: skip
+            raise UsageError(
+                "the graph has no parameters to learn",
+                hint="names that do not begin with x are parameters",
+            )
         if not graph.outputs:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
         self.graph = graph
@@ -70,14 +72,17 @@ class Objective:
             for name in names:
                 if name not in given:
                     raise DataError(
-                        f"the dataset has no {role} {name!r}; its {role}s are {', '.join(given) or 'none'}",
+                        f"the dataset has no {role} {name!r};"
+                        f" its {role}s are {', '.join(given) or 'none'}",
                         hint=did_you_mean(name, given),
                     )
                 key = name if role == "input" else target_name(name)
                 columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)
         return columns
 
-    def sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> tuple[float, Array]:
+    def sums(
+        self, columns: Mapping[str, Array], values: Array, samples: int
+    ) -> tuple[float, Array]:
         """Loss and gradient, both summed over the samples.
 
         Args:
@@ -87,7 +92,9 @@ class Objective:
         """
         scalars = dict(zip(self.parameters, map(float, values), strict=True))
         found = self.runner(columns, scalars, samples)
-        gradient = np.array([found.derivatives[LOSS, name] for name in self.parameters], dtype=float)
+        gradient = np.array(
+            [found.derivatives[LOSS, name] for name in self.parameters], dtype=float
+        )
         return float(found.values[LOSS]), gradient
 
 
@@ -127,7 +134,9 @@ def loss_and_gradient(
     """
     if reduction not in REDUCTIONS:
         raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
-    objective = Objective(graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options)
+    objective = Objective(
+        graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options
+    )
     columns = objective.columns(dataset)
     samples = len(dataset)
     if reduction == "mean" and samples == 0:

@@ -105,6 +105,8 @@ def optimizer(name: str) -> Optimizer:
     0.05
     """
     if name not in OPTIMIZERS:
-        raise UsageError(f"there is no optimizer {name!r}",
-                         hint=did_you_mean(name, OPTIMIZERS) or f"one of: {', '.join(OPTIMIZERS)}")  # fmt: skip
+        raise UsageError(
+            f"there is no optimizer {name!r}",
+            hint=did_you_mean(name, OPTIMIZERS) or f"one of: {', '.join(OPTIMIZERS)}",
+        )
     return OPTIMIZERS[name]

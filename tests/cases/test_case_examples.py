@@ -42,3 +42,15 @@ def test_example_survives_printing(path):
     again = cgprimer.parse(str(graph))
     assert str(again) == str(graph)
     assert again.evaluate() == graph.evaluate()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_command_line_needs_nothing_but_the_file(path):
+    from click.testing import CliRunner
+
+    from cgprimer.cli import main
+
+    result = CliRunner().invoke(main, ["grad", str(path)])
+    assert result.exit_code == 0, result.output
+    for name in cgprimer.load(path).parameters:
+        assert name in result.output

@@ -127,7 +127,7 @@ def repeatedly(
     for _ in range(times):
         program = cgprimer.differentiate(tape, of=of, wrt="x", method=method, **options)
         # Forward mode's programs have a seed besides x: the direction, which is 1 here.
-        scalars = {leaf: 1.0 for leaf in program.tape.of_kind("scalar")} | {"x": at}
+        scalars = dict.fromkeys(program.tape.of_kind("scalar"), 1.0) | {"x": at}
         result = Runner(program)({}, scalars, 1)
         found.append((float(result.values[of][0]), float(result.derivatives[of, "x"][0])))
         tape, of = program.tape, program.passes[0].reads[0].output

@@ -88,7 +88,7 @@ def test_complex_steps_refuse_kinks(function):
 
 @pytest.mark.parametrize("text", ["log(p)", "sqrt(p)", "acosh(p)", "asin(p - 2)", "p^0.5"])
 def test_complex_steps_do_not_leave_the_real_line(text):
-    """Where the function has no real value there is no derivative: not the one of another branch."""
+    """Where the function has no real value there is no slope: not the one of another branch."""
     graph = cgprimer.parse(f"xw = {text}")
     assert np.isnan(graph.evaluate({"p": -1.0})["xw"])
     found = cgprimer.gradient(graph, {"p": -1.0}, method="finite-difference", scheme="complex-step")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from graph_strategies import Case, cases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.errors import ExpressionSwellError, PathLimitError
+from cgprimer.primitives import primitive, replaced
 
 # Exact methods do the same additions and multiplications in another order: a few hundred
 # roundings of the largest number among them (see graph_strategies.magnitude).
@@ -187,3 +191,31 @@ def test_second_derivatives_agree_and_are_symmetric(case):
     for a in wrt:
         expected = sum(reference[a][b] * vector[b] for b in wrt)
         assert abs(product[a] - expected) <= 10 * EXACT * scale
+
+
+# --- the checks above are checked --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "partials"),
+    [("mul", ("b", "b")), ("sub", ("1", "1")), ("sin", ("-cos(a)",)), ("div", ("1/b", "out/b"))],
+)
+@pytest.mark.parametrize("method", ["finite-difference", "symbolic"])
+def test_a_planted_fault_does_not_pass(name, partials, method):
+    """A wrong row makes forward and reverse wrong alike: only methods that do not read it tell."""
+    text = "v1 = sin(p*xa)/(q - xa); v2 = v1*p - q; output v2"
+    at = {"xa": 0.7, "p": 1.3, "q": -0.4}
+    healthy = cgprimer.parse(text)
+    case = Case(healthy, at, 10.0)
+    tolerance = DIFFERENCES if method == "finite-difference" else EXACT
+    expected = cgprimer.gradient(healthy, at, wrt=case.names)
+    found = cgprimer.gradient(healthy, at, wrt=case.names, method=method)
+    assert_near(case, found, expected, tolerance, method)
+    with replaced(replace(primitive(name), partials=partials)):
+        graph = cgprimer.parse(text)  # another graph: programs are remembered by their graph
+        wrong = cgprimer.gradient(graph, at, wrt=case.names)
+        alike = cgprimer.gradient(graph, at, wrt=case.names, method="forward")
+        independent = cgprimer.gradient(graph, at, wrt=case.names, method=method)
+    assert_near(case, alike, wrong, EXACT, "forward")
+    with pytest.raises(AssertionError, match="d/d"):
+        assert_near(case, independent, wrong, tolerance, method)

@@ -40,7 +40,7 @@ Shape = list[tuple[str, object]]
 
 
 def shape(tree: Expression) -> Shape:
-    """A tree as a list that is equal for equal trees only: postorder, with arities. No recursion."""
+    """A tree as a list, equal for equal trees only: postorder with arities, no recursion."""
     found: Shape = []
     for node in postorder(tree):
         if isinstance(node, Apply):

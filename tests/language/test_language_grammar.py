@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from language_trees import python_shape, shape
 
@@ -96,11 +96,13 @@ def _joined(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 @given(st.recursive(OPERANDS, _joined, max_leaves=12))
+@settings(deadline=None)
 def test_arithmetic_reads_as_in_python(text: str) -> None:
     assert shape(parse_expression(text)) == python_shape(text)
 
 
 @given(st.recursive(OPERANDS, _joined, max_leaves=8))
+@settings(deadline=None)
 def test_caret_and_double_star_are_the_same_operator(text: str) -> None:
     assert shape(parse_expression(text.replace("**", "^"))) == shape(parse_expression(text))
 

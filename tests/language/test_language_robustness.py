@@ -82,13 +82,13 @@ def parse_or_complain(text: str) -> None:
 
 
 @given(st.text())
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_any_text_parses_or_gets_an_error_of_ours(text: str) -> None:
     parse_or_complain(text)
 
 
 @given(st.text(alphabet=CHARACTERS, max_size=60))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @example("xa=\r")
 @example("x=(\r\n)")
 def test_any_text_of_the_languages_characters_does(text: str) -> None:
@@ -96,12 +96,13 @@ def test_any_text_of_the_languages_characters_does(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=30), st.sampled_from(["", " "]))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_any_sequence_of_tokens_does(tokens: list[str], between: str) -> None:
     parse_or_complain(between.join(tokens))
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=12))
+@settings(deadline=None)
 def test_any_single_expression_does(tokens: list[str]) -> None:
     try:
         tree = parse_expression(" ".join(tokens))
@@ -114,12 +115,13 @@ def test_any_single_expression_does(tokens: list[str]) -> None:
 
 
 @given(trees())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_a_tree_unparses_and_parses_back_to_itself(tree) -> None:
     assert shape(parse_expression(unparse(tree))) == shape(tree)
 
 
 @given(trees())
+@settings(deadline=None)
 def test_unparsed_text_is_a_fixed_point(tree) -> None:
     text = unparse(tree)
     assert unparse(parse_expression(text)) == text
@@ -157,6 +159,7 @@ def test_no_more_parentheses_than_needed(text: str, shortest: str) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
+@settings(deadline=None)
 def test_a_number_is_written_so_that_it_reads_back_exactly(value: float) -> None:
     assert float(number_text(value)).hex() == value.hex()
 

@@ -283,7 +283,7 @@ def test_slopes_are_right_close_to_the_edge(name, gap):
     row = primitive(name)
     x = 1.0 + gap if name in ("acosh", "asec", "acsc") else 1.0 - gap
     if x == 1.0:
-        pytest.skip("no double there")
+        x = 1.0 - 2.0**-53  # the double before 1
     with mpmath.workdps(80):
         expected = mpmath.diff(lambda a: evaluated(row, [a]), mpmath.mpf(x), h=mpmath.mpf("1e-30"))
         error = abs(mpmath.mpf(float(partials_by_reverse(row, [[x]])[0][0])) / expected - 1)

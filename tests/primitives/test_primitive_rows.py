@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from row_tools import (
     DIGITS,
+    OPERANDS_OF_GRAPH,
     ROWS,
+    at,
     check_partials,
     evaluated,
     ids,
@@ -71,6 +73,55 @@ def test_stop_gradient_is_the_value_and_hands_nothing_back():
         assert cgprimer.gradient(graph, {"pa": 3.0}, method=method) == {"pa": 3.0}
     by_values = cgprimer.gradient(graph, {"pa": 3.0}, method="finite-difference")
     assert by_values["pa"] == pytest.approx(6.0, rel=1e-9)  # disagrees, as its row says
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+@pytest.mark.parametrize("row", HONEST, ids=ids)
+def test_all_methods_agree_on_every_row(row, method):
+    """Inside a product and a square, so that value and derivative both count."""
+    names = OPERANDS_OF_GRAPH[: row.arity]
+    points = random_points(row, 5, seed=4)
+    if row.name == "where" and method == "finite-difference":
+        points = points[:, points[0] != 0.0]  # at 0 a difference sees the jump
+        assert points.size
+    graph = cgprimer.parse(f"{one_line(row)}; xs = xw^2 + pa*xw; output xs")
+    expected = cgprimer.gradient(graph, at(row, points), wrt=names, method="reverse")
+    found = cgprimer.gradient(graph, at(row, points), wrt=names, method=method)
+    tolerance = 1e-5 if method == "finite-difference" else 1e-12
+    for name in names:
+        scale = np.maximum(1.0, np.abs(expected[name]))
+        assert np.max(np.abs(found[name] - expected[name]) / scale) <= tolerance
+
+
+@pytest.mark.parametrize("row", HONEST, ids=ids)
+def test_second_derivatives_of_every_row(row):
+    """The texts are differentiated again: by three routes, and by sympy's second derivative."""
+    names = OPERANDS_OF_GRAPH[: row.arity]
+    where = at(row, random_points(row, 4, seed=5))
+    reference = cgprimer.hessian(one_line(row), where, wrt=names)
+    for method in (
+        "reverse-over-forward",
+        "path-sum",
+        "symbolic",
+        "finite-difference-over-reverse",
+    ):
+        found = cgprimer.hessian(one_line(row), where, wrt=names, method=method)
+        tolerance = 1e-5 if method.startswith("finite") else 1e-11
+        for a in names:
+            for b in names:
+                scale = np.maximum(1.0, np.abs(reference[a][b]))
+                error = np.max(np.abs(found[a][b] - reference[a][b]) / scale)
+                assert error <= tolerance, (method, a, b)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_single_precision_stays_single(row):
+    points = random_points(row, 4, seed=6).astype(np.float32)
+    with np.errstate(all="ignore"):
+        found = row.numpy(*points)
+        exact = row.numpy(*points.astype(np.float64))
+    assert found.dtype == np.float32, "a function that widens its operands makes an engine slow"
+    np.testing.assert_allclose(found, exact, rtol=3e-5, atol=3e-6)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)

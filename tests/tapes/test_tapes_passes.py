@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tape_running import all_values, exact_outputs, outputs, texts
 
@@ -28,6 +28,8 @@ from cgprimer.tapes.passes import (
 )
 from cgprimer.tapes.tape import Instruction, Leaf, Tape
 
+# A busy machine, or a run of divisions by zero, is no defect of the package.
+PATIENT = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 PASSES = [dead_code, share, strength_reduced, optimize]
 NAMES = ("xa", "xb", "k", "m")
 
@@ -53,7 +55,7 @@ def has_minus_zero(values: list[np.float64]) -> bool:
 
 @pytest.mark.parametrize("change", [dead_code, share])
 @given(text=texts(numbers=["0.5", "1", "2", "0", "-1"], functions=True), point=POINTS)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=PATIENT)
 def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
     tape = lowered(text)
     changed = checked(change(tape))
@@ -74,7 +76,7 @@ def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str
     text=texts(numbers=["1", "2", "3", "0", "-1"]),
     point=st.fixed_dictionaries({n: st.fractions(-3, 3, max_denominator=4) for n in NAMES}),
 )
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None, suppress_health_check=PATIENT)
 def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fraction]) -> None:
     # In fractions there is no rounding: x^5 and its multiplications are the very same number,
     # where doubles would differ in the last digit and cancellation could blow that up.
@@ -98,7 +100,7 @@ def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fractio
     ),
     point=st.fixed_dictionaries({n: st.floats(0.25, 4.0) for n in NAMES}),
 )
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None, suppress_health_check=PATIENT)
 def test_every_pass_keeps_twelve_digits_of_what_cannot_cancel(change, text: str, point) -> None:
     tape = lowered(text)
     assume(all(1e-100 < v < 1e100 for v in all_values(tape, point)))
@@ -361,6 +363,7 @@ def test_reachable_and_depends_by_hand() -> None:
         ("xw = sin(xa)", 2),  # xa and the sine
         ("xb = sin(xa); xc = sin(xb); xd = sin(xc)", 2),  # each is forgotten for the next
         ("xb = sin(xa); xc = sin(xb); xd = xb*xc", 3),
+        ("xb = xa*xa; xc = sin(xb); xd = xb*xc", 3),  # used twice at once, forgotten once
         ("xw = xa*k", 3),
         ("xw = 2*xa", 2),  # constants are not counted
         ("xw = sin(xa) + sin(xb)", 3),  # the first sine beside both inputs; then xa is forgotten
