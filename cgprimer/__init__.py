@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cgprimer.errors import CgprimerError
     from cgprimer.execution.contract import engines
     from cgprimer.graph import ExpressionGraph, load, parse
+    from cgprimer.lecture import ComputationalGraphPrimer
     from cgprimer.primitives import register_primitive, unregister_primitive
     from cgprimer.teaching.compare import compare
     from cgprimer.teaching.trace import trace
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # and `cgprimer --help` stay instant.
 _PUBLIC = {
     "CgprimerError": "errors",
+    "ComputationalGraphPrimer": "lecture",
     "Dataset": "data",
     "ExpressionGraph": "graph",
     "compare": "teaching.compare",
@@ -63,6 +65,7 @@ _PUBLIC = {
 
 __all__ = [
     "CgprimerError",
+    "ComputationalGraphPrimer",
     "Dataset",
     "ExpressionGraph",
     "__version__",

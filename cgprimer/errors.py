@@ -193,8 +193,8 @@ class NonFiniteError(TrainingError):
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
     """Known names that a mistyped one may have meant, likeliest first.
 
-    >>> nearest("tahn", ["sin", "tanh", "atan"])
-    ['tanh']
+    >>> nearest("sigmod", ["sin", "sigmoid", "softplus"])
+    ['sigmoid']
     """
     return difflib.get_close_matches(name, sorted(known), n=most, cutoff=0.6)
 

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.differentiators.contract import DerivativeProgram
+from cgprimer.errors import EngineError
+from cgprimer.execution.run import step_size
 from cgprimer.primitives import primitive
 from cgprimer.tapes.passes import optimize
 from cgprimer.tapes.tape import Tape
@@ -68,6 +71,74 @@ class PointProgram:
         return [values[i] for i in self.outputs]
 
 
+class PointRunner:
+    """A derivative program for single samples: all its passes, on Python's floats.
+
+    Args:
+        program: the derivatives of one name; no complex steps.
+        columns: names of the columns, in the order in which samples give them.
+        scalars: names of the scalars, in the order in which they are given.
+
+    >>> import cgprimer
+    >>> tape = cgprimer.tape(cgprimer.parse("xw = k*xa^2"))
+    >>> program = cgprimer.differentiate(tape, method="finite-difference", step=0.5)
+    >>> PointRunner(program, ["xa"], ["k"])([3.0], [2.0])
+    (18.0, [9.0])
+    """
+
+    def __init__(
+        self, program: DerivativeProgram, columns: Sequence[str], scalars: Sequence[str]
+    ) -> None:
+        if (program.step is not None and program.step.imaginary) or program.shifts:
+            raise EngineError("complex steps and shifted inner variables need the numpy engine")
+        reads = [read.output for run in program.passes for read in run.reads]
+        wanted = list(dict.fromkeys((program.of[0], *reads)))
+        self.execute = PointProgram(program.tape, wanted)
+        self.rule = program.step
+        self.column_order = [columns.index(name) for name in self.execute.columns]
+        # Scalars that are not given are seeds: each pass sets its own, behind those given.
+        extra = [name for name in self.execute.scalars if name not in scalars]
+        place = {name: i for i, name in enumerate((*scalars, *extra))}
+        self.scalar_order = [place[name] for name in self.execute.scalars]
+        self.wrt = program.wrt
+        self.passes = [
+            (
+                [run.seeds.get(name, 0.0) for name in extra],
+                place[run.shifted] if run.shifted else -1,
+                run.steps.real,
+                [(wanted.index(r.output), program.wrt.index(r.wrt), r.weight) for r in run.reads],
+            )
+            for run in program.passes
+        ]
+        self.shifted_at = [place[name] for name in program.wrt]
+
+    def __call__(
+        self, sample: Sequence[float], scalars: Sequence[float]
+    ) -> tuple[float, list[float]]:
+        """Value and derivatives for one sample; the caller silences numpy's warnings."""
+        given = [sample[i] for i in self.column_order]
+        rule, execute, order = self.rule, self.execute, self.scalar_order
+        steps = [1.0] * len(self.wrt)
+        if rule is not None:
+            steps = [float(step_size(rule, scalars[i])) for i in self.shifted_at]
+        totals = [0.0] * len(self.wrt)
+        value: float | None = None
+        for seeds, moved, multiple, reads in self.passes:
+            point = [*scalars, *seeds]
+            if moved >= 0:
+                point[moved] += multiple * steps[reads[0][1]]
+            outputs = execute(given, [point[i] for i in order])
+            if moved < 0 and value is None:
+                value = outputs[0]
+            for output, which, weight in reads:
+                totals[which] += weight * outputs[output]
+        if value is None:
+            value = execute(given, [scalars[i] for i in order])[0]
+        if rule is None:
+            return value, totals
+        return value, [total / step for total, step in zip(totals, steps, strict=True)]
+
+
 def _float_function(name: str) -> Callable[..., float]:
     """A primitive on floats that never raises."""
     if name in _EXACT:
@@ -85,6 +156,7 @@ def _float_function(name: str) -> Callable[..., float]:
         try:
             return quick(*arguments)  # type: ignore[no-any-return]
         except (ZeroDivisionError, OverflowError, ValueError):
-            return float(whole(*map(np.float64, arguments)))
+            with np.errstate(all="ignore"):
+                return float(whole(*map(np.float64, arguments)))
 
     return guarded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,13 +81,23 @@ class Runner:
     def _differences(
         self, rule: StepRule, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> Derivatives:
+        with np.errstate(all="ignore"):  # moving an infinity is a nan, not a warning
+            return self._quotients(rule, columns, scalars, samples)
+
+    def _quotients(
+        self,
+        rule: StepRule,
+        columns: Mapping[str, Array],
+        scalars: Mapping[str, Any],
+        samples: int,
+    ) -> Derivatives:
         program = self.program
         unshifted = {column: np.zeros(samples) for column in program.shifts.values()}
         base = self.execute({**columns, **unshifted}, scalars, samples)
         steps: dict[str, Array] = {}
         for name in program.wrt:
             known = columns.get(name, scalars.get(name, base.get(name)))
-            steps[name] = step_size(rule, np.real(known if known is not None else 0.0))
+            steps[name] = step_size(rule, np.real(known) if known is not None else 0.0)
         found: dict[tuple[str, str], Array] = {}
         for run in program.passes:
             outputs = base
@@ -115,9 +126,11 @@ def step_size(rule: StepRule, value: Array) -> Array:
     """
     if rule.size is not None:
         return np.broadcast_to(rule.size, np.shape(value)) if np.ndim(value) else rule.size
+    if isinstance(value, float):  # one sample at a time: numpy would take longer than the sample
+        size = abs(value) if math.isfinite(value) else 1.0
+        return rule.relative * 2.0 ** round(math.log2(max(1.0, size)))
     scale = np.maximum(1.0, np.abs(np.where(np.isfinite(value), value, 1.0)))
-    step = rule.relative * np.exp2(np.round(np.log2(scale)))
-    return step if np.ndim(value) else float(step)
+    return rule.relative * np.exp2(np.round(np.log2(scale)))
 
 
 def _read(run: Pass, outputs: Mapping[str, Array], found: dict[tuple[str, str], Array]) -> None:

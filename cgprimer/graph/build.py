@@ -6,6 +6,7 @@ import heapq
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from cgprimer.errors import (
     CycleError,
@@ -36,10 +37,11 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
     ('xa', 'xx', 'xy')
     """
     if not isinstance(expressions, str):
-        parts = list(expressions) if isinstance(expressions, Iterable) else [expressions]
-        wrong = next((p for p in parts if not isinstance(p, str)), None)
-        if wrong is not None:
-            raise UsageError(f"expressions are text or a list of texts, not {type(wrong).__name__}")
+        lists = isinstance(expressions, Iterable) and not isinstance(expressions, bytes)
+        parts: list[Any] = list(expressions) if lists else [expressions]
+        wrong = [type(p).__name__ for p in parts if not isinstance(p, str)]
+        if wrong:
+            raise UsageError(f"expressions are text or a list of texts, not {wrong[0]}")
         expressions = "\n".join(parts)
     with collector_paused():
         return _build(parse_program(expressions, source_name=name))

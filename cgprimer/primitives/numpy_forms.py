@@ -14,8 +14,9 @@ Array = Any
 
 
 def sign_of_real_part(x: Array) -> Array:
-    """+1 or -1 by the sign of the real part, so that complex steps stay on one branch."""
-    return np.where(np.real(x) >= 0, 1.0, -1.0)
+    """+1 or -1 in the precision of x; complex steps stay on one branch."""
+    real = np.asarray(x).real
+    return np.where(real >= 0, 1.0, -1.0).astype(real.dtype)
 
 
 def sigmoid(x: Array) -> Array:
@@ -53,12 +54,12 @@ def clamp(x: Array, low: Array, high: Array) -> Array:
 
 def less(x: Array, y: Array) -> Array:
     """1 where x < y, else 0."""
-    return np.where(np.less(x, y), 1.0, 0.0)
+    return np.less(x, y).astype(np.result_type(x, y, np.float32))
 
 
 def equal(x: Array, y: Array) -> Array:
     """1 where x = y, else 0."""
-    return np.where(np.equal(x, y), 1.0, 0.0)
+    return np.equal(x, y).astype(np.result_type(x, y, np.float32))
 
 
 def where(condition: Array, x: Array, y: Array) -> Array:

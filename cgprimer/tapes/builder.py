@@ -23,8 +23,9 @@ class Builder:
 
     Args:
         share: give an instruction that exists already instead of making it again.
-        simplify: use ``x*1 = x``, ``x + 0 = x`` and the like. Rules that would hide a nan or an
-            infinity (``x*0 = 0``) are not among them.
+        simplify: use ``x*1 = x``, ``x - 0 = x`` and the like. Rules that would hide a nan or an
+            infinity (``x*0 = 0``), or change the sign of a zero (``x + 0 = x``), are not among
+            them.
 
     A *pinned* instruction is never given to anybody else: a vertex of the graph stays a value of
     its own even if two vertices are computed alike, so that a derivative with respect to one of
@@ -197,18 +198,19 @@ class Builder:
         left, right = values[0], values[-1]
         match name:
             case "add":
-                if left == 0.0:
+                # Only -0 adds nothing to every number: 0 + -0 is 0.
+                if _is_zero(left, negative=True):
                     return operands[1]
-                if right == 0.0:
+                if _is_zero(right, negative=True):
                     return operands[0]
                 for plain, other in (operands, operands[::-1]):
                     negated = self._negated(other)
                     if negated is not None:
                         return self.emit("sub", plain, negated)
             case "sub":
-                if right == 0.0:
+                if _is_zero(right, negative=False):
                     return operands[0]
-                if left == 0.0:
+                if _is_zero(left, negative=True):
                     return self.emit("neg", operands[1])
             case "mul":
                 for one, other in ((left, operands[1]), (right, operands[0])):
@@ -234,3 +236,7 @@ class Builder:
         if isinstance(entry, Instruction) and entry.primitive == "neg" and index not in self.pinned:
             return entry.operands[0]
         return None
+
+
+def _is_zero(value: float | None, *, negative: bool) -> bool:
+    return value == 0.0 and (math.copysign(1.0, value) < 0) == negative

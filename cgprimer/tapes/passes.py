@@ -66,7 +66,7 @@ def optimize(tape: Tape) -> Tape:
 
     >>> from cgprimer.graph import parse
     >>> from cgprimer.tapes.lower import lower
-    >>> tape = lower(parse("xx = xa^2; xy = xa^2 + 0; xw = xx*xy"))
+    >>> tape = lower(parse("xx = xa^2; xy = xa^2*1; xw = xx*xy"))
     >>> len(tape), len(optimize(tape))
     (4, 2)
     """

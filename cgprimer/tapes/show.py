@@ -20,10 +20,10 @@ def labels(tape: Tape) -> list[str]:
     taken = {shown_name(name) for name in tape.names}
     count = 0
     for index in range(tape.size):
-        if index in tape.labels:
+        if index < len(tape.leaves) and tape.leaves[index].kind == "constant":
+            found.append("")  # printed by value, whatever names it has
+        elif index in tape.labels:
             found.append(shown_name(tape.labels[index]))
-        elif index < len(tape.leaves):
-            found.append("")  # a constant: printed by value
         else:
             count += 1
             while f"v{count}" in taken:

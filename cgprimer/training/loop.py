@@ -16,9 +16,8 @@ import numpy as np
 
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, did_you_mean
-from cgprimer.execution.point import PointProgram
+from cgprimer.execution.point import PointRunner
 from cgprimer.graph import ExpressionGraph
-from cgprimer.training.losses import LOSS
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
@@ -231,18 +230,11 @@ class _Batches:
         self.values = values  # of the parameters; the loop sets them after each step
         self.count = -(-samples // batch)
         self.last: Array = np.arange(0)  # the samples of the last batch, for messages
-        self.point: PointProgram | None = None
-        program = objective.program
-        if (
-            batch == 1
-            and len(program.passes) == 1
-            and program.step is None
-            and objective.dtype == "float64"
-        ):
-            reads = {read.wrt: read.output for read in program.passes[0].reads}
-            self.point = PointProgram(
-                program.tape, [LOSS, *(reads[n] for n in objective.parameters)]
-            )
+        self.point: PointRunner | None = None
+        step = objective.program.step
+        complex_step = step is not None and step.imaginary
+        if batch == 1 and objective.dtype == "float64" and not complex_step:
+            self.point = PointRunner(objective.program, list(columns), objective.parameters)
 
     def __call__(self, epoch: int, seed: int, shuffle: bool) -> Iterator[tuple[float, Array]]:
         order = np.arange(self.samples)
@@ -261,18 +253,13 @@ class _Batches:
             yield total / size, gradient / size
 
     def _points(
-        self,
-        point: PointProgram,
-        columns: Mapping[str, Array],
-        order: Array,
+        self, point: PointRunner, columns: Mapping[str, Array], order: Array
     ) -> Iterator[tuple[float, Array]]:
-        rank = [self.objective.parameters.index(name) for name in point.scalars]
         with np.errstate(all="ignore"):
-            rows = zip(*(columns[name].tolist() for name in point.columns), strict=True)
+            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
             for position, row in enumerate(rows):
                 self.last = order[position : position + 1]
-                parameters = self.values.tolist()
-                mean, *gradient = point(row, [parameters[i] for i in rank])
+                mean, gradient = point(row, self.values.tolist())
                 yield mean, np.array(gradient)
 
 

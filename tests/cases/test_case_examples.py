@@ -48,9 +48,9 @@ def test_example_survives_printing(path):
 def test_the_command_line_needs_nothing_but_the_file(path):
     from click.testing import CliRunner
 
-    from cgprimer.cli import main
+    from cgprimer.cli import cli
 
-    result = CliRunner().invoke(main, ["grad", str(path)])
+    result = CliRunner().invoke(cli, ["grad", str(path)])
     assert result.exit_code == 0, result.output
     for name in cgprimer.load(path).parameters:
         assert name in result.output

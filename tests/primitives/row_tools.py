@@ -133,18 +133,8 @@ class IeeeMath:
     def __getattr__(self, name: str):
         from scipy import special
 
-        for module, called in ((special, name), (np, _NUMPY_NAMES.get(name, name))):
-            if name in ("erf", "erfc") and module is special:
-                return getattr(module, called)
-            if module is np:
-                return getattr(module, called)
-        raise AttributeError(name)
-
-
-_NUMPY_NAMES = {
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan",
-    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-}  # fmt: skip
+        inverse = name.startswith("a") and name != "abs"
+        return getattr(special, name, None) or getattr(np, f"arc{name[1:]}" if inverse else name)
 
 
 def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:

@@ -165,14 +165,16 @@ EDGES = [
     ("tanh", (-inf,), -1.0, (0.0,)),
     ("asinh", (inf,), inf, (0.0,)),
     ("acosh", (1.0,), 0.0, (inf,)),
-    ("acosh", (0.5,), nan, (nan,)),
+    ("acosh", (0.5,), nan, (nan,)),  # "nan below 1"
+    ("acosh", (-1.0,), nan, (nan,)),
+    ("acosh", (-2.0,), nan, (nan,)),
     ("atanh", (1.0,), inf, (inf,)),
     ("atanh", (-1.0,), -inf, (inf,)),
     ("asech", (1.0,), 0.0, (-inf,)),
     ("asech", (0.0,), inf, (-inf,)),
     ("acsch", (0.0,), inf, (-inf,)),
     ("acsch", (-0.0,), -inf, (-inf,)),
-    ("acoth", (0.5,), nan, (nan,)),  # "derivative nan where |a| <= 1 has no value"
+    ("acoth", (0.5,), nan, (nan,)),  # "nan where |a| < 1"
     ("acoth", (-0.5,), nan, (nan,)),
     ("acoth", (inf,), 0.0, (0.0,)),
     # no overflow
@@ -202,6 +204,10 @@ EDGES = [
 def test_edge(name, operands, value, slopes):
     row = primitive(name)
     points = [[operand] for operand in operands]
+    # Numbers take another way through the package than arrays do.
+    assert same(float(values(row, operands)), value, tolerance=1e-12)
+    for slope, expected in zip(partials_by_reverse(row, operands), slopes, strict=True):
+        assert expected is None or same(float(slope), expected, tolerance=1e-12), slope
     found = float(values(row, points)[0])
     assert same(found, value, tolerance=1e-12), f"value {found!r}"
     for which, (slope, expected) in enumerate(
@@ -332,10 +338,13 @@ def test_nothing_raises_or_warns_on_any_float(row, data):
         warnings.simplefilter("error")
         value = values(row, points)
         slopes = partials_by_reverse(row, points)
+        numbers = partials_by_reverse(row, operands)
         with np.errstate(all="ignore"):
             direct = row.numpy(*(np.float64(o) for o in operands))
     assert value.shape == (1,)
     assert all(slope.shape == (1,) for slope in slopes)
+    for slope, number in zip(slopes, numbers, strict=True):
+        assert same(float(slope[0]), number, tolerance=1e-13)
     assert same(float(value[0]), float(direct), tolerance=1e-15)
 
 
@@ -356,3 +365,26 @@ def test_python_text_and_numpy_agree_at_special_values(row):
         if not same(found, expected, tolerance=1e-14):
             differing.append((operands, found, expected))
     assert not differing, f"{len(differing)} differ: (operands, python, numpy) {differing[:4]}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_one_sample_at_a_time_has_numpys_values(row):
+    """Programs on Python's own floats: Python raises where IEEE 754 has a value."""
+    from cgprimer.execution.point import PointProgram
+
+    program = PointProgram(cgprimer.tape(one_line(row)), ["xw"])
+    with np.errstate(all="ignore"):  # as the program's docstring asks of its caller
+        for operands in itertools.product(SPECIAL, repeat=row.arity):
+            expected = float(row.numpy(*(np.float64(o) for o in operands)))
+            found = program([], list(operands))[0]
+            assert same(found, expected, tolerance=1e-14), (operands, found, expected)
+
+
+@pytest.mark.parametrize("value", [1.7e308, -1.7e308, inf, -inf, nan, 5e-324, 0.0])
+@pytest.mark.parametrize("scheme", ["central", "forward"])
+def test_a_difference_at_one_huge_number(value, scheme):
+    graph = cgprimer.parse("xw = tanh(p)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cgprimer.gradient(graph, {"p": value}, method="finite-difference", scheme=scheme)
+    assert isinstance(found["p"], float)

@@ -1,0 +1,211 @@
+"""From names and values to arrays, through a derivative program, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cgprimer.differentiators import differentiate
+from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
+from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.execution.run import Derivatives, Runner
+from cgprimer.graph import ExpressionGraph
+from cgprimer.tapes.lower import lower
+from cgprimer.tapes.passes import as_columns, reachable
+from cgprimer.tapes.tape import Tape
+
+Value = Any  # a float or an ndarray of samples
+
+
+@lru_cache(maxsize=64)
+def tape(graph: ExpressionGraph) -> Tape:
+    """The tape of a graph; ``print`` shows it line by line.
+
+    >>> from cgprimer.graph import parse
+    >>> len(tape(parse("xw = ab*xa + 1")))
+    2
+    """
+    return lower(graph)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Values and derivatives at a point, or at many.
+
+    Attributes:
+        values: of each differentiated variable.
+        derivatives: ``(of, wrt)`` to the derivative, in the order asked for.
+        complaint: where the first infinity or nan came from; empty if all is finite.
+    """
+
+    values: dict[str, Value]
+    derivatives: dict[tuple[str, str], Value]
+    complaint: str = ""
+
+
+def evaluate_derivatives(
+    graph: ExpressionGraph,
+    at: Mapping[str, Value] | None = None,
+    *,
+    of: Names | None = None,
+    wrt: Names | None = None,
+    method: str = "reverse",
+    engine: str = "numpy",
+    **options: Any,
+) -> Evaluation:
+    """Values and derivatives together, and where a non-finite one came from.
+
+    Arguments and errors are those of :func:`jacobian`.
+
+    >>> from cgprimer.graph import parse
+    >>> evaluate_derivatives(parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}).complaint
+    'xb = log(xa) is nan'
+    """
+    names = chosen_names(graph, wrt)
+    targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
+    program = _program(graph, targets, names, method, tuple(sorted(options.items())))
+    found = run(graph, at, program, engine)
+    ordered = {(t, n): found.derivatives[t, n] for t in targets for n in names}
+    complaint = ""
+    if not all(np.isfinite(v).all() for v in (*found.values.values(), *ordered.values())):
+        complaint = _complaint(graph, at, ordered)
+    return Evaluation(found.values, ordered, complaint)
+
+
+def _complaint(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Mapping[tuple[str, str], Value]
+) -> str:
+    """The first vertex in topological order that is not finite, else the first derivative."""
+    point = graph.point(at, needed=())
+    for name in (*graph.inputs, *graph.parameters):
+        point.setdefault(name, 0.0)
+    values = graph.evaluate(point)
+    for name, value in (*point.items(), *((n, values[n]) for n in graph.definitions)):
+        bad = np.flatnonzero(~np.isfinite(value))
+        if bad.size:
+            first = np.reshape(value, -1)[bad[0]]
+            text = f" = {graph.expression(name)}" if name in graph.definitions else ""
+            return f"{name}{text} is {first}" + (f" at sample {bad[0]}" if np.ndim(value) else "")
+    for (target, name), value in found.items():
+        bad = np.flatnonzero(~np.isfinite(value))
+        if bad.size:
+            first = np.reshape(value, -1)[bad[0]]
+            return f"d {target} / d {name} is {first}, though every value is finite"
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _program(
+    graph: ExpressionGraph, of: tuple[str, ...], wrt: tuple[str, ...], method: str, options: Any
+) -> DerivativeProgram:
+    return differentiate(tape(graph), of, wrt, method=method, **dict(options))
+
+
+@lru_cache(maxsize=256)
+def _runner(program: DerivativeProgram, engine: str) -> Runner:
+    return Runner(program, engine=engine)
+
+
+def run(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None, program: DerivativeProgram, engine: str
+) -> Derivatives:
+    """A program at a point of a graph; results in the samples' shape."""
+    leaves = program.tape.leaves
+    needed = reachable(program.tape, program.tape.outputs.values())
+    names = [
+        leaf.name for leaf, n in zip(leaves, needed, strict=False) if n and leaf.kind != "constant"
+    ]
+    point = graph.point(at, needed=names)
+    for name in (*graph.inputs, *graph.parameters):
+        point.setdefault(name, 0.0)  # nothing that is asked for depends on these
+    shape, columns, scalars, samples, moved = arguments(graph, point, program.tape)
+    if moved is program.tape:
+        runner = _runner(program, engine)
+    else:
+        runner = Runner(replace(program, tape=moved), engine=engine)
+    found = runner(columns, scalars, samples)
+    return Derivatives(
+        {name: shaped(value, shape) for name, value in found.values.items()},
+        {pair: shaped(value, shape) for pair, value in found.derivatives.items()},
+    )
+
+
+def point_values(
+    graph: ExpressionGraph, at: Mapping[str, float] | None = None, *, of: str | None = None
+) -> dict[str, float]:
+    """A number for every input and parameter; zero for those that nothing asked for needs.
+
+    Args:
+        graph: the graph.
+        at: values, as in :func:`gradient`, but numbers only.
+        of: the variable that is asked for; all variables unless given.
+
+    Raises:
+        MissingValueError: a needed value is missing.
+        UsageError: a value is an array.
+    """
+    primal = tape(graph)
+    needed = reachable(primal, [primal.index(of)] if of else range(primal.size))
+    point = graph.point(
+        at, needed=[leaf.name for leaf, n in zip(primal.leaves, needed, strict=False) if n]
+    )
+    arrays = [name for name, value in point.items() if np.ndim(value)]
+    if arrays:
+        raise UsageError(f"this needs numbers, and {arrays[0]!r} has an array")
+    return {name: float(point.get(name, 0.0)) for name in (*graph.inputs, *graph.parameters)}
+
+
+def arguments(
+    graph: ExpressionGraph, point: Mapping[str, Value], program: Tape
+) -> tuple[tuple[int, ...], dict[str, Any], dict[str, float], int, Tape]:
+    """Columns of one length, scalars, and the tape with parameters that vary as columns."""
+    shape = np.broadcast_shapes(*(np.shape(v) for v in point.values()))
+    samples = int(np.prod(shape, dtype=int))
+    varying = [name for name in graph.parameters if np.ndim(point[name])]
+    columns = {
+        name: np.ascontiguousarray(np.broadcast_to(np.asarray(point[name], float), shape)).reshape(
+            -1
+        )
+        for name in (*graph.inputs, *varying)
+    }
+    scalars = {name: float(point[name]) for name in graph.parameters if name not in columns}
+    return shape, columns, scalars, samples, as_columns(program, varying) if varying else program
+
+
+def shaped(value: Any, shape: tuple[int, ...]) -> Value:
+    """A column in the samples' shape; a float where the shape is ()."""
+    array = np.asarray(value).reshape(shape)
+    return array if shape else float(array)
+
+
+def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
+    """The variable asked for, or the only output."""
+    if of is None:
+        return graph.only_output()
+    if of not in graph.variables:
+        raise UsageError(
+            f"the graph has no variable {of!r}", hint=did_you_mean(of, graph.variables)
+        )
+    return of
+
+
+def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
+    """The names asked for, or all parameters."""
+    known: Sequence[str] = (*graph.variables, *graph.parameters)
+    if wrt is None:
+        if not graph.parameters:
+            raise UsageError(
+                "the graph has no parameters", hint="name inputs or variables: wrt=... (--wrt NAME)"
+            )
+        return graph.parameters
+    names = as_names(wrt, "wrt")
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known)
+            )
+    return names

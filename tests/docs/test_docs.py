@@ -1,0 +1,369 @@
+"""The documentation is run: examples, commands, links, and the tables made from the package.
+
+``python tests/docs/test_docs.py`` writes what the examples now print, and the tables, into the
+files. Read the difference before you keep it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import json
+import math
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = ("train", "draw", "grad", "trace", "compare", "data", "primitives", "info")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# --- running what the files show -----------------------------------------------------------------
+
+
+@dataclass
+class Mismatch:
+    where: str
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        return f"{self.where}\nexpected:\n{self.expected}\ngot:\n{self.got}"
+
+
+class Recorder(doctest.DocTestRunner):
+    """A doctest runner that keeps what each example printed."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False, optionflags=FLAGS)
+        self.wrong: dict[int, str] = {}
+
+    def report_failure(self, out: object, test: object, example: doctest.Example, got: str) -> None:
+        self.wrong[id(example)] = got
+
+    def report_unexpected_exception(
+        self, out: object, test: object, example: doctest.Example, exc_info: tuple[object, ...]
+    ) -> None:
+        kind, value = exc_info[:2]
+        name = f"{kind.__module__}.{kind.__qualname__}"  # type: ignore[attr-defined]
+        self.wrong[id(example)] = f"Traceback (most recent call last):\n    ...\n{name}: {value}\n"
+
+
+def run_python(
+    text: str, names: dict[str, object], where: str, found: list[Mismatch]
+) -> str:
+    """Run a block of ``>>>`` examples; returns the block with what they printed."""
+    pieces = doctest.DocTestParser().parse(text)
+    examples = [p for p in pieces if isinstance(p, doctest.Example)]
+    if not examples:
+        found.append(Mismatch(where, "a python block with >>> examples", text))
+    recorder = Recorder()
+    test = doctest.DocTest(examples, names, where, where, 0, None)
+    recorder.run(test, clear_globs=False, out=lambda _: None)
+    names.update(test.globs)
+    written = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            written.append(piece)
+            continue
+        lines = piece.source.splitlines()
+        written.append("".join(f"{'...' if i else '>>>'} {line}".rstrip() + "\n"
+                               for i, line in enumerate(lines)))  # fmt: skip
+        got = recorder.wrong.get(id(piece))
+        if got is not None:
+            found.append(Mismatch(f"{where}: {lines[0]}", piece.want, got))
+        written.append(piece.want if got is None else got)
+    return "".join(written)
+
+
+def run_console(text: str, where: str, found: list[Mismatch]) -> str:
+    """Run a block of ``$ cgprimer ...`` lines; returns the block with what they printed."""
+    written = []
+    for part in re.split(r"^(?=\$ )", text, flags=re.MULTILINE):
+        if not part.strip():
+            continue
+        command, _, expected = part.partition("\n")
+        got = run_command(command.removeprefix("$ "))
+        if same(expected, got):
+            written.append(part)
+        else:
+            found.append(Mismatch(f"{where}: {command}", expected, got))
+            written.append(f"{command}\n{got}")
+    return "".join(written)
+
+
+def run_command(line: str) -> str:
+    """What ``cgprimer ...`` prints on both streams: ``; echo $?`` and ``echo TEXT |`` are known."""
+    from cgprimer.cli import main
+
+    typed = ""
+    if line.startswith("echo "):
+        shown, line = line.removeprefix("echo ").split(" | ")
+        typed = shlex.split(shown)[0] + "\n"
+    line, status, _ = line.partition("; echo $?")
+    program, *arguments = shlex.split(line)
+    if program == "head":
+        number, file = arguments
+        return "".join(Path(file).read_text().splitlines(keepends=True)[: -int(number)])
+    assert program == "cgprimer", line
+    stream = io.StringIO()
+    before = sys.argv, sys.stdin
+    code: object = 0
+    try:
+        sys.argv, sys.stdin = ["cgprimer", *arguments], io.StringIO(typed)
+        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+            main()
+    except SystemExit as end:
+        code = end.code
+    finally:
+        sys.argv, sys.stdin = before
+    return stream.getvalue() + (f"{code}\n" if status else "")
+
+
+NUMBER = re.compile(r"((?<![\w.])[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?(?![\w]))")
+VARYING = (  # times, and the rules under table headings, which are as wide as the times
+    (re.compile(r"\d+\.\d+ s;"), "TIME s;"),
+    (re.compile(r"^((?:finite-|symbolic|forward|reverse|path-).*\s)\d+$", re.MULTILINE), r"\1TIME"),
+    (re.compile(r"-{3,}"), "---"),
+)
+
+
+def same(expected: str, got: str) -> bool:
+    """Equal up to times, white space and the last digits of numbers, and what ``...`` stands for.
+
+    Counts must be equal; other numbers to 1e-4, and below 1e-6 they are what rounding, or a run
+    of the optimizer, has left over.
+    """
+    for pattern, replacement in VARYING:
+        expected, got = pattern.sub(replacement, expected), pattern.sub(replacement, got)
+    if doctest.OutputChecker().check_output(expected, got, FLAGS):
+        return True
+    left, right = (NUMBER.split(" ".join(text.split())) for text in (expected, got))
+    return len(left) == len(right) and all(map(_same_piece, left, right))
+
+
+def _same_piece(expected: str, got: str) -> bool:
+    if expected == got:
+        return True
+    if not (NUMBER.fullmatch(expected) and NUMBER.fullmatch(got)):
+        return False
+    if expected.lstrip("+-").isdecimal() and got.lstrip("+-").isdecimal():
+        return False
+    return math.isclose(float(expected), float(got), rel_tol=1e-4, abs_tol=1e-6)
+
+
+@contextlib.contextmanager
+def workplace(folder: Path) -> Iterator[None]:
+    """A folder with a copy of the examples, as the current one."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
+    """Run every block of a file in its order; returns the file as it should be."""
+    text = path.read_text(encoding="utf-8")
+    found: list[Mismatch] = []
+    names: dict[str, object] = {}
+
+    def run(block: re.Match[str]) -> str:
+        where = f"{named(path)}:{text.count(chr(10), 0, block.start()) + 2}"
+        language, body = block.groups()
+        if language == "python":
+            return f"```python\n{run_python(body, names, where, found)}```"
+        if language == "console":
+            return f"```console\n{run_console(body, where, found)}```"
+        return block[0]
+
+    with workplace(folder):
+        return FENCE.sub(run, text), found
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_examples_print_what_the_file_says(path: Path, tmp_path: Path) -> None:
+    _, found = run_file(path, tmp_path)
+    assert not found, "\n\n".join(map(str, found))
+
+
+def test_a_wrong_example_is_seen(tmp_path: Path) -> None:
+    found: list[Mismatch] = []
+    with workplace(tmp_path):
+        run_python(">>> 1 + 1\n3\n>>> 1 + 2\n3\n", {}, "here", found)
+        run_console('$ cgprimer grad -e "xw = 2*xa" --at xa=1 --wrt xa\nxw = 2.5\n', "here", found)
+    assert [m.got for m in found] == ["2\n", "xw = 2.0\nd xw / d xa = 2.0\n"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "equal"),
+    [
+        ("loss 2.00001, 1.40 s; done", "loss 2.00002, 0.90 s; done", True),
+        ("loss 2.001", "loss 2.002", False),
+        ("error 3e-12", "error 0", True),
+        ("1 pass", "2 pass", False),
+        ("forward  1.5  9  120", "forward  1.5  9  88", True),
+        ("forward  1.5  9  120", "forward  1.5  8  88", False),
+        ("a ... d", "a b c d", True),
+    ],
+)
+def test_outputs_are_compared_up_to_times_and_last_digits(
+    expected: str, got: str, equal: bool
+) -> None:
+    assert same(expected, got) is equal
+
+
+# --- tables that are made from the package -------------------------------------------------------
+
+
+def function_table() -> str:
+    """The functions, as ``cgprimer primitives --json`` has them."""
+    infix = {"add": "a + b", "sub": "a - b", "mul": "a*b", "div": "a/b", "pow": "a^b",
+             "neg": "-a", "copy": "a"}  # fmt: skip
+    lines = ["| function | derivatives | domain | edges |", "| --- | --- | --- | --- |"]
+    for row in json.loads(run_command("cgprimer primitives --json")):
+        operands = "abc"[: row["arity"]]
+        call = infix.get(row["name"]) or f"{row['function']}({', '.join(operands)})"
+        partials = "<br>".join(
+            f"d/d{o}: `{text}`" for o, text in zip(operands, row["partials"], strict=True)
+        )
+        cells = [f"`{call}`", partials, f"`{row['domain']}`", row["edges"].replace("*", r"\*")]
+        if not any(c in row["domain"] for c in "<>=|"):
+            cells[2] = row["domain"]
+        lines.append("| " + " | ".join(c.replace("|", r"\|") for c in cells) + " |")
+    return "\n".join(lines)
+
+
+def option_table(command: str) -> str:
+    """The options of a command, with their help and defaults."""
+    import importlib
+
+    lines = ["| option | meaning | default |", "| --- | --- | --- |"]
+    for parameter in importlib.import_module(f"cgprimer.cli.{command}").command.params:
+        if parameter.param_type_name == "argument":
+            continue
+        names = ", ".join(f"`{o}`" for o in (*parameter.opts, *parameter.secondary_opts))
+        choices = getattr(parameter.type, "choices", ())
+        kind = f" `{parameter.metavar}`" if parameter.metavar else ""
+        if choices:
+            kind = " " + " or ".join(f"`{c}`" for c in choices)
+        elif not kind and not parameter.is_flag:
+            kind = " a number"
+        default = parameter.default
+        plain = isinstance(default, str | int | float) and not isinstance(default, bool)
+        shown = f"`{default}`" if plain and default != "" else ""
+        cells = [names + kind, parameter.help, shown]
+        lines.append("| " + " | ".join(c.replace("|", r"\|") for c in cells) + " |")
+    return "\n".join(lines)
+
+
+def tables() -> dict[str, Callable[[], str]]:
+    made: dict[str, Callable[[], str]] = {"functions": function_table}
+    for command in COMMANDS:
+        made[f"options of {command}"] = lambda command=command: option_table(command)  # type: ignore[misc]
+    return made
+
+
+GENERATED = re.compile(r"(<!-- ((?:functions|options of \w+)) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+
+
+def with_tables(text: str) -> str:
+    """The text with its generated tables made anew."""
+    return GENERATED.sub(lambda m: f"{m[1]}\n{tables()[m[2]]()}\n{m[3]}", text)
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_generated_tables_are_up_to_date(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert with_tables(text) == text, "run: python tests/docs/test_docs.py"
+
+
+def test_every_table_stands_somewhere() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in FILES)
+    assert {m[2] for m in GENERATED.finditer(texts)} == set(tables())
+
+
+# --- links and names ------------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    """The headings of a file as GitHub names them in links."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_links_lead_somewhere(path: Path) -> None:
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    wrong = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            wrong.append(target)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_files_of_the_repository_that_are_named_exist(path: Path) -> None:
+    pattern = r"`((?:cgprimer|examples|tests|docs)/[\w./-]+)`"
+    found = re.findall(pattern, path.read_text(encoding="utf-8"))
+    assert [name for name in found if not (ROOT / name).exists()] == []
+
+
+def test_every_room_is_explained() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {p.stem for p in (ROOT / "cgprimer").iterdir() if not p.name.startswith(("_", "."))}
+    rooms.discard("py")  # py.typed
+    missing = [r for r in rooms if not re.search(rf"^\| `{r}(\.py|/)?`", text, re.MULTILINE)]
+    assert sorted(missing) == []
+
+
+def test_every_public_name_is_mentioned() -> None:
+    import cgprimer
+
+    text = "".join(path.read_text(encoding="utf-8") for path in FILES)
+    assert [n for n in cgprimer.__all__ if not re.search(rf"\b{re.escape(n)}\b", text)] == []
+
+
+def test_the_readme_opens_with_the_two_commands() -> None:
+    blocks = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    first, second = "".join(body for _, body in blocks).splitlines()[:2]
+    assert first.endswith("cgprimer train examples/lecture.cg")
+    assert second.endswith("pytest -q -n auto")
+
+
+def write() -> None:
+    """Bring every file up to date."""
+    import tempfile
+
+    for path in FILES:
+        with tempfile.TemporaryDirectory() as folder:
+            text, found = run_file(path, Path(folder))
+        path.write_text(with_tables(text), encoding="utf-8")
+        for mismatch in found:
+            print(f"rewritten: {mismatch.where}")
+
+
+if __name__ == "__main__":
+    write()
