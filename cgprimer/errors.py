@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+_FEW = 8  # names that a hint may list
+
 
 @dataclass(frozen=True)
 class Source:
@@ -200,6 +202,13 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``did you mean 'tanh'?``, or an empty text where nothing comes near."""
-    close = nearest(name, known)
-    return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    """``did you mean 'tanh'?``; where nothing comes near, the names, if they are few.
+
+    >>> did_you_mean("zz", ["ab", "cd"])
+    'one of: ab, cd'
+    """
+    names = list(known)
+    close = nearest(name, names)
+    if close:
+        return f"did you mean {' or '.join(repr(c) for c in close)}?"
+    return f"one of: {', '.join(names)}" if 0 < len(names) <= _FEW else ""

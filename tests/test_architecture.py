@@ -29,6 +29,7 @@ ROOMS = (
     "training",
     "teaching",
     "drawing",
+    "lecture",
     "cli",
 )
 LONGEST = 400  # lines that are read in one sitting

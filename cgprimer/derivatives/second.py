@@ -14,7 +14,6 @@ from cgprimer.derivatives.evaluation import (
 )
 from cgprimer.differentiators import differentiate, methods
 from cgprimer.differentiators.contract import DerivativeProgram, Names, Pass, Read
-from cgprimer.differentiators.forward import seed_name
 from cgprimer.errors import UsageError
 from cgprimer.graph import ExpressionGraph
 from cgprimer.tapes.tape import Tape
@@ -86,8 +85,11 @@ def hessian_vector_product(
     target = chosen_output(graph, of)
     first, outputs = _gradient_tape(graph, target, names, "reverse")
     program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
-    direction = {seed_name(first, name): float(vector[name]) for name in names}
-    reads = tuple(Read(outputs[name], name, f"dot.{outputs[name]}") for name in names)
+    # The passes seed one name each with 1; the product seeds all with the vector at once.
+    seeds = {run.reads[0].wrt: next(n for n, v in run.seeds.items() if v) for run in program.passes}
+    direction = {seeds[name]: float(vector[name]) for name in names}
+    tangents = {read.of: read.output for read in program.passes[0].reads}
+    reads = tuple(Read(outputs[name], name, tangents[outputs[name]]) for name in names)
     one_pass = DerivativeProgram(
         "forward", program.tape, program.of, program.wrt, (Pass(reads, seeds=direction),)
     )

@@ -50,13 +50,31 @@ class Pass:
 class StepRule:
     """How far a finite difference moves a variable: ``size``, or chosen from the variable.
 
-    The chosen step is ``relative * max(1, |value|)``, rounded to a power of two so that the
-    shift itself is exact in most cases. A step has the unit of its variable.
+    The chosen step is ``relative(bits) * max(1, |value|)``, with the value rounded down to a
+    power of two so that the shift itself is exact in most cases. A step has the unit of its
+    variable.
+
+    Attributes:
+        size: the step, if it is given.
+        root: 2 for forward, 3 for central differences: the step is this root of the precision;
+            0 for a complex step, which can be as small as one likes.
     """
 
     size: float | None
-    relative: float
-    imaginary: bool = False
+    root: int
+
+    @property
+    def imaginary(self) -> bool:
+        """Whether the step is along the imaginary axis."""
+        return self.root == 0
+
+    def relative(self, bits: int) -> float:
+        """The step for a variable of size 1, in a precision of so many binary digits.
+
+        >>> StepRule(None, 3).relative(52) == 2.0**-17
+        True
+        """
+        return 2.0 ** -round(bits / self.root) if self.root else 2.0**-300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,6 +180,19 @@ def as_names(names: Names, what: str) -> tuple[str, ...]:
     if not found or not all(isinstance(n, str) for n in found):
         raise UsageError(f"{what} must be a name or names")
     return found
+
+
+def fresh(kind: str, name: str, tape: Tape) -> str:
+    """A name for an adjoint, tangent or seed: ``bar.xz``, in a second differentiation ``bar2.xz``.
+
+    >>> fresh("bar", "xz", Tape((), (), {}, {"bar.xz": 0}))
+    'bar2.xz'
+    """
+    made, number = f"{kind}.{name}", 1
+    while made in tape.names or made in tape.outputs:
+        number += 1
+        made = f"{kind}{number}.{name}"
+    return made
 
 
 def derivative_name(of: str, wrt: str) -> str:

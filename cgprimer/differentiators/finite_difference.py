@@ -15,7 +15,9 @@ Source: Press et al., "Numerical Recipes", section 5.7; Squire and Trapp 1998 fo
 
 from __future__ import annotations
 
-from cgprimer.differentiators.contract import DerivativeProgram, Pass, Read, StepRule
+import math
+
+from cgprimer.differentiators.contract import DerivativeProgram, Pass, Read, StepRule, fresh
 from cgprimer.differentiators.reverse import signature_and
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.primitives import primitive
@@ -24,7 +26,7 @@ from cgprimer.tapes.passes import depends, reachable
 from cgprimer.tapes.tape import Tape
 
 SCHEMES = ("central", "forward", "complex-step")
-_RELATIVE = {"central": 2.0**-17, "forward": 2.0**-26, "complex-step": 2.0**-300}
+_ROOT = {"central": 3, "forward": 2, "complex-step": 0}  # the step is about this root of eps
 
 
 def differentiate(
@@ -50,13 +52,15 @@ def differentiate(
     """
     if scheme not in SCHEMES:
         raise UsageError(f"there is no scheme {scheme!r}", hint=f"one of: {', '.join(SCHEMES)}")
-    if step is not None and not step > 0:
-        raise UsageError(f"the step must be positive, not {step!r}")
+    if step is not None and not 0 < step < math.inf:
+        raise UsageError(f"the step must be positive and finite, not {step!r}")
     needed = reachable(tape, (tape.index(name) for name in of))
     if scheme == "complex-step":
         _refuse_kinks(tape, wrt, needed)
     builder = Builder(simplify=False)
-    shifts = {name: f"shift.{name}" for name in wrt if tape.index(name) >= len(tape.leaves)}
+    shifts = {
+        name: fresh("shift", name, tape) for name in wrt if tape.index(name) >= len(tape.leaves)
+    }
     value = _extend_shifted(builder, tape, signature_and(tape, needed), shifts)
     outputs = {name: value[tape.index(name)] for name in of}
     for name in shifts:  # the step of an inner variable is chosen from its value
@@ -68,7 +72,7 @@ def differentiate(
         of,
         wrt,
         _passes(scheme, of, wrt),
-        step=StepRule(step, _RELATIVE[scheme], imaginary=scheme == "complex-step"),
+        step=StepRule(step, _ROOT[scheme]),
         shifts={n: s for n, s in shifts.items() if tape.index(n) in value},
         primal_names=frozenset(tape.names),
     )

@@ -13,7 +13,13 @@ Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 
 from __future__ import annotations
 
-from cgprimer.differentiators.contract import DerivativeProgram, Pass, Read, derivative_name
+from cgprimer.differentiators.contract import (
+    DerivativeProgram,
+    Pass,
+    Read,
+    derivative_name,
+    fresh,
+)
 from cgprimer.differentiators.reverse import signature_and
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.lower import emit_partial
@@ -50,6 +56,7 @@ def differentiate(
         passes = (Pass(reads),)
     else:
         names = {name: seed_name(tape, name) for name in wrt}
+        dots = {target: fresh("dot", target, tape) for target in of}
         seeds = {}
         for name in wrt:  # two names of one value, as in a derivative tape, share a tangent
             seed = builder.scalar(names[name])
@@ -57,10 +64,10 @@ def differentiate(
             seeds[index] = builder.emit("add", seeds[index], seed) if index in seeds else seed
         tangents = push(builder, tape, value, seeds, needed)
         for target, root in zip(of, roots, strict=True):
-            outputs[f"dot.{target}"] = tangents.get(root, zero)
+            outputs[dots[target]] = tangents.get(root, zero)
         passes = tuple(
             Pass(
-                reads=tuple(Read(target, name, f"dot.{target}") for target in of),
+                reads=tuple(Read(target, name, dots[target]) for target in of),
                 seeds={names[other]: float(other == name) for other in wrt},
             )
             for name in wrt
@@ -116,10 +123,10 @@ def push(
             continue
         tangents[index] = total
         if index in tape.labels:
-            builder.names.setdefault(f"dot.{tape.labels[index]}{suffix}", total)
+            builder.names.setdefault(fresh("dot", tape.labels[index], tape) + suffix, total)
     return tangents
 
 
 def seed_name(tape: Tape, name: str) -> str:
     """The scalar that seeds a variable: a leaf's tangent, or what is added to an inner one's."""
-    return f"dot.{name}" if tape.index(name) < len(tape.leaves) else f"seed.{name}"
+    return fresh("dot" if tape.index(name) < len(tape.leaves) else "seed", name, tape)

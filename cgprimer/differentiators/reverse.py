@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cgprimer.differentiators.contract import DerivativeProgram, Pass, Read
+from cgprimer.differentiators.contract import DerivativeProgram, Pass, Read, fresh
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.lower import emit_partial
 from cgprimer.tapes.passes import depends, reachable
@@ -36,19 +36,22 @@ def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> Deri
     else:  # a seed for each output; a pass sets one of them to 1
         adjoints = {}
         for name, root in zip(of, roots, strict=True):
-            add_to(builder, adjoints, root, builder.scalar(f"seed.{name}"))
+            add_to(builder, adjoints, root, builder.scalar(fresh("seed", name, tape)))
     region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and active[i]]
     sweep(builder, tape, value, adjoints, region, active)
 
     zero = builder.constant(0.0)
     outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
+    bars = {name: fresh("bar", name, tape) for name in wrt}
     for name, source in zip(wrt, sources, strict=True):
-        outputs[f"bar.{name}"] = adjoints.get(source, zero)
-        builder.names.setdefault(f"bar.{name}", outputs[f"bar.{name}"])
+        outputs[bars[name]] = adjoints.get(source, zero)
+        builder.names.setdefault(bars[name], outputs[bars[name]])
     passes = tuple(
         Pass(
-            reads=tuple(Read(name, w, f"bar.{w}") for w in wrt),
-            seeds={f"seed.{other}": float(other == name) for other in of} if len(of) > 1 else {},
+            reads=tuple(Read(name, w, bars[w]) for w in wrt),
+            seeds={fresh("seed", other, tape): float(other == name) for other in of}
+            if len(of) > 1
+            else {},
         )
         for name in of
     )
@@ -84,7 +87,7 @@ def sweep(
         if bar is None:  # nothing that the output needs
             continue
         if name_adjoints and index in tape.labels:
-            builder.names.setdefault(f"bar.{tape.labels[index]}", bar)
+            builder.names.setdefault(fresh("bar", tape.labels[index], tape), bar)
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         values = tuple(value[o] for o in operands)
         for which, operand in enumerate(operands):

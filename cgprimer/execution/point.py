@@ -150,7 +150,8 @@ def _float_function(name: str) -> Callable[..., float]:
         quick = operator.truediv
     whole = row.numpy
     if quick is None:
-        return lambda *arguments: float(whole(*arguments))
+        # Python's own division would raise inside functions such as 1/cos(a)
+        return lambda *arguments: float(whole(*map(np.float64, arguments)))
 
     def guarded(*arguments: float) -> float:
         try:

@@ -61,7 +61,16 @@ class Runner:
             dtype = "complex128"
         self.program = program
         self.engine = chosen.name
-        self.execute = chosen.compile(program.tape, reduction=reduction, dtype=dtype)
+        self.bits = np.finfo(dtype).nmant
+        # A step per sample divides each sample's difference: sums are taken after that.
+        scalars = program.tape.of_kind("scalar")
+        self.sum_later = (
+            program.step is not None
+            and reduction == "sum"
+            and any(name not in scalars for name in program.wrt)
+        )
+        inner: Reduction = "none" if self.sum_later else reduction
+        self.execute = chosen.compile(program.tape, reduction=inner, dtype=dtype)
 
     def __call__(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
@@ -97,7 +106,7 @@ class Runner:
         steps: dict[str, Array] = {}
         for name in program.wrt:
             known = columns.get(name, scalars.get(name, base.get(name)))
-            steps[name] = step_size(rule, np.real(known) if known is not None else 0.0)
+            steps[name] = step_size(rule, np.real(known) if known is not None else 0.0, self.bits)
         found: dict[tuple[str, str], Array] = {}
         for run in program.passes:
             outputs = base
@@ -114,23 +123,37 @@ class Runner:
             if rule.imaginary:
                 outputs = {name: np.imag(value) for name, value in outputs.items()}
             _read(run, outputs, found)
+        values = {name: np.real(base[name]) for name in program.of}
         quotients = {pair: total / steps[pair[1]] for pair, total in found.items()}
-        return Derivatives({name: np.real(base[name]) for name in program.of}, quotients)
+        if rule.imaginary:  # off the real domain an imaginary part means nothing
+            quotients = {
+                (of, wrt): np.where(np.isfinite(values[of]), quotient, np.nan)
+                for (of, wrt), quotient in quotients.items()
+            }
+        if self.sum_later:
+            values = {name: np.sum(value) for name, value in values.items()}
+            quotients = {pair: np.sum(quotient) for pair, quotient in quotients.items()}
+        return Derivatives(values, quotients)
 
 
-def step_size(rule: StepRule, value: Array) -> Array:
+def step_size(rule: StepRule, value: Array, bits: int = 52) -> Array:
     """The step for a variable of a given value, in the variable's unit.
 
-    >>> float(step_size(StepRule(None, 2.0**-17), 8.0)) == 2.0**-14
+    Args:
+        rule: how to choose.
+        value: of the variable; a float, or an array for a step per sample.
+        bits: binary digits of the computation: 52 for float64, 23 for float32.
+
+    >>> step_size(StepRule(None, 3), 8.0) == 2.0**-14
     True
     """
     if rule.size is not None:
         return np.broadcast_to(rule.size, np.shape(value)) if np.ndim(value) else rule.size
     if isinstance(value, float):  # one sample at a time: numpy would take longer than the sample
         size = abs(value) if math.isfinite(value) else 1.0
-        return rule.relative * 2.0 ** round(math.log2(max(1.0, size)))
+        return rule.relative(bits) * 2.0 ** math.floor(math.log2(max(1.0, size)))
     scale = np.maximum(1.0, np.abs(np.where(np.isfinite(value), value, 1.0)))
-    return rule.relative * np.exp2(np.round(np.log2(scale)))
+    return rule.relative(bits) * np.exp2(np.floor(np.log2(scale)))
 
 
 def _read(run: Pass, outputs: Mapping[str, Array], found: dict[tuple[str, str], Array]) -> None:

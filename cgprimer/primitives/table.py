@@ -51,6 +51,10 @@ def _function(
     add_row(Primitive(name, texts, function, python, symbolic, latex, **more))
 
 
+# The greater and the lesser of two numbers, as Python text: a nan wins, as in numpy.
+_GREATER = "(a if a > b or a != a else b)"
+_LESSER = "(a if a < b or a != a else b)"
+
 _operator("add", ("1", "1"), np.add, "a + b", lambda s, a, b: a + b, "{a} + {b}")
 _operator("sub", ("1", "-1"), np.subtract, "a - b", lambda s, a, b: a - b, "{a} - {b}")
 _operator("mul", ("b", "a"), np.multiply, "a * b", lambda s, a, b: a * b, r"{a} \, {b}")
@@ -94,7 +98,7 @@ _function("log10", "0.4342944819032518/a", np.log10, "math.log(a) / math.log(10)
           lambda s, a: s.log(a) / s.log(10), latex=r"\log_{10}", domain="a > 0")  # fmt: skip
 _function(
     "logaddexp", ("exp(a - out)", "exp(b - out)"), np.logaddexp,
-    "max(a, b) + math.log1p(math.exp(-abs(a - b)))",
+    f"(a + math.log(2) if a == b else {_GREATER} + math.log1p(math.exp(-abs(a - b))))",
     lambda s, a, b: s.log(s.exp(a) + s.exp(b)), analytic=False,
     edges="log(exp(a) + exp(b)) without overflow",
 )  # fmt: skip
@@ -117,10 +121,10 @@ _function("asin", "1/sqrt((1 - a)*(1 + a))", np.arcsin, "math.asin(a)", "asin",
 _function("acos", "-1/sqrt((1 - a)*(1 + a))", np.arccos, "math.acos(a)", "acos",
           latex=r"\arccos", domain="-1 <= a <= 1", edges="infinite slope at both ends")  # fmt: skip
 _function("atan", "1/(1 + a*a)", np.arctan, "math.atan(a)", "atan", latex=r"\arctan")
-_function("asec", "1/(abs(a)*sqrt((a - 1)*(a + 1)))", lambda a: np.arccos(1.0 / a),
+_function("asec", "1/(abs(a)*sqrt((abs(a) - 1)*(abs(a) + 1)))", lambda a: np.arccos(1.0 / a),
           "math.acos(1.0 / a)", "asec", domain="|a| >= 1", analytic=False,
           edges="infinite slope at a = 1 and a = -1")  # fmt: skip
-_function("acsc", "-1/(abs(a)*sqrt((a - 1)*(a + 1)))", lambda a: np.arcsin(1.0 / a),
+_function("acsc", "-1/(abs(a)*sqrt((abs(a) - 1)*(abs(a) + 1)))", lambda a: np.arcsin(1.0 / a),
           "math.asin(1.0 / a)", "acsc", domain="|a| >= 1", analytic=False,
           edges="infinite slope at a = 1 and a = -1")  # fmt: skip
 _function("acot", "-1/(1 + a*a)", lambda a: np.arctan(1.0 / a), "math.atan(1.0 / a)", "acot",
@@ -135,7 +139,7 @@ _function("csch", "-out/tanh(a)", lambda a: 1.0 / np.sinh(a), "1.0 / math.sinh(a
 _function("coth", "1 - out*out", lambda a: 1.0 / np.tanh(a), "1.0 / math.tanh(a)", "coth",
           domain="a != 0")  # fmt: skip
 _function("asinh", "1/sqrt(1 + a*a)", np.arcsinh, "math.asinh(a)", "asinh")
-_function("acosh", "1/sqrt((a - 1)*(a + 1))", np.arccosh, "math.acosh(a)", "acosh",
+_function("acosh", "1/(sqrt(a - 1)*sqrt(a + 1))", np.arccosh, "math.acosh(a)", "acosh",
           domain="a >= 1", edges="infinite slope at 1; nan below 1")  # fmt: skip
 _function("atanh", "1/((1 - a)*(1 + a))", np.arctanh, "math.atanh(a)", "atanh",
           domain="-1 < a < 1", edges="atanh(1) = inf, atanh(-1) = -inf")  # fmt: skip
@@ -143,8 +147,8 @@ _function("asech", "-1/(a*sqrt((1 - a)*(1 + a)))", lambda a: np.arccosh(1.0 / a)
           "math.acosh(1.0 / a)", "asech", domain="0 < a <= 1")  # fmt: skip
 _function("acsch", "-1/(abs(a)*sqrt(1 + a*a))", lambda a: np.arcsinh(1.0 / a),
           "math.asinh(1.0 / a)", "acsch", domain="a != 0", analytic=False)  # fmt: skip
-_function("acoth", "1/((1 - a)*(1 + a))", lambda a: np.arctanh(1.0 / a), "math.atanh(1.0 / a)",
-          "acoth", domain="|a| > 1", edges="nan where |a| < 1, infinite at 1 and -1")  # fmt: skip
+_function("acoth", "-1/sqrt((abs(a) - 1)*(abs(a) + 1))^2", lambda a: np.arctanh(1.0 / a),
+          "math.atanh(1.0 / a)", "acoth", domain="|a| > 1", edges="nan where |a| < 1, infinite at 1 and -1")  # fmt: skip
 
 _function("sigmoid", "out*(1 - out)", forms.sigmoid, "1.0 / (1.0 + math.exp(-a))",
           lambda s, a: 1 / (1 + s.exp(-a)), latex=r"\sigma",
@@ -152,7 +156,7 @@ _function("sigmoid", "out*(1 - out)", forms.sigmoid, "1.0 / (1.0 + math.exp(-a))
 _function("softplus", "sigmoid(a)", forms.softplus,
           "max(a, 0.0) + math.log1p(math.exp(-abs(a)))",
           lambda s, a: s.log(1 + s.exp(a)), edges="no overflow: softplus(1000) = 1000")  # fmt: skip
-_function("relu", "less(0, a)", forms.relu, "(a if a > 0.0 else 0.0 * a)",
+_function("relu", "less(0, a)", forms.relu, "(a if a > 0.0 or a != a else 0.0)",
           lambda s, a: s.Piecewise((a, a > 0), (0, True)), analytic=False,
           edges="kink at 0: relu'(0) = 0")  # fmt: skip
 _function("leaky_relu", ("where(less(a, 0), b, 1)", "where(less(a, 0), a, 0)"), forms.leaky_relu,
@@ -165,7 +169,8 @@ _function("gelu",
           "0.5*erfc(-0.7071067811865476*a) + 0.3989422804014327*a*exp(-0.5*a*a)", forms.gelu,
           "0.5 * a * math.erfc(-a / math.sqrt(2))",
           lambda s, a: a * s.erfc(-a / s.sqrt(2)) / 2,
-          source="Hendrycks and Gimpel 2016; the form with erf, not with tanh")  # fmt: skip
+          source="Hendrycks and Gimpel 2016; the form with erf, not with tanh",
+          edges="gelu(-inf) is nan: it is -inf times 0")  # fmt: skip
 _function("abs", "sign(a)", np.abs, "abs(a)", lambda s, a: s.Abs(a),
           latex=r"\left|{a}\right|", analytic=False, edges="kink at 0: abs'(0) = 0")  # fmt: skip
 _function("sign", "0", np.sign, "(1.0 if a > 0.0 else -1.0 if a < 0.0 else 0.0 * a)", "sign",
@@ -175,16 +180,16 @@ _function("heaviside", "0", forms.step, "(1.0 if a > 0.0 else 0.0 if a < 0.0 els
 _function("step", "0", forms.step, "(1.0 if a > 0.0 else 0.0 if a < 0.0 else 0.5 + 0.0 * a)",
           "Heaviside", analytic=False, edges="another name for heaviside")  # fmt: skip
 _function("max", ("where(equal(a, b), 0.5, less(b, a))", "where(equal(a, b), 0.5, less(a, b))"),
-          np.maximum, "max(a, b)", "Max", latex=r"\max", analytic=False, associative=True,
+          np.maximum, _GREATER, "Max", latex=r"\max", analytic=False, associative=True,
           edges="a tie is shared: both partials are 1/2; nan if an operand is nan")  # fmt: skip
 _function("min", ("where(equal(a, b), 0.5, less(a, b))", "where(equal(a, b), 0.5, less(b, a))"),
-          np.minimum, "min(a, b)", "Min", latex=r"\min", analytic=False, associative=True,
+          np.minimum, _LESSER, "Min", latex=r"\min", analytic=False, associative=True,
           edges="a tie is shared: both partials are 1/2; nan if an operand is nan")  # fmt: skip
 _function(
     "clamp",
     ("(1 - less(a, b))*(1 - less(c, a))*(1 - less(c, b))", "less(a, b)*(1 - less(c, b))",
      "1 - (1 - less(c, a))*(1 - less(c, b))"),
-    forms.clamp, "min(max(a, b), c)",
+    forms.clamp, f"({_GREATER} if {_GREATER} < c or {_GREATER} != {_GREATER} else c)",
     lambda s, a, b, c: s.Piecewise((c, (a > c) | (b > c)), (b, a < b), (a, True)),
     analytic=False,
     edges="clamp(a, low, high); slope 1 from low to high, both ends included, 0 outside",
