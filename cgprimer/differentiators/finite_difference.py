@@ -58,9 +58,8 @@ def differentiate(
     if scheme == "complex-step":
         _refuse_kinks(tape, wrt, needed)
     builder = Builder(simplify=False)
-    shifts = {
-        name: fresh("shift", name, tape) for name in wrt if tape.index(name) >= len(tape.leaves)
-    }
+    inner = [name for name in wrt if tape.index(name) >= len(tape.leaves)]
+    shifts = {name: fresh("shift", name, tape) for name in inner}
     value = _extend_shifted(builder, tape, signature_and(tape, needed), shifts)
     outputs = {name: value[tape.index(name)] for name in of}
     for name in shifts:  # the step of an inner variable is chosen from its value

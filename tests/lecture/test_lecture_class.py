@@ -62,13 +62,15 @@ def test_the_step_of_the_differences_is_used() -> None:
     assert exact.run.settings["method"] == "reverse"
 
 
-@pytest.mark.parametrize("call", ["gen_gt_dataset", "train_on_all_data", "plot_loss", "depends_on"])
+CALLS = {
+    "depends_on": lambda cgp: cgp.depends_on,
+    "gen_gt_dataset": lambda cgp: cgp.gen_gt_dataset(TRUTH),
+    "train_on_all_data": lambda cgp: cgp.train_on_all_data(),
+    "plot_loss": lambda cgp: cgp.plot_loss(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_a_call_out_of_order_says_what_to_call_first(call: str) -> None:
-    cgp = primer()
     with pytest.raises(CgprimerError, match="first"):
-        if call == "gen_gt_dataset":
-            cgp.gen_gt_dataset(TRUTH)
-        elif call == "depends_on":
-            _ = cgp.depends_on
-        else:
-            getattr(cgp, call)()
+        CALLS[call](primer())

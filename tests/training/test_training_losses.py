@@ -46,8 +46,8 @@ def test_against_differences_of_the_loss(method: str) -> None:
     call = loss_and_gradient(lecture(), lecture_data(), method=method, reduction="mean")
     at = {"ab": 0.3, "bc": 0.7, "cd": 1.1, "ac": -0.4}
     _, gradient = call(at)
-    for name in at:
-        up, down = ({**at, name: at[name] + h} for h in (1e-5, -1e-5))
+    for name, value in at.items():
+        up, down = ({**at, name: value + h} for h in (1e-5, -1e-5))
         assert gradient[name] == pytest.approx((call(up)[0] - call(down)[0]) / 2e-5, rel=1e-6)
 
 

@@ -1,0 +1,195 @@
+"""Datasets made from graphs and from arrays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.data import Dataset, make_dataset
+from cgprimer.errors import DataError, MissingValueError, UsageError
+
+LINE = cgprimer.parse("xw = k*xa + xb; parameter k = 2")
+
+
+def test_the_numbers_of_a_seed_are_pinned() -> None:
+    """numpy's PCG64 on the unit interval, stretched: the same on every machine."""
+    data = make_dataset(LINE, samples=3, seed=0)
+    assert data.inputs["xa"].tolist() == [
+        0.27392337374282045,
+        -0.4604266331955094,
+        -0.9180529472492721,
+    ]
+    assert data.inputs["xb"].tolist() == [
+        -0.9669447289429418,
+        0.6265404151780482,
+        0.8255111545554434,
+    ]
+    assert (data.targets["xw"] == 2 * data.inputs["xa"] + data.inputs["xb"]).all()
+
+
+def test_the_draw_is_numpys_uniform() -> None:
+    data = make_dataset(LINE, samples=5, seed=11, low=2.0, high=5.0)
+    random = np.random.default_rng(11)
+    assert (data.inputs["xa"] == random.uniform(2, 5, 5)).all()
+    assert (data.inputs["xb"] == random.uniform(2, 5, 5)).all()
+
+
+def test_equal_arguments_give_equal_data_whatever_the_hash_seed() -> None:
+    code = (
+        "import cgprimer; g = cgprimer.parse('xw = k*xa + xb + b*xc; parameter k = 2, b = 1');"
+        "print(cgprimer.make_dataset(g, samples=4, noise=0.5).to_csv())"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
+
+
+def test_seeds_differ_and_the_default_is_ten_thousand_in_minus_one_to_one() -> None:
+    data = make_dataset(LINE)
+    assert len(data) == 10_000
+    assert (make_dataset(LINE, seed=1).inputs["xa"] != data.inputs["xa"]).all()
+    for column in data.inputs.values():
+        assert -1 <= column.min() < -0.99
+        assert 0.99 < column.max() < 1
+        assert column.dtype == np.float64
+        assert column.flags.c_contiguous
+    assert abs(np.corrcoef(data.inputs["xa"], data.inputs["xb"])[0, 1]) < 0.05
+
+
+def test_bounds_for_each_input() -> None:
+    data = make_dataset(
+        LINE, samples=500, low={"xa": 0.0, "xb": 10.0}, high={"xa": 1.0, "xb": 20.0}
+    )
+    assert 0 <= data.inputs["xa"].min() < data.inputs["xa"].max() <= 1
+    assert 10 <= data.inputs["xb"].min() < data.inputs["xb"].max() <= 20
+    fixed = make_dataset(LINE, samples=5, low={"xa": 3, "xb": 0}, high={"xa": 3, "xb": 1})
+    assert fixed.inputs["xa"].tolist() == [3.0] * 5
+
+
+def test_truth_goes_before_declared_values() -> None:
+    data = make_dataset(LINE, truth={"k": -1}, samples=10)
+    assert (data.targets["xw"] == -data.inputs["xa"] + data.inputs["xb"]).all()
+    assert LINE.values == {"k": 2.0}
+
+
+def test_declared_inputs_do_not_fix_the_inputs() -> None:
+    data = make_dataset(cgprimer.parse("input xa = 0.5; parameter k = 1; xw = k*xa"), samples=9)
+    assert len(set(data.inputs["xa"].tolist())) == 9
+
+
+def test_noise_is_normal_with_the_given_deviation() -> None:
+    clean = make_dataset(LINE, samples=20_000, seed=2)
+    noisy = make_dataset(LINE, samples=20_000, seed=2, noise=0.3)
+    assert (clean.inputs["xa"] == noisy.inputs["xa"]).all()
+    error = noisy.targets["xw"] - clean.targets["xw"]
+    assert error.mean() == pytest.approx(0, abs=0.01)
+    assert error.std() == pytest.approx(0.3, rel=0.03)
+    assert (np.abs(error) < 0.3).mean() == pytest.approx(0.6827, abs=0.015)
+    assert abs(np.corrcoef(error, clean.inputs["xa"])[0, 1]) < 0.03
+
+
+def test_noise_of_two_targets_is_independent() -> None:
+    graph = cgprimer.parse("xv = k*xa; xw = 2*k*xa; parameter k = 1")
+    data = make_dataset(graph, samples=20_000, noise=1.0)
+    errors = [data.targets["xv"] - data.inputs["xa"], data.targets["xw"] - 2 * data.inputs["xa"]]
+    assert abs(np.corrcoef(*errors)[0, 1]) < 0.03
+
+
+def test_targets_are_the_outputs() -> None:
+    graph = cgprimer.parse("xv = k*xa; xw = xv^2; output xv, xw; parameter k = 3")
+    data = make_dataset(graph, samples=4)
+    assert list(data.targets) == ["xv", "xw"]
+    assert (data.targets["xw"] == data.targets["xv"] ** 2).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        ({"samples": 0}, UsageError, "at least one sample, not 0"),
+        ({"noise": -1.0}, UsageError, "cannot be -1.0"),
+        ({"noise": float("nan")}, UsageError, "cannot be nan"),
+        ({"low": 1.0, "high": 0.0}, UsageError, "'xa' are the wrong way round"),
+        ({"low": float("nan")}, UsageError, "wrong way round"),
+        ({"low": {"xa": 0.0}}, UsageError, "no low bound is given for 'xb'"),
+        ({"high": {"xb": 0.0}}, UsageError, "no high bound is given for 'xa'"),
+        ({"truth": {"zz": 1.0}}, UsageError, "no parameter 'zz'"),
+        ({"truth": {"xa": 1.0}}, UsageError, "no parameter 'xa'"),
+    ],
+)
+def test_wrong_arguments(settings: dict, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        make_dataset(LINE, **settings)
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"high": float("inf")}, {"low": float("-inf")}, {"low": -1e308, "high": 1.7e308}]
+)
+def test_bounds_too_far_apart_are_refused(bounds: dict) -> None:
+    with pytest.raises(UsageError, match=r"bounds|finite"):
+        make_dataset(LINE, samples=3, **bounds)
+
+
+def test_a_negative_seed_is_wrong_use() -> None:
+    with pytest.raises(UsageError, match="seed"):
+        make_dataset(LINE, samples=3, seed=-1)
+
+
+def test_missing_truth_is_named() -> None:
+    with pytest.raises(MissingValueError, match="no true value for k, b"):
+        make_dataset(cgprimer.parse("xw = k*xa + b"))
+    with pytest.raises(MissingValueError, match=r"no true value for b(.|\n)*--truth"):
+        make_dataset(cgprimer.parse("xw = k*xa + b"), truth={"k": 1})
+
+
+def test_targets_outside_the_domain_are_refused() -> None:
+    with pytest.raises(DataError, match=r"'xw' is nan for 4,9\d\d of 10,000 samples") as caught:
+        make_dataset(cgprimer.parse("xw = k*log(xa); parameter k = 1"))
+    assert "first at xa=-0.4604" in str(caught.value)
+    assert "--low" in str(caught.value)
+    make_dataset(cgprimer.parse("xw = k*log(xa); parameter k = 1"), low=0.1)
+
+
+# --- from arrays ----------------------------------------------------------------------------------
+
+
+def test_from_arrays() -> None:
+    data = Dataset.from_arrays({"xa": [1, 2, 3]}, {"xw": np.array([1, 0, 1], dtype=bool)})
+    assert len(data) == 3
+    assert data.inputs["xa"].dtype == data.targets["xw"].dtype == np.float64
+    assert "3 samples, inputs xa, targets xw" in repr(data)
+    assert "targets none" in repr(Dataset.from_arrays({"xa": [1.0]}))
+    strided = np.arange(10.0)[::2]
+    assert Dataset.from_arrays({"xa": strided}).inputs["xa"].flags.c_contiguous
+    assert len(Dataset.from_arrays({"xa": []})) == 0
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "said"),
+    [
+        ({}, {}, "at least one column"),
+        ({"xa": [1.0]}, {"xw": [1.0, 2.0]}, "different lengths: xa 1, xw 2"),
+        ({"xa": [[1.0], [2.0]]}, {}, "'xa' has 2 dimensions"),
+        ({"xa": 1.0}, {}, "'xa' has 0 dimensions"),
+        ({"xa": ["a", "b"]}, {}, "'xa' is not an array of real numbers"),
+        ({"xa": [1j]}, {}, "not an array of real numbers"),
+        ({"xa": [None]}, {}, "not an array of real numbers"),
+        ({"xa": [[1.0], [2.0, 3.0]]}, {}, "not an array of real numbers"),
+        ({"xa": [1.0]}, {"xw": ["x"]}, "the target 'xw'"),
+    ],
+)
+def test_from_arrays_errors(inputs: dict, targets: dict, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        Dataset.from_arrays(inputs, targets)
