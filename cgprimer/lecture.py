@@ -28,7 +28,8 @@ class ComputationalGraphPrimer:
         output_vars: the outputs; variables that lead to nothing unless given.
         dataset_size: samples that :meth:`gen_gt_dataset` makes.
         learning_rate: of one-sample-at-a-time gradient descent, constant.
-        display_vals_how_often: print the learnt values every so many samples; 0 for never.
+        display_vals_how_often: print the loss every so many samples; 0 for never.
+        display_loss_how_often: the same, as later versions call it.
         grad_delta: the step of the finite differences with which :meth:`train_on_all_data`
             differentiates; None for reverse mode.
         seed: of the data, the start values and the order of the samples.
@@ -56,6 +57,7 @@ class ComputationalGraphPrimer:
         dataset_size: int = 10_000,
         learning_rate: float = 1e-6,
         display_vals_how_often: int = 0,
+        display_loss_how_often: int = 0,
         grad_delta: float | None = 1e-4,
         seed: int = 0,
     ) -> None:
@@ -63,7 +65,7 @@ class ComputationalGraphPrimer:
         self.output_vars = list(output_vars)
         self.dataset_size = dataset_size
         self.learning_rate = learning_rate
-        self.display_vals_how_often = display_vals_how_often
+        self.display_vals_how_often = display_vals_how_often or display_loss_how_often
         self.grad_delta = grad_delta
         self.seed = seed
         self._graph: ExpressionGraph | None = None

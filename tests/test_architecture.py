@@ -18,6 +18,7 @@ PACKAGE = Path(cgprimer.__file__).parent
 ROOMS = (
     "errors",
     "files",
+    "collector",
     "primitives",
     "language",
     "graph",

@@ -10,9 +10,9 @@ import inspect
 from importlib import import_module
 from typing import Any
 
+from cgprimer.collector import collector_paused
 from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
 from cgprimer.errors import UsageError, did_you_mean
-from cgprimer.language.parser import collector_paused
 from cgprimer.tapes.check import checked
 from cgprimer.tapes.tape import Tape
 

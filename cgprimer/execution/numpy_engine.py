@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cgprimer.collector import collector_paused
 from cgprimer.execution.contract import Array, Executable, Reduction
 from cgprimer.primitives import primitive
 from cgprimer.tapes.passes import last_uses, optimize, variance
@@ -205,7 +206,8 @@ class NumpyEngine:
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
     ) -> Executable:
         """Prepare a tape for being run many times."""
-        return NumpyExecutable(tape, reduction=reduction, dtype=dtype)
+        with collector_paused():
+            return NumpyExecutable(tape, reduction=reduction, dtype=dtype)
 
 
 ENGINE = NumpyEngine()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cgprimer.collector import collector_paused
 from cgprimer.errors import (
     CycleError,
     DefinitionError,
@@ -18,7 +19,7 @@ from cgprimer.errors import (
     did_you_mean,
 )
 from cgprimer.graph.expression_graph import ExpressionGraph
-from cgprimer.language.parser import collector_paused, parse_program
+from cgprimer.language.parser import parse_program
 from cgprimer.language.syntax import Declaration, Definition, Name, Program, leaves
 
 

@@ -15,14 +15,12 @@ expected" state that also handles signs and function calls.
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
 from cgprimer import primitives
+from cgprimer.collector import collector_paused
 from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
 from cgprimer.language.syntax import (
     Apply,
@@ -92,22 +90,6 @@ def parse_program(text: str, *, source_name: str = "<expressions>") -> Program:
 def parse_expression(text: str, *, source_name: str = "<expression>") -> Expression:
     """A single expression, as the partial derivatives of the primitive table are written."""
     return _Parser(Source(source_name, text)).lone_expression()
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking the growing trees again and again.
-
-    Nothing here makes reference cycles, and a hundred thousand expressions parse in two thirds
-    of the time.
-    """
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 class _Parser:

@@ -148,7 +148,8 @@ _function("asech", "-1/(a*sqrt((1 - a)*(1 + a)))", lambda a: np.arccosh(1.0 / a)
 _function("acsch", "-1/(abs(a)*sqrt(1 + a*a))", lambda a: np.arcsinh(1.0 / a),
           "math.asinh(1.0 / a)", "acsch", domain="a != 0", analytic=False)  # fmt: skip
 _function("acoth", "-1/sqrt((abs(a) - 1)*(abs(a) + 1))^2", lambda a: np.arctanh(1.0 / a),
-          "math.atanh(1.0 / a)", "acoth", domain="|a| > 1", edges="nan where |a| < 1, infinite at 1 and -1")  # fmt: skip
+          "math.atanh(1.0 / a)", "acoth", domain="|a| > 1",
+          edges="nan where |a| < 1, infinite at 1 and -1")  # fmt: skip
 
 _function("sigmoid", "out*(1 - out)", forms.sigmoid, "1.0 / (1.0 + math.exp(-a))",
           lambda s, a: 1 / (1 + s.exp(-a)), latex=r"\sigma",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from cgprimer.collector import collector_paused
 from cgprimer.graph import ExpressionGraph
-from cgprimer.language.parser import collector_paused, parse_expression
+from cgprimer.language.parser import parse_expression
 from cgprimer.language.syntax import Apply, Expression, Name, Number, fold, postorder
 from cgprimer.primitives import OPERANDS, RESULT, primitive
 from cgprimer.tapes.builder import Builder

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from cgprimer.language.parser import collector_paused
+from cgprimer.collector import collector_paused
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.check import checked
 from cgprimer.tapes.tape import Leaf, Tape

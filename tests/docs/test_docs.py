@@ -122,6 +122,8 @@ def run_command(line: str) -> str:
     stream = io.StringIO()
     before = sys.argv, sys.stdin
     code: object = 0
+    started_as = sys.modules["__main__"]  # click takes the program's name from it
+    package, started_as.__package__ = started_as.__package__, None
     try:
         sys.argv, sys.stdin = ["cgprimer", *arguments], io.StringIO(typed)
         with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
@@ -130,6 +132,7 @@ def run_command(line: str) -> str:
         code = end.code
     finally:
         sys.argv, sys.stdin = before
+        started_as.__package__ = package
     return stream.getvalue() + (f"{code}\n" if status else "")
 
 
