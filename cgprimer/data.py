@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.derivatives import tape
-from cgprimer.errors import DataError, MissingValueError, UsageError, did_you_mean
+from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.execution.contract import select
 from cgprimer.files import write_whole
 from cgprimer.graph import ExpressionGraph
@@ -175,7 +175,7 @@ def make_dataset(
     if unknown:
         raise UsageError(
             f"the graph has no parameter {unknown[0]!r}",
-            hint=did_you_mean(unknown[0], graph.parameters),
+            hint=name_hint(unknown[0], graph.parameters),
         )
     try:
         point = graph.point(truth, needed=graph.parameters)
@@ -331,5 +331,5 @@ def _require(path: Path, wanted: tuple[str, ...], names: list[str]) -> None:
     if missing:
         raise DataError(
             f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(names)}",
-            hint=did_you_mean(missing[0], names),
+            hint=name_hint(missing[0], names),
         )

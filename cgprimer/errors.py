@@ -202,13 +202,26 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``did you mean 'tanh'?``; where nothing comes near, the names, if they are few.
+    """``did you mean 'tanh'?``, or an empty text where nothing comes near."""
+    close = nearest(name, known)
+    return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
 
-    >>> did_you_mean("zz", ["ab", "cd"])
+
+def name_hint(name: str, known: Iterable[str]) -> str:
+    """The nearest names; where nothing comes near, all of them, if they are few.
+
+    >>> name_hint("zz", ["ab", "cd"])
     'one of: ab, cd'
     """
     names = list(known)
-    close = nearest(name, names)
-    if close:
-        return f"did you mean {' or '.join(repr(c) for c in close)}?"
-    return f"one of: {', '.join(names)}" if 0 < len(names) <= _FEW else ""
+    listed = f"one of: {', '.join(names)}" if 0 < len(names) <= _FEW else ""
+    return did_you_mean(name, names) or listed
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """A count and its noun.
+
+    >>> plural(1, "pass", "passes"), plural(2, "input")
+    ('1 pass', '2 inputs')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

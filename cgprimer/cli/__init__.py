@@ -73,7 +73,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; no traceback reaches its user."""
     try:
-        code = cli(standalone_mode=False)
+        code = cli(standalone_mode=False, prog_name="cgprimer")
     except CgprimerError as error:
         click.echo(f"error: {error}", err=True)
         code = error.exit_code

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cgprimer.differentiators import methods
+from cgprimer.differentiators.finite_difference import SCHEMES
+
 if TYPE_CHECKING:
     from cgprimer.graph import ExpressionGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-METHODS = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
-TABLES = ("text", "markdown", "latex", "csv")
 
 
 def make_command(**settings: Any) -> Callable[[F], click.Command]:
@@ -31,7 +31,7 @@ def graph_arguments(function: F) -> F:
         metavar="TEXT",
         help="Expressions on the command line, instead of FILE.",
     )(function)
-    return click.argument("file", required=False)(function)
+    return click.argument("file", required=False, type=click.Path(allow_dash=True))(function)
 
 
 def at_option(function: F) -> F:
@@ -104,12 +104,12 @@ def method_options(default: str = "reverse") -> Callable[[F], F]:
             ),
             click.option(
                 "--scheme",
-                type=click.Choice(["central", "forward", "complex-step"]),
+                type=click.Choice(SCHEMES),
                 help="finite-difference: which quotient (default: central).",
             ),
             click.option(
                 "--method",
-                type=click.Choice(METHODS),
+                type=click.Choice(methods()),
                 default=default,
                 show_default=True,
                 help="How to differentiate.",

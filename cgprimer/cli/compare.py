@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import (
-    METHODS,
-    TABLES,
     at_option,
     echo_json,
     engine_option,
@@ -16,6 +14,8 @@ from cgprimer.cli.common import (
     names_option,
     read_graph,
 )
+from cgprimer.differentiators import methods as all_methods
+from cgprimer.teaching.tables import FORMATS
 
 
 @make_command(name="compare")
@@ -29,13 +29,13 @@ from cgprimer.cli.common import (
     "--method",
     "methods",
     multiple=True,
-    type=click.Choice(METHODS),
+    type=click.Choice(all_methods()),
     help="Only these methods; may be repeated.",
 )
 @click.option(
     "--format",
     "style",
-    type=click.Choice(TABLES),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="How the table is written.",

@@ -19,7 +19,11 @@ from cgprimer.cli.sampling import sampling_options
 @sampling_options
 @assignments_option("--truth", "True values of parameters; declared values fill the rest.")
 @click.option(
-    "-o", "--output", metavar="PATH", help="A .csv or .npz file (default: CSV on standard output)."
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    help="A .csv or .npz file (default: CSV on standard output).",
 )
 def command(
     file: str | None,

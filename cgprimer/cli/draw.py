@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cgprimer.cli.common import at_option, graph_arguments, make_command, note, read_graph
+from cgprimer.drawing.diagrams import LEVELS, PARAMETERS, draw
 
 
 @make_command(name="draw")
@@ -15,20 +16,21 @@ from cgprimer.cli.common import at_option, graph_arguments, make_command, note, 
     "-o",
     "--output",
     metavar="PATH",
+    type=click.Path(),
     help="A .png, .svg or .pdf file (default: FILE's name with .png).",
 )
 @at_option
 @click.option("--values", is_flag=True, help="Show values at the declared point.")
 @click.option(
     "--level",
-    type=click.Choice(["variables", "operations"]),
+    type=click.Choice(LEVELS),
     default="variables",
     show_default=True,
     help="The graph as written, or its operations.",
 )
 @click.option(
     "--parameters",
-    type=click.Choice(["edges", "vertices"]),
+    type=click.Choice(PARAMETERS),
     default="edges",
     show_default=True,
     help="Where learnable parameters are shown.",
@@ -55,7 +57,6 @@ def command(
       cgprimer draw examples/lecture.cg -o tape.pdf --level operations --values
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
     """
-    from cgprimer.drawing.diagrams import draw
     from cgprimer.drawing.saving import check_picture_path, save_figure
 
     named = file and file != "-"

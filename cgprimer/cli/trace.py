@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import (
-    TABLES,
     at_option,
     echo_json,
     graph_arguments,
@@ -17,6 +16,8 @@ from cgprimer.cli.common import (
     own_options,
     read_graph,
 )
+from cgprimer.teaching.tables import FORMATS
+from cgprimer.teaching.trace import LEVELS, trace
 
 
 @make_command(name="trace")
@@ -27,7 +28,7 @@ from cgprimer.cli.common import (
 @method_options("forward")
 @click.option(
     "--level",
-    type=click.Choice(["operations", "variables"]),
+    type=click.Choice(LEVELS),
     default="operations",
     show_default=True,
     help="A row per operation, or per variable.",
@@ -35,7 +36,7 @@ from cgprimer.cli.common import (
 @click.option(
     "--format",
     "style",
-    type=click.Choice(TABLES),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="How the table is written.",
@@ -65,8 +66,6 @@ def command(
     Reverse mode gives the adjoint of every value, to be read from the last row up; every other
     method gives tangents with respect to --wrt.
     """
-    from cgprimer.teaching.trace import trace
-
     graph = read_graph(file, expression)
     options = own_options(method, own)
     found = trace(graph, at, of=of, wrt=wrt, method=method, level=level, **options)

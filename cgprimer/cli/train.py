@@ -25,11 +25,13 @@ from cgprimer.cli.common import (
     read_graph,
 )
 from cgprimer.cli.sampling import sampling_options
+from cgprimer.execution.contract import DTYPES
+from cgprimer.training.loop import SCHEDULES, TrainingRun, train
+from cgprimer.training.optimizers import OPTIMIZERS
 
 if TYPE_CHECKING:
     from cgprimer.graph import ExpressionGraph
     from cgprimer.training.identifiability import Identifiability
-    from cgprimer.training.loop import TrainingRun
 
 
 def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
@@ -47,6 +49,7 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
 @click.option(
     "--data",
     metavar="PATH",
+    type=click.Path(),
     help="A .csv or .npz file; without it data are made from the true values.",
 )
 @sampling_options
@@ -54,7 +57,7 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
 @assignments_option("--start", "Start values; the others are drawn from the seed.")
 @click.option(
     "--optimizer",
-    type=click.Choice(["sgd", "momentum", "adam"]),
+    type=click.Choice(list(OPTIMIZERS)),
     default="adam",
     show_default=True,
     help="The update rule.",
@@ -64,7 +67,7 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
 )
 @click.option(
     "--schedule",
-    type=click.Choice(["cosine", "constant"]),
+    type=click.Choice(SCHEDULES),
     default="cosine",
     show_default=True,
     help="How the rate goes on.",
@@ -98,16 +101,23 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
 @click.option("--stop-below", type=float, help="End once the mean loss of an epoch is below this.")
 @click.option(
     "--dtype",
-    type=click.Choice(["float64", "float32"]),
+    type=click.Choice(DTYPES),
     default="float64",
     show_default=True,
     help="Precision of the computation.",
 )
 @method_options()
 @engine_option
-@click.option("--plot", metavar="PATH", help="Draw the loss as .png, .svg or .pdf.")
-@click.option("--save", metavar="PATH", help="Write the run as JSON.")
-@click.option("--resume", metavar="PATH", help="Take up a run that --save, or Ctrl-C, has written.")
+@click.option(
+    "--plot", metavar="PATH", type=click.Path(), help="Draw the loss as .png, .svg or .pdf."
+)
+@click.option("--save", metavar="PATH", type=click.Path(), help="Write the run as JSON.")
+@click.option(
+    "--resume",
+    metavar="PATH",
+    type=click.Path(),
+    help="Take up a run that --save, or Ctrl-C, has written.",
+)
 @json_option
 def command(
     file: str | None,
@@ -145,7 +155,6 @@ def command(
     from cgprimer.files import check_writable
     from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
     from cgprimer.training.identifiability import identifiability
-    from cgprimer.training.loop import TrainingRun, train
 
     options = own_options(method, settings)
     if plot:

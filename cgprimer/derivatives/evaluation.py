@@ -11,7 +11,7 @@ import numpy as np
 
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
-from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.errors import UsageError, name_hint
 from cgprimer.execution.run import Derivatives, Runner
 from cgprimer.graph import ExpressionGraph
 from cgprimer.tapes.lower import lower
@@ -187,9 +187,7 @@ def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
     if of is None:
         return graph.only_output()
     if of not in graph.variables:
-        raise UsageError(
-            f"the graph has no variable {of!r}", hint=did_you_mean(of, graph.variables)
-        )
+        raise UsageError(f"the graph has no variable {of!r}", hint=name_hint(of, graph.variables))
     return of
 
 
@@ -206,6 +204,6 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             raise UsageError(
-                f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known)
+                f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
             )
     return names

@@ -12,7 +12,7 @@ from typing import Any
 
 from cgprimer.collector import collector_paused
 from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
-from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.errors import UsageError, name_hint
 from cgprimer.tapes.check import checked
 from cgprimer.tapes.tape import Tape
 
@@ -75,10 +75,9 @@ def differentiate(
     # 1 pass
     """
     if method not in _METHODS:
-        known = ", ".join(_METHODS)
         raise UsageError(
             f"there is no method {method!r}",
-            hint=did_you_mean(method, _METHODS) or f"one of: {known}",
+            hint=name_hint(method, _METHODS),
         )
     if of is None:
         if len(tape.outputs) != 1:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cgprimer.errors import UsageError
+from cgprimer.errors import UsageError, plural
 from cgprimer.tapes.passes import live_memory
 from cgprimer.tapes.tape import Tape
 
@@ -123,7 +123,7 @@ class DerivativeProgram:
     def __repr__(self) -> str:
         return (
             f"<DerivativeProgram {self.method}: d({', '.join(self.of)})/d({', '.join(self.wrt)}),"
-            f" {len(self.tape)} operations, {self.pass_count} passes>"
+            f" {len(self.tape)} operations, {plural(self.pass_count, 'pass', 'passes')}>"
         )
 
     def __str__(self) -> str:
@@ -136,9 +136,9 @@ class DerivativeProgram:
             walks = sorted(
                 {path for paths in self.paths.values() for path in paths}, key=self._path_key
             )
-            lines = [f"# {len(walks)} paths:"]
+            lines = [f"# {plural(len(walks), 'path', 'paths')}:"]
             return "\n".join([*lines, *(f"#   {' -> '.join(path)}" for path in walks)])
-        lines = [f"# {len(self.passes)} pass{'es' if len(self.passes) != 1 else ''}"]
+        lines = [f"# {plural(len(self.passes), 'pass', 'passes')}"]
         if len(self.passes) > 1:
             from cgprimer.tapes.show import shown_name
 

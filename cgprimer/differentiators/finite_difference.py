@@ -60,7 +60,14 @@ def differentiate(
     builder = Builder(simplify=False)
     inner = [name for name in wrt if tape.index(name) >= len(tape.leaves)]
     shifts = {name: fresh("shift", name, tape) for name in inner}
-    value = _extend_shifted(builder, tape, signature_and(tape, needed), shifts)
+    columns = {tape.index(name): column for name, column in shifts.items()}
+
+    def shifted(index: int, copied: dict[int, int]) -> int:
+        if index not in columns:
+            return copied[index]
+        return builder.emit("add", copied[index], builder.column(columns[index]), pinned=True)
+
+    value = builder.extend(tape, keep=signature_and(tape, needed), then=shifted)
     outputs = {name: value[tape.index(name)] for name in of}
     for name in shifts:  # the step of an inner variable is chosen from its value
         if tape.index(name) in value:
@@ -92,33 +99,6 @@ def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Pas
             steps = 1j if scheme == "complex-step" else 1.0
             passes.append(Pass(tuple(Read(t, name, t) for t in of), shifted=name, steps=steps))
     return tuple(passes)
-
-
-def _extend_shifted(
-    builder: Builder, tape: Tape, keep: list[int], shifts: dict[str, str]
-) -> dict[int, int]:
-    """Copy the primal in; to each inner variable that is moved, a column is added."""
-    shifted_index = {tape.index(name): column for name, column in shifts.items()}
-    named = set(tape.names.values())
-    value: dict[int, int] = {}
-    for index in keep:
-        instruction = tape.instruction(index)
-        if instruction is None:
-            leaf = tape.leaves[index]
-            constant = leaf.kind == "constant"
-            value[index] = (
-                builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name)
-            )
-            continue
-        operands = (value[o] for o in instruction.operands)
-        value[index] = builder.emit(instruction.primitive, *operands, pinned=index in named)
-        if index in shifted_index:
-            shift = builder.column(shifted_index[index])
-            value[index] = builder.emit("add", value[index], shift, pinned=True)
-    for name, index in tape.names.items():
-        if index in value:
-            builder.names[name] = value[index]
-    return value
 
 
 def _refuse_kinks(tape: Tape, wrt: tuple[str, ...], needed: list[bool]) -> None:

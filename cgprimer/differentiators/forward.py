@@ -20,7 +20,7 @@ from cgprimer.differentiators.contract import (
     derivative_name,
     fresh,
 )
-from cgprimer.differentiators.reverse import signature_and
+from cgprimer.differentiators.reverse import add_to, signature_and
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.lower import emit_partial
 from cgprimer.tapes.passes import depends, reachable
@@ -39,32 +39,34 @@ def differentiate(
         carry: carry all tangents along in one pass, instead of a pass for each of ``wrt``.
     """
     roots = [tape.index(name) for name in of]
-    needed = reachable(tape, roots)
+    keep = signature_and(tape, reachable(tape, roots))
     builder = Builder()
-    value = builder.extend(tape, keep=signature_and(tape, needed))
-    outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
+    builder.extend(tape, keep=[i for i in keep if i < len(tape.leaves)])
     zero = builder.constant(0.0)
     passes: tuple[Pass, ...]
 
     if carry:
-        for name in wrt:
-            seeds = {tape.index(name): builder.constant(1.0)}
-            tangents = push(builder, tape, value, seeds, needed, suffix=f".{name}")
-            for target, root in zip(of, roots, strict=True):
-                outputs[derivative_name(target, name)] = tangents.get(root, zero)
+        one = builder.constant(1.0)
+        value, directions = push(
+            builder, tape, keep, [({tape.index(w): one}, f".{w}") for w in wrt]
+        )
+        tangents = {
+            derivative_name(target, name): direction.get(root, zero)
+            for name, direction in zip(wrt, directions, strict=True)
+            for target, root in zip(of, roots, strict=True)
+        }
         reads = tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)
         passes = (Pass(reads),)
     else:
         names = {name: seed_name(tape, name) for name in wrt}
         dots = {target: fresh("dot", target, tape) for target in of}
-        seeds = {}
-        for name in wrt:  # two names of one value, as in a derivative tape, share a tangent
-            seed = builder.scalar(names[name])
-            index = tape.index(name)
-            seeds[index] = builder.emit("add", seeds[index], seed) if index in seeds else seed
-        tangents = push(builder, tape, value, seeds, needed)
-        for target, root in zip(of, roots, strict=True):
-            outputs[dots[target]] = tangents.get(root, zero)
+        seeds: dict[int, int] = {}
+        for name in wrt:
+            add_to(builder, seeds, tape.index(name), builder.scalar(names[name]))
+        value, (direction,) = push(builder, tape, keep, [(seeds, "")])
+        tangents = {
+            dots[target]: direction.get(root, zero) for target, root in zip(of, roots, strict=True)
+        }
         passes = tuple(
             Pass(
                 reads=tuple(Read(target, name, dots[target]) for target in of),
@@ -72,59 +74,51 @@ def differentiate(
             )
             for name in wrt
         )
-    for name, index in outputs.items():
+    outputs = {name: value[root] for name, root in zip(of, roots, strict=True)} | tangents
+    for name, index in tangents.items():
         builder.names.setdefault(name, index)
-    finished = builder.finish(outputs, prune=True)
-    return DerivativeProgram(
-        "forward", finished, of, wrt, passes, primal_names=frozenset(tape.names)
-    )
+    return DerivativeProgram("forward", builder.finish(outputs, prune=True), of, wrt, passes)
 
 
 def push(
-    builder: Builder,
-    tape: Tape,
-    value: dict[int, int],
-    seeds: dict[int, int],
-    needed: list[bool],
-    *,
-    suffix: str = "",
-) -> dict[int, int]:
-    """Walk the tape forwards and compute tangents.
+    builder: Builder, tape: Tape, keep: list[int], directions: list[tuple[dict[int, int], str]]
+) -> tuple[dict[int, int], list[dict[int, int]]]:
+    """Copy the tape, each instruction followed by its tangents: no value is held for long.
 
     Args:
         builder: where the instructions go.
         tape: the primal.
-        value: the primal's values in the builder.
-        seeds: tangents that are given: of leaves, and added to those of inner values.
-        needed: for each value whether its tangent is of interest.
-        suffix: put behind the names of the tangents, to tell several directions apart.
+        keep: the values that are needed.
+        directions: for each direction the tangents that are given (of leaves, and added to those
+            of inner values), and what is put behind the names of its tangents.
 
     Returns:
-        The tangent of every needed value that depends on a seeded one.
+        The primal's values in the builder, and for each direction the tangents.
     """
-    tangents = dict(seeds)
-    active = depends(tape, seeds)
-    for position, (primitive, operands) in enumerate(tape.instructions):
-        index = len(tape.leaves) + position
-        if not (needed[index] and active[index]):
-            continue
+    tangents = [dict(seeds) for seeds, _ in directions]
+    active = [depends(tape, seeds) for seeds, _ in directions]
+
+    def differentiate_instruction(index: int, value: dict[int, int]) -> int:
+        primitive, operands = tape.instructions[index - len(tape.leaves)]
         values = tuple(value[o] for o in operands)
-        total = None
-        for which, operand in enumerate(operands):
-            if operand not in tangents:
+        for (seeds, suffix), dot, reached in zip(directions, tangents, active, strict=True):
+            if not reached[index]:
                 continue
-            partial = emit_partial(builder, primitive, which, values, value[index])
-            if partial is not None:
-                share = builder.emit("mul", partial, tangents[operand])
-                total = share if total is None else builder.emit("add", total, share)
-        if index in seeds:
-            total = seeds[index] if total is None else builder.emit("add", total, seeds[index])
-        if total is None:  # all partials are zero everywhere
-            continue
-        tangents[index] = total
-        if index in tape.labels:
-            builder.names.setdefault(fresh("dot", tape.labels[index], tape) + suffix, total)
-    return tangents
+            total: dict[int, int] = {}
+            for which, operand in enumerate(operands):
+                if operand in dot:
+                    partial = emit_partial(builder, primitive, which, values, value[index])
+                    if partial is not None:
+                        add_to(builder, total, index, builder.emit("mul", partial, dot[operand]))
+            if index in seeds:
+                add_to(builder, total, index, seeds[index])
+            dot.update(total)  # nothing, where all partials are zero everywhere
+            if index in dot and index in tape.labels:
+                name = fresh("dot", tape.labels[index], tape) + suffix
+                builder.names.setdefault(name, dot[index])
+        return value[index]
+
+    return builder.extend(tape, keep=keep, then=differentiate_instruction), tangents
 
 
 def seed_name(tape: Tape, name: str) -> str:

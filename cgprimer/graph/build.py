@@ -16,7 +16,7 @@ from cgprimer.errors import (
     SourceError,
     Span,
     UsageError,
-    did_you_mean,
+    name_hint,
 )
 from cgprimer.graph.expression_graph import ExpressionGraph
 from cgprimer.language.parser import parse_program
@@ -114,7 +114,7 @@ def _build(program: Program) -> ExpressionGraph:
             raise DefinitionError(
                 f"{name!r} is declared an output, but nothing defines it",
                 _span(source, declarations[name]),
-                hint=did_you_mean(name, definitions),
+                hint=name_hint(name, definitions),
             )
 
     is_variable = {

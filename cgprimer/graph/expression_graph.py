@@ -18,7 +18,8 @@ from cgprimer.errors import (
     MissingValueError,
     Source,
     UsageError,
-    did_you_mean,
+    name_hint,
+    plural,
 )
 from cgprimer.language.syntax import (
     Definition,
@@ -82,10 +83,12 @@ class ExpressionGraph:
         return self.program.source
 
     def __repr__(self) -> str:
-        return (
-            f"<ExpressionGraph {self.source.name}: {len(self.inputs)} inputs,"
-            f" {len(self.definitions)} expressions, {len(self.parameters)} parameters>"
+        parts = (
+            plural(len(self.inputs), "input"),
+            plural(len(self.definitions), "expression"),
+            plural(len(self.parameters), "parameter"),
         )
+        return f"<ExpressionGraph {self.source.name}: {', '.join(parts)}>"
 
     def __str__(self) -> str:
         """Text that parses to the same graph: the statements in their order, names in theirs."""
@@ -108,12 +111,12 @@ class ExpressionGraph:
     def expression(self, name: str) -> str:
         """The right-hand side that defines a variable, as text.
 
-            >>> from cgprimer.graph import parse
+        >>> from cgprimer.graph import parse
         >>> parse("xw = (cd*xx) + xz**3").expression("xw")
-            'cd*xx + xz^3'
+        'cd*xx + xz^3'
         """
         if name not in self.definitions:
-            raise UsageError(f"nothing defines {name!r}", hint=did_you_mean(name, self.definitions))
+            raise UsageError(f"nothing defines {name!r}", hint=name_hint(name, self.definitions))
         return unparse(self.definitions[name])
 
     @cached_property
@@ -161,7 +164,7 @@ class ExpressionGraph:
                         f"{name!r} is computed by the graph; inputs and parameters are given"
                     )
                 raise UsageError(
-                    f"no input or parameter is called {name!r}", hint=did_you_mean(name, free)
+                    f"no input or parameter is called {name!r}", hint=name_hint(name, free)
                 )
             given[name] = _real(name, value)
         wanted = tuple(needed) if needed is not None else (*self.inputs, *self.parameters)
@@ -199,12 +202,12 @@ class ExpressionGraph:
                 Floats if every value is a number, else arrays of the common shape. Outside a
                 function's domain a value is nan, at a pole it is infinite; nothing raises.
 
-            >>> from cgprimer.graph import parse
+        >>> from cgprimer.graph import parse
         >>> graph = parse("input xa = 0.5; xx = xa^2; xw = 3*xx")
-            >>> graph.evaluate()
-            {'xa': 0.5, 'xx': 0.25, 'xw': 0.75}
-            >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
-            array([ 3., 12.])
+        >>> graph.evaluate()
+        {'xa': 0.5, 'xx': 0.25, 'xw': 0.75}
+        >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
+        array([ 3., 12.])
         """
         values = self.point(at)
         shape = np.broadcast_shapes(*(np.shape(v) for v in values.values()))
@@ -228,9 +231,9 @@ class ExpressionGraph:
 
             Nodes carry ``role`` (input, inner or output), ``expression`` and ``parameters``.
 
-            >>> from cgprimer.graph import parse
+        >>> from cgprimer.graph import parse
         >>> sorted(parse("xb = xa^2; xc = xa*xb").to_networkx().edges)
-            [('xa', 'xb'), ('xa', 'xc'), ('xb', 'xc')]
+        [('xa', 'xb'), ('xa', 'xc'), ('xb', 'xc')]
         """
         import networkx
 
@@ -264,9 +267,9 @@ class ExpressionGraph:
     def to_sympy(self) -> dict[str, sympy.Expr]:
         """Every defined variable as a sympy expression in the symbols of its own right-hand side.
 
-            >>> from cgprimer.graph import parse
+        >>> from cgprimer.graph import parse
         >>> parse("xx = xa^2; xw = 3*xx").to_sympy()
-            {'xx': xa**2, 'xw': 3*xx}
+        {'xx': xa**2, 'xw': 3*xx}
         """
         import sympy
 

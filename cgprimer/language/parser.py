@@ -274,15 +274,10 @@ class _Parser:
                 combined = Apply(rows[0].name, (combined, argument), group.start, end)
             operands.append(combined)
             return
-        takes = " or ".join(
-            sorted(
-                {
-                    str(n)
-                    for row in rows
-                    for n in range(row.arity - len(row.defaults), row.arity + 1)
-                }
-            )
-        )
+        counts = {n for r in rows for n in range(r.arity - len(r.defaults), r.arity + 1)}
+        takes = " or ".join(map(str, sorted(counts)))
+        if rows[0].associative:
+            takes += " or more"
         raise UnknownFunctionError(
             f"{group.primitive!r} takes {takes} argument{'' if takes == '1' else 's'}, not {count}",
             Span(self.source, group.start, end),

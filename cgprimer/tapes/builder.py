@@ -7,7 +7,7 @@ integers in the order of their making and, at the end, puts the leaves first.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -110,10 +110,22 @@ class Builder:
         self.names[name] = index
         return index
 
-    def extend(self, tape: Tape, *, keep: Iterable[int] | None = None) -> dict[int, int]:
-        """Copy a tape's values (or those in ``keep``) in; returns old index to new.
+    def extend(
+        self,
+        tape: Tape,
+        *,
+        keep: Iterable[int] | None = None,
+        then: Callable[[int, dict[int, int]], int] | None = None,
+    ) -> dict[int, int]:
+        """Copy a tape's values in; returns old index to new.
 
         Named instructions stay pinned, and names stay with their values.
+
+        Args:
+            tape: what is copied.
+            keep: the values to copy; all unless given.
+            then: called after each instruction with its index and what is copied so far; it may
+                emit more, and returns the value that stands for the instruction from then on.
         """
         kept = range(tape.size) if keep is None else sorted(keep)
         new: dict[int, int] = {}
@@ -126,9 +138,11 @@ class Builder:
                 new[index] = (
                     self.constant(leaf.value) if constant else self.leaf(leaf.kind, leaf.name)
                 )
-            else:
-                operands = (new[o] for o in instruction.operands)
-                new[index] = self.emit(instruction.primitive, *operands, pinned=index in named)
+                continue
+            operands = [new[o] for o in instruction.operands]
+            new[index] = self.emit(instruction.primitive, *operands, pinned=index in named)
+            if then is not None:
+                new[index] = then(index, new)
         for name, index in tape.names.items():
             if index in new:
                 self.names[name] = new[index]

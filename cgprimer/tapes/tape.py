@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.errors import UsageError, name_hint
 
 Kind = Literal["column", "scalar", "constant"]
 
@@ -79,7 +79,7 @@ class Tape:
         """
         found = self.names.get(name, self.outputs.get(name))
         if found is None:
-            near = did_you_mean(name, self.names)
+            near = name_hint(name, self.names)
             raise UsageError(f"the tape has no value called {name!r}", hint=near)
         return found
 

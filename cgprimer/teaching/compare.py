@@ -15,7 +15,7 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators import methods as all_methods
 from cgprimer.differentiators.contract import Names, as_names
-from cgprimer.errors import DifferentiationError, UsageError, did_you_mean
+from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph
 from cgprimer.teaching.reference import reference_derivatives, relative_error
@@ -186,7 +186,7 @@ def compare(
     for name in (target, *names):
         if name not in known:
             raise UsageError(
-                f"the graph has no variable or parameter {name!r}", hint=did_you_mean(name, known)
+                f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
             )
     primal = tape_of(graph)
     point = point_values(graph, at, of=target)

@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.derivatives import point_values
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
-from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.errors import UsageError, name_hint
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph
 from cgprimer.language.latex import latex, latex_name
@@ -73,7 +73,7 @@ class Trace:
             if row.name == name:
                 return row
         raise UsageError(
-            f"the trace has no row {name!r}", hint=did_you_mean(name, (r.name for r in self.rows))
+            f"the trace has no row {name!r}", hint=name_hint(name, (r.name for r in self.rows))
         )
 
     @property
@@ -175,7 +175,7 @@ def trace(
     target = of if of is not None else graph.only_output()
     if target not in graph.variables:
         raise UsageError(
-            f"the graph has no variable {target!r}", hint=did_you_mean(target, graph.variables)
+            f"the graph has no variable {target!r}", hint=name_hint(target, graph.variables)
         )
     primal = tape_of(graph)
     shown = _shown(primal, target, level)
@@ -198,7 +198,7 @@ def trace(
             known = (*graph.variables, *graph.parameters)
             raise UsageError(
                 f"the graph has no variable or parameter {seeded!r}",
-                hint=did_you_mean(seeded, known),
+                hint=name_hint(seeded, known),
             )
         program = differentiate(whole, tuple(keys.values()), seeded, method=method, **options)
         pairs = {index: (key, seeded) for index, key in keys.items()}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, NonFiniteError, UsageError, did_you_mean
+from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
 from cgprimer.execution.point import PointRunner
 from cgprimer.graph import ExpressionGraph
 from cgprimer.training.nonfinite import explain
@@ -300,7 +300,7 @@ def _check(
     if schedule not in SCHEDULES:
         raise UsageError(
             f"there is no schedule {schedule!r}",
-            hint=did_you_mean(schedule, SCHEDULES) or f"one of: {', '.join(SCHEDULES)}",
+            hint=name_hint(schedule, SCHEDULES),
         )
     if learning_rate is not None and not (np.isfinite(learning_rate) and learning_rate > 0):
         raise UsageError(f"the learning rate must be positive, not {learning_rate}")
@@ -316,7 +316,7 @@ def _start(
     for name, value in (start or {}).items():
         if name not in drawn:
             raise UsageError(
-                f"the graph has no parameter {name!r}", hint=did_you_mean(name, graph.parameters)
+                f"the graph has no parameter {name!r}", hint=name_hint(name, graph.parameters)
             )
         drawn[name] = float(value)
     return drawn

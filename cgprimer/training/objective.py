@@ -11,7 +11,7 @@ from cgprimer.data import Dataset
 from cgprimer.derivatives import tape
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.contract import DerivativeProgram
-from cgprimer.errors import DataError, MissingValueError, UsageError, did_you_mean
+from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph
 from cgprimer.training.losses import LOSS, target_name, with_loss
@@ -74,7 +74,7 @@ class Objective:
                     raise DataError(
                         f"the dataset has no {role} {name!r};"
                         f" its {role}s are {', '.join(given) or 'none'}",
-                        hint=did_you_mean(name, given),
+                        hint=name_hint(name, given),
                     )
                 key = name if role == "input" else target_name(name)
                 columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)

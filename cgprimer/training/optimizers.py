@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.errors import UsageError, name_hint
 
 Array = Any
 State = tuple[Array, ...]
@@ -107,6 +107,6 @@ def optimizer(name: str) -> Optimizer:
     if name not in OPTIMIZERS:
         raise UsageError(
             f"there is no optimizer {name!r}",
-            hint=did_you_mean(name, OPTIMIZERS) or f"one of: {', '.join(OPTIMIZERS)}",
+            hint=name_hint(name, OPTIMIZERS),
         )
     return OPTIMIZERS[name]

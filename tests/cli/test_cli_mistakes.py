@@ -67,7 +67,7 @@ def test_wrong_use(args: list[str], fragments: tuple[str, ...], tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["train", "draw", "grad", "trace", "compare", "data", "info"])
+@pytest.mark.parametrize("command", ["train", "draw", "grad"])
 def test_folder_and_binary_file(command: str, tmp_path: Path) -> None:
     assert str(tmp_path) in bad(command, tmp_path)
     binary = tmp_path / "graph.cg"

@@ -126,8 +126,7 @@ def test_one_sample_at_a_time_is_the_engine_on_one_sample() -> None:
     assert run.step_losses == pytest.approx(losses, rel=1e-12)
 
 
-def test_one_at_a_time_agrees_between_reverse_and_the_engines_path() -> None:
-    """Forward mode needs four passes, so it goes through the engine at batch size 1 too."""
+def test_one_sample_at_a_time_by_every_exact_method() -> None:
     runs = [
         train(lecture(), lecture_data(60), batch_size=1, epochs=2, method=method)
         for method in ("reverse", "forward", "symbolic", "path-sum")
