@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +185,10 @@ def make_dataset(
             error.message.replace("no value", "no true value"),
             hint="give truth={...} (--truth NAME=VALUE), or in the text: parameter NAME = VALUE",
         ) from None
+    if not graph.definitions:
+        raise UsageError("there is nothing to make data from: the graph has no expressions")
+    if seed < 0:
+        raise UsageError(f"a seed cannot be negative, as {seed} is")
     random = np.random.default_rng(seed)
     columns = {}
     for name in graph.inputs:
@@ -191,6 +196,11 @@ def make_dataset(
         if not lowest <= highest:
             raise UsageError(
                 f"the bounds of {name!r} are the wrong way round: {lowest} and {highest}"
+            )
+        if not math.isfinite(highest - lowest):
+            raise UsageError(
+                f"the bounds of {name!r} must be finite and not too far apart:"
+                f" {lowest} and {highest}"
             )
         columns[name] = random.uniform(lowest, highest, samples)
     scalars = {name: float(point[name]) for name in graph.parameters}
@@ -296,12 +306,12 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text  # Python's own 1_000 is no number to other programs
 
 
 def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> Dataset:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except (ValueError, EOFError, KeyError, TypeError) as error:
         raise DataError(f"{path} is not a file of numpy arrays: {error}") from None
@@ -314,9 +324,12 @@ def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
         inputs = tuple(n for n, key in roles.items() if not key.startswith("targets/"))
         targets = tuple(n for n, key in roles.items() if key.startswith("targets/"))
     _require(path, (*inputs, *targets), list(roles))
-    data = Dataset.from_arrays(
-        {n: arrays[roles[n]] for n in inputs}, {n: arrays[roles[n]] for n in targets}
-    )
+    try:
+        data = Dataset.from_arrays(
+            {n: arrays[roles[n]] for n in inputs}, {n: arrays[roles[n]] for n in targets}
+        )
+    except DataError as error:
+        raise DataError(f"{path}: {error.message}") from None
     for name, column in {**data.inputs, **data.targets}.items():
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from cgprimer.errors import UsageError
 
@@ -50,3 +53,24 @@ def check_writable(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {path}: the folder {folder} cannot be written to")
+
+
+def json_text(value: Any, *, indent: int | None = 1) -> str:
+    """A value as JSON; nan and the infinities, which JSON cannot write, as text.
+
+    ``float`` reads such a text back.
+
+    >>> json_text({"loss": float("nan")}, indent=None)
+    '{"loss": "nan"}'
+    """
+    return json.dumps(_plain(value), indent=indent, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(float(value))
+    return value

@@ -83,9 +83,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe has left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except SystemExit:
+        if not type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
+            raise
+        code = 0  # the reader of a pipe has left, as `head` does: click has silenced the rest
     except MemoryError:
         click.echo("error: out of memory\n  hint: fewer samples, or a smaller graph", err=True)
         code = 1

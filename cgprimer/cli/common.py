@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +9,7 @@ import click
 
 from cgprimer.differentiators import methods
 from cgprimer.differentiators.finite_difference import SCHEMES
+from cgprimer.files import json_text
 
 if TYPE_CHECKING:
     from cgprimer.graph import ExpressionGraph
@@ -145,32 +144,32 @@ def own_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def read_graph(file: str | None, expression: str | None) -> ExpressionGraph:
+def read_graph(
+    file: str | None, expression: str | None, *, may_be_empty: bool = False
+) -> ExpressionGraph:
     """The graph that a command is about."""
+    from cgprimer.errors import UsageError
     from cgprimer.graph import load, parse
 
     if expression is not None:
         if file is not None:
             raise click.UsageError("give either FILE or -e TEXT, not both")
-        return parse(expression, name="<command line>")
-    if file is None:
+        graph = parse(expression, name="<command line>")
+    elif file is None:
         raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
-    return load(file)
+    else:
+        graph = load(file)
+    if not graph.definitions and not may_be_empty:
+        raise UsageError(
+            f"there are no expressions in {graph.source.name}",
+            hint="an expression reads: name = formula",
+        )
+    return graph
 
 
 def echo_json(value: Any) -> None:
-    """Print as JSON; what JSON cannot write (nan, infinities) becomes text."""
-    click.echo(json.dumps(_plain(value), indent=2))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value
+    """Print as JSON; nan and infinities as text."""
+    click.echo(json_text(value, indent=2))
 
 
 def note(text: str) -> None:

@@ -66,7 +66,7 @@ def _machine() -> dict[str, object]:
 def _graph(file: str | None, expression: str | None) -> dict[str, object]:
     from cgprimer.derivatives import tape
 
-    graph = read_graph(file, expression)
+    graph = read_graph(file, expression, may_be_empty=True)
     return {
         "source": graph.source.name,
         "inputs": list(graph.inputs),

@@ -60,7 +60,7 @@ def command(
     Examples:
       cgprimer trace examples/lecture.cg --method forward --wrt xa
       cgprimer trace examples/lecture.cg --method reverse
-      cgprimer trace examples/baydin.cg --wrt xa --format latex
+      cgprimer trace examples/baydin.cg --wrt x1 --format latex
       cgprimer trace examples/lecture.cg --level variables --format markdown
 
     Reverse mode gives the adjoint of every value, to be read from the last row up; every other

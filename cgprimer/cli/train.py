@@ -164,15 +164,19 @@ def command(
     if save:
         check_writable(save)
     graph = read_graph(file, expression)
-    if data is not None:
-        if truth:
-            raise click.UsageError("--truth makes data, --data reads them: give one of the two")
-        dataset = Dataset.load(data, inputs=graph.inputs, targets=graph.outputs)
-    else:
-        dataset = make_dataset(
-            graph, truth=truth, samples=samples, seed=seed, low=low, high=high, noise=noise
-        )
     earlier = load_run(resume, graph) if resume else None
+    sampling: dict[str, Any] = {"data": data, "samples": samples, "seed": seed}
+    sampling |= {"low": low, "high": high, "noise": noise}
+    if earlier is not None:  # go on as the run began, but for what is said now
+        settings |= _unless_given(earlier.settings, settings)
+        sampling |= _unless_given(earlier.settings, sampling)
+    path = sampling.pop("data")
+    if path is None:
+        dataset = make_dataset(graph, truth=truth, **sampling)
+    elif truth:
+        raise click.UsageError("--truth makes data, --data reads them: give one of the two")
+    else:
+        dataset = Dataset.load(path, inputs=graph.inputs, targets=graph.outputs)
     keep = (
         Path(save)
         if save
@@ -184,7 +188,7 @@ def command(
                 graph,
                 dataset,
                 method=method,
-                seed=seed,
+                seed=sampling["seed"],
                 start=start,
                 resume=earlier,
                 on_step=on_step,
@@ -197,6 +201,7 @@ def command(
             note(f"saved the run up to the last finite step as {save}")
         raise
     run.truth |= truth
+    run.settings |= {**sampling, "data": path, "samples": len(dataset)}
     if save or run.interrupted:
         save_run(run, keep, graph)
     if plot and run.step_losses:
@@ -223,6 +228,17 @@ def command(
         sys.exit(INTERRUPTED)
 
 
+def _unless_given(saved: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a saved run, for the options that the command line leaves at their defaults."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    return {
+        name: saved[name]
+        for name in settings
+        if name in saved and name != "epochs" and context.get_parameter_source(name) is default
+    }
+
+
 def _report(
     run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph, samples: int
 ) -> str:
@@ -243,9 +259,9 @@ def _report(
         rows.append([combination_text(combination), number(learnt), number(known), "determined"])
     remarks = any(row[3] for row in rows)
     header = ["parameter", "learnt", "true", ""] if remarks else ["parameter", "learnt", "true"]
-    ratio = run.loss / run.start_loss if run.start_loss else float("nan")
+    share = f" ({run.loss / run.start_loss:.2g} of the start)" if run.start_loss else ""
     lines = [
-        f"loss {number(run.start_loss)} -> {number(run.loss)} ({ratio:.2g} of the start)",
+        f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
         f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.2f} s;"
         f" method {run.settings['method']}, engine {run.settings['engine']},"
         f" optimizer {run.settings['optimizer']}",

@@ -66,6 +66,8 @@ def evaluate_derivatives(
     'xb = log(xa) is nan'
     """
     names = chosen_names(graph, wrt)
+    if of is None and not graph.outputs:
+        raise UsageError("the graph has no output to differentiate")
     targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
     program = _program(graph, targets, names, method, tuple(sorted(options.items())))
     found = run(graph, at, program, engine)

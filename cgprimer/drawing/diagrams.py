@@ -191,7 +191,9 @@ def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[s
         while waiting:
             index = waiting.pop()
             entry = builder.entries[index]
-            if index in name_of:  # another vertex carries its parameters on its own edges
+            if (
+                index in name_of and index != value[head]
+            ):  # another vertex carries its parameters on its own edges
                 used |= {name_of[index]} & parameters
             elif isinstance(entry, Instruction):
                 fresh = set(entry.operands) - seen

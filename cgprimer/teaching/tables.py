@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from cgprimer.errors import UsageError, name_hint
+
 FORMATS = ("text", "markdown", "latex", "csv")
 _STYLE = {"text": "simple", "markdown": "github", "latex": "latex_raw"}
 
@@ -36,11 +38,16 @@ def table(
         style: one of ``FORMATS``.
         left: columns that are aligned to the left; the others hold numbers.
 
+    Raises:
+        UsageError: another style.
+
     >>> print(table(["name", "value"], [["xa", "0.5"]]))
     name      value
     ------  -------
     xa          0.5
     """
+    if style not in FORMATS:
+        raise UsageError(f"there is no table format {style!r}", hint=name_hint(style, FORMATS))
     if style == "csv":
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")

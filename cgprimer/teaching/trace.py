@@ -20,7 +20,7 @@ from cgprimer.language.unparse import unparse
 from cgprimer.tapes.passes import reachable
 from cgprimer.tapes.show import expressions, labels
 from cgprimer.tapes.tape import Tape
-from cgprimer.teaching.tables import FORMATS, number, table
+from cgprimer.teaching.tables import number, table
 
 LEVELS = ("operations", "variables")
 
@@ -87,10 +87,6 @@ class Trace:
         Raises:
             UsageError: another style.
         """
-        if style not in FORMATS:
-            raise UsageError(
-                f"there is no table format {style!r}", hint=f"one of: {', '.join(FORMATS)}"
-            )
         if style == "latex":
             symbol = latex_name(self.wrt or self.of)
             heading = (
@@ -243,7 +239,7 @@ def _only_input(graph: ExpressionGraph) -> str:
         return graph.inputs[0]
     raise UsageError(
         "say which variable is seeded",
-        hint=f"wrt=... (--wrt), for instance {', '.join(graph.inputs)}",
+        hint=f"wrt=... (--wrt), one of: {', '.join(graph.inputs or graph.parameters)}",
     )
 
 

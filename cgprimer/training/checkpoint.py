@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import DataError, UsageError
-from cgprimer.files import write_whole
+from cgprimer.files import json_text, write_whole
 from cgprimer.graph import ExpressionGraph
 from cgprimer.training.loop import TrainingRun
 
@@ -24,7 +25,7 @@ def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph) -> None
     Raises:
         UsageError: the file cannot be written.
     """
-    write_whole(path, json.dumps(run_as_dict(run, graph), indent=1) + "\n")
+    write_whole(path, json_text(run_as_dict(run, graph)) + "\n")
 
 
 def run_as_dict(run: TrainingRun, graph: ExpressionGraph) -> dict[str, Any]:
@@ -49,19 +50,58 @@ def load_run(path: str | Path, graph: ExpressionGraph) -> TrainingRun:
         raise DataError(f"{path} is not UTF-8 text") from None
     try:
         fields = json.loads(text)
-        if fields.pop("format") != FORMAT or fields.pop("version") != VERSION:
+        if fields["format"] != FORMAT or fields["version"] != VERSION:
             raise ValueError
-        fields.pop("graph")
-        fields["state"] = tuple(np.array(part, dtype=float) for part in fields["state"])
-        run = TrainingRun(**fields)
-        names = tuple(run.parameters)
+        run = _run(fields)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(
             f"{path} does not hold a run of cgprimer", hint="such files are written by --save"
         ) from None
+    names = list(run.parameters)
     if sorted(names) != sorted(graph.parameters):
         raise DataError(
             f"{path} is a run of another graph: its parameters are {', '.join(names)},"
             f" this graph's are {', '.join(graph.parameters)}"
         )
+    order = [names.index(name) for name in graph.parameters]
+    run.parameters = {name: run.parameters[name] for name in graph.parameters}
+    run.state = tuple(part[order] if part.ndim else part for part in run.state)
     return run
+
+
+def _run(fields: dict[str, Any]) -> TrainingRun:
+    """A run from a file's fields, each turned into what it must be or refused."""
+    run = TrainingRun(
+        parameters=_numbers(fields["parameters"]),
+        start=_numbers(fields["start"]),
+        truth=_numbers(fields["truth"]),
+        settings=dict(fields["settings"]),
+        start_loss=float(fields["start_loss"]),
+        loss=float(fields["loss"]),
+        step_losses=_list(fields["step_losses"]),
+        epoch_losses=_list(fields["epoch_losses"]),
+        epochs=_count(fields["epochs"]),
+        steps=_count(fields["steps"]),
+        seconds=float(fields["seconds"]),
+        stopped=str(fields["stopped"]),
+        state=tuple(np.array(part, dtype=float) for part in fields["state"]),
+    )
+    if any(part.shape not in ((), (len(run.parameters),)) for part in run.state):
+        raise ValueError
+    return run
+
+
+def _numbers(entries: dict[str, Any]) -> dict[str, float]:
+    return {str(name): float(value) for name, value in entries.items()}
+
+
+def _list(entries: Sequence[Any]) -> list[float]:
+    if not isinstance(entries, list):
+        raise TypeError
+    return [float(value) for value in entries]
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise TypeError
+    return value

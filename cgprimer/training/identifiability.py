@@ -126,9 +126,12 @@ def identifiability(
     matrix = _jacobian(graph, inputs, parameters)
     if matrix is None:
         return None
-    _, singular, rows = np.linalg.svd(matrix, full_matrices=True)
+    # Each parameter in its own scale: a small effect is an effect.
+    norms = np.linalg.norm(matrix, axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    _, singular, rows = np.linalg.svd(matrix / scale, full_matrices=True)
     rank = int((singular > _TOLERANCE * max(singular[0], 1e-300)).sum()) if singular.size else 0
-    basis = _row_echelon(rows[rank:])
+    basis = _row_echelon(rows[rank:] / scale * scale.max())
     null = tuple(_named(names, row) for row in basis)
     random = np.random.default_rng(0)
     others = [

@@ -7,9 +7,10 @@ k alone, so that a run can be taken up again where it stopped.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,8 @@ def train(
         shuffle: go through the samples in a new random order in every epoch.
         stop_below: end once the mean loss of an epoch is below this.
         dtype: ``float64`` or ``float32``.
-        resume: a run to take up: its parameters, optimizer state, counts and losses.
+        resume: a run to take up where it ended, with the same optimizer, batches and number of
+            samples; with the same other settings too, the result is that of one uninterrupted run.
         on_step: called after each step with the step, the number of steps and the batch's loss.
         options: of the method.
 
@@ -132,71 +134,68 @@ def train(
     rule = _optimizer(optimizer)
     samples = len(dataset)
     batch = _batch_size(batch_size, samples)
-    _check(epochs=epochs, schedule=schedule, learning_rate=learning_rate, stop_below=stop_below)
+    _check(
+        epochs=epochs,
+        schedule=schedule,
+        learning_rate=learning_rate,
+        stop_below=stop_below,
+        seed=seed,
+    )
     objective = Objective(
         graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options
     )
     columns = objective.columns(dataset)
     rate = rule.rate if learning_rate is None else learning_rate
-    run = resume or TrainingRun(
-        parameters=_start(graph, seed, start),
-        start={},
-        truth={n: graph.values[n] for n in graph.parameters if n in graph.values},
-        settings={
-            "method": method,
-            "engine": objective.runner.engine,
-            "optimizer": optimizer,
-            "learning_rate": rate,
-            "schedule": schedule,
-            "epochs": epochs,
-            "batch_size": batch,
-            "loss": loss,
-            "seed": seed,
-            "shuffle": shuffle,
-            "dtype": dtype,
-            "samples": samples,
-        },
-    )
+    settings = {
+        "method": method,
+        "engine": objective.runner.engine,
+        "optimizer": optimizer,
+        "learning_rate": rate,
+        "schedule": schedule,
+        "epochs": epochs,
+        "batch_size": batch,
+        "loss": loss,
+        "seed": seed,
+        "shuffle": shuffle,
+        "dtype": dtype,
+        "samples": samples,
+    }
+    if resume is not None:
+        run = _taken_up(resume, settings)
+    else:
+        first = _start(graph, seed, start)
+        truth = {n: graph.values[n] for n in graph.parameters if n in graph.values}
+        run = TrainingRun(parameters=first, start=dict(first), truth=truth, settings=settings)
     values = np.array([run.parameters[name] for name in graph.parameters], dtype=float)
     state = run.state or rule.start(values)
     if resume is None:
-        run.start = dict(run.parameters)
         run.start_loss = objective.sums(columns, values, samples)[0] / samples
-    run.stopped = "finished"
-    run.settings["epochs"] = epochs
 
     gradient_of = _Batches(objective, columns, samples, batch, values)
     per_epoch = gradient_of.count
     total_steps = epochs * per_epoch
     clock = time.perf_counter()
-    losses: list[float] = []
     try:
         for epoch in range(run.epochs, epochs):
-            losses = []
-            # Taking a run up in the middle of an epoch goes through that epoch once more.
-            for number, (mean, gradient) in enumerate(gradient_of(epoch, seed, shuffle)):
-                step = epoch * per_epoch + number
+            done = run.steps - epoch * per_epoch  # more than 0 where a run is taken up midway
+            for mean, gradient in gradient_of(epoch, seed, shuffle, first=done):
+                step = run.steps
                 if not (np.isfinite(mean) and np.isfinite(gradient).all()):
-                    run.steps = step
-                    run.step_losses.extend(losses)
-                    raise _stopped(objective, dataset, values, gradient_of.last, step, epoch, run)
-                factor = (
-                    0.5 + 0.5 * np.cos(np.pi * step / total_steps) if schedule == "cosine" else 1.0
-                )
+                    when = f"at step {step + 1:,} (epoch {epoch + 1})"
+                    raise _stopped(objective, dataset, values, gradient_of.last, when, run)
+                factor = _factor(schedule, step / total_steps)
                 values, state = rule.update(values, gradient, state, rate * factor)
                 gradient_of.values = values
-                losses.append(mean)
+                run.step_losses.append(mean)
                 run.steps = step + 1
                 if on_step is not None:
                     on_step(step + 1, total_steps, mean)
-            run.step_losses.extend(losses)
-            run.epoch_losses.append(sum(losses) / len(losses))
+            run.epoch_losses.append(sum(run.step_losses[-per_epoch:]) / per_epoch)
             run.epochs = epoch + 1
             if stop_below is not None and run.epoch_losses[-1] < stop_below:
                 run.stopped = "converged"
                 break
     except KeyboardInterrupt:
-        run.step_losses.extend(losses)
         run.stopped = "interrupted"
     finally:
         run.seconds += time.perf_counter() - clock
@@ -204,8 +203,36 @@ def train(
         run.state = state
     run.loss = objective.sums(columns, values, samples)[0] / samples
     if not np.isfinite(run.loss):
-        raise _stopped(objective, dataset, values, np.arange(samples), run.steps, run.epochs, run)
+        raise _stopped(objective, dataset, values, np.arange(samples), "after the last step", run)
     return run
+
+
+def _factor(schedule: str, share: float) -> float:
+    """What the learning rate is multiplied by when this share of the steps is done."""
+    return 0.5 + 0.5 * math.cos(math.pi * share) if schedule == "cosine" else 1.0
+
+
+def _taken_up(earlier: TrainingRun, settings: dict[str, Any]) -> TrainingRun:
+    """A copy of an earlier run, to go on with.
+
+    Raises:
+        UsageError: the optimizer, the batches or the data are others: its state and its place in
+            the epoch would mean nothing.
+    """
+    for name in ("optimizer", "batch_size", "samples"):
+        if earlier.settings.get(name) != settings[name]:
+            raise UsageError(
+                f"the run began with {name} {earlier.settings.get(name)}, and cannot go on with"
+                f" {settings[name]}",
+                hint="start from its parameters instead: start=run.parameters (--start NAME=VALUE)",
+            )
+    return replace(
+        earlier,
+        settings=settings,
+        step_losses=list(earlier.step_losses),
+        epoch_losses=list(earlier.epoch_losses),
+        stopped="finished",
+    )
 
 
 class _Batches:
@@ -236,19 +263,24 @@ class _Batches:
         if batch == 1 and objective.dtype == "float64" and not complex_step:
             self.point = PointRunner(objective.program, list(columns), objective.parameters)
 
-    def __call__(self, epoch: int, seed: int, shuffle: bool) -> Iterator[tuple[float, Array]]:
+    def __call__(
+        self, epoch: int, seed: int, shuffle: bool, *, first: int = 0
+    ) -> Iterator[tuple[float, Array]]:
+        """The batches of an epoch, from its batch number ``first`` on."""
         order = np.arange(self.samples)
         if shuffle:
             order = np.random.default_rng([seed, epoch]).permutation(self.samples)
         whole = self.batch >= self.samples  # then the order makes no difference
         columns = self.columns if whole else {n: c[order] for n, c in self.columns.items()}
         if self.point is not None:
-            yield from self._points(self.point, columns, order)
+            yield from self._points(
+                self.point, {n: c[first:] for n, c in columns.items()}, order[first:]
+            )
             return
-        for first in range(0, self.samples, self.batch):
-            self.last = order[first : first + self.batch]
+        for begin in range(first * self.batch, self.samples, self.batch):
+            self.last = order[begin : begin + self.batch]
             size = len(self.last)
-            part = columns if whole else {n: c[first : first + size] for n, c in columns.items()}
+            part = columns if whole else {n: c[begin : begin + size] for n, c in columns.items()}
             total, gradient = self.objective.sums(part, self.values, size)
             yield total / size, gradient / size
 
@@ -268,14 +300,12 @@ def _stopped(
     dataset: Dataset,
     values: Array,
     batch: Array,
-    step: int,
-    epoch: int,
+    when: str,
     run: TrainingRun,
 ) -> NonFiniteError:
     parameters = dict(zip(objective.parameters, values.tolist(), strict=True))
     error = NonFiniteError(
-        f"training stopped at step {step + 1} (epoch {epoch + 1}): "
-        + explain(objective, dataset, parameters, batch),
+        f"training stopped {when}: " + explain(objective, dataset, parameters, batch),
         hint="try a smaller learning rate (--learning-rate), or inputs inside the domains",
     )
     error.run = run
@@ -293,8 +323,15 @@ def _batch_size(batch_size: int | None, samples: int) -> int:
 
 
 def _check(
-    *, epochs: int, schedule: str, learning_rate: float | None, stop_below: float | None
+    *,
+    epochs: int,
+    schedule: str,
+    learning_rate: float | None,
+    stop_below: float | None,
+    seed: int,
 ) -> None:
+    if seed < 0:
+        raise UsageError(f"a seed cannot be negative, as {seed} is")
     if epochs < 0:
         raise UsageError(f"the number of epochs cannot be {epochs}")
     if schedule not in SCHEDULES:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cgprimer.data import Dataset
 from cgprimer.execution.contract import select
+from cgprimer.execution.run import Runner
 from cgprimer.language.unparse import unparse
 from cgprimer.tapes.show import shown_name
 from cgprimer.training.losses import LOSS
@@ -37,20 +38,28 @@ def explain(
     graph = objective.graph
     found = first_non_finite(objective, columns, parameters, len(batch))
     if found is None:
-        program = objective.runner(columns, dict(parameters), len(batch))
-        for (_, wrt), value in program.derivatives.items():
-            if not np.isfinite(value):
-                return f"the derivative of the loss with respect to {wrt} is {value}"
-        return "the sum of the losses is not finite"
+        single = Runner(objective.program, engine="numpy", dtype=objective.dtype)
+        derivatives = single(columns, dict(parameters), len(batch)).derivatives
+        for (_, wrt), values in derivatives.items():
+            bad_samples = np.flatnonzero(~np.isfinite(values))
+            if bad_samples.size:
+                position = int(bad_samples[0])
+                given = _inputs(objective, dataset, int(batch[position]))
+                what = f"the derivative of the loss with respect to {wrt} is {values[position]}"
+                return f"{what} for {given}"
+        return "the sum over the samples is not finite"
     name, position, value = found
     sample = int(batch[position])
-    given = ", ".join(f"{n}={dataset.inputs[n][sample]:.6g}" for n in graph.inputs)
+    given = _inputs(objective, dataset, sample)
     if name == LOSS:
-        return f"the loss is {value} for sample {sample} ({given})"
+        return f"the loss is {value} for {given}"
     text = unparse(graph.definitions[name]) if name in graph.definitions else ""
-    return (
-        f"{shown_name(name)}{' = ' + text if text else ''} is {value} for sample {sample} ({given})"
-    )
+    return f"{shown_name(name)}{' = ' + text if text else ''} is {value} for {given}"
+
+
+def _inputs(objective: Objective, dataset: Dataset, sample: int) -> str:
+    values = ", ".join(f"{n}={dataset.inputs[n][sample]:.6g}" for n in objective.graph.inputs)
+    return f"sample {sample} ({values})" if values else f"sample {sample}"
 
 
 def first_non_finite(

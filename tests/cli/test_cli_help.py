@@ -94,11 +94,9 @@ LIBRARIES = {"numpy", "scipy", "sympy", "networkx", "matplotlib", "numba", "mpma
         "import cgprimer; dir(cgprimer)",
         "import sys; sys.argv = ['cgprimer', '--help']\nfrom cgprimer.cli import main",
         "import sys; sys.argv = ['cgprimer', '--version']\nfrom cgprimer.cli import main",
-        "import sys; sys.argv = ['cgprimer', 'grad', '--help']\nfrom cgprimer.cli import main",
-        "import sys; sys.argv = ['cgprimer', 'train', '--help']\nfrom cgprimer.cli import main",
         "import sys; sys.argv = ['cgprimer', 'nosuch']\nfrom cgprimer.cli import main",
     ],
-    ids=["import", "help", "version", "grad-help", "train-help", "unknown"],
+    ids=["import", "help", "version", "unknown"],
 )
 def test_nothing_heavy_is_loaded(code: str) -> None:
     ending = (

@@ -87,7 +87,7 @@ def test_an_empty_file_is_named_as_such(command: str, tmp_path: Path) -> None:
 
 
 def test_empty_standard_input() -> None:
-    assert "graph" in bad("grad", "-", stdin="")
+    assert "no expressions in <stdin>" in bad("grad", "-", stdin="")
 
 
 def test_syntax_error_in_a_file_points_at_the_place(tmp_path: Path) -> None:

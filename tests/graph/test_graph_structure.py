@@ -238,7 +238,7 @@ def test_the_text_of_a_graph() -> None:
         "input xa=.50;input xb;parameter k=-0.0 # slope\nxw=(k*xa)+xb**2;output xw"
     )
     assert str(graph) == "input xa = 0.5, xb\nparameter k = -0\nxw = k*xa + xb^2\noutput xw"
-    assert repr(graph) == "<ExpressionGraph <expressions>: 2 inputs, 1 expressions, 1 parameters>"
+    assert repr(graph) == "<ExpressionGraph <expressions>: 2 inputs, 1 expression, 1 parameter>"
 
 
 # --- networkx and sympy --------------------------------------------------------------------------

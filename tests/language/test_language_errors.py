@@ -63,7 +63,7 @@ CASES = [
     Case("xw = sin (tahn  (xa))", FUNCTION, 1, 11, "tahn", "no function 'tahn'", "'tanh'"),
     # wrong number of arguments
     Case("xw = sin(xa, xb)", FUNCTION, 1, 6, "sin(xa, xb)", "'sin' takes 1 argument, not 2"),
-    Case("xw = 1 + max(xa)", FUNCTION, 1, 10, "max(xa)", "'max' takes 2 arguments, not 1"),
+    Case("xw = 1 + max(xa)", FUNCTION, 1, 10, "max(xa)", "'max' takes 2 or more arguments, not 1"),
     Case("xw = where(1, 2)", FUNCTION, 1, 6, "where(1, 2)", "takes 3 arguments, not 2"),
     Case("xw = log(1, 2, 3)", FUNCTION, 1, 6, "log(1, 2, 3)", "takes 1 or 2 arguments, not 3"),
     Case(
