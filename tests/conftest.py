@@ -1,0 +1,14 @@
+"""What all tests share: Hypothesis looks at the same cases in every run, however slow the machine.
+
+``HYPOTHESIS_PROFILE=explore python -m pytest`` looks at new ones, and at more of them.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
