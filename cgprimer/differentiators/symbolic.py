@@ -1,8 +1,8 @@
 """Symbolic differentiation: sympy differentiates the whole expression, and the result is lowered.
 
 The expression of the output is written out in full, differentiated as a formula, and turned back
-into instructions. Nothing here reads the primitive table's derivatives, so agreement with the
-other methods is evidence.
+into instructions. Nothing here reads the primitive table's derivatives (but for rows without a
+sympy form, such as registered ones), so agreement with the other methods is evidence.
 
 Formulas swell: a value used twice is written twice, and the product rule copies it again. With
 ``share=True`` (the default) equal parts of the formulas are computed once; ``share=False`` shows
@@ -21,7 +21,7 @@ from typing import Any
 from cgprimer.differentiators.contract import DerivativeProgram, Pass, Read, derivative_name
 from cgprimer.differentiators.reverse import signature_and
 from cgprimer.errors import DifferentiationError, ExpressionSwellError
-from cgprimer.primitives import primitive, primitives, symbolic_call
+from cgprimer.primitives import opaque_function, primitive, primitives, symbolic_call
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.passes import depends, reachable
 from cgprimer.tapes.tape import Tape
@@ -108,11 +108,18 @@ def expressions(tape: Tape, root: int, *, cut: int) -> dict[int, Any]:
         if index >= first and index != cut and reached[index]:
             name, operands = tape.instructions[index - first]
             found[index] = call(name, [found[o] for o in operands])
-        elif index < first and tape.leaves[index].kind == "constant":
+        elif _finite_constant(tape, index):
             found[index] = exact(tape.leaves[index].value)
         else:  # what does not depend on the variable stays a symbol: it is computed already
             found[index] = symbol(index)
     return found
+
+
+def _finite_constant(tape: Tape, index: int) -> bool:
+    """sympy lets nan swallow a whole sum, so such constants stay symbols."""
+    if index >= len(tape.leaves) or tape.leaves[index].kind != "constant":
+        return False
+    return math.isfinite(tape.leaves[index].value)
 
 
 def symbol(index: int) -> Any:
@@ -129,8 +136,6 @@ def exact(value: float) -> Any:
     """
     import sympy
 
-    if not math.isfinite(value):
-        return sympy.nan if math.isnan(value) else sympy.oo * (1 if value > 0 else -1)
     if value == int(value) and abs(value) <= 1024:
         return sympy.Integer(int(value))
     if 1e-6 < abs(value) <= 1e6:
@@ -174,6 +179,12 @@ def _kinked() -> dict[str, Any]:
         "where", zero, lambda a, b, c: 1 - equal(a, 0), lambda a, b, c: equal(a, 0)
     )
 
+    # These have forms that do not overflow, which sympy would rewrite into ones that do.
+    table["sigmoid"] = make("sigmoid", lambda a: table["sigmoid"](a) * table["sigmoid"](-a))
+    table["softplus"] = make("softplus", table["sigmoid"])
+    sigmoid = table["sigmoid"]
+    table["logaddexp"] = make("logaddexp", lambda a, b: sigmoid(a - b), lambda a, b: sigmoid(b - a))
+
     def outside(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
         above = 1 - (1 - less(high, a)) * (1 - less(high, low))
         return less(a, low) * (1 - above), above
@@ -191,8 +202,11 @@ def call(name: str, arguments: list[Any]) -> Any:
     """A primitive applied to sympy expressions."""
     import sympy
 
-    kinked = _kinked().get(name)
-    return kinked(*arguments) if kinked else symbolic_call(primitive(name), sympy, arguments)
+    own = _kinked().get(name)
+    row = primitive(name)
+    if own is None and row.sympy is None:
+        own = opaque_function(row, call)
+    return own(*arguments) if own else symbolic_call(row, sympy, arguments)
 
 
 class Lowering:
@@ -267,7 +281,7 @@ class Lowering:
         if name not in {row.name for row in primitives()}:
             raise DifferentiationError(
                 f"sympy's {name} has no counterpart in the table of primitives",
-                hint="a primitive registered without a sympy form uses its own partials",
+                hint="register the primitive without a sympy form: it then uses its own partials",
             )
         return emit(name, *arguments[: primitive(name).arity])
 

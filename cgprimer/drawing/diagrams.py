@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cgprimer.derivatives import point_values
 from cgprimer.derivatives import tape as tape_of
-from cgprimer.differentiators.path_sum import edge_partials
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
 from cgprimer.errors import UsageError
 from cgprimer.execution.contract import select
 from cgprimer.graph import ExpressionGraph
+from cgprimer.language.syntax import Name, Number, fold
 from cgprimer.language.unparse import number_text, unparse
 from cgprimer.primitives import primitive
-from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.show import expressions, labels
-from cgprimer.tapes.tape import Instruction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,8 +43,8 @@ def draw(
         at: values of inputs and parameters; with it (also with an empty one, which takes the
             declared values) every vertex shows its value.
         level: ``variables`` for the graph as written, ``operations`` for the tape's operations.
-        parameters: ``edges`` writes parameters on the edges whose partial derivative depends on
-            them, ``vertices`` draws them as vertices.
+        parameters: ``edges`` writes parameters on the edges of the variables that they multiply
+            (those that multiply none are vertices), ``vertices`` draws all of them as vertices.
         dark: for dark slides.
         title: above the picture.
 
@@ -89,24 +87,28 @@ def variable_diagram(
 
     >>> from cgprimer.graph import parse
     >>> variable_diagram(parse("xw = ab*xa + b")).edges
-    (Edge(tail='xa', head='xw', label='ab'),)
+    (Edge(tail='xa', head='xw', label='ab'), Edge(tail='b', head='xw', label=''))
     """
     values = _values(graph, at)
-    nodes = []
-    as_vertices = parameters == "vertices"
-    if as_vertices:
-        nodes = [Node(n, n, "parameter", _shown(values, n)) for n in graph.parameters]
+    on_edges = {} if parameters == "vertices" else _parameters_on_edges(graph)
+    # What multiplies no variable has no edge to stand on: it is drawn as a vertex.
+    placed = {name for names in on_edges.values() for name in names}
+    vertices = [name for name in graph.parameters if name not in placed]
+    nodes = [Node(n, n, "parameter", _shown(values, n)) for n in vertices]
     for name in graph.variables:
         detail = (graph.expression(name),) if name in graph.definitions else ()
         nodes.append(Node(name, name, _role(graph, name), (*detail, *_shown(values, name))))
-    on_edges = {} if as_vertices else _parameters_on_edges(graph)
     edges = [
-        Edge(tail, head, ", ".join(on_edges.get((tail, head), ())))
+        Edge(tail, head, ", ".join(_named(n, values) for n in on_edges.get((tail, head), ())))
         for tail, heads in graph.leads_to.items()
         for head in heads
     ]
-    if as_vertices:
-        edges += [Edge(p, name) for name, used in graph.parameters_of.items() for p in used]
+    edges += [
+        Edge(name, head)
+        for head, used in graph.parameters_of.items()
+        for name in used
+        if name in vertices
+    ]
     return Diagram(tuple(nodes), tuple(edges), title)
 
 
@@ -170,34 +172,52 @@ def _tape_values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict
     return {i: float(found[str(i)][0]) for i in range(tape.size)}
 
 
+def _named(name: str, values: Mapping[Any, float]) -> str:
+    """A parameter on an edge, with its value where values are shown."""
+    return f"{name}={values[name] + 0.0:.5g}" if name in values else name
+
+
 def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
-    return (f"= {values[key]:.5g}",) if key in values else ()
+    return (f"= {values[key] + 0.0:.8g}",) if key in values else ()
 
 
 def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[str]]:
-    """For each edge the parameters that stand in its partial derivative."""
-    primal = tape_of(graph)
-    builder = Builder()
-    value = builder.extend(primal)
-    edges = edge_partials(builder, primal, value, [True] * primal.size)
-    name_of = {value[index]: name for index, name in primal.labels.items()}
+    """For each edge the parameters that multiply its variable in the head's expression.
+
+    In ``k*tanh(w*xa + b)`` the parameters ``k`` and ``w`` stand on the edge from ``xa``; ``b`` is
+    added, and stands on none.
+    """
     parameters = set(graph.parameters)
-    found: dict[tuple[str, str], list[str]] = {}
-    for (tail, head), partial in edges.items():
-        if primal.labels[tail] in parameters:
-            continue
-        used: set[str] = set()
-        seen, waiting = {partial}, [partial]
-        while waiting:
-            index = waiting.pop()
-            entry = builder.entries[index]
-            if (
-                index in name_of and index != value[head]
-            ):  # another vertex carries its parameters on its own edges
-                used |= {name_of[index]} & parameters
-            elif isinstance(entry, Instruction):
-                fresh = set(entry.operands) - seen
-                seen |= fresh
-                waiting.extend(fresh)
-        found[primal.labels[tail], primal.labels[head]] = [n for n in graph.parameters if n in used]
-    return found
+    found: dict[tuple[str, str], set[str]] = {}
+
+    def leaf(node: Name | Number) -> _Factors:
+        if not isinstance(node, Name):
+            return _Factors(frozenset(), {})
+        if node.name in parameters:
+            return _Factors(frozenset({node.name}), {})
+        return _Factors(frozenset(), {node.name: frozenset()})
+
+    def apply(primitive_name: str, arguments: list[_Factors]) -> _Factors:
+        merged: dict[str, frozenset[str]] = {}
+        for which, argument in enumerate(arguments):
+            others: frozenset[str] = frozenset()
+            if primitive_name in ("mul", "div", "pow"):
+                others = others.union(*(a.alone for k, a in enumerate(arguments) if k != which))
+            for variable, factors in argument.variables.items():
+                merged[variable] = merged.get(variable, frozenset()) | factors | others
+        alone = frozenset[str]().union(*(a.alone for a in arguments))
+        return _Factors(alone if not merged else frozenset(), merged)
+
+    for head, expression in graph.definitions.items():
+        for tail, factors in fold(expression, leaf, apply).variables.items():
+            found[tail, head] = set(factors)
+    return {edge: [n for n in graph.parameters if n in used] for edge, used in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """What a part of an expression contributes: its parameters if it has no variables, else for
+    each variable the parameters that multiply it."""
+
+    alone: frozenset[str]
+    variables: dict[str, frozenset[str]]

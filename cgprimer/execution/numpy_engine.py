@@ -29,7 +29,7 @@ class _Step(NamedTuple):
     function: Callable[..., Array]
     operands: tuple[int, ...]
     target: int
-    row: int  # where in the block's buffer the result goes; -1: wherever the function puts it
+    row: int  # where in the block's buffer the result goes; -1: nowhere, it is a single number
 
 
 class NumpyExecutable:
@@ -64,11 +64,8 @@ class NumpyExecutable:
                 self.uniform.append(_Step(function, operands, index, -1))
                 continue
             if index not in self.dots:
-                # A ufunc writes where it is told to; any other function makes its own array.
-                in_place = isinstance(function, np.ufunc) and self.dtype.kind == "f"
                 rows.release(operands, index)
-                row = rows.take(index) if in_place else -1
-                self.varying.append(_Step(function, operands, index, row))
+                self.varying.append(_Step(function, operands, index, rows.take(index)))
         self.row_count = rows.count
         live = max(1, rows.count + len(self.tape.of_kind("column")))
         block = _CACHE_BYTES // (live * self.dtype.itemsize)
@@ -111,14 +108,16 @@ class NumpyExecutable:
             elif leaf.kind == "scalar":
                 given = scalars[leaf.name]
                 values[index] = given if isinstance(given, complex) else real(given)
+        scalar = (lambda v: v) if self.dtype.kind == "c" else real
         for function, operands, target, _ in self.uniform:
-            values[target] = function(*[values[o] for o in operands])
+            values[target] = scalar(function(*[values[o] for o in operands]))
         return values
 
     def _blocks(self, values: list[Any], columns: Mapping[str, Array], samples: int) -> Any:
         """Fill in the varying values block by block; yields each block's first and last sample."""
+        in_place = self.dtype.kind == "f"  # numpy's complex forms are not all ufuncs
         leaves = [
-            (i, np.asarray(columns[leaf.name]))
+            (i, _read_only(columns[leaf.name]))
             for i, leaf in enumerate(self.tape.leaves)
             if leaf.kind == "column"
         ]
@@ -131,9 +130,13 @@ class NumpyExecutable:
             rows = [row[: stop - start] for row in buffer]
             for function, operands, target, row in self.varying:
                 arguments = [values[o] for o in operands]
-                values[target] = (
-                    function(*arguments, out=rows[row]) if row >= 0 else function(*arguments)
-                )
+                if in_place and isinstance(function, np.ufunc):
+                    values[target] = function(*arguments, out=rows[row])
+                else:
+                    # Copied even if the function made an array of its own: it may as well have
+                    # returned its argument, or an array of another type.
+                    rows[row][...] = function(*arguments)
+                    values[target] = rows[row]
             yield start, stop
 
     def _per_sample(
@@ -166,6 +169,13 @@ class NumpyExecutable:
             for i, sums in parts.items()
         }
         return {name: totals[i] for name, i in self.tape.outputs.items()}
+
+
+def _read_only(column: Array) -> Array:
+    """A view that no primitive can write to: the samples belong to the caller."""
+    view = np.asarray(column).view()
+    view.flags.writeable = False
+    return view
 
 
 class _Rows:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cgprimer.differentiators.contract import DerivativeProgram, Pass, StepRule
 from cgprimer.errors import UsageError
-from cgprimer.execution.contract import DTYPES, Array, Reduction, select
+from cgprimer.execution.contract import DTYPES, Array, Executable, Reduction, select
+from cgprimer.tapes.passes import with_seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ class Runner:
             and any(name not in scalars for name in program.wrt)
         )
         inner: Reduction = "none" if self.sum_later else reduction
-        self.execute = chosen.compile(program.tape, reduction=inner, dtype=dtype)
+        self.compile = partial(chosen.compile, reduction=inner, dtype=dtype)
+        self.execute = self.compile(program.tape)
+        self.alone: dict[int, Executable] = {}
 
     def __call__(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
@@ -81,11 +85,26 @@ class Runner:
             return self._differences(program.step, columns, scalars, samples)
         values: dict[str, Array] = {}
         found: dict[tuple[str, str], Array] = {}
-        for run in program.passes:
+        for number, run in enumerate(program.passes):
             outputs = self.execute(columns, {**scalars, **run.seeds}, samples)
             values = values or {name: outputs[name] for name in program.of}
+            if len(run.seeds) > 1 and not all(
+                np.isfinite(outputs[r.output]).all() for r in run.reads
+            ):
+                outputs = self._alone(number)(columns, scalars, samples)
             _read(run, outputs, found)
         return Derivatives(values, found)
+
+    def _alone(self, number: int) -> Executable:
+        """A pass on a tape of its own, without what its zero seeds would multiply.
+
+        Compiled only where it is needed: a seed of 0 that meets an infinite partial derivative
+        would turn a finite derivative into nan.
+        """
+        if number not in self.alone:
+            seeded = with_seeds(self.program.tape, self.program.passes[number].seeds)
+            self.alone[number] = self.compile(seeded)
+        return self.alone[number]
 
     def _differences(
         self, rule: StepRule, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
@@ -125,11 +144,13 @@ class Runner:
             _read(run, outputs, found)
         values = {name: np.real(base[name]) for name in program.of}
         quotients = {pair: total / steps[pair[1]] for pair, total in found.items()}
-        if rule.imaginary:  # off the real domain an imaginary part means nothing
-            quotients = {
-                (of, wrt): np.where(np.isfinite(values[of]), quotient, np.nan)
-                for (of, wrt), quotient in quotients.items()
-            }
+        if rule.imaginary:
+            # Off the real domain, or where numpy's complex function leaves rounding errors in the
+            # imaginary part, that part means nothing: for h = 1e-90 it should be tiny.
+            for pair, total in found.items():
+                real = values[pair[0]]
+                tiny = np.abs(total) <= 1e-60 * np.maximum(1.0, np.abs(real))
+                quotients[pair] = np.where(np.isfinite(real) & tiny, quotients[pair], np.nan)
         if self.sum_later:
             values = {name: np.sum(value) for name, value in values.items()}
             quotients = {pair: np.sum(quotient) for pair, quotient in quotients.items()}
@@ -149,6 +170,9 @@ def step_size(rule: StepRule, value: Array, bits: int = 52) -> Array:
     """
     if rule.size is not None:
         return np.broadcast_to(rule.size, np.shape(value)) if np.ndim(value) else rule.size
+    if rule.imaginary:  # no cancellation: it can be tiny, and must be for a tiny variable
+        size = np.abs(value)
+        return rule.relative(bits) * np.where((size > 0) & (size < 1), size, 1.0)
     if isinstance(value, float):  # one sample at a time: numpy would take longer than the sample
         size = abs(value) if math.isfinite(value) else 1.0
         return rule.relative(bits) * 2.0 ** math.floor(math.log2(max(1.0, size)))

@@ -220,7 +220,7 @@ class ExpressionGraph:
                         lambda leaf: (
                             known[leaf.name] if isinstance(leaf, Name) else np.float64(leaf.value)
                         ),
-                        lambda row, arguments: primitive(row).numpy(*arguments),
+                        lambda row, arguments: np.asarray(primitive(row).numpy(*arguments), float),
                     )
         if not shape:
             return {name: float(known[name]) for name in self.variables}

@@ -19,6 +19,11 @@ _INFIX = {
     "div": (4, (0, 0)),
 }
 _ATOM = 5
+_GREEK = frozenset(
+    ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
+     "lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi",
+     "omega")
+)  # fmt: skip
 
 
 def latex(expression: Expression) -> str:
@@ -50,9 +55,17 @@ def latex(expression: Expression) -> str:
 
 
 def latex_name(name: str) -> str:
-    r"""A name in LaTeX.
+    r"""A name in LaTeX: Greek names as letters, trailing digits and what follows ``_`` as index.
 
-    >>> print(latex_name("bar_xz"))
-    \mathit{bar\_xz}
+    >>> print(latex_name("bar_xz"), latex_name("x1"), latex_name("alpha"))
+    \mathit{bar}_{xz} x_{1} \alpha
     """
-    return rf"\mathit{{{name.replace('_', chr(92) + '_')}}}"
+    stem, _, index = name.partition("_")
+    digits = re.fullmatch(r"(.*?[^0-9])([0-9]+)", stem)
+    if digits and not index:
+        stem, index = digits[1], digits[2]
+    if stem in _GREEK:
+        stem = rf"\{stem}"
+    elif len(stem) != 1:
+        stem = rf"\mathit{{{stem}}}"
+    return rf"{stem}_{{{index.replace('_', ', ')}}}" if index else stem

@@ -24,13 +24,14 @@ from cgprimer.primitives.registry import (
     unregister_primitive,
 )
 from cgprimer.primitives.row import OPERANDS, RESULT, Primitive
-from cgprimer.primitives.symbolic_form import symbolic_call
+from cgprimer.primitives.symbolic_form import opaque_function, symbolic_call
 
 __all__ = [
     "OPERANDS",
     "RESULT",
     "Primitive",
     "function_names",
+    "opaque_function",
     "primitive",
     "primitives",
     "register_primitive",

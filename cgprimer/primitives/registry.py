@@ -93,7 +93,7 @@ def register_primitive(
     if not 1 <= len(texts) <= len(OPERANDS):
         raise UsageError(f"a primitive has one to three operands, {name!r} has {len(texts)}")
     operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(texts)])
-    shown = name.replace("_", " ")
+    shown = name.replace("_", chr(92) + "_")
     row = Primitive(
         name, texts, numpy, python, sympy,
         rf"\operatorname{{{{{shown}}}}}\left({operands}\right)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from cgprimer.primitives.registry import primitive
@@ -16,10 +18,23 @@ def symbolic_call(row: Primitive, sympy: Any, arguments: list[Any]) -> Any:
     """
     if row.sympy is not None:
         return row.sympy(sympy, *arguments)
-    return _opaque_function(row)(*arguments)
+    return opaque_function(row, _call)(*arguments)
 
 
-def _opaque_function(row: Primitive) -> Any:
+def _call(name: str, arguments: list[Any]) -> Any:
+    import sympy
+
+    return symbolic_call(primitive(name), sympy, arguments)
+
+
+@lru_cache(maxsize=256)
+def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> Any:
+    """A sympy function that knows nothing but its derivatives, the row's own texts.
+
+    Args:
+        row: the primitive.
+        call: makes sympy expressions of the primitives in those texts.
+    """
     import sympy
 
     from cgprimer.language.parser import parse_expression
@@ -32,7 +47,7 @@ def _opaque_function(row: Primitive) -> Any:
             return known[node.name] if isinstance(node, Name) else sympy.Rational(repr(node.value))
 
         tree = parse_expression(row.partials[argindex - 1])
-        return fold(tree, leaf, lambda name, args: symbolic_call(primitive(name), sympy, args))
+        return fold(tree, leaf, call)
 
     def is_real(self: Any) -> bool:
         return True

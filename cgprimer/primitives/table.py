@@ -39,7 +39,7 @@ def _function(
     """A row whose name is also its spelling; ``sympy`` may be the name of sympy's function."""
     texts = (partials,) if isinstance(partials, str) else partials
     operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(texts)])
-    latex = more.pop("latex", rf"\operatorname{{{name.replace('_', ' ')}}}")
+    latex = more.pop("latex", rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}")
     if "{a}" not in latex:  # a bare name such as \sin: braces of LaTeX are doubled for format()
         latex = latex.replace("{", "{{").replace("}", "}}") + rf"\left({operands}\right)"
     symbolic = (
@@ -71,7 +71,7 @@ _operator(
     "pow",
     # Both texts choose a harmless exponent or logarithm at the edge, so that no nan is made that
     # a later multiplication by zero could not remove (and second derivatives stay right too).
-    ("b * a^where(equal(b, 0), 1, b - 1)",
+    ("b * a^where(equal(b, 0), where(equal(a, 0), 1, b - 1), b - 1)",
      "out * log(where(equal(a, 0) * (1 - less(b, 0)), 1, a))"),
     np.power, "a ** b", lambda s, a, b: s.Pow(a, b), "{{{a}}}^{{{b}}}",
     domain="a > 0, or a = 0 and b >= 0, or b an integer",
@@ -195,7 +195,7 @@ _function(
     analytic=False,
     edges="clamp(a, low, high); slope 1 from low to high, both ends included, 0 outside",
 )  # fmt: skip
-_function("stop_gradient", "0", forms.copy, "a", None,
+_function("stop_gradient", "0", forms.copy, "a", None, analytic=False,
           edges="the value of a, but nothing flows back through it; finite differences, which "
           "see values only, disagree on purpose")  # fmt: skip
 _function("where", ("0", "where(a, 1, 0)", "where(a, 0, 1)"), forms.where,

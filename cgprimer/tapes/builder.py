@@ -129,7 +129,9 @@ class Builder:
         """
         kept = range(tape.size) if keep is None else sorted(keep)
         new: dict[int, int] = {}
-        named = set(tape.names.values())
+        names: dict[int, list[str]] = {}
+        for name, index in tape.names.items():
+            names.setdefault(index, []).append(name)
         for index in kept:
             instruction = tape.instruction(index)
             if instruction is None:
@@ -140,12 +142,15 @@ class Builder:
                 )
                 continue
             operands = [new[o] for o in instruction.operands]
-            new[index] = self.emit(instruction.primitive, *operands, pinned=index in named)
+            new[index] = self.emit(instruction.primitive, *operands, pinned=index in names)
+            own = names.get(index, ())  # at once: what ``then`` emits must not name it first
+            self.names.update(dict.fromkeys(own, new[index]))
             if then is not None:
                 new[index] = then(index, new)
+                self.names.update(dict.fromkeys(own, new[index]))
         for name, index in tape.names.items():
-            if index in new:
-                self.names[name] = new[index]
+            if index in new:  # other names of leaves
+                self.names.setdefault(name, new[index])
         return new
 
     def finish(self, outputs: Mapping[str, int], *, prune: bool = False) -> Tape:

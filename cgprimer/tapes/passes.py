@@ -6,7 +6,7 @@ different names, so it comes after differentiation, never before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -116,6 +116,43 @@ def _multiplied_out(builder: Builder, base: int, exponent: int) -> int:
     return result if exponent > 0 else builder.emit("div", builder.constant(1.0), result)
 
 
+def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
+    """With seeds as constants, and what is multiplied by a seed of 0 left out altogether.
+
+    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
+    nothing to multiply. (At run time ``0*inf`` would be nan.)
+    """
+    builder = Builder()
+    new: list[int | None] = []  # None: zero by construction
+    for leaf in tape.leaves:
+        if leaf.kind == "constant":
+            new.append(builder.constant(leaf.value))
+        elif leaf.name in seeds:
+            value = seeds[leaf.name]
+            new.append(builder.constant(value) if value else None)
+        else:
+            new.append(builder.leaf(leaf.kind, leaf.name))
+    for name, operands in tape.instructions:
+        moved = [new[o] for o in operands]
+        known = [m for m in moved if m is not None]
+        if len(known) == len(moved):
+            new.append(builder.emit(name, *known))
+        elif name == "add":
+            new.append(known[0] if known else None)
+        elif name == "sub" and moved[1] is None:
+            new.append(moved[0])
+        elif name == "sub":
+            new.append(builder.emit("neg", *known))
+        elif name in ("mul", "neg", "copy") or (name == "div" and moved[0] is None):
+            new.append(None)
+        else:  # not linear in the seed: a plain zero
+            zero = builder.constant(0.0)
+            new.append(builder.emit(name, *[zero if m is None else m for m in moved]))
+    zero = builder.constant(0.0)
+    outputs = {name: zero if new[i] is None else new[i] for name, i in tape.outputs.items()}
+    return checked(builder.finish(outputs, prune=True))  # type: ignore[arg-type]
+
+
 def variance(tape: Tape) -> list[Variance]:
     """For each value what it varies with: nothing, the scalars, or the sample.
 
@@ -141,7 +178,9 @@ def last_uses(tape: Tape) -> list[int]:
 
 
 def live_memory(tape: Tape) -> int:
-    """The most values that are alive at one time, leaves included: memory per sample, in values.
+    """The most computed values that are alive at one time: memory per sample, in values.
+
+    Leaves are not counted: inputs, parameters and seeds are there anyway.
 
     >>> from cgprimer.graph import parse
     >>> from cgprimer.tapes.lower import lower
@@ -150,19 +189,15 @@ def live_memory(tape: Tape) -> int:
     """
     last = last_uses(tape)
     first = len(tape.leaves)
-    alive = most = sum(1 for i in range(first) if tape.leaves[i].kind != "constant")
+    alive = most = 0
     for position, (_, operands) in enumerate(tape.instructions):
         here = first + position
         alive += 1
         most = max(most, alive)
-        alive -= sum(1 for o in set(operands) if last[o] == here and not _is_constant(tape, o))
+        alive -= sum(1 for o in set(operands) if o >= first and last[o] == here)
         if last[here] < 0:
             alive -= 1
     return most
-
-
-def _is_constant(tape: Tape, index: int) -> bool:
-    return index < len(tape.leaves) and tape.leaves[index].kind == "constant"
 
 
 def as_columns(tape: Tape, names: Iterable[str]) -> Tape:

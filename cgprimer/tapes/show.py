@@ -88,26 +88,42 @@ def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
     """
     names = labels(tape)
     trees = expressions(tape, inline=True)
-    lines = [
-        f"# given: {', '.join(map(shown_name, (*tape.of_kind('column'), *tape.of_kind('scalar'))))}"
-    ]
+    given = map(shown_name, (*tape.of_kind("column"), *tape.of_kind("scalar")))
+    lines = [f"# given: {', '.join(given)}"]
     last_primal = max((i for n, i in tape.names.items() if n in primal and i in trees), default=-1)
+    others = _other_names(tape, names)
     if last_primal >= 0:
         lines.append("# primal")
     for index, tree in trees.items():
         lines.append(f"{names[index]} = {unparse(tree)}")
-        if index == last_primal and index != max(trees):
-            lines.append("# derivative")
-    lines.extend(f"# {line}" for line in _outputs(tape, names))
+        if index == last_primal:
+            if others or index != max(trees):
+                lines.append("# derivative")
+            for leaf in range(len(tape.leaves)):  # the adjoint of the output is the constant 1
+                lines.extend(others.pop(leaf, ()))
+            for earlier in [i for i in others if i <= last_primal]:
+                lines.extend(others.pop(earlier))
+        elif index > last_primal:
+            lines.extend(others.pop(index, ()))
+    lines.extend(line for rest in others.values() for line in rest)
+    lines.extend(f"# output  {shown_name(name)}" for name in tape.outputs)
     return "\n".join(lines)
+
+
+def _other_names(tape: Tape, names: list[str]) -> dict[int, list[str]]:
+    """Lines such as ``bar_xy = bar_xz`` for values that have more than one name, by value."""
+    found: dict[int, list[str]] = {}
+    for name, index in {**tape.names, **tape.outputs}.items():
+        value = names[index] or unparse(Number(tape.leaves[index].value))
+        if shown_name(name) != value:
+            found.setdefault(index, []).append(f"{shown_name(name)} = {value}")
+    return found
 
 
 def _outputs(tape: Tape, names: list[str]) -> list[str]:
     lines = []
     for name, index in tape.outputs.items():
-        value = names[index]
-        if not value:
-            value = unparse(Number(tape.leaves[index].value))
+        value = names[index] or unparse(Number(tape.leaves[index].value))
         shown = shown_name(name)
         lines.append(f"output  {shown}" if shown == value else f"output  {shown} = {value}")
     return lines

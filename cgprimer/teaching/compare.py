@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,11 @@ from cgprimer.differentiators.contract import Names, as_names
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph
-from cgprimer.teaching.reference import reference_derivatives, relative_error
+from cgprimer.teaching.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.teaching.tables import number, table
 
 _REPEATS = 5
+_MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,19 @@ class Comparison:
 
     def to_table(self, style: str = "text") -> str:
         """Derivatives, then costs, as ``text``, ``markdown``, ``latex`` or ``csv``."""
-        names = [f"d{self.of}/d{n}" for n in self.wrt]
+        if len(self.wrt) > _MOST_COLUMNS:
+            return f"{self._derivative_rows(style)}\n\n{self._cost_rows(style, ())}"
+        return self._cost_rows(style, self.wrt)
+
+    def _derivative_rows(self, style: str) -> str:
+        """A row per name, a column per method."""
+        able = [r for r in self.results if not r.refused]
+        rows = [[f"d{self.of}/d{n}", *(number(r.derivatives[n]) for r in able)] for n in self.wrt]
+        return table(["", *(r.method for r in able)], rows, style=style)
+
+    def _cost_rows(self, style: str, shown: tuple[str, ...]) -> str:
+        """A row per method: the derivatives shown, and what they cost."""
+        names = [f"d{self.of}/d{n}" for n in shown]
         rows = []
         for r in self.results:
             if r.refused:
@@ -93,9 +106,9 @@ class Comparison:
             rows.append(
                 [
                     r.method,
-                    *(number(r.derivatives[n]) for n in self.wrt),
+                    *(number(r.derivatives[n]) for n in shown),
                     "no reference" if error is None else number(error, 2),
-                    str(r.passes),
+                    f"{r.passes} paths" if r.method == "path-sum" else str(r.passes),
                     str(r.operations),
                     str(r.live_values),
                     f"{r.seconds * 1e6:.0f}",
@@ -121,6 +134,12 @@ class Comparison:
             self.to_table(),
         ]
         refused = [f"{r.method}: {r.refused}" for r in self.results if r.refused]
+        kinks = [n for n in self.wrt if self.reference and self.reference[n] == "nan"]
+        if kinks:
+            refused.append(
+                f"there is no derivative with respect to {', '.join(kinks)} here (a kink, a pole or"
+                " an edge of the domain), so no error is counted; each method has its convention"
+            )
         return "\n".join([*lines, *([""] if refused else []), *refused])
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,7 +173,7 @@ def compare(
     *,
     of: str | None = None,
     wrt: Names | None = None,
-    methods: Sequence[str] = (),
+    methods: Names = (),
     engine: str = "numpy",
 ) -> Comparison:
     """All methods (or those named) on the same derivatives.
@@ -193,9 +212,10 @@ def compare(
     columns = {name: np.array([point[name]]) for name in graph.inputs}
     scalars = {name: point[name] for name in graph.parameters}
     reference = reference_derivatives(primal, target, names, point)
+    certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
     results = []
     value = float("nan")
-    for method in methods or all_methods():
+    for method in as_names(methods or all_methods(), "methods"):
         try:
             program = differentiate(primal, target, names, method=method)
         except DifferentiationError as error:
@@ -209,9 +229,7 @@ def compare(
             best = min(best, time.perf_counter() - start)
         value = float(np.reshape(found.values[target], -1)[0])
         derivatives = {n: float(np.reshape(found.derivatives[target, n], -1)[0]) for n in names}
-        errors = (
-            {n: relative_error(derivatives[n], reference[n]) for n in names} if reference else {}
-        )
+        errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
         results.append(
             MethodResult(
                 method,
@@ -225,7 +243,5 @@ def compare(
         )
     digits = None
     if reference is not None:
-        import mpmath
-
-        digits = {n: mpmath.nstr(v, 50) for n, v in reference.items()}
+        digits = {n: digits_of(v) for n, v in reference.items()}
     return Comparison(target, value, names, point, digits, len(primal), tuple(results))

@@ -14,7 +14,7 @@ FORMATS = ("text", "markdown", "latex", "csv")
 _STYLE = {"text": "simple", "markdown": "github", "latex": "latex_raw"}
 
 
-def number(value: float | None, digits: int = 7) -> str:
+def number(value: float | None, digits: int = 8) -> str:
     """A number for people; an empty text where there is none.
 
     >>> number(0.1 + 0.2), number(float("inf")), number(None)

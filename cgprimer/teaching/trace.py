@@ -79,7 +79,9 @@ class Trace:
     @property
     def heading(self) -> str:
         """What the derivative column holds, as a title."""
-        return f"tangent d/d{self.wrt}" if self.kind == "tangent" else f"adjoint d{self.of}/d"
+        if self.kind == "tangent":
+            return f"tangent d/d{self.wrt}"
+        return f"adjoint d{self.of}/d(name)"
 
     def to_table(self, style: str = "text") -> str:
         """As ``text``, ``markdown``, ``latex`` or ``csv`` (which has all digits).
@@ -92,7 +94,7 @@ class Trace:
             heading = (
                 rf"$\partial / \partial {symbol}$"
                 if self.kind == "tangent"
-                else rf"$\partial {symbol} / \partial$"
+                else rf"$\partial {symbol} / \partial v$"
             )
             header = ["name", "expression", "value", heading]
             rows = [
@@ -239,7 +241,7 @@ def _only_input(graph: ExpressionGraph) -> str:
         return graph.inputs[0]
     raise UsageError(
         "say which variable is seeded",
-        hint=f"wrt=... (--wrt), one of: {', '.join(graph.inputs or graph.parameters)}",
+        hint=f"wrt=... (--wrt), one of: {', '.join((*graph.inputs, *graph.parameters))}",
     )
 
 

@@ -25,6 +25,7 @@ Array = Any
 _TOLERANCE = 1e-9  # singular values below this share of the largest are zero
 _MOST_SAMPLES = 1_000
 _MOST_PARAMETERS = 500
+_OTHER_POINTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,9 @@ class Identifiability:
         parameters: their names.
         rank: how many independent combinations are determined.
         null_directions: combinations that change nothing, name to coefficient.
-        determined: for each group of parameters that cannot be told apart, the combinations of
-            them that are determined.
+        determined: for parameters that cannot be told apart anywhere, the linear combinations of
+            them that are determined. (Where a null direction changes from point to point, as for
+            ``a*b``, what is determined is no linear combination.)
         everywhere: for each null direction, whether it changes nothing at other parameter values
             too; a product ``a*b`` has a null direction at each point, but another one at each.
     """
@@ -60,11 +62,11 @@ class Identifiability:
         seen = " and ".join(outputs)
         found = []
         for direction, everywhere in zip(self.null_directions, self.everywhere, strict=True):
-            where = "" if everywhere else " (near these values)"
             names = list(direction)
             if len(names) == 1:
+                where = "" if everywhere else " near these values"
                 found.append(
-                    f"{names[0]} has no effect on {seen}: the data say nothing about it{where}."
+                    f"{names[0]} has no effect on {seen}{where}: the data say nothing of it."
                 )
                 continue
             moves = [
@@ -72,16 +74,19 @@ class Identifiability:
                 for n, c in direction.items()
             ]
             group = " and ".join([", ".join(names[:-1]), names[-1]])
+            moved = " while ".join([moves[0], " and ".join(moves[1:])])
             found.append(
                 f"{group} cannot be told apart from {seen} alone: "
-                f"{' while '.join([moves[0], ' and '.join(moves[1:])])} changes nothing{where}."
+                + (
+                    f"{moved} changes nothing."
+                    if everywhere
+                    else f"near these values {moved}"
+                    " changes nothing to first order; further away other moves do."
+                )
             )
         if self.determined:
-            texts = [
-                combination_text(c) + ("" if self.holds_everywhere(c) else " (near these values)")
-                for c in self.determined
-            ]
-            found.append(f"What can be learnt of them: {'; '.join(texts)}.")
+            texts = [combination_text(c) for c in self.determined]
+            found.append(f"What can be learnt of them: {', '.join(texts)}.")
         if found:
             found.insert(
                 0,
@@ -89,14 +94,6 @@ class Identifiability:
                 " (rank of the Jacobian).",
             )
         return found
-
-    def holds_everywhere(self, combination: Mapping[str, float]) -> bool:
-        """Whether the directions that make a combination necessary are null everywhere."""
-        return all(
-            everywhere
-            for direction, everywhere in zip(self.null_directions, self.everywhere, strict=True)
-            if direction.keys() & combination.keys()
-        )
 
 
 def identifiability(
@@ -106,7 +103,7 @@ def identifiability(
 
     Args:
         graph: the graph.
-        dataset: the first thousand samples are used.
+        dataset: up to a thousand samples, spread evenly over it, are used.
         parameters: where the Jacobian is taken.
 
     Returns:
@@ -122,7 +119,8 @@ def identifiability(
     names = graph.parameters
     if len(names) > _MOST_PARAMETERS:
         return None
-    inputs = {n: dataset.inputs[n][:_MOST_SAMPLES] for n in graph.inputs}
+    chosen = np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
+    inputs = {n: dataset.inputs[n][chosen] for n in graph.inputs}
     matrix = _jacobian(graph, inputs, parameters)
     if matrix is None:
         return None
@@ -133,19 +131,18 @@ def identifiability(
     rank = int((singular > _TOLERANCE * max(singular[0], 1e-300)).sum()) if singular.size else 0
     basis = _row_echelon(rows[rank:] / scale * scale.max())
     null = tuple(_named(names, row) for row in basis)
+    # A direction that is null elsewhere too belongs to the graph; one that is not, to this point.
     random = np.random.default_rng(0)
     others = [
-        _jacobian(graph, inputs, {n: parameters[n] + random.normal() for n in names})
-        for _ in range(3)
+        _jacobian(graph, inputs, {n: random.normal(0.0, 1.0 + abs(parameters[n])) for n in names})
+        for _ in range(_OTHER_POINTS)
     ]
+    finite = [other for other in others if other is not None]
     everywhere = tuple(
-        all(
-            other is not None and np.abs(other @ row).max() <= 1e-7 * max(1.0, np.abs(other).max())
-            for other in others
-        )
+        all(np.abs(other @ row).max() <= 1e-7 * max(1.0, np.abs(other).max()) for other in finite)
         for row in basis
     )
-    return Identifiability(names, rank, null, _determined(names, basis), everywhere)
+    return Identifiability(names, rank, null, _determined(names, basis, everywhere), everywhere)
 
 
 def combination_text(combination: Mapping[str, float]) -> str:
@@ -206,13 +203,19 @@ def _row_echelon(rows: Array) -> Array:
     return np.where(np.abs(rows - near) < 1e-6, near, rows) + 0.0  # + 0.0: no minus zero
 
 
-def _determined(names: tuple[str, ...], basis: Array) -> tuple[dict[str, float], ...]:
+def _determined(
+    names: tuple[str, ...], basis: Array, everywhere: tuple[bool, ...]
+) -> tuple[dict[str, float], ...]:
     """In the span of the parameters that the null directions move, what is orthogonal to them."""
-    touched = [i for i in range(len(names)) if np.any(basis[:, i])]
-    if len(touched) <= len(basis):
+    always = np.array(everywhere, dtype=bool)
+    changing = {i for row in basis[~always] for i in np.flatnonzero(row)}
+    rows = [r for r in basis[always] if not changing & set(np.flatnonzero(r).tolist())]
+    fixed = np.array(rows).reshape(len(rows), len(names))
+    touched = np.flatnonzero(fixed.any(axis=0))
+    if len(touched) <= len(fixed):
         return ()
-    _, _, rows = np.linalg.svd(basis[:, touched], full_matrices=True)
-    complement = _row_echelon(rows[len(basis) :])
+    _, _, directions = np.linalg.svd(fixed[:, touched], full_matrices=True)
+    complement = _row_echelon(directions[len(fixed) :])
     return tuple(_named([names[i] for i in touched], row) for row in complement)
 
 
