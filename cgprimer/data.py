@@ -16,7 +16,7 @@ from cgprimer.derivatives import tape
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.execution.contract import select
 from cgprimer.files import write_whole
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
 
 Array = Any
 Bound = float | Mapping[str, float]
@@ -52,7 +52,11 @@ class Dataset:
         for role, given in (("input", inputs), ("target", targets or {})):
             for name, values in given.items():
                 columns[role][name] = _column(f"the {role} {name!r}", values)
-        lengths = {name: len(c) for group in columns.values() for name, c in group.items()}
+        lengths = {
+            f"{role} {name}": len(column)
+            for role, group in columns.items()
+            for name, column in group.items()
+        }
         if not lengths:
             raise DataError("a dataset needs at least one column")
         if len(set(lengths.values())) > 1:
@@ -168,9 +172,10 @@ def make_dataset(
     >>> bool((data.targets["xw"] == 2*data.inputs["xa"]).all())
     True
     """
+    checked_graph(graph)
     if samples < 1:
         raise UsageError(f"a dataset needs at least one sample, not {samples}")
-    if not noise >= 0:
+    if not 0 <= noise < math.inf:
         raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
     unknown = [name for name in truth or {} if name not in graph.parameters]
     if unknown:
@@ -183,7 +188,8 @@ def make_dataset(
     except MissingValueError as error:
         raise MissingValueError(
             error.message.replace("no value", "no true value"),
-            hint="give truth={...} (--truth NAME=VALUE), or in the text: parameter NAME = VALUE",
+            hint="give truth={...} (--truth NAME=VALUE), write in the text: parameter NAME = VALUE,"
+            " or give data of your own (--data)",
         ) from None
     if not graph.definitions:
         raise UsageError("there is nothing to make data from: the graph has no expressions")
@@ -260,6 +266,8 @@ def _read_csv(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
     repeated = next((n for n in names if names.count(n) > 1), None)
     if repeated:
         raise DataError(f"{path}:1: the column {repeated!r} stands twice")
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        raise DataError(f"{path}:1: the columns must be separated by commas")
     if _is_number(names[0]):
         raise DataError(f"{path}:1: the first line must hold the names of the columns, not numbers")
     if not inputs and not targets:
@@ -314,11 +322,11 @@ def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except (ValueError, EOFError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not a file of numpy arrays: {error}") from None
+        raise DataError(f"{path} is not a file of numpy arrays") from error
     except OSError:
         raise
     except Exception as error:  # zipfile's errors have no common base with numpy's
-        raise DataError(f"{path} is not a file of numpy arrays: {error}") from None
+        raise DataError(f"{path} is not a file of numpy arrays") from error
     roles = {key.partition("/")[2] or key: key for key in arrays}
     if not inputs and not targets:
         inputs = tuple(n for n, key in roles.items() if not key.startswith("targets/"))

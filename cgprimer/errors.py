@@ -198,7 +198,9 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
     >>> nearest("sigmod", ["sin", "sigmoid", "softplus"])
     ['sigmoid']
     """
-    return difflib.get_close_matches(name, sorted(known), n=most, cutoff=0.6)
+    folded = {str(k).casefold(): str(k) for k in sorted(known)}
+    close = difflib.get_close_matches(str(name).casefold(), list(folded), n=most, cutoff=0.6)
+    return [folded[k] for k in close]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -28,14 +28,28 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     """
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content
-    # Opened by name, not by tempfile, so that the file gets the permissions of any other new file.
+    path = path.resolve() if path.is_symlink() else path  # the link stays, its target is replaced
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return _write(path, data)  # a device, as /dev/stdout: nothing to rename
+    # Opened by name, not by tempfile, so that the file gets the permissions of any other new file;
+    # exclusively, so that nobody can have put a link in its place.
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        partial.write_bytes(data)
+        with open(partial, "xb") as file:
+            file.write(data)
         partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
+    except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
             partial.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot write {path}: {getattr(error, 'strerror', '') or error}"
+        ) from None
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 
 

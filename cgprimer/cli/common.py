@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -153,7 +154,8 @@ def read_graph(
 
     if expression is not None:
         if file is not None:
-            raise click.UsageError("give either FILE or -e TEXT, not both")
+            hint = "; values are joined by commas: --at a=2,x=3" if "=" in file else ""
+            raise click.UsageError(f"give either FILE or -e TEXT, not both{hint}")
         graph = parse(expression, name="<command line>")
     elif file is None:
         raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
@@ -181,7 +183,7 @@ def _assignments(
     ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float]:
     values: dict[str, float] = {}
-    for part in (p.strip() for text in given for p in text.split(",")):
+    for part in (p for text in given for p in re.split(r"[,;\s]+", re.sub(r"\s*=\s*", "=", text))):
         if not part:
             continue
         name, equals, value = (p.strip() for p in part.partition("="))

@@ -55,9 +55,12 @@ def command(
     """
     from cgprimer.derivatives import evaluate_derivatives, tape
     from cgprimer.differentiators import differentiate
+    from cgprimer.errors import UsageError
 
     graph = read_graph(file, expression)
     names = wrt or graph.parameters or graph.inputs
+    if not names:
+        raise UsageError("the graph has no parameter and no input to differentiate with respect to")
     options = own_options(method, own)
     if show:
         program = differentiate(tape(graph), of or graph.outputs, names, method=method, **options)

@@ -6,6 +6,8 @@ import click
 
 from cgprimer.cli.common import echo_json, json_option, make_command
 
+_SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
+
 
 @make_command(name="primitives")
 @click.argument("names", nargs=-1)
@@ -26,7 +28,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 
     rows: list[Primitive] = []
     for name in names:
-        rows.extend(spelled(name) or (primitive(name),))
+        rows.extend(spelled(name) or (primitive(_SIGNS.get(name, name)),))
     rows = rows or list(primitives())
     if as_json:
         echo_json(

@@ -25,6 +25,7 @@ from cgprimer.cli.common import (
     read_graph,
 )
 from cgprimer.cli.sampling import sampling_options
+from cgprimer.data import Dataset, make_dataset
 from cgprimer.execution.contract import DTYPES
 from cgprimer.training.loop import SCHEDULES, TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -32,6 +33,9 @@ from cgprimer.training.optimizers import OPTIMIZERS
 if TYPE_CHECKING:
     from cgprimer.graph import ExpressionGraph
     from cgprimer.training.identifiability import Identifiability
+
+_ENOUGH_EPOCHS = 5
+_DIVERGED = 10.0  # times the loss of the start
 
 
 def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
@@ -150,8 +154,7 @@ def command(
     Prints learnt against true values, and says which parameters the data cannot determine.
     Ctrl-C ends the run and saves what has been learnt.
     """
-    from cgprimer.data import Dataset, make_dataset
-    from cgprimer.errors import NonFiniteError
+    from cgprimer.errors import NonFiniteError, TrainingError
     from cgprimer.files import check_writable
     from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
     from cgprimer.training.identifiability import identifiability
@@ -167,16 +170,11 @@ def command(
     earlier = load_run(resume, graph) if resume else None
     sampling: dict[str, Any] = {"data": data, "samples": samples, "seed": seed}
     sampling |= {"low": low, "high": high, "noise": noise}
-    if earlier is not None:  # go on as the run began, but for what is said now
-        settings |= _unless_given(earlier.settings, settings)
-        sampling |= _unless_given(earlier.settings, sampling)
-    path = sampling.pop("data")
-    if path is None:
-        dataset = make_dataset(graph, truth=truth, **sampling)
-    elif truth:
-        raise click.UsageError("--truth makes data, --data reads them: give one of the two")
-    else:
-        dataset = Dataset.load(path, inputs=graph.inputs, targets=graph.outputs)
+    if earlier is not None:
+        if start:
+            raise click.UsageError("--resume goes on from the run's own values: leave --start out")
+        _as_the_run_began(earlier, settings, sampling)
+    dataset = _dataset(graph, sampling, truth)
     keep = (
         Path(save)
         if save
@@ -201,7 +199,7 @@ def command(
             note(f"saved the run up to the last finite step as {save}")
         raise
     run.truth |= truth
-    run.settings |= {**sampling, "data": path, "samples": len(dataset)}
+    run.settings |= {**sampling, "samples": len(dataset)}
     if save or run.interrupted:
         save_run(run, keep, graph)
     if plot and run.step_losses:
@@ -216,16 +214,53 @@ def command(
                 "rank": found.rank,
                 "null_directions": list(found.null_directions),
                 "determined": list(found.determined),
+                "everywhere": list(found.everywhere),
+                "condition": found.condition,
             }
         echo_json(result)
     else:
         click.echo(_report(run, found, graph, len(dataset)))
-    for path in (keep if save or run.interrupted else None, plot):
-        if path:
-            note(f"wrote {path}")
+    _closing_notes(run, graph, [str(keep) if save or run.interrupted else "", plot or ""])
     if run.interrupted:
         note(f"interrupted at step {run.steps:,}; go on with --resume {keep}")
         sys.exit(INTERRUPTED)
+    if 0 < run.start_loss * _DIVERGED < run.loss:
+        raise TrainingError("training diverged: the result is worse than the start")
+
+
+def _closing_notes(run: TrainingRun, graph: ExpressionGraph, written: list[str]) -> None:
+    for path in filter(None, written):
+        note(f"wrote {path}")
+    if not graph.inputs:
+        note("note: the graph has no inputs, so all samples are alike")
+    if 0 < run.start_loss < run.loss:
+        note("note: the loss has grown; try a smaller learning rate (--learning-rate)")
+
+
+def _as_the_run_began(
+    earlier: TrainingRun, settings: dict[str, Any], sampling: dict[str, Any]
+) -> None:
+    """Fill in what the command line leaves open with what the saved run was given."""
+    settings |= _unless_given(earlier.settings, settings)
+    sampling |= _unless_given(earlier.settings, sampling)
+    if earlier.epochs >= settings["epochs"]:
+        raise click.UsageError(
+            f"the run has done its {earlier.epochs:,} epochs; say how many it shall have in all"
+            " with --epochs"
+        )
+    for name, value in sampling.items():
+        if name != "samples" and value != earlier.settings.get(name, value):
+            note(f"note: the run began with other data ({name} differs): losses do not compare")
+
+
+def _dataset(graph: ExpressionGraph, sampling: dict[str, Any], truth: dict[str, float]) -> Dataset:
+    """Data from a file, or made from the true values."""
+    drawn = {name: value for name, value in sampling.items() if name != "data"}
+    if sampling["data"] is None:
+        return make_dataset(graph, truth=truth, **drawn)
+    if truth:
+        raise click.UsageError("--truth makes data, --data reads them: give one of the two")
+    return Dataset.load(sampling["data"], inputs=graph.inputs, targets=graph.outputs)
 
 
 def _unless_given(saved: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +270,7 @@ def _unless_given(saved: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
     return {
         name: saved[name]
         for name in settings
-        if name in saved and name != "epochs" and context.get_parameter_source(name) is default
+        if name in saved and context.get_parameter_source(name) is default
     }
 
 
@@ -259,7 +294,8 @@ def _report(
         rows.append([combination_text(combination), number(learnt), number(known), "determined"])
     remarks = any(row[3] for row in rows)
     header = ["parameter", "learnt", "true", ""] if remarks else ["parameter", "learnt", "true"]
-    share = f" ({run.loss / run.start_loss:.2g} of the start)" if run.start_loss else ""
+    comparable = run.start_loss > 0 and run.loss >= 0
+    share = f" ({run.loss / run.start_loss:.2g} of the start)" if comparable else ""
     lines = [
         f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
         f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.2f} s;"
@@ -276,7 +312,11 @@ def _plot(run: TrainingRun, path: Path, graph: ExpressionGraph) -> None:
     from cgprimer.drawing.curves import draw_loss
     from cgprimer.drawing.saving import save_figure
 
-    figure = draw_loss({"training": run.step_losses}, title=f"Loss, {graph.source.name}")
+    title = f"Mean loss, {Path(graph.source.name).stem}"
+    if len(run.epoch_losses) >= _ENOUGH_EPOCHS:  # the mean of an epoch shows what batches hide
+        figure = draw_loss({"training": run.epoch_losses}, title=title, step_name="epoch")
+    else:
+        figure = draw_loss({"training": run.step_losses}, title=title)
     save_figure(figure, path)
 
 

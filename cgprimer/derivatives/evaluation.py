@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.execution.run import Derivatives, Runner
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
+from cgprimer.primitives import generation
 from cgprimer.tapes.lower import lower
 from cgprimer.tapes.passes import as_columns, reachable
 from cgprimer.tapes.tape import Tape
@@ -21,7 +22,24 @@ from cgprimer.tapes.tape import Tape
 Value = Any  # a float or an ndarray of samples
 
 
-@lru_cache(maxsize=64)
+Made = TypeVar("Made")
+_MOST_KEPT = 64  # programs and runners that are kept for one graph
+_KEPT: WeakKeyDictionary[ExpressionGraph, dict[Hashable, Any]] = WeakKeyDictionary()
+
+
+def kept(graph: ExpressionGraph, key: Hashable, make: Callable[[], Made]) -> Made:
+    """What was made for a graph before, or made now: it goes when the graph goes."""
+    entries = _KEPT.setdefault(graph, {})
+    key = (generation(), key)
+    if key not in entries:
+        made = make()
+        while len(entries) >= _MOST_KEPT:
+            del entries[next(iter(entries))]  # the oldest
+        entries[key] = made
+    found: Made = entries[key]
+    return found
+
+
 def tape(graph: ExpressionGraph) -> Tape:
     """The tape of a graph; ``print`` shows it line by line.
 
@@ -29,7 +47,7 @@ def tape(graph: ExpressionGraph) -> Tape:
     >>> len(tape(parse("xw = ab*xa + 1")))
     2
     """
-    return lower(graph)
+    return kept(checked_graph(graph), "tape", lambda: lower(graph))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +83,15 @@ def evaluate_derivatives(
     >>> evaluate_derivatives(parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}).complaint
     'xb = log(xa) is nan'
     """
+    checked_graph(graph)
     names = chosen_names(graph, wrt)
     if of is None and not graph.outputs:
         raise UsageError("the graph has no output to differentiate")
     targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
-    program = _program(graph, targets, names, method, tuple(sorted(options.items())))
+    key = ("first", targets, names, method, repr(sorted(options.items())))
+    program = kept(
+        graph, key, lambda: differentiate(tape(graph), targets, names, method=method, **options)
+    )
     found = run(graph, at, program, engine)
     ordered = {(t, n): found.derivatives[t, n] for t in targets for n in names}
     complaint = ""
@@ -82,11 +104,15 @@ def _complaint(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Mapping[tuple[str, str], Value]
 ) -> str:
     """The first vertex in topological order that is not finite, else the first derivative."""
+    primal = tape(graph)
+    needed = reachable(primal, [primal.index(target) for target, _ in found])
     point = graph.point(at, needed=())
     for name in (*graph.inputs, *graph.parameters):
-        point.setdefault(name, 0.0)
-    values = graph.evaluate(point)
-    for name, value in (*point.items(), *((n, values[n]) for n in graph.definitions)):
+        point.setdefault(name, 0.0)  # nothing that is needed depends on these
+    values = point | {n: v for n, v in graph.evaluate(point).items() if n in graph.definitions}
+    for name, value in values.items():
+        if not needed[primal.index(name)]:
+            continue
         bad = np.flatnonzero(~np.isfinite(value))
         if bad.size:
             first = np.reshape(value, -1)[bad[0]]
@@ -100,22 +126,18 @@ def _complaint(
     return ""
 
 
-@lru_cache(maxsize=256)
-def _program(
-    graph: ExpressionGraph, of: tuple[str, ...], wrt: tuple[str, ...], method: str, options: Any
-) -> DerivativeProgram:
-    return differentiate(tape(graph), of, wrt, method=method, **dict(options))
-
-
-@lru_cache(maxsize=256)
-def _runner(program: DerivativeProgram, engine: str) -> Runner:
-    return Runner(program, engine=engine)
-
-
 def run(
-    graph: ExpressionGraph, at: Mapping[str, Value] | None, program: DerivativeProgram, engine: str
+    graph: ExpressionGraph,
+    at: Mapping[str, Value] | None,
+    program: DerivativeProgram,
+    engine: str,
+    *,
+    direction: Mapping[str, float] | None = None,
 ) -> Derivatives:
-    """A program at a point of a graph; results in the samples' shape."""
+    """A program at a point of a graph; results in the samples' shape.
+
+    ``direction`` gives values to seeds that the program's passes leave open.
+    """
     leaves = program.tape.leaves
     needed = reachable(program.tape, program.tape.outputs.values())
     names = [
@@ -125,11 +147,13 @@ def run(
     for name in (*graph.inputs, *graph.parameters):
         point.setdefault(name, 0.0)  # nothing that is asked for depends on these
     shape, columns, scalars, samples, moved = arguments(graph, point, program.tape)
-    if moved is program.tape:
-        runner = _runner(program, engine)
-    else:
-        runner = Runner(replace(program, tape=moved), engine=engine)
-    found = runner(columns, scalars, samples)
+    varying = tuple(name for name in graph.parameters if name in columns)
+    runner = kept(
+        graph,
+        ("runner", program, varying, engine),
+        lambda: Runner(replace(program, tape=moved), engine=engine),
+    )
+    found = runner(columns, {**scalars, **(direction or {})}, samples)
     return Derivatives(
         {name: shaped(value, shape) for name, value in found.values.items()},
         {pair: shaped(value, shape) for pair, value in found.derivatives.items()},

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cgprimer.derivatives.evaluation import (
     arguments,
     chosen_output,
@@ -136,4 +138,8 @@ def partials(
     order = {name: i for i, name in enumerate((*graph.variables, *graph.parameters))}
     for key, pair in sorted(pairs.items(), key=lambda item: (order[item[1][0]], order[item[1][1]])):
         both[pair[1] in parameters][pair] = shaped(found[key], shape)
+    zero = shaped(np.zeros(samples), shape)
+    for which, uses in ((False, graph.depends_on), (True, graph.parameters_of)):
+        every = [(head, tail) for head in graph.definitions for tail in uses.get(head, ())]
+        both[which].update({pair: both[which].get(pair, zero) for pair in every})
     return Partials(*both)

@@ -9,6 +9,7 @@ from typing import Any
 from cgprimer.derivatives.evaluation import (
     chosen_names,
     chosen_output,
+    kept,
     run,
     tape,
 )
@@ -29,6 +30,7 @@ def hessian(
     wrt: Names | None = None,
     method: str = "forward-over-reverse",
     engine: str = "numpy",
+    **options: Any,
 ) -> dict[str, dict[str, Value]]:
     """All second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
 
@@ -36,12 +38,13 @@ def hessian(
 
     Args:
         graph, at, of, engine: as in :func:`gradient`.
-        wrt: parameters or inputs; all parameters unless given.
+        wrt: parameters, inputs or inner variables; all parameters unless given.
         method: ``OUTER-over-INNER`` with two of the methods, or one name for both. The inner one
             must give the gradient in one run, so finite differences can only be the outer one.
+        options: of the outer method.
 
     Raises:
-        UsageError: besides those of :func:`gradient`, an inner variable in ``wrt``.
+        UsageError: as for :func:`gradient`, and an inner method that needs several runs.
 
     >>> from cgprimer.graph import parse
     >>> hessian(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt=["xa", "k"])
@@ -49,9 +52,15 @@ def hessian(
     """
     names = chosen_names(graph, wrt)
     target = chosen_output(graph, of)
-    outer, _, inner = method.partition("-over-")
-    first, outputs = _gradient_tape(graph, target, names, inner or outer)
-    program = differentiate(first, of=tuple(outputs.values()), wrt=names, method=outer)
+    outer, _, inner = str(method).partition("-over-")
+
+    def make() -> tuple[DerivativeProgram, dict[str, str]]:
+        first, outputs = _gradient_tape(graph, target, names, inner or outer)
+        of_all = tuple(outputs.values())
+        return differentiate(first, of_all, names, method=outer, **options), outputs
+
+    key = ("second", target, names, method, repr(sorted(options.items())))
+    program, outputs = kept(graph, key, make)
     found = run(graph, at, program, engine)
     return {a: {b: found.derivatives[outputs[a], b] for b in names} for a in names}
 
@@ -68,7 +77,7 @@ def hessian_vector_product(
 
     Args:
         graph, at, of, engine: as in :func:`gradient`.
-        vector: a number for each parameter or input that belongs to the vector.
+        vector: a number for each name that belongs to the vector.
 
     Returns:
         The product's component for each name of the vector.
@@ -79,22 +88,29 @@ def hessian_vector_product(
     >>> hessian_vector_product(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, {"xa": 1, "k": 10})
     {'xa': 180.0, 'k': 12.0}
     """
-    if not vector:
+    if not isinstance(vector, Mapping) or not vector:
         raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
     names = chosen_names(graph, tuple(vector))
     target = chosen_output(graph, of)
-    first, outputs = _gradient_tape(graph, target, names, "reverse")
-    program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
-    # The passes seed one name each with 1; the product seeds all with the vector at once.
-    seeds = {run.reads[0].wrt: next(n for n, v in run.seeds.items() if v) for run in program.passes}
-    direction = {seeds[name]: float(vector[name]) for name in names}
-    tangents = {read.of: read.output for read in program.passes[0].reads}
-    reads = tuple(Read(outputs[name], name, tangents[outputs[name]]) for name in names)
-    one_pass = DerivativeProgram(
-        "forward", program.tape, program.of, program.wrt, (Pass(reads, seeds=direction),)
-    )
-    found = run(graph, at, one_pass, engine)
-    return {name: found.derivatives[outputs[name], name] for name in names}
+
+    def make() -> tuple[DerivativeProgram, dict[str, str]]:
+        first, outputs = _gradient_tape(graph, target, names, "reverse")
+        program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
+        # The passes seed one name each; the product leaves all seeds open and takes one pass.
+        tangents = {read.of: read.output for read in program.passes[0].reads}
+        reads = tuple(Read(outputs[name], name, tangents[outputs[name]]) for name in names)
+        seeds = {
+            run.reads[0].wrt: next(n for n, v in run.seeds.items() if v) for run in program.passes
+        }
+        return replace(program, passes=(Pass(reads),)), seeds
+
+    program, seeds = kept(graph, ("product", target, names), make)
+    try:
+        direction = {seeds[name]: float(vector[name]) for name in names}
+    except (TypeError, ValueError):
+        raise UsageError("the components of the vector must be numbers") from None
+    found = run(graph, at, program, engine, direction=direction)
+    return {read.wrt: found.derivatives[read.of, read.wrt] for read in program.passes[0].reads}
 
 
 def _gradient_tape(
@@ -108,9 +124,11 @@ def _gradient_tape(
             hint=f"OUTER-over-INNER, the inner one of: {', '.join(choices)}",
         )
     inner = [name for name in wrt if name in graph.definitions]
-    if inner:
+    if inner and method == "symbolic":
         raise UsageError(
-            f"second derivatives are with respect to inputs and parameters, not {inner[0]!r}"
+            f"symbolic formulas are written in inputs and parameters, so {inner[0]!r} cannot be"
+            " moved in them a second time",
+            hint="take another inner method: forward-over-reverse",
         )
     options = {"carry": True} if method == "forward" else {}
     program = differentiate(tape(graph), of, wrt, method=method, **options)

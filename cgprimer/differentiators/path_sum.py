@@ -51,7 +51,8 @@ def differentiate(
         heads.setdefault(tail, []).append(head)
 
     pairs = [(t, w) for t in range(len(of)) for w in range(len(wrt))]
-    counts = {(t, w): count_paths(heads, sources[w], roots[t]) for t, w in pairs}
+    leading = [count_paths(heads, root) for root in roots]
+    counts = {(t, w): leading[t].get(sources[w], 0) for t, w in pairs}
     total = sum(counts.values())
     if total > limit:
         raise PathLimitError(
@@ -63,7 +64,7 @@ def differentiate(
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
     builder.share = False  # every path pays for its own product: that is the method
     for t, w in pairs:
-        found = list_paths(heads, sources[w], roots[t]) if counts[t, w] else []
+        found = list_paths(heads, sources[w], roots[t], leading[t]) if counts[t, w] else []
         shown = [
             tuple(labels.get(i, of[t] if i == roots[t] else f"value {i}") for i in p) for p in found
         ]
@@ -142,27 +143,30 @@ def edge_partials(
     return edges
 
 
-def count_paths(heads: dict[int, list[int]], source: int, root: int) -> int:
-    """How many paths lead from a vertex to another, without walking them."""
-    counts = {source: 1}
-    for vertex in range(source, root + 1):  # values are numbered in topological order
-        for head in heads.get(vertex, ()) if vertex in counts else ():
-            counts[head] = counts.get(head, 0) + counts[vertex]
-    return counts.get(root, 0)
+def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
+    """For each vertex that leads to the root, how many paths do; without walking them."""
+    counts = {root: 1}
+    for vertex in sorted(heads, reverse=True):  # values are numbered in topological order
+        if vertex < root:
+            total = sum(counts.get(head, 0) for head in heads[vertex])
+            if total:
+                counts[vertex] = total
+    return counts
 
 
-def list_paths(heads: dict[int, list[int]], source: int, root: int) -> list[list[int]]:
-    """Every path from a vertex to another, by length and then in order."""
-    reaching = {root}
-    for vertex in sorted(heads, reverse=True):
-        if any(head in reaching for head in heads[vertex]):
-            reaching.add(vertex)
+def list_paths(
+    heads: dict[int, list[int]], source: int, root: int, leading: dict[int, int]
+) -> list[list[int]]:
+    """Every path from a vertex to another, by length and then in order.
+
+    ``leading`` has the vertices that lead to the root; the others are no way to go.
+    """
     found: list[list[int]] = []
-    stack = [[source]] if source in reaching else []
+    stack = [[source]] if source in leading else []
     while stack:
         path = stack.pop()
         if path[-1] == root:
             found.append(path)
             continue
-        stack.extend([*path, head] for head in heads.get(path[-1], ()) if head in reaching)
+        stack.extend([*path, head] for head in heads.get(path[-1], ()) if head in leading)
     return sorted(found, key=lambda path: (len(path), path))

@@ -24,7 +24,7 @@ def draw_loss(
     `histories` maps the name of a run to its losses, first step first; `validation` maps some of
     the same names to losses measured on other samples, drawn thin and with markers in the run's
     colour; with fewer values than the run they are spread evenly over its steps. The loss axis is
-    logarithmic where every finite loss is positive. A value that is not finite leaves a gap.
+    logarithmic where no loss is negative. A value that is not finite, or 0, leaves a gap.
 
     >>> figure = draw_loss({"adam": [1.0, 0.1, 0.01]})
     >>> figure.axes[0].get_yscale()
@@ -72,8 +72,8 @@ def draw_loss(
                 markerfacecolor=look.background,
             )
             curve.set_label(_plain(f"{name}, validation"))
-    if values and min(values) > 0:
-        axes.set_yscale("log")
+    if values and max(values) > 0 and min(values) >= 0:
+        axes.set_yscale("log", nonpositive="mask")  # a loss that is exactly 0 leaves a gap
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     style: dict[str, Any] = {"fontsize": AXIS_SIZE, "color": look.ink, "family": FONT}
     axes.set_xlabel(step_name, parse_math=False, **style)

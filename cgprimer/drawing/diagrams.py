@@ -13,7 +13,7 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
 from cgprimer.errors import UsageError
 from cgprimer.execution.contract import select
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.language.syntax import Name, Number, fold
 from cgprimer.language.unparse import number_text, unparse
 from cgprimer.primitives import primitive
@@ -61,6 +61,7 @@ def draw(
     """
     from cgprimer.drawing.graph_picture import draw_diagram
 
+    checked_graph(graph)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     if parameters not in PARAMETERS:
@@ -197,16 +198,16 @@ def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[s
             return _Factors(frozenset({node.name}), {})
         return _Factors(frozenset(), {node.name: frozenset()})
 
-    def apply(primitive_name: str, arguments: list[_Factors]) -> _Factors:
+    def apply(name: str, arguments: list[_Factors]) -> _Factors:
+        product = name in ("mul", "div", "pow")
         merged: dict[str, frozenset[str]] = {}
         for which, argument in enumerate(arguments):
-            others: frozenset[str] = frozenset()
-            if primitive_name in ("mul", "div", "pow"):
-                others = others.union(*(a.alone for k, a in enumerate(arguments) if k != which))
+            others = [a.multiplying for k, a in enumerate(arguments) if product and k != which]
             for variable, factors in argument.variables.items():
-                merged[variable] = merged.get(variable, frozenset()) | factors | others
-        alone = frozenset[str]().union(*(a.alone for a in arguments))
-        return _Factors(alone if not merged else frozenset(), merged)
+                merged[variable] = merged.get(variable, frozenset()).union(factors, *others)
+        passed_on = product or name == "neg" or not merged
+        multiplying = [a.multiplying for a in arguments] if passed_on else []
+        return _Factors(frozenset[str]().union(*multiplying), merged)
 
     for head, expression in graph.definitions.items():
         for tail, factors in fold(expression, leaf, apply).variables.items():
@@ -216,8 +217,13 @@ def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[s
 
 @dataclass(frozen=True, slots=True)
 class _Factors:
-    """What a part of an expression contributes: its parameters if it has no variables, else for
-    each variable the parameters that multiply it."""
+    """What a part of an expression contributes.
 
-    alone: frozenset[str]
+    Attributes:
+        multiplying: the parameters that multiply the part as a whole (all of its parameters, if
+            it has no variable).
+        variables: for each variable in it the parameters that multiply that variable.
+    """
+
+    multiplying: frozenset[str]
     variables: dict[str, frozenset[str]]

@@ -19,7 +19,7 @@ from cgprimer.differentiators.contract import DerivativeProgram
 from cgprimer.errors import EngineError
 from cgprimer.execution.run import step_size
 from cgprimer.primitives import primitive
-from cgprimer.tapes.passes import optimize
+from cgprimer.tapes.passes import optimize, with_seeds
 from cgprimer.tapes.tape import Tape
 
 _EXACT: dict[str, Callable[..., float]] = {
@@ -91,8 +91,12 @@ class PointRunner:
     ) -> None:
         if (program.step is not None and program.step.imaginary) or program.shifts:
             raise EngineError("complex steps and shifted inner variables need the numpy engine")
+        self.program = program
+        self.alone: dict[int, PointProgram] = {}
         reads = [read.output for run in program.passes for read in run.reads]
         wanted = list(dict.fromkeys((program.of[0], *reads)))
+        self.wanted = wanted
+        self.scalars = tuple(scalars)
         self.execute = PointProgram(program.tape, wanted)
         self.rule = program.step
         self.column_order = [columns.index(name) for name in self.execute.columns]
@@ -123,11 +127,14 @@ class PointRunner:
             steps = [float(step_size(rule, scalars[i])) for i in self.shifted_at]
         totals = [0.0] * len(self.wrt)
         value: float | None = None
-        for seeds, moved, multiple, reads in self.passes:
+        for number, (seeds, moved, multiple, reads) in enumerate(self.passes):
             point = [*scalars, *seeds]
             if moved >= 0:
                 point[moved] += multiple * steps[reads[0][1]]
             outputs = execute(given, [point[i] for i in order])
+            if len(seeds) > 1 and not all(math.isfinite(outputs[o]) for o, _, _ in reads):
+                # A seed of 0 that meets an infinity: see Runner._alone.
+                outputs = self._alone(number)(given, scalars)
             if moved < 0 and value is None:
                 value = outputs[0]
             for output, which, weight in reads:
@@ -137,6 +144,14 @@ class PointRunner:
         if rule is None:
             return value, totals
         return value, [total / step for total, step in zip(totals, steps, strict=True)]
+
+    def _alone(self, number: int) -> Callable[[list[float], Sequence[float]], list[float]]:
+        if number not in self.alone:
+            seeded = with_seeds(self.program.tape, self.program.passes[number].seeds)
+            self.alone[number] = PointProgram(seeded, self.wanted)
+        program = self.alone[number]
+        order = [self.scalars.index(name) for name in program.scalars]
+        return lambda given, scalars: program(given, [scalars[i] for i in order])
 
 
 def _float_function(name: str) -> Callable[..., float]:

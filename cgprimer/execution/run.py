@@ -146,11 +146,11 @@ class Runner:
         quotients = {pair: total / steps[pair[1]] for pair, total in found.items()}
         if rule.imaginary:
             # Off the real domain, or where numpy's complex function leaves rounding errors in the
-            # imaginary part, that part means nothing: for h = 1e-90 it should be tiny.
-            for pair, total in found.items():
+            # imaginary part, that part means nothing; divided by h = 1e-90 it is enormous.
+            for pair in found:
                 real = values[pair[0]]
-                tiny = np.abs(total) <= 1e-60 * np.maximum(1.0, np.abs(real))
-                quotients[pair] = np.where(np.isfinite(real) & tiny, quotients[pair], np.nan)
+                likely = np.abs(quotients[pair]) <= 1e30 * np.maximum(1.0, np.abs(real))
+                quotients[pair] = np.where(np.isfinite(real) & likely, quotients[pair], np.nan)
         if self.sum_later:
             values = {name: np.sum(value) for name, value in values.items()}
             quotients = {pair: np.sum(quotient) for pair, quotient in quotients.items()}

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import sympy
 
 Value = Any  # a float or an ndarray of samples
+_CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,6 +156,10 @@ class ExpressionGraph:
             UsageError: ``at`` has a name that is neither input nor parameter, or a value that is
                 no real number, or arrays that do not broadcast.
         """
+        if at is not None and not isinstance(at, Mapping):
+            raise UsageError(
+                f"a point maps names to values, as {{'xa': 0.5}} does; {type(at).__name__} does not"
+            )
         free = {*self.inputs, *self.parameters}
         given: dict[str, Value] = dict(self.values)
         for name, value in (at or {}).items():
@@ -170,13 +175,8 @@ class ExpressionGraph:
         wanted = tuple(needed) if needed is not None else (*self.inputs, *self.parameters)
         missing = [name for name in wanted if name in free and name not in given]
         if missing:
-            unused = [n for n in self.values if n not in self._used]
-            close = [f"{n!r} has a value but stands in no expression" for n in unused]
             raise MissingValueError(
-                f"no value for {', '.join(missing)}",
-                hint="; ".join(close)
-                or f"give one: at={{{missing[0]!r}: 0.5}}, --at {missing[0]}=0.5, or in the text:"
-                f" {'input' if missing[0] in self.inputs else 'parameter'} {missing[0]} = 0.5",
+                f"no value for {', '.join(missing)}", hint=self._missing_hint(missing[0])
             )
         try:
             np.broadcast_shapes(*(np.shape(v) for v in given.values()))
@@ -184,6 +184,20 @@ class ExpressionGraph:
             shapes = ", ".join(f"{n} {np.shape(v)}" for n, v in given.items() if np.ndim(v))
             raise UsageError(f"the arrays do not broadcast together: {shapes}") from None
         return given
+
+    def _missing_hint(self, name: str) -> str:
+        unused = [n for n in self.values if n not in self._used]
+        if unused:
+            return "; ".join(f"{n!r} has a value but stands in no expression" for n in unused)
+        other = next((n for n in self.definitions if n.casefold() == name.casefold()), None)
+        if other is not None:
+            return f"did you mean {other!r}? Capital and small letters differ"
+        if name in _CONSTANTS:
+            return f"there are no named constants: write {_CONSTANTS[name]}"
+        role = "input" if name in self._input_set else "parameter"
+        return (
+            f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, or in the text: {role} {name} = 0.5"
+        )
 
     @cached_property
     def _used(self) -> set[str]:
@@ -286,6 +300,20 @@ class ExpressionGraph:
             name: fold(e, leaf, lambda row, args: symbolic_call(primitive(row), sympy, args))
             for name, e in self.definitions.items()
         }
+
+
+def checked_graph(graph: Any) -> ExpressionGraph:
+    """The graph itself, if it is one.
+
+    Raises:
+        UsageError: it is something else, such as a text that was not parsed.
+    """
+    if not isinstance(graph, ExpressionGraph):
+        raise UsageError(
+            f"expected an ExpressionGraph, not {type(graph).__name__}",
+            hint="cgprimer.parse(text) makes one of a text, cgprimer.load(path) of a file",
+        )
+    return graph
 
 
 def _real(name: str, value: Value) -> Value:

@@ -22,6 +22,7 @@ from typing import NoReturn
 from cgprimer import primitives
 from cgprimer.collector import collector_paused
 from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
+from cgprimer.language import hints
 from cgprimer.language.syntax import (
     Apply,
     Declaration,
@@ -148,6 +149,10 @@ class _Parser:
             if self.tokens[self.index].kind != COMMA:
                 break
             self.index += 1
+        following = self.tokens[self.index]
+        if following.kind == NUMBER:
+            before = self.tokens[self.index - 1]
+            self.fail(following, f"expected '=' between {before.text!r} and {following.text!r}")
         self.end_of_statement()
         return found
 
@@ -163,10 +168,11 @@ class _Parser:
     def end_of_statement(self) -> None:
         token = self.tokens[self.index]
         if token.kind not in _ENDS:
+            decimal = token.kind == COMMA and self.tokens[self.index - 1].kind == NUMBER
             self.fail(
                 token,
                 f"expected the end of the statement, found {_shown(token)}",
-                hint="statements are separated by a new line or ';'",
+                hint=hints.DECIMAL_MARK if decimal else hints.SEPARATOR,
             )
 
     def lone_expression(self) -> Expression:
@@ -254,7 +260,12 @@ class _Parser:
         span = Span(self.source, group.start, group.end)
         rows = primitives.spelled(group.primitive)
         if not rows:
-            close = did_you_mean(group.primitive, primitives.function_names())
+            known = hints.KNOWN_AS.get(group.primitive.casefold())
+            close = (
+                f"write {known}"
+                if known
+                else did_you_mean(group.primitive, primitives.function_names())
+            )
             raise UnknownFunctionError(
                 f"there is no function {group.primitive!r}",
                 span,
@@ -315,7 +326,14 @@ class _Parser:
         if pending and pending[-1].precedence != _GROUP:
             before = self.tokens[self.index - 1]
             missing = f"expected a number, a name or '(' after {before.text!r}"
-        self.fail(token, f"{missing}, found {_shown(token)}")
+        hint = ""
+        if token.kind == END_OF_STATEMENT and token.text == "\n" and pending:
+            hint = "inside parentheses an expression goes on over several lines"
+        elif token.kind == EQUALS:
+            hint = "a single '=' defines a name"
+        elif token.text == "/":
+            hint = "a comment begins with '#'"
+        self.fail(token, f"{missing}, found {_shown(token)}", hint=hint)
 
     def unclosed(self, token: Token, pending: list[_Pending]) -> None:
         """Complain about an open parenthesis if the statement ends inside it."""
@@ -345,6 +363,8 @@ class _Parser:
             )
         else:
             hint = "an operator such as * or + is missing here, or a new line"
+            if primitives.spelled(left):
+                hint = f"a function takes its operands in parentheses: {left}({right})"
         at = Span(self.source, before.start, token.end)
         raise ExpressionSyntaxError(
             f"missing operator between {left!r} and {right!r}", at, hint=hint

@@ -11,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from cgprimer.errors import ExpressionSyntaxError, Source, Span
+from cgprimer.language import hints
 
 NUMBER, NAME, OPERATOR, OPEN, CLOSE, COMMA, EQUALS, END_OF_STATEMENT, END = (
     "number", "name", "operator", "(", ")", ",", "=", "end of statement", "end of text",
@@ -36,10 +37,6 @@ _PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-_MEANT = {
-    "×": "*", "·": "*", "∙": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "∗": "*",
-    "²": "^2", "³": "^3", "[": "(", "]": ")", "{": "(", "}": ")", "（": "(", "）": ")",
-}  # fmt: skip
 _KINDS = {
     "number": NUMBER, "name": NAME, "operator": OPERATOR, "comma": COMMA, "equals": EQUALS,
 }  # fmt: skip
@@ -104,9 +101,9 @@ def tokenize(source: Source) -> list[Token]:
 def _unexpected_character(source: Source, position: int) -> ExpressionSyntaxError:
     character = source.text[position]
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    meant = _MEANT.get(character)
+    meant = hints.MEANT.get(character)
     return ExpressionSyntaxError(
         f"unexpected character {shown!r}",
         Span(source, position, position + 1),
-        hint=f"write {meant!r}" if meant else "",
+        hint=f"write {meant!r}" if meant else hints.ADVICE.get(character, ""),
     )

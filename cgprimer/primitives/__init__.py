@@ -16,6 +16,7 @@ The rows stand in ``table.py``; ``registry.py`` looks them up and takes rows fro
 from cgprimer.primitives import table as table  # fills the registry
 from cgprimer.primitives.registry import (
     function_names,
+    generation,
     primitive,
     primitives,
     register_primitive,
@@ -31,6 +32,7 @@ __all__ = [
     "RESULT",
     "Primitive",
     "function_names",
+    "generation",
     "opaque_function",
     "primitive",
     "primitives",

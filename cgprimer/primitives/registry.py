@@ -10,10 +10,17 @@ from cgprimer.primitives.row import OPERANDS, RESULT, Array, Primitive, SympyFor
 
 _TABLE: dict[str, Primitive] = {}
 _SPELLINGS: dict[str, list[Primitive]] = {}
+_GENERATION = [0]
+
+
+def generation() -> int:
+    """A number that changes whenever the table does: what was compiled before is stale then."""
+    return _GENERATION[0]
 
 
 def add_row(row: Primitive) -> None:
     """Put a row at the end of the table."""
+    _GENERATION[0] += 1
     _TABLE[row.name] = row
     if row.spelling:
         _SPELLINGS.setdefault(row.spelling, []).append(row)
@@ -113,6 +120,7 @@ def unregister_primitive(name: str) -> None:
     row = primitive(name)
     if row.built_in:
         raise UsageError(f"{name!r} belongs to the package and stays")
+    _GENERATION[0] += 1
     del _TABLE[name]
     _SPELLINGS[row.spelling].remove(row)
     if not _SPELLINGS[row.spelling]:
@@ -127,10 +135,12 @@ def replaced(row: Primitive) -> Iterator[None]:
     """
     old = primitive(row.name)
     _TABLE[row.name] = row
+    _GENERATION[0] += 1
     try:
         yield
     finally:
         _TABLE[row.name] = old
+        _GENERATION[0] += 1
 
 
 def _check_partials(row: Primitive) -> None:

@@ -75,7 +75,7 @@ _operator(
      "out * log(where(equal(a, 0) * (1 - less(b, 0)), 1, a))"),
     np.power, "a ** b", lambda s, a, b: s.Pow(a, b), "{{{a}}}^{{{b}}}",
     domain="a > 0, or a = 0 and b >= 0, or b an integer",
-    edges="a^0 = 1, its derivative 0, also at a = 0, and at inf or nan the derivative is nan; "
+    edges="a^0 = 1 and its derivative 0, also at a = 0 and at infinity; at nan it is nan; "
     "d/db 0^b = 0 for b >= 0; d/db is nan for a < 0, where only integers b have a value",
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ from cgprimer.differentiators import methods as all_methods
 from cgprimer.differentiators.contract import Names, as_names
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.execution.run import Runner
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.teaching.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.teaching.tables import number, table
 
@@ -199,6 +199,7 @@ def compare(
     >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
     [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
     """
+    checked_graph(graph)
     target = of if of is not None else graph.only_output()
     names = as_names(wrt or graph.parameters or graph.inputs, "wrt")
     known = (*graph.variables, *graph.parameters)

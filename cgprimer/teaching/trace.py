@@ -13,7 +13,7 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.execution.run import Runner
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.language.latex import latex, latex_name
 from cgprimer.language.syntax import Expression
 from cgprimer.language.unparse import unparse
@@ -168,6 +168,7 @@ def trace(
     v1      3*xx             0.75                3
     xw      v1 + xa          1.25                4
     """
+    checked_graph(graph)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     target = of if of is not None else graph.only_output()

@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.errors import DataError, UsageError
 from cgprimer.files import json_text, write_whole
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, parse
 from cgprimer.training.loop import TrainingRun
 
 FORMAT = "cgprimer-run"
@@ -63,6 +63,8 @@ def load_run(path: str | Path, graph: ExpressionGraph) -> TrainingRun:
             f"{path} is a run of another graph: its parameters are {', '.join(names)},"
             f" this graph's are {', '.join(graph.parameters)}"
         )
+    if not _same_function(parse(str(fields["graph"])), graph):
+        raise DataError(f"{path} is a run of another graph: its expressions differ")
     order = [names.index(name) for name in graph.parameters]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}
     run.state = tuple(part[order] if part.ndim else part for part in run.state)
@@ -105,3 +107,15 @@ def _count(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
         raise TypeError
     return value
+
+
+def _same_function(first: ExpressionGraph, second: ExpressionGraph) -> bool:
+    """Whether two graphs compute the same outputs, at some points chosen at random."""
+    if set(first.outputs) != set(second.outputs) or set(first.inputs) != set(second.inputs):
+        return False
+    random = np.random.default_rng(0)
+    point = {name: random.normal(size=5) for name in (*second.inputs, *second.parameters)}
+    here, there = first.evaluate(point), second.evaluate(point)
+    return all(
+        np.allclose(here[name], there[name], rtol=1e-9, equal_nan=True) for name in second.outputs
+    )

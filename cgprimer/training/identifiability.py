@@ -26,6 +26,7 @@ _TOLERANCE = 1e-9  # singular values below this share of the largest are zero
 _MOST_SAMPLES = 1_000
 _MOST_PARAMETERS = 500
 _OTHER_POINTS = 8
+_POOR = 1e3  # condition number beyond which parameters are hardly determined
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Identifiability:
         determined: for parameters that cannot be told apart anywhere, the linear combinations of
             them that are determined. (Where a null direction changes from point to point, as for
             ``a*b``, what is determined is no linear combination.)
+        condition: largest over smallest nonzero singular value, each parameter in its own scale:
+            how much less some combination is determined than another.
         everywhere: for each null direction, whether it changes nothing at other parameter values
             too; a product ``a*b`` has a null direction at each point, but another one at each.
     """
@@ -48,6 +51,7 @@ class Identifiability:
     null_directions: tuple[dict[str, float], ...]
     determined: tuple[dict[str, float], ...]
     everywhere: tuple[bool, ...]
+    condition: float = 1.0
 
     def undetermined(self) -> tuple[str, ...]:
         """Parameters whose own value the data do not determine."""
@@ -87,7 +91,12 @@ class Identifiability:
         if self.determined:
             texts = [combination_text(c) for c in self.determined]
             found.append(f"What can be learnt of them: {', '.join(texts)}.")
-        if found:
+        if self.condition > _POOR:
+            found.append(
+                f"Some combinations are hardly determined (condition number {self.condition:.0e}):"
+                " parameters far from the truth can fit the data nearly as well."
+            )
+        if self.null_directions:
             found.insert(
                 0,
                 f"The data determine {self.rank} of {len(self.parameters)} parameters"
@@ -138,11 +147,10 @@ def identifiability(
         for _ in range(_OTHER_POINTS)
     ]
     finite = [other for other in others if other is not None]
-    everywhere = tuple(
-        all(np.abs(other @ row).max() <= 1e-7 * max(1.0, np.abs(other).max()) for other in finite)
-        for row in basis
-    )
-    return Identifiability(names, rank, null, _determined(names, basis, everywhere), everywhere)
+    everywhere = tuple(all(_is_null(other, row) for other in finite) for row in basis)
+    condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
+    determined = _determined(names, basis, everywhere)
+    return Identifiability(names, rank, null, determined, everywhere, condition)
 
 
 def combination_text(combination: Mapping[str, float]) -> str:
@@ -161,6 +169,12 @@ def combination_text(combination: Mapping[str, float]) -> str:
         else:
             text = term if sign == "+" else f"-{term}"
     return text
+
+
+def _is_null(matrix: Array, direction: Array) -> bool:
+    """Whether moving along a direction changes nothing, against what its parts change alone."""
+    moved = np.abs(matrix @ direction).max()
+    return bool(moved <= 1e-7 * (np.abs(matrix) @ np.abs(direction)).max())
 
 
 def _jacobian(

@@ -18,7 +18,7 @@ import numpy as np
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
 from cgprimer.execution.point import PointRunner
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
@@ -131,8 +131,15 @@ def train(
     >>> {name: round(value, 3) for name, value in run.parameters.items()}
     {'k': 3.0, 'b': -1.0}
     """
+    checked_graph(graph)
+    if not isinstance(dataset, Dataset):
+        raise UsageError(
+            f"expected a Dataset, not {type(dataset).__name__}",
+            hint="cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)",
+        )
     rule = _optimizer(optimizer)
     samples = len(dataset)
+    _refuse_non_finite(dataset)
     batch = _batch_size(batch_size, samples)
     _check(
         epochs=epochs,
@@ -161,7 +168,7 @@ def train(
         "samples": samples,
     }
     if resume is not None:
-        run = _taken_up(resume, settings)
+        run = _taken_up(resume, settings, graph.parameters)
     else:
         first = _start(graph, seed, start)
         truth = {n: graph.values[n] for n in graph.parameters if n in graph.values}
@@ -212,13 +219,19 @@ def _factor(schedule: str, share: float) -> float:
     return 0.5 + 0.5 * math.cos(math.pi * share) if schedule == "cosine" else 1.0
 
 
-def _taken_up(earlier: TrainingRun, settings: dict[str, Any]) -> TrainingRun:
+def _taken_up(
+    earlier: TrainingRun, settings: dict[str, Any], parameters: tuple[str, ...]
+) -> TrainingRun:
     """A copy of an earlier run, to go on with.
 
     Raises:
         UsageError: the optimizer, the batches or the data are others: its state and its place in
             the epoch would mean nothing.
     """
+    if list(earlier.parameters) != list(parameters):
+        raise UsageError(
+            f"the run is one of another graph: its parameters are {', '.join(earlier.parameters)}"
+        )
     for name in ("optimizer", "batch_size", "samples"):
         if earlier.settings.get(name) != settings[name]:
             raise UsageError(
@@ -306,10 +319,23 @@ def _stopped(
     parameters = dict(zip(objective.parameters, values.tolist(), strict=True))
     error = NonFiniteError(
         f"training stopped {when}: " + explain(objective, dataset, parameters, batch),
-        hint="try a smaller learning rate (--learning-rate), or inputs inside the domains",
+        hint="try a smaller learning rate (--learning-rate), or inputs inside the domains"
+        if run.steps
+        else "the very first step: look at the start values (--start), the inputs' bounds (--low,"
+        " --high) and the loss; cross-entropy needs outputs between 0 and 1, as of sigmoid(...)",
     )
     error.run = run
     return error
+
+
+def _refuse_non_finite(dataset: Dataset) -> None:
+    for name, column in {**dataset.inputs, **dataset.targets}.items():
+        bad = np.flatnonzero(~np.isfinite(column))
+        if bad.size:
+            raise DataError(
+                f"sample {bad[0]} of the column {name!r} is {column[bad[0]]}",
+                hint="take such samples out before training",
+            )
 
 
 def _batch_size(batch_size: int | None, samples: int) -> int:

@@ -17,7 +17,9 @@ LOSSES = {
     "squared-error": "(out - target)^2",
     "half-squared-error": "(out - target)^2/2",
     "absolute-error": "abs(out - target)",
-    "cross-entropy": "-(target*log(out) + (1 - target)*log(1 - out))",
+    # The factor keeps 0*log(0) out, which would be nan for a perfect prediction.
+    "cross-entropy": "-where(target, target*log(out), 0)"
+    " - where(1 - target, (1 - target)*log(1 - out), 0)",
 }
 LOSS = "loss.sample"  #: name of the loss on the tape; no variable of a user can have a dot
 
@@ -52,7 +54,13 @@ def loss_expression(loss: str) -> Expression:
         text = loss
     tree = parse_expression(text, source_name="<loss>")
     names = {leaf.name for leaf in leaves(tree) if isinstance(leaf, Name)}
-    if not names <= {"out", "target"} or "out" not in names:
+    stray = sorted(names - {"out", "target"})
+    if stray:
+        raise UsageError(
+            f"a loss is an expression in 'out' and 'target'; {text!r} also names {stray[0]!r}",
+            hint=did_you_mean(stray[0], ("out", "target")),
+        )
+    if "out" not in names:
         raise UsageError(f"a loss is an expression in 'out' and 'target'; {text!r} is not")
     return tree
 

@@ -13,7 +13,7 @@ from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.contract import DerivativeProgram
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.execution.run import Runner
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.training.losses import LOSS, target_name, with_loss
 
 Array = Any
@@ -42,6 +42,7 @@ class Objective:
         dtype: str = "float64",
         options: Mapping[str, Any] | None = None,
     ) -> None:
+        checked_graph(graph)
         if not graph.parameters:
             raise UsageError(
                 "the graph has no parameters to learn",

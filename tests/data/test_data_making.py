@@ -180,7 +180,7 @@ def test_from_arrays() -> None:
     ("inputs", "targets", "said"),
     [
         ({}, {}, "at least one column"),
-        ({"xa": [1.0]}, {"xw": [1.0, 2.0]}, "different lengths: xa 1, xw 2"),
+        ({"xa": [1.0]}, {"xw": [1.0, 2.0]}, "different lengths: input xa 1, target xw 2"),
         ({"xa": [[1.0], [2.0]]}, {}, "'xa' has 2 dimensions"),
         ({"xa": 1.0}, {}, "'xa' has 0 dimensions"),
         ({"xa": ["a", "b"]}, {}, "'xa' is not an array of real numbers"),

@@ -366,16 +366,16 @@ def test_reachable_and_depends_by_hand() -> None:
 @pytest.mark.parametrize(
     ("text", "most"),
     [
-        ("xw = sin(xa)", 2),  # xa and the sine
+        ("xw = sin(xa)", 1),  # leaves are not counted
         ("xb = sin(xa); xc = sin(xb); xd = sin(xc)", 2),  # each is forgotten for the next
         ("xb = sin(xa); xc = sin(xb); xd = xb*xc", 3),
         ("xb = xa*xa; xc = sin(xb); xd = xb*xc", 3),  # used twice at once, forgotten once
-        ("xw = xa*k", 3),
-        ("xw = 2*xa", 2),  # constants are not counted
-        ("xw = sin(xa) + sin(xb)", 3),  # the first sine beside both inputs; then xa is forgotten
-        ("xb = sin(xa); xc = cos(xa); xd = tan(xa); output xb, xc, xd", 4),  # outputs stay
-        ("xb = sin(xa); xq = cos(xa); xw = xb*xa; output xw", 3),  # xq dies as it is born
-        ("input xa", 1),
+        ("xw = xa*k", 1),
+        ("xw = 2*xa", 1),
+        ("xw = sin(xa) + sin(xb)", 3),  # both sines and their sum
+        ("xb = sin(xa); xc = cos(xa); xd = tan(xa); output xb, xc, xd", 3),  # outputs stay
+        ("xb = sin(xa); xq = cos(xa); xw = xb*xa; output xw", 2),  # xq dies as it is born
+        ("input xa", 0),
     ],
 )
 def test_live_memory_by_hand(text: str, most: int) -> None:
