@@ -210,6 +210,7 @@ def shaped(value: Any, shape: tuple[int, ...]) -> Value:
 
 def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
     """The variable asked for, or the only output."""
+    checked_graph(graph)
     if of is None:
         return graph.only_output()
     if of not in graph.variables:

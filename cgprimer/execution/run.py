@@ -149,7 +149,9 @@ class Runner:
             # imaginary part, that part means nothing; divided by h = 1e-90 it is enormous.
             for pair in found:
                 real = values[pair[0]]
-                likely = np.abs(quotients[pair]) <= 1e30 * np.maximum(1.0, np.abs(real))
+                # The step of a tiny variable is tinier still, and its derivative may be large.
+                scale = np.maximum(1.0, rule.relative(self.bits) / steps[pair[1]])
+                likely = np.abs(quotients[pair]) <= 1e30 * scale * np.maximum(1.0, np.abs(real))
                 quotients[pair] = np.where(np.isfinite(real) & likely, quotients[pair], np.nan)
         if self.sum_later:
             values = {name: np.sum(value) for name, value in values.items()}

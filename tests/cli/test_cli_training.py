@@ -43,8 +43,10 @@ def test_json() -> None:
     assert found["truth"] == {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
     assert (found["epochs"], found["steps"], found["stopped"]) == (3, 12, "finished")
     assert len(found["epoch_losses"]) == 3
+    assert found["identifiability"].pop("condition") < 1e3
     assert found["identifiability"] == {
         "rank": 3,
+        "everywhere": [True],
         "null_directions": [{"ab": 1.0, "bc": -1.0}],
         "determined": [{"ab": 1.0, "bc": 1.0}],
     }

@@ -12,7 +12,7 @@ from cgprimer.drawing.graph_picture import save_figure
 
 @pytest.mark.parametrize(
     ("losses", "scale"),
-    [([1.0, 0.1], "log"), ([1.0, 0.0], "linear"), ([1.0, -1.0], "linear"),
+    [([1.0, 0.1], "log"), ([1.0, 0.0], "log"), ([1.0, -1.0], "linear"),
      ([1.0, float("nan"), 0.5], "log"), ([1.0, float("inf")], "log"), ([], "linear"),
      ([float("nan")], "linear")],
 )  # fmt: skip
