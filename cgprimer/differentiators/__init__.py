@@ -68,6 +68,7 @@ def differentiate(
     xz = bc*xa
     xw = xz^3
     # derivative
+    bar_xw = 1
     bar_xz = 3*xz^2
     bar_bc = bar_xz*xa
     # output  xw

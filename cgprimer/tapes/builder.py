@@ -164,13 +164,14 @@ class Builder:
         entries = self.entries
         needed = self._needed(outputs.values()) if prune else [True] * len(entries)
         rank = {"column": 0, "scalar": 1, "constant": 2}
+        named = set(self.names.values())  # a constant that has a name, such as bar_xw = 1, is shown
         leaves: list[int] = []
         instructions: list[int] = []
         for index, entry in enumerate(entries):
             if isinstance(entry, Instruction):
                 if needed[index]:
                     instructions.append(index)
-            elif needed[index] or entry.kind != "constant":
+            elif needed[index] or entry.kind != "constant" or index in named:
                 leaves.append(index)
         leaves.sort(key=lambda i: rank[entries[i].kind])  # type: ignore[union-attr]
         new = [-1] * len(entries)
