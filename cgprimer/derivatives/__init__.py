@@ -1,12 +1,21 @@
 """Derivatives of a graph at a point or at many: gradient, Jacobian, Hessian, partials."""
 
-from cgprimer.derivatives.evaluation import Evaluation, evaluate_derivatives, point_values, tape
+from cgprimer.derivatives.evaluation import (
+    Evaluation,
+    chosen_names,
+    chosen_output,
+    evaluate_derivatives,
+    point_values,
+    tape,
+)
 from cgprimer.derivatives.first import Partials, gradient, jacobian, partials
 from cgprimer.derivatives.second import hessian, hessian_vector_product
 
 __all__ = [
     "Evaluation",
     "Partials",
+    "chosen_names",
+    "chosen_output",
     "evaluate_derivatives",
     "gradient",
     "hessian",

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.derivatives import point_values
+from cgprimer.derivatives import chosen_names, chosen_output, point_values
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators import methods as all_methods
 from cgprimer.differentiators.contract import Names, as_names
-from cgprimer.errors import DifferentiationError, UsageError, name_hint
+from cgprimer.errors import DifferentiationError
 from cgprimer.execution.run import Runner
-from cgprimer.graph import ExpressionGraph, checked_graph
+from cgprimer.graph import ExpressionGraph
 from cgprimer.teaching.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.teaching.tables import number, table
 
@@ -199,15 +199,8 @@ def compare(
     >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
     [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
     """
-    checked_graph(graph)
-    target = of if of is not None else graph.only_output()
-    names = as_names(wrt or graph.parameters or graph.inputs, "wrt")
-    known = (*graph.variables, *graph.parameters)
-    for name in (target, *names):
-        if name not in known:
-            raise UsageError(
-                f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
-            )
+    target = chosen_output(graph, of)
+    names = chosen_names(graph, wrt or graph.parameters or graph.inputs)
     primal = tape_of(graph)
     point = point_values(graph, at, of=target)
     columns = {name: np.array([point[name]]) for name in graph.inputs}

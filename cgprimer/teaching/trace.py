@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.derivatives import point_values
+from cgprimer.derivatives import chosen_names, chosen_output, point_values
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.errors import UsageError, name_hint
@@ -171,11 +171,7 @@ def trace(
     checked_graph(graph)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
-    target = of if of is not None else graph.only_output()
-    if target not in graph.variables:
-        raise UsageError(
-            f"the graph has no variable {target!r}", hint=name_hint(target, graph.variables)
-        )
+    target = chosen_output(graph, of)
     primal = tape_of(graph)
     shown = _shown(primal, target, level)
     keys = {index: f"row.{index}" for index in shown}
@@ -192,13 +188,10 @@ def trace(
         program = differentiate(whole, target, tuple(keys.values()), method=method, **options)
         pairs = {index: (target, key) for index, key in keys.items()}
     else:
-        seeded = wrt if wrt is not None else _only_input(graph)
-        if seeded not in (*graph.variables, *graph.parameters):
-            known = (*graph.variables, *graph.parameters)
-            raise UsageError(
-                f"the graph has no variable or parameter {seeded!r}",
-                hint=name_hint(seeded, known),
-            )
+        names_seeded = chosen_names(graph, wrt if wrt is not None else _only_input(graph))
+        if len(names_seeded) > 1:
+            raise UsageError("a trace is seeded by one name; the others get a trace of their own")
+        seeded = names_seeded[0]
         program = differentiate(whole, tuple(keys.values()), seeded, method=method, **options)
         pairs = {index: (key, seeded) for index, key in keys.items()}
     columns = {name: np.array([point[name]]) for name in graph.inputs}
