@@ -5,7 +5,7 @@ into instructions. Nothing here reads the primitive table's derivatives (but for
 sympy form, such as registered ones), so agreement with the other methods is evidence.
 
 Formulas swell: a value used twice is written twice, and the product rule copies it again. With
-``share=True`` (the default) equal parts of the formulas are computed once; ``share=False`` shows
+``share=True`` (the default) parts that sympy writes alike are computed once; ``share=False`` shows
 the size of the formulas themselves. Beyond ``limit`` operations the method refuses.
 
 sympy may cancel: ``xa^2/xa`` is ``xa`` to it. The derivative is then right where the original is

@@ -22,3 +22,4 @@ ADVICE = {
 
 SEPARATOR = "statements are separated by a new line or ';'"
 DECIMAL_MARK = "the decimal mark is a point: 3.5"
+PLAIN_NUMBER = "a declared value is a plain number, such as 0.5"

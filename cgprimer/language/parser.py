@@ -153,7 +153,7 @@ class _Parser:
         if following.kind == NUMBER:
             before = self.tokens[self.index - 1]
             self.fail(following, f"expected '=' between {before.text!r} and {following.text!r}")
-        self.end_of_statement()
+        self.end_of_statement(hints.SEPARATOR if value is None else hints.PLAIN_NUMBER)
         return found
 
     def declared_value(self, name: Token) -> float:
@@ -165,14 +165,14 @@ class _Parser:
         value = self.number(token).value
         return -value if negative else value
 
-    def end_of_statement(self) -> None:
+    def end_of_statement(self, hint: str = hints.SEPARATOR) -> None:
         token = self.tokens[self.index]
         if token.kind not in _ENDS:
             decimal = token.kind == COMMA and self.tokens[self.index - 1].kind == NUMBER
             self.fail(
                 token,
                 f"expected the end of the statement, found {_shown(token)}",
-                hint=hints.DECIMAL_MARK if decimal else hints.SEPARATOR,
+                hint=hints.DECIMAL_MARK if decimal else hint,
             )
 
     def lone_expression(self) -> Expression:

@@ -15,7 +15,7 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators import methods as all_methods
 from cgprimer.differentiators.contract import Names, as_names
-from cgprimer.errors import DifferentiationError
+from cgprimer.errors import DifferentiationError, plural
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph
 from cgprimer.teaching.reference import digits_of, is_known, reference_derivatives, relative_error
@@ -108,7 +108,7 @@ class Comparison:
                     r.method,
                     *(number(r.derivatives[n]) for n in shown),
                     "no reference" if error is None else number(error, 2),
-                    f"{r.passes} paths" if r.method == "path-sum" else str(r.passes),
+                    plural(r.passes, "path") if r.method == "path-sum" else str(r.passes),
                     str(r.operations),
                     str(r.live_values),
                     f"{r.seconds * 1e6:.0f}",
