@@ -183,6 +183,14 @@ def _kinked() -> dict[str, Any]:
     table["sigmoid"] = make("sigmoid", lambda a: table["sigmoid"](a) * table["sigmoid"](-a))
     table["softplus"] = make("softplus", table["sigmoid"])
     sigmoid = table["sigmoid"]
+    # erfc too: sympy writes erfc(-x) as 2 - erfc(x), which has no digits left for large x.
+    erfc = table["erfc"] = make("erfc", lambda a: -2 / sympy.sqrt(sympy.pi) * sympy.exp(-(a**2)))
+    table["gelu"] = make(
+        "gelu",
+        lambda a: (
+            erfc(-a / sympy.sqrt(2)) / 2 + a * sympy.exp(-(a**2) / 2) / sympy.sqrt(2 * sympy.pi)
+        ),
+    )
     table["logaddexp"] = make("logaddexp", lambda a, b: sigmoid(a - b), lambda a, b: sigmoid(b - a))
 
     def outside(a: Any, low: Any, high: Any) -> tuple[Any, Any]:

@@ -343,6 +343,8 @@ def _batch_size(batch_size: int | None, samples: int) -> int:
         raise DataError("there are no samples to learn from")
     if batch_size is None:
         return samples
+    if not isinstance(batch_size, int | np.integer):
+        raise UsageError(f"a batch has a whole number of samples, not {batch_size!r}")
     if batch_size < 1:
         raise UsageError(f"a batch has at least one sample, not {batch_size}")
     return min(batch_size, samples)
@@ -356,6 +358,9 @@ def _check(
     stop_below: float | None,
     seed: int,
 ) -> None:
+    for what, count in (("epochs", epochs), ("seed", seed)):
+        if not isinstance(count, int | np.integer):
+            raise UsageError(f"{what} must be a whole number, not {count!r}")
     if seed < 0:
         raise UsageError(f"a seed cannot be negative, as {seed} is")
     if epochs < 0:

@@ -127,6 +127,20 @@ def test_symbolic_is_stable_where_the_table_is(name, value):
     assert found["symbolic"] == found["reverse"]
 
 
+@pytest.mark.parametrize("value", [-12.0, -3.0, 0.5])
+def test_symbolic_gelu_keeps_its_digits(value):
+    graph = cgprimer.parse("xw = gelu(k)")
+    found = cgprimer.gradient(graph, {"k": value}, method="symbolic")
+    assert found == pytest.approx(cgprimer.gradient(graph, {"k": value}), rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [{"epochs": 1.5}, {"seed": 0.5}, {"batch_size": 2.5}])
+def test_counts_are_whole_numbers(wrong):
+    graph = cgprimer.parse("xw = k*xa; parameter k = 2")
+    with pytest.raises(cgprimer.CgprimerError, match="whole number"):
+        cgprimer.train(graph, cgprimer.make_dataset(graph, samples=10), **wrong)
+
+
 def test_a_complex_step_says_nan_rather_than_nonsense():
     options = {"method": "finite-difference", "scheme": "complex-step", "wrt": "xa"}
     graph = cgprimer.parse("xw = xa^100")
