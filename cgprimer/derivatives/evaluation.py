@@ -65,7 +65,7 @@ class Evaluation:
     complaint: str = ""
 
 
-def evaluate_derivatives(
+def derivatives_at(
     graph: ExpressionGraph,
     at: Mapping[str, Value] | None = None,
     *,
@@ -75,14 +75,7 @@ def evaluate_derivatives(
     engine: str = "numpy",
     **options: Any,
 ) -> Evaluation:
-    """Values and derivatives together, and where a non-finite one came from.
-
-    Arguments and errors are those of :func:`jacobian`.
-
-    >>> from cgprimer.graph import parse
-    >>> evaluate_derivatives(parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}).complaint
-    'xb = log(xa) is nan'
-    """
+    """Values and derivatives together; arguments and errors are those of :func:`jacobian`."""
     checked_graph(graph)
     names = chosen_names(graph, wrt)
     if of is None and not graph.outputs:
@@ -93,11 +86,25 @@ def evaluate_derivatives(
         graph, key, lambda: differentiate(tape(graph), targets, names, method=method, **options)
     )
     found = run(graph, at, program, engine)
-    ordered = {(t, n): found.derivatives[t, n] for t in targets for n in names}
-    complaint = ""
-    if not all(np.isfinite(v).all() for v in (*found.values.values(), *ordered.values())):
-        complaint = _complaint(graph, at, ordered)
-    return Evaluation(found.values, ordered, complaint)
+    return Evaluation(
+        found.values, {(t, n): found.derivatives[t, n] for t in targets for n in names}
+    )
+
+
+def evaluate_derivatives(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None = None, **settings: Any
+) -> Evaluation:
+    """The same, and where the first infinity or nan came from: for whoever shows the numbers.
+
+    >>> from cgprimer.graph import parse
+    >>> evaluate_derivatives(parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}).complaint
+    'xb = log(xa) is nan'
+    """
+    found = derivatives_at(graph, at, **settings)
+    numbers = (*found.values.values(), *found.derivatives.values())
+    if all(np.isfinite(number).all() for number in numbers):
+        return found
+    return replace(found, complaint=_complaint(graph, at, found.derivatives))
 
 
 def _complaint(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,18 @@ import numpy as np
 from cgprimer.derivatives.evaluation import (
     arguments,
     chosen_output,
-    evaluate_derivatives,
+    derivatives_at,
+    kept,
     shaped,
     tape,
 )
 from cgprimer.differentiators.contract import Names
 from cgprimer.differentiators.path_sum import edge_partials
 from cgprimer.execution.contract import select
-from cgprimer.graph import ExpressionGraph
+from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.check import checked
+from cgprimer.tapes.tape import Tape
 
 Value = Any  # a float or an ndarray of samples
 
@@ -65,9 +67,7 @@ def gradient(
     {'xa': 161.8125}
     """
     target = chosen_output(graph, of)
-    found = evaluate_derivatives(
-        graph, at, of=target, wrt=wrt, method=method, engine=engine, **options
-    )
+    found = derivatives_at(graph, at, of=target, wrt=wrt, method=method, engine=engine, **options)
     return {name: value for (_, name), value in found.derivatives.items()}
 
 
@@ -89,7 +89,7 @@ def jacobian(
     >>> jacobian(parse("xb = p*xa; xc = p^2"), {"p": 3, "xa": 2})
     {'xb': {'p': 2.0}, 'xc': {'p': 6.0}}
     """
-    found = evaluate_derivatives(graph, at, of=of, wrt=wrt, method=method, engine=engine, **options)
+    found = derivatives_at(graph, at, of=of, wrt=wrt, method=method, engine=engine, **options)
     rows: dict[str, dict[str, Value]] = {name: {} for name in found.values}
     for (target, name), value in found.derivatives.items():
         rows[target][name] = value
@@ -121,25 +121,35 @@ def partials(
     >>> edges.variable_to_variable[("xz", "xx")], edges.variable_to_parameter[("xz", "bc")]
     (2.0, 0.25)
     """
+    checked_graph(graph)
+    shape, columns, scalars, samples, program = arguments(
+        graph, graph.point(at), kept(graph, "partials", lambda: _edges_tape(graph))
+    )
+    execute = kept(
+        graph,
+        ("partials", tuple(columns), engine),
+        lambda: select(engine).compile(program, reduction="none", dtype="float64"),
+    )
+    found = execute(columns, scalars, samples)
+    zero = np.zeros(samples)  # of an edge whose partial is zero everywhere, and has no instruction
+
+    def on_edges(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
+        return {
+            (head, tail): shaped(found.get(f"{head}/{tail}", zero), shape)
+            for head in graph.definitions
+            for tail in tails.get(head, ())
+        }
+
+    return Partials(on_edges(graph.depends_on), on_edges(graph.parameters_of))
+
+
+def _edges_tape(graph: ExpressionGraph) -> Tape:
+    """A tape whose outputs are the partials, called ``head/tail``."""
     primal = tape(graph)
     builder = Builder()
     value = builder.extend(primal)
     edges = edge_partials(builder, primal, value, [True] * primal.size)
     label = primal.labels
-    pairs = {f"{label[h]}/{label[t]}": (label[h], label[t]) for t, h in edges}
-    outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in edges.items()}
-    program = checked(builder.finish(outputs))
-    point = graph.point(at)
-    shape, columns, scalars, samples, program = arguments(graph, point, program)
-    execute = select(engine).compile(program, reduction="none", dtype="float64")
-    found = execute(columns, scalars, samples)
-    parameters = set(graph.parameters)
-    both: tuple[dict[tuple[str, str], Value], dict[tuple[str, str], Value]] = ({}, {})
-    order = {name: i for i, name in enumerate((*graph.variables, *graph.parameters))}
-    for key, pair in sorted(pairs.items(), key=lambda item: (order[item[1][0]], order[item[1][1]])):
-        both[pair[1] in parameters][pair] = shaped(found[key], shape)
-    zero = shaped(np.zeros(samples), shape)
-    for which, uses in ((False, graph.depends_on), (True, graph.parameters_of)):
-        every = [(head, tail) for head in graph.definitions for tail in uses.get(head, ())]
-        both[which].update({pair: both[which].get(pair, zero) for pair in every})
-    return Partials(*both)
+    return checked(
+        builder.finish({f"{label[h]}/{label[t]}": index for (t, h), index in edges.items()})
+    )

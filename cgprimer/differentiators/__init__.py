@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from cgprimer.collector import collector_paused
-from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
+from cgprimer.differentiators.contract import DerivativeProgram, Differentiator, Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.tapes.check import checked
 from cgprimer.tapes.tape import Tape
@@ -94,15 +94,14 @@ def differentiate(
                 "there are no parameters to differentiate with respect to",
                 hint="name inputs or variables with wrt=... (--wrt NAME)",
             )
-    function = import_module(f"cgprimer.differentiators.{_METHODS[method]}").differentiate
+    module = import_module(f"cgprimer.differentiators.{_METHODS[method]}")
+    function: Differentiator = module.differentiate
     allowed = list(inspect.signature(function).parameters)[3:]
     for name in options:
         if name not in allowed:
             has = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
             raise UsageError(f"the method {method!r} has no option {name!r}", hint=has)
     with collector_paused():
-        program: DerivativeProgram = function(
-            tape, as_names(of, "of"), as_names(wrt, "wrt"), **options
-        )
+        program = function(tape, as_names(of, "of"), as_names(wrt, "wrt"), **options)
         checked(program.tape)
     return program

@@ -147,7 +147,6 @@ def _build(program: Program) -> ExpressionGraph:
         definitions={n: definitions[n].expression for n in order if n in definitions},
         depends_on=depends_on,
         leads_to={n: leads_to[n] for n in order if n in leads_to},
-        appearances=first,
     )
 
 

@@ -8,7 +8,7 @@ each variable whose expression uses it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,6 @@ class ExpressionGraph:
         definitions: the expression of every variable that has one.
         depends_on: for each variable the variables that its expression uses.
         leads_to: for each variable the variables whose expressions use it.
-        appearances: where each name first appears: start and end offset in the source.
 
     Both dictionaries list vertices in the order of ``variables`` and leave out empty lists.
 
@@ -76,7 +75,6 @@ class ExpressionGraph:
     definitions: dict[str, Expression]
     depends_on: dict[str, list[str]]
     leads_to: dict[str, list[str]]
-    appearances: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def source(self) -> Source:
