@@ -75,7 +75,7 @@ def engine_option(function: F) -> F:
     )(function)
 
 
-def method_options(default: str = "reverse") -> Callable[[F], F]:
+def method_options(default: str | None = "reverse") -> Callable[[F], F]:
     """``--method`` and the options that belong to one method each."""
 
     def decorate(function: F) -> F:

@@ -15,6 +15,7 @@ The rows stand in ``table.py``; ``registry.py`` looks them up and takes rows fro
 
 from cgprimer.primitives import table as table  # fills the registry
 from cgprimer.primitives.registry import (
+    RESERVED,
     function_names,
     generation,
     primitive,
@@ -29,6 +30,7 @@ from cgprimer.primitives.symbolic_form import opaque_function, symbolic_call
 
 __all__ = [
     "OPERANDS",
+    "RESERVED",
     "RESULT",
     "Primitive",
     "function_names",

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.primitives.row import OPERANDS, RESULT, Array, Primitive, SympyForm
 
+# Steps into which engines put several instructions; see cgprimer.tapes.plan.
+RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
 _TABLE: dict[str, Primitive] = {}
 _SPELLINGS: dict[str, list[Primitive]] = {}
 _GENERATION = [0]
@@ -97,6 +99,8 @@ def register_primitive(
         raise UsageError(f"{name!r} cannot be the name of a function")
     if name in _TABLE or name in _SPELLINGS:
         raise UsageError(f"there is a primitive {name!r} already")
+    if name in RESERVED:
+        raise UsageError(f"{name!r} is what engines call a step of their own: take another name")
     if not 1 <= len(texts) <= len(OPERANDS):
         raise UsageError(f"a primitive has one to three operands, {name!r} has {len(texts)}")
     operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(texts)])

@@ -83,19 +83,22 @@ class Builder:
 
     def emit(self, name: str, *operands: int, pinned: bool = False) -> int:
         """The value of a primitive applied to values."""
+        entries = self.entries
         if pinned:
-            self.pinned.add(len(self.entries))
-            return self._append(Instruction(name, operands))
-        if name in _LOOK_THROUGH or not self._value_of.keys().isdisjoint(operands):
+            self.pinned.add(len(entries))
+            entries.append(_new(Instruction, (name, operands)))
+            return len(entries) - 1
+        value_of = self._value_of
+        if name in _LOOK_THROUGH or operands[0] in value_of or operands[-1] in value_of:
             simple = self._simpler(name, operands)
             if simple is not None:
                 return simple
         instruction = _new(Instruction, (name, operands))
-        if not self.share:
-            return self._append(instruction)
-        found = self._known.get(instruction)
-        if found is None:
-            found = self._known[instruction] = self._append(instruction)
+        # A program of a million instructions comes through here: nothing is called twice.
+        here = len(entries)
+        found = self._known.setdefault(instruction, here) if self.share else here
+        if found == here:
+            entries.append(instruction)
         return found
 
     def pin(self, index: int) -> None:
@@ -132,22 +135,25 @@ class Builder:
         names: dict[int, list[str]] = {}
         for name, index in tape.names.items():
             names.setdefault(index, []).append(name)
+        first, emit = len(tape.leaves), self.emit
         for index in kept:
-            instruction = tape.instruction(index)
-            if instruction is None:
+            if index < first:
                 leaf = tape.leaves[index]
                 constant = leaf.kind == "constant"
                 new[index] = (
                     self.constant(leaf.value) if constant else self.leaf(leaf.kind, leaf.name)
                 )
                 continue
-            operands = [new[o] for o in instruction.operands]
-            new[index] = self.emit(instruction.primitive, *operands, pinned=index in names)
-            own = names.get(index, ())  # at once: what ``then`` emits must not name it first
-            self.names.update(dict.fromkeys(own, new[index]))
+            primitive_name, operands = tape.instructions[index - first]
+            moved = [new[o] for o in operands]
+            own = names.get(index)
+            new[index] = emit(primitive_name, *moved, pinned=own is not None)
+            if own is not None:  # at once: what ``then`` emits must not name it first
+                self.names.update(dict.fromkeys(own, new[index]))
             if then is not None:
                 new[index] = then(index, new)
-                self.names.update(dict.fromkeys(own, new[index]))
+                if own is not None:
+                    self.names.update(dict.fromkeys(own, new[index]))
         for name, index in tape.names.items():
             if index in new:  # other names of leaves
                 self.names.setdefault(name, new[index])
@@ -166,24 +172,30 @@ class Builder:
         rank = {"column": 0, "scalar": 1, "constant": 2}
         named = set(self.names.values())  # a constant that has a name, such as bar_xw = 1, is shown
         leaves: list[int] = []
-        instructions: list[int] = []
-        for index, entry in enumerate(entries):
-            if isinstance(entry, Instruction):
-                if needed[index]:
-                    instructions.append(index)
-            elif needed[index] or entry.kind != "constant" or index in named:
+        kept: list[int] = []
+        for index, (entry, wanted) in enumerate(zip(entries, needed, strict=True)):
+            if type(entry) is Instruction:
+                if wanted:
+                    kept.append(index)
+            elif wanted or entry[0] != "constant" or index in named:
                 leaves.append(index)
-        leaves.sort(key=lambda i: rank[entries[i].kind])  # type: ignore[union-attr]
+        leaves.sort(key=lambda i: rank[entries[i][0]])
         new = [-1] * len(entries)
-        for position, index in enumerate((*leaves, *instructions)):
+        for position, index in enumerate(leaves):
             new[index] = position
-        moved = []
-        for index in instructions:
+        for position, index in enumerate(kept, len(leaves)):
+            new[index] = position
+        instructions = []
+        for index in kept:
             name, operands = entries[index]  # type: ignore[misc]
-            moved.append(_new(Instruction, (name, tuple([new[o] for o in operands]))))
+            if len(operands) == 2:
+                moved: tuple[int, ...] = (new[operands[0]], new[operands[1]])
+            else:
+                moved = tuple([new[o] for o in operands])
+            instructions.append(_new(Instruction, (name, moved)))
         return Tape(
             leaves=tuple([entries[i] for i in leaves]),  # type: ignore[misc]
-            instructions=tuple(moved),
+            instructions=tuple(instructions),
             outputs={name: new[i] for name, i in outputs.items()},
             names={name: new[i] for name, i in self.names.items() if new[i] >= 0},
         )
@@ -195,8 +207,8 @@ class Builder:
         for index in range(len(needed) - 1, -1, -1):
             if needed[index]:
                 entry = self.entries[index]
-                if isinstance(entry, Instruction):
-                    for operand in entry.operands:
+                if type(entry) is Instruction:
+                    for operand in entry[1]:
                         needed[operand] = True
         return needed
 
@@ -208,25 +220,30 @@ class Builder:
 
     def _simpler(self, name: str, operands: tuple[int, ...]) -> int | None:
         """A value that equals the instruction and costs nothing, if there is one."""
-        values = [self._value_of.get(o) for o in operands]
-        if all(v is not None for v in values):
-            with np.errstate(all="ignore"):
-                folded = primitive(name).numpy(*(np.float64(v) for v in values))
-            return self.constant(float(folded))
+        value_of = self._value_of.get
+        left, right = value_of(operands[0]), value_of(operands[-1])
+        if left is not None and right is not None:
+            values = [value_of(o) for o in operands]
+            if None not in values:
+                with np.errstate(all="ignore"):
+                    folded = primitive(name).numpy(*(np.float64(v) for v in values))
+                return self.constant(float(folded))
         if not self.simplify:
             return None
-        left, right = values[0], values[-1]
         match name:
             case "add":
                 # Only -0 adds nothing to every number: 0 + -0 is 0.
-                if _is_zero(left, negative=True):
+                if left == 0.0 and _is_zero(left, negative=True):
                     return operands[1]
-                if _is_zero(right, negative=True):
+                if right == 0.0 and _is_zero(right, negative=True):
                     return operands[0]
-                for plain, other in (operands, operands[::-1]):
-                    negated = self._negated(other)
-                    if negated is not None:
-                        return self.emit("sub", plain, negated)
+                first, second = operands
+                negated = self._negated(second)
+                if negated is not None:
+                    return self.emit("sub", first, negated)
+                negated = self._negated(first)
+                if negated is not None:
+                    return self.emit("sub", second, negated)
             case "sub":
                 if _is_zero(right, negative=False):
                     return operands[0]
@@ -252,9 +269,9 @@ class Builder:
 
     def _negated(self, index: int) -> int | None:
         """What a negation negates; None also where the negation is a vertex's own value."""
-        entry = self.entries[index]
-        if isinstance(entry, Instruction) and entry.primitive == "neg" and index not in self.pinned:
-            return entry.operands[0]
+        entry = self.entries[index]  # the first field of a leaf is its kind, never "neg"
+        if entry[0] == "neg" and index not in self.pinned:
+            return entry[1][0]  # type: ignore[return-value]
         return None
 
 

@@ -36,11 +36,11 @@ def checked(tape: Tape) -> Tape:
                 f" has {len(operands)}"
             )
         here = first + position
-        for operand in operands:
-            if not 0 <= operand < here:
-                raise TapeError(
-                    f"instruction {position}: operand {operand} is not defined before its use"
-                )
+        if min(operands, default=0) < 0 or max(operands, default=-1) >= here:
+            operand = next(o for o in operands if not 0 <= o < here)
+            raise TapeError(
+                f"instruction {position}: operand {operand} is not defined before its use"
+            )
     for what, table in (("output", tape.outputs), ("name", tape.names)):
         for name, index in table.items():
             if not 0 <= index < size:

@@ -24,7 +24,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = ("train", "draw", "grad", "trace", "compare", "data", "primitives", "info")
+COMMANDS = ("train", "draw", "grad", "trace", "tape", "compare", "data", "primitives", "info")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

@@ -1,0 +1,79 @@
+"""``cgprimer tape``: the straight-line program of a graph, and what engines make of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import (
+    graph_arguments,
+    make_command,
+    method_options,
+    names_option,
+    own_options,
+    read_graph,
+)
+
+_MOST_LINES = 200  # of a tape; a part of --passes has fewer
+_MOST_PART = 24
+
+
+@make_command(name="tape")
+@graph_arguments
+@method_options(None)
+@names_option("--of", "With --method: variables to differentiate (default: all outputs).")
+@names_option("--wrt", "With --method: with respect to which names (default: all parameters).")
+@click.option("--loss", metavar="LOSS", help="Put a loss on the tape, as training does.")
+@click.option("--passes", is_flag=True, help="Show pass by pass what an engine makes of it.")
+@click.option("--all", "whole", is_flag=True, help="Show all of a large tape.")
+def command(
+    file: str | None,
+    expression: str | None,
+    method: str | None,
+    of: tuple[str, ...],
+    wrt: tuple[str, ...],
+    loss: str | None,
+    passes: bool,
+    whole: bool,
+    **own: Any,
+) -> None:
+    """The tape of a graph, or of its derivative, one instruction a line.
+
+    \b
+    Examples:
+      cgprimer tape examples/lecture.cg
+      cgprimer tape examples/lecture.cg --method reverse
+      cgprimer tape examples/lecture.cg --method reverse --loss squared-error --passes
+      cgprimer tape -e "xw = sin(k*xa)" --method forward --wrt xa
+
+    With --loss and --passes the outputs are sums over the samples, otherwise a value for each.
+    """
+    from cgprimer.derivatives import tape
+    from cgprimer.differentiators import differentiate
+    from cgprimer.tapes.show_plan import cut, passes_text
+    from cgprimer.training.losses import LOSS, with_loss
+
+    graph = read_graph(file, expression)
+    found = tape(graph)
+    if loss is not None:
+        found = with_loss(found, loss)
+    if method is None:
+        if of or wrt:
+            raise click.UsageError("--of and --wrt belong to a derivative: give a --method too")
+        if any(value is not None for value in own.values()):
+            raise click.UsageError("the options of a method need a --method")
+    else:
+        of = of or ((LOSS,) if loss is not None else graph.outputs)
+        names = wrt or graph.parameters or graph.inputs
+        options = own_options(method, own)
+        found = differentiate(found, of=of, wrt=names, method=method, **options).tape
+    if passes:
+        text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)
+        lines = text.split("\n")
+    else:
+        lines = cut(str(found).split("\n"), None if whole else _MOST_LINES)
+    for line in lines:
+        click.echo(line)
+    if any(line.startswith("... ") for line in lines):
+        click.echo("(--all shows all)")
