@@ -18,6 +18,7 @@ PACKAGE = Path(cgprimer.__file__).parent
 ROOMS = (
     "errors",
     "files",
+    "cache",
     "collector",
     "primitives",
     "language",
@@ -213,6 +214,12 @@ def test_a_gradient_loads_only_numpy() -> None:
 # --- what is never done ---------------------------------------------------------------------------
 
 
+# The one place that executes text, and how often: kernels for a GPU, written from a verified tape,
+# in which values are called v0, v1, ...; numba compiles functions, so there must be functions.
+# Nothing that a user wrote enters the text: tests/cuda/test_cuda_text.py looks at it.
+GENERATED = {"execution.cuda.generated": ["exec"]}
+
+
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_nothing_evaluates_or_executes_text(path: Path) -> None:
     calls = []
@@ -225,7 +232,7 @@ def test_nothing_evaluates_or_executes_text(path: Path) -> None:
             and ast.unparse(node.value) == "builtins"
         ):
             calls.append(f"{path}:{node.lineno} builtins.{node.attr}")
-    assert calls == []
+    assert [call.split()[-1] for call in calls] == GENERATED.get(dotted(path), []), calls
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)

@@ -1,0 +1,86 @@
+"""The engine ``cpu``: machine code for the whole tape, on all cores.
+
+Small tapes become straight-line code (:mod:`.straight_line`), large ones code for an interpreter
+whose handlers are compiled once (:mod:`.handlers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cgprimer.execution.contract import Executable, Reduction, Trainer, UpdateRule
+from cgprimer.execution.cpu import library
+from cgprimer.primitives import primitive
+from cgprimer.tapes.passes import optimize
+from cgprimer.tapes.tape import Tape
+
+STRAIGHT = 400  # instructions up to which straight-line code is compiled
+
+
+class CpuEngine:
+    """LLVM code for this machine's processor."""
+
+    name = "cpu"
+
+    def unavailable(self) -> str:
+        """Why LLVM is not there, if it is not."""
+        return library.unavailable()
+
+    def compile(
+        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
+    ) -> Executable:
+        """Prepare a tape for being run many times."""
+        from cgprimer.execution.cpu.fused import Fused
+        from cgprimer.execution.cpu.interpreted import Interpreted
+
+        small = _small(tape)
+        if small is not None:
+            return Fused(small, reduction=reduction, dtype=dtype)
+        return Interpreted(tape, reduction=reduction, dtype=dtype)
+
+    def trainer(
+        self,
+        tape: Tape,
+        *,
+        loss: str,
+        gradients: Sequence[str],
+        parameters: Sequence[str],
+        rule: UpdateRule,
+        dtype: str,
+        batch: int,
+    ) -> Trainer:
+        """Epochs in compiled code.
+
+        Args:
+            tape: its outputs, summed over a batch, are the loss and its derivatives.
+            loss: the output that is the loss.
+            gradients: the outputs that are the derivatives, in the order of the parameters.
+            parameters: names of the tape's scalars, in the order of their values.
+            rule: how parameters are changed.
+            dtype: of loss and derivatives; parameters are ``float64`` always.
+            batch: samples per step.
+        """
+        from cgprimer.execution.cpu.interpreted_steps import InterpretedGradient
+        from cgprimer.execution.cpu.trainer import CpuTrainer, StraightGradient
+
+        small = _small(tape)
+        gradient: StraightGradient | InterpretedGradient
+        if small is not None:
+            gradient = StraightGradient(small, parameters, dtype, batch)
+        else:
+            gradient = InterpretedGradient(tape, parameters, dtype)
+        return CpuTrainer(gradient, loss=loss, gradients=gradients, rule=rule)
+
+
+def _small(tape: Tape) -> Tape | None:
+    """The optimized tape if it is one for straight-line code."""
+    from cgprimer.execution.cpu.operations import SUPPORTED
+
+    supported = all(name in SUPPORTED and primitive(name).built_in for name, _ in tape.instructions)
+    if len(tape) > 4 * STRAIGHT or not supported:
+        return None
+    tape = optimize(tape)
+    return tape if len(tape) <= STRAIGHT else None
+
+
+ENGINE = CpuEngine()

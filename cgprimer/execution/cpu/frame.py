@@ -1,0 +1,209 @@
+"""What LLVM code is written with here: places, loads, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Called:
+    """A function known by its address alone, for ``IRBuilder.call``."""
+
+    def __init__(self, address: Any, function_type: Any) -> None:
+        self.address = address
+        self.function_type = function_type
+        self.type = address.type
+
+    def get_reference(self) -> str:
+        """What llvmlite prints."""
+        return str(self.address.get_reference())
+
+
+class Writer:
+    """A function while it is being written.
+
+    Args:
+        function: llvmlite's, without blocks.
+
+    Attributes:
+        build: llvmlite's builder, at the end of what is written.
+    """
+
+    def __init__(self, function: Any) -> None:
+        from llvmlite import ir
+
+        self.ir, self.function = ir, function
+        self.pointer, self.i8 = ir.PointerType(), ir.IntType(8)
+        self.i32, self.i64, self.double = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+        self.build = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def number(self, value: int) -> Any:
+        """A 64-bit integer."""
+        return self.ir.Constant(self.i64, value)
+
+    def at(self, base: Any, number: Any, kind: Any = None) -> Any:
+        """The place of an element of an array; of a byte, unless a type is given."""
+        index = self.number(number) if isinstance(number, int) else number
+        return self.build.gep(base, [index], inbounds=True, source_etype=kind or self.i8)
+
+    def get(self, base: Any, number: Any, kind: Any) -> Any:
+        """An element of an array."""
+        return self.build.load(self.at(base, number, kind), typ=kind)
+
+    def put(self, value: Any, base: Any, number: Any) -> None:
+        """Store an element of an array."""
+        self.build.store(value, self.at(base, number, value.type))
+
+    def splat(self, value: Any, lanes: int) -> Any:
+        """A number in all lanes."""
+        if lanes == 1:
+            return value
+        ir, kind = self.ir, self.ir.VectorType(value.type, lanes)
+        nothing = ir.Constant(kind, ir.Undefined)
+        one = self.build.insert_element(nothing, value, ir.Constant(self.i32, 0))
+        zeros = ir.Constant(ir.VectorType(self.i32, lanes), None)
+        return self.build.shuffle_vector(one, nothing, zeros)
+
+    def fold(
+        self,
+        limit: Any,
+        step: Any,
+        state: list[Any],
+        body: Callable[[Any, list[Any]], list[Any]],
+        *,
+        begin: Any = None,
+        once: bool = False,
+    ) -> list[Any]:
+        """``for i in range(begin, limit, step): state = body(i, state)``; the state at the end.
+
+        With ``once`` the limit is known to be beyond the beginning: the first test is left out.
+        """
+        build = self.build
+        begin = self.number(0) if begin is None else begin
+        limit = self.number(limit) if isinstance(limit, int) else limit
+        before = build.block
+        loop, after = (self.function.append_basic_block() for _ in range(2))
+        if once:
+            build.branch(loop)
+        else:
+            build.cbranch(build.icmp_signed("<", begin, limit), loop, after)
+        build.position_at_end(loop)
+        position = build.phi(self.i64)
+        position.add_incoming(begin, before)
+        held = []
+        for value in state:
+            held.append(build.phi(value.type))
+            held[-1].add_incoming(value, before)
+        found = body(position, list(held))
+        following = build.add(position, self.number(step) if isinstance(step, int) else step)
+        last = build.block
+        for phi, value in zip([position, *held], [following, *found], strict=True):
+            phi.add_incoming(value, last)
+        build.cbranch(build.icmp_signed("<", following, limit), loop, after)
+        build.position_at_end(after)
+        if once:
+            return found
+        merged = []
+        for value, result in zip(state, found, strict=True):
+            merged.append(build.phi(value.type))
+            merged[-1].add_incoming(value, before)
+            merged[-1].add_incoming(result, last)
+        return merged
+
+    def loop(self, limit: Any, step: int, body: Callable[[Any], None], **more: Any) -> None:
+        """``for i in range(0, limit, step): body(i)``."""
+
+        def stateless(position: Any, state: list[Any]) -> list[Any]:
+            body(position)
+            return state
+
+        self.fold(limit, step, [], stateless, **more)
+
+
+class Frame(Writer):
+    """A handler of the interpreter.
+
+    Args:
+        kinds: the types, lanes and layout that all handlers share; see ``handlers``.
+        function: the handler.
+    """
+
+    def __init__(self, kinds: Any, function: Any) -> None:
+        super().__init__(function)
+        self.kinds = kinds
+        self.ip, self.rows, _, self.place, self.length, _ = function.args
+
+    # --- places ----------------------------------------------------------------------------------
+
+    def word(self, position: int) -> Any:
+        """A word of the operation."""
+        return self.build.zext(self.get(self.ip, position, self.i32), self.i64)
+
+    def row_at(self, offset: Any) -> Any:
+        """The row at an offset of the buffer."""
+        if offset.type == self.i32:
+            offset = self.build.zext(offset, self.i64)
+        return self.at(self.rows, offset)
+
+    def row(self, position: int) -> Any:
+        """The row that a word of the operation names."""
+        return self.row_at(self.word(position))
+
+    def context(self, name: str, kind: Any) -> Any:
+        """An entry of the context."""
+        place = self.at(self.place, self.kinds.context.index(name), self.i64)
+        return self.build.load(place, typ=kind)
+
+    def entry_of(self, name: str, position: int) -> Any:
+        """An address out of a table of addresses; the operation names which."""
+        return self.get(self.context(name, self.pointer), self.word(position), self.pointer)
+
+    def uniform(self, position: int) -> Any:
+        """A number that all samples share; the operation names its place."""
+        base = self.context("uniform", self.pointer)
+        return self.build.load(self.at(base, self.word(position)), typ=self.kinds.real)
+
+    def side(self, position: int) -> Any:
+        """Further words of an operation that needs more than fit into the code."""
+        return self.at(self.context("side", self.pointer), self.word(position))
+
+    def side_word(self, side: Any, position: int) -> Any:
+        """One of them."""
+        return self.build.zext(self.get(side, position, self.i32), self.i64)
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def load(self, base: Any, offset: Any, kind: Any) -> Any:
+        """Numbers at an offset."""
+        return self.build.load(self.at(base, offset), typ=kind, align=self.kinds.size)
+
+    def store(self, value: Any, base: Any, offset: Any) -> None:
+        """The reverse."""
+        self.build.store(value, self.at(base, offset), align=self.kinds.size)
+
+    def masked(self, row: Any, offset: Any, masked: bool) -> Any:
+        """A vector of a row; with 0 in the lanes that stand for no sample."""
+        value = self.load(row, offset, self.kinds.vector)
+        if not masked:
+            return value
+        kinds, build = self.kinds, self.build
+        mask = self.load(self.context("mask", self.pointer), offset, kinds.vector)
+        zero = kinds.ir.Constant(kinds.vector, None)
+        return build.select(build.fcmp_ordered("!=", mask, zero), value, zero)
+
+    # --- sums ------------------------------------------------------------------------------------
+
+    def accumulate(self, count: int, body: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+        """Sums of vectors over the block, from zero."""
+        zeros = [self.kinds.ir.Constant(self.kinds.vector, None)] * count
+        step = self.kinds.size * self.kinds.lanes
+        return self.fold(self.length, step, zeros, body, once=True)
+
+    def add_to(self, place: Any, totals: list[Any]) -> None:
+        """Add vectors, lane by lane, to sums in double precision."""
+        build, kinds = self.build, self.kinds
+        for number, total in enumerate(totals):
+            there = self.at(place, self.number(number * kinds.lanes * 8))
+            wide = total if kinds.size == 8 else build.fpext(total, kinds.double)
+            known = build.load(there, typ=kinds.double, align=8)
+            build.store(build.fadd(known, wide), there, align=8)

@@ -1,0 +1,77 @@
+"""What engines are given: columns and scalars, checked and brought into the form they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgprimer.errors import EngineError, name_hint
+
+Array = Any
+
+
+def as_columns(
+    columns: Mapping[str, Array], names: Sequence[str], dtype: Any, samples: int
+) -> list[Array]:
+    """Contiguous arrays of shape (samples,) and of one type, in the order of the names.
+
+    Arrays that are so already are not copied; nothing is written to any of them. Numbers that are
+    too large for ``float32`` become infinite, as in any conversion.
+
+    Raises:
+        EngineError: a column is missing, has another length, or holds no real numbers.
+
+    >>> as_columns({"xa": [1, 2]}, ["xa"], np.dtype("float64"), 2)
+    [array([1., 2.])]
+    """
+    found = []
+    for name in names:
+        if name not in columns:
+            raise EngineError(
+                f"there is no column {name!r} among those given: {', '.join(columns) or 'none'}",
+                hint=name_hint(name, columns),
+            )
+        try:
+            given = np.asarray(columns[name])
+            if given.dtype.kind == "c" and dtype.kind != "c":
+                raise TypeError
+            with np.errstate(all="ignore"):
+                array = np.ascontiguousarray(given, dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise EngineError(f"the column {name!r} does not hold real numbers") from None
+        if array.shape != (samples,):
+            if given.ndim != 0:
+                has = f"{len(given):,} values" if given.ndim == 1 else f"the shape {given.shape}"
+                raise EngineError(f"the column {name!r} has {has}, not {samples:,} samples")
+            array = np.full(samples, array)
+        found.append(array)
+    return found
+
+
+def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> Array:
+    """One array of numbers, in the order of the names.
+
+    Raises:
+        EngineError: a scalar is missing or no real number.
+    """
+    missing = [name for name in names if name not in scalars]
+    if missing:
+        raise EngineError(
+            f"there is no value for {missing[0]!r}", hint=name_hint(missing[0], scalars)
+        )
+    try:
+        with np.errstate(all="ignore"):
+            return np.array([scalars[name] for name in names], float).astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        bad = next((n for n in names if np.ndim(scalars[n]) or not _real(scalars[n])), names[0])
+        raise EngineError(f"the value of {bad!r} is not one real number") from None
+
+
+def _real(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
