@@ -181,7 +181,7 @@ def command(
         else Path(f"{Path(file).stem if file and file != '-' else 'graph'}.run.json")
     )
     try:
-        with _progress() as on_step:
+        with _progress() as on_progress:
             run = train(
                 graph,
                 dataset,
@@ -189,7 +189,7 @@ def command(
                 seed=sampling["seed"],
                 start=start,
                 resume=earlier,
-                on_step=on_step,
+                on_progress=on_progress,
                 **settings,
                 **options,
             )

@@ -18,7 +18,10 @@ Array = Any
 Reduction = Literal["none", "sum"]
 DTYPES = ("float64", "float32")
 
-_ENGINES = {"numpy": "numpy_engine"}
+_ENGINES = {"numpy": "numpy_engine", "cpu": "cpu.engine", "cuda": "cuda.engine"}
+# What ``auto`` goes by, in operations (of the tape, times samples). Measured: docs/performance.md.
+WORTH_COMPILING = 20_000  # below it numpy has finished before the compiled code is loaded
+WORTH_A_GPU = 2_000_000_000  # below it the processor is done before the columns have arrived
 
 
 class Executable(Protocol):
@@ -52,6 +55,54 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateRule:
+    """How an optimizer changes parameters, as a tape over them.
+
+    Attributes:
+        name: of the optimizer.
+        tape: a value per parameter in its columns, one for all in its scalars.
+        columns: parameter, gradient, then the parts of the state that are arrays.
+        scalars: learning rate, then the parts of the state that are numbers.
+        after: the outputs: the parameter, then the state's parts, arrays before numbers.
+    """
+
+    name: str
+    tape: Tape
+    columns: tuple[str, ...]
+    scalars: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class Trainer(Protocol):
+    """Steps of training that an engine does by itself."""
+
+    def epoch(
+        self,
+        columns: Mapping[str, Array],
+        order: Array,
+        batch: int,
+        values: Array,
+        state: tuple[Array, ...],
+        rates: Array,
+    ) -> tuple[Array, tuple[Array, ...], Array, int]:
+        """Steps over samples in a given order.
+
+        Args:
+            columns: an array of shape (samples,) for each column of the tape.
+            order: numbers of the samples, in the order in which they are gone through.
+            batch: samples per step; the last step may have fewer.
+            values: of the parameters; shape (parameters,).
+            state: the optimizer's.
+            rates: the learning rate of each step.
+
+        Returns:
+            Values and state after the last step; the mean loss of each step's batch, before the
+            step; and the first step whose loss or gradient was not finite, or -1. Values and state
+            are then those before that step, and the losses end with it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
 class EngineInfo:
     """An engine, and whether it can be used here."""
 
@@ -63,8 +114,8 @@ class EngineInfo:
 def engines() -> tuple[EngineInfo, ...]:
     """All engines, whether each can be used on this machine, and if not, why.
 
-    >>> [engine.name for engine in engines() if engine.available]
-    ['numpy']
+    >>> [engine.name for engine in engines()]
+    ['numpy', 'cpu', 'cuda']
     """
     found = []
     for name in _ENGINES:
@@ -73,15 +124,22 @@ def engines() -> tuple[EngineInfo, ...]:
     return tuple(found)
 
 
-def select(name: str) -> Engine:
-    """The engine of a name; ``auto`` is the fastest one that this machine has.
+def select(name: str, *, work: int | None = None) -> Engine:
+    """The engine of a name.
+
+    Args:
+        name: ``auto`` is the fastest one that this machine has for the work.
+        work: operations of all samples together, in one run; None if that is not known.
 
     Raises:
         UsageError: there is no such engine.
         EngineError: it cannot be used here.
+
+    >>> select("auto", work=10).name
+    'numpy'
     """
     if name == "auto":
-        return _load("numpy")
+        return _fastest(WORTH_COMPILING if work is None else work)
     if name not in _ENGINES:
         raise UsageError(
             f"there is no engine {name!r}",
@@ -90,8 +148,20 @@ def select(name: str) -> Engine:
     engine = _load(name)
     reason = engine.unavailable()
     if reason:
-        raise EngineError(f"the engine {name!r} cannot be used here: {reason}")
+        usable = ", ".join(e.name for e in engines() if e.available)
+        raise EngineError(
+            f"the engine {name!r} cannot be used here: {reason}",
+            hint=f"usable here: {usable}; 'auto' takes the fastest of them",
+        )
     return engine
+
+
+def _fastest(work: int) -> Engine:
+    if work >= WORTH_A_GPU and not _load("cuda").unavailable():
+        return _load("cuda")
+    if work >= WORTH_COMPILING and not _load("cpu").unavailable():
+        return _load("cpu")
+    return _load("numpy")
 
 
 def _load(name: str) -> Engine:

@@ -39,9 +39,11 @@ class Runner:
         engine: name of an engine.
         reduction: ``none`` or ``sum`` over the samples.
         dtype: ``float64`` or ``float32``.
+        samples: how many there will be, where that is known: ``auto`` goes by it.
 
     Raises:
         UsageError: unknown engine or dtype, or a complex step on an engine without complex numbers.
+        EngineError: the engine cannot be used here.
     """
 
     def __init__(
@@ -51,17 +53,23 @@ class Runner:
         engine: str = "numpy",
         reduction: Reduction = "none",
         dtype: str = "float64",
+        samples: int | None = None,
     ) -> None:
         if dtype not in DTYPES:
             raise UsageError(
                 f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}"
             )
-        chosen = select(engine)
-        if program.step is not None and program.step.imaginary:
+        imaginary = program.step is not None and program.step.imaginary
+        if imaginary and engine == "auto":
+            engine = "numpy"
+        work = None if samples is None else samples * program.operation_count
+        chosen = select(engine, work=work)
+        if imaginary:
             if chosen.name != "numpy":
                 raise UsageError(f"complex steps run on the engine 'numpy', not on {chosen.name!r}")
             dtype = "complex128"
         self.program = program
+        self.chosen = chosen
         self.engine = chosen.name
         self.bits = np.finfo(dtype).nmant
         # A step per sample divides each sample's difference: sums are taken after that.

@@ -7,9 +7,8 @@ k alone, so that a run can be taken up again where it stopped.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,12 +16,12 @@ import numpy as np
 
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
-from cgprimer.execution.point import PointRunner
 from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as _optimizer
+from cgprimer.training.steps import Done, Steps, order_of, rates
 
 Array = Any
 SCHEDULES = ("cosine", "constant")
@@ -92,6 +91,7 @@ def train(
     dtype: str = "float64",
     resume: TrainingRun | None = None,
     on_step: Callable[[int, int, float], None] | None = None,
+    on_progress: Callable[[int, int, float], None] | None = None,
     **options: Any,
 ) -> TrainingRun:
     """Learn a graph's parameters from data.
@@ -115,6 +115,8 @@ def train(
         resume: a run to take up where it ended, with the same optimizer, batches and number of
             samples; with the same other settings too, the result is that of one uninterrupted run.
         on_step: called after each step with the step, the number of steps and the batch's loss.
+            Steps are then done one by one in Python, whatever the engine could do by itself.
+        on_progress: the same, called a few times a second.
         options: of the method.
 
     Returns:
@@ -149,9 +151,14 @@ def train(
         seed=seed,
     )
     objective = Objective(
-        graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options
+        graph,
+        loss=loss,
+        method=method,
+        engine=engine,
+        dtype=dtype,
+        options=options,
+        samples=samples * epochs,
     )
-    columns = objective.columns(dataset)
     rate = rule.rate if learning_rate is None else learning_rate
     settings = {
         "method": method,
@@ -170,33 +177,58 @@ def train(
     if resume is not None:
         run = _taken_up(resume, settings, graph.parameters)
     else:
-        first = _start(graph, seed, start)
+        begin = _start(graph, seed, start)
         truth = {n: graph.values[n] for n in graph.parameters if n in graph.values}
-        run = TrainingRun(parameters=first, start=dict(first), truth=truth, settings=settings)
+        run = TrainingRun(parameters=begin, start=dict(begin), truth=truth, settings=settings)
     values = np.array([run.parameters[name] for name in graph.parameters], dtype=float)
-    state = run.state or rule.start(values)
+    held = Done(run.steps, values, run.state or rule.start(values), [])
+    rate_of = rates(rate, schedule, epochs * -(-samples // batch))
+    columns = objective.columns(dataset)
+    steps = Steps(objective, columns, rule, batch, rate_of, one_by_one=on_step is not None)
     if resume is None:
-        run.start_loss = objective.sums(columns, values, samples)[0] / samples
+        run.start_loss = objective.sums(steps.resident, values, samples)[0] / samples
 
-    gradient_of = _Batches(objective, columns, samples, batch, values)
-    per_epoch = gradient_of.count
-    total_steps = epochs * per_epoch
+    def tell(done: Done, order: Array, first: int) -> None:
+        if done.failed:
+            bad = order[(done.steps - first) * batch :][:batch]
+            when = f"at step {done.steps + 1:,} (epoch {first // steps.per_epoch + 1})"
+            run.steps = done.steps
+            raise _stopped(objective, dataset, done.values, bad, when, run)
+        for listener in (on_step, on_progress):
+            if listener is not None:
+                listener(done.steps, len(rate_of), done.losses[-1])
+
+    def order(epoch: int) -> Array:
+        return order_of(samples, seed, epoch) if shuffle else np.arange(samples)
+
+    _go_through(run, steps, held, epochs, order, stop_below, tell)
+    values = np.array(list(run.parameters.values()))
+    run.loss = objective.sums(steps.resident, values, samples)[0] / samples
+    if not np.isfinite(run.loss):
+        raise _stopped(objective, dataset, values, np.arange(samples), "after the last step", run)
+    return run
+
+
+def _go_through(
+    run: TrainingRun,
+    steps: Steps,
+    held: Done,
+    epochs: int,
+    order_of_epoch: Callable[[int], Array],
+    stop_below: float | None,
+    tell: Callable[[Done, Array, int], None],
+) -> None:
+    """All epochs that the run has not done yet; the run tells at any time what was done."""
+    per_epoch = steps.per_epoch
     clock = time.perf_counter()
     try:
         for epoch in range(run.epochs, epochs):
-            done = run.steps - epoch * per_epoch  # more than 0 where a run is taken up midway
-            for mean, gradient in gradient_of(epoch, seed, shuffle, first=done):
-                step = run.steps
-                if not (np.isfinite(mean) and np.isfinite(gradient).all()):
-                    when = f"at step {step + 1:,} (epoch {epoch + 1})"
-                    raise _stopped(objective, dataset, values, gradient_of.last, when, run)
-                factor = _factor(schedule, step / total_steps)
-                values, state = rule.update(values, gradient, state, rate * factor)
-                gradient_of.values = values
-                run.step_losses.append(mean)
-                run.steps = step + 1
-                if on_step is not None:
-                    on_step(step + 1, total_steps, mean)
+            order = order_of_epoch(epoch)
+            first = epoch * per_epoch  # steps before this epoch; a run may be taken up midway
+            for done in steps.epoch(order, held, first):
+                run.step_losses += done.losses
+                held = done  # one assignment: Ctrl-C comes before it or after it
+                tell(done, order, first)
             run.epoch_losses.append(sum(run.step_losses[-per_epoch:]) / per_epoch)
             run.epochs = epoch + 1
             if stop_below is not None and run.epoch_losses[-1] < stop_below:
@@ -206,17 +238,9 @@ def train(
         run.stopped = "interrupted"
     finally:
         run.seconds += time.perf_counter() - clock
-        run.parameters = dict(zip(graph.parameters, values.tolist(), strict=True))
-        run.state = state
-    run.loss = objective.sums(columns, values, samples)[0] / samples
-    if not np.isfinite(run.loss):
-        raise _stopped(objective, dataset, values, np.arange(samples), "after the last step", run)
-    return run
-
-
-def _factor(schedule: str, share: float) -> float:
-    """What the learning rate is multiplied by when this share of the steps is done."""
-    return 0.5 + 0.5 * math.cos(math.pi * share) if schedule == "cosine" else 1.0
+        run.steps, run.state = held.steps, held.state
+        del run.step_losses[run.steps :]
+        run.parameters = dict(zip(run.parameters, held.values.tolist(), strict=True))
 
 
 def _taken_up(
@@ -246,66 +270,6 @@ def _taken_up(
         epoch_losses=list(earlier.epoch_losses),
         stopped="finished",
     )
-
-
-class _Batches:
-    """Mean loss and gradient of one batch after another.
-
-    Samples one at a time go through Python's floats (twenty times less overhead than a numpy
-    call); anything larger through the engine.
-    """
-
-    def __init__(
-        self,
-        objective: Objective,
-        columns: Mapping[str, Array],
-        samples: int,
-        batch: int,
-        values: Array,
-    ) -> None:
-        self.objective = objective
-        self.columns = columns
-        self.samples = samples
-        self.batch = batch
-        self.values = values  # of the parameters; the loop sets them after each step
-        self.count = -(-samples // batch)
-        self.last: Array = np.arange(0)  # the samples of the last batch, for messages
-        self.point: PointRunner | None = None
-        step = objective.program.step
-        complex_step = step is not None and step.imaginary
-        if batch == 1 and objective.dtype == "float64" and not complex_step:
-            self.point = PointRunner(objective.program, list(columns), objective.parameters)
-
-    def __call__(
-        self, epoch: int, seed: int, shuffle: bool, *, first: int = 0
-    ) -> Iterator[tuple[float, Array]]:
-        """The batches of an epoch, from its batch number ``first`` on."""
-        order = np.arange(self.samples)
-        if shuffle:
-            order = np.random.default_rng([seed, epoch]).permutation(self.samples)
-        whole = self.batch >= self.samples  # then the order makes no difference
-        columns = self.columns if whole else {n: c[order] for n, c in self.columns.items()}
-        if self.point is not None:
-            yield from self._points(
-                self.point, {n: c[first:] for n, c in columns.items()}, order[first:]
-            )
-            return
-        for begin in range(first * self.batch, self.samples, self.batch):
-            self.last = order[begin : begin + self.batch]
-            size = len(self.last)
-            part = columns if whole else {n: c[begin : begin + size] for n, c in columns.items()}
-            total, gradient = self.objective.sums(part, self.values, size)
-            yield total / size, gradient / size
-
-    def _points(
-        self, point: PointRunner, columns: Mapping[str, Array], order: Array
-    ) -> Iterator[tuple[float, Array]]:
-        with np.errstate(all="ignore"):
-            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-            for position, row in enumerate(rows):
-                self.last = order[position : position + 1]
-                mean, gradient = point(row, self.values.tolist())
-                yield mean, np.array(gradient)
 
 
 def _stopped(

@@ -6,6 +6,7 @@ value) and ``target``. So it is differentiated, compiled and printed like everyt
 
 from __future__ import annotations
 
+from cgprimer.collector import collector_paused
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.language.parser import parse_expression
 from cgprimer.language.syntax import Expression, Name, Number, fold, leaves
@@ -65,6 +66,7 @@ def loss_expression(loss: str) -> Expression:
     return tree
 
 
+@collector_paused()
 def with_loss(tape: Tape, loss: str) -> Tape:
     """The tape with a target column for each output, and the loss of a sample as its output.
 

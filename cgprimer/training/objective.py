@@ -9,12 +9,15 @@ import numpy as np
 
 from cgprimer.data import Dataset
 from cgprimer.derivatives import tape
-from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.contract import DerivativeProgram
+from cgprimer.differentiators.keeping import kept_program
+from cgprimer.differentiators.single_run import single_run
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
+from cgprimer.execution.contract import Trainer
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.training.losses import LOSS, target_name, with_loss
+from cgprimer.training.optimizers import Optimizer, update_rule
 
 Array = Any
 REDUCTIONS = ("sum", "mean")
@@ -30,6 +33,7 @@ class Objective:
         engine: the engine.
         dtype: ``float64`` or ``float32``.
         options: of the method.
+        samples: how many there will be in all runs together, for ``engine="auto"`` to go by.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Objective:
         engine: str = "auto",
         dtype: str = "float64",
         options: Mapping[str, Any] | None = None,
+        samples: int | None = None,
     ) -> None:
         checked_graph(graph)
         if not graph.parameters:
@@ -53,10 +58,12 @@ class Objective:
         self.graph = graph
         self.parameters = graph.parameters
         self.primal = with_loss(tape(graph), loss)
-        self.program: DerivativeProgram = differentiate(
+        self.program: DerivativeProgram = kept_program(
             self.primal, of=LOSS, wrt=graph.parameters, method=method, **(options or {})
         )
-        self.runner = Runner(self.program, engine=engine, reduction="sum", dtype=dtype)
+        self.runner = Runner(
+            self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
+        )
         self.dtype = dtype
 
     def columns(self, dataset: Dataset) -> dict[str, Array]:
@@ -80,6 +87,34 @@ class Objective:
                 key = name if role == "input" else target_name(name)
                 columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)
         return columns
+
+    def resident(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
+        """The columns where the engine wants them: a GPU keeps them in its own memory."""
+        move = getattr(self.runner.chosen, "resident", None)
+        return columns if move is None else move(columns)
+
+    def trainer(self, rule: Optimizer, batch: int) -> Trainer | None:
+        """Epochs inside the engine; None where it cannot, so that the loop is Python's.
+
+        Args:
+            rule: the optimizer.
+            batch: samples per step.
+        """
+        make = getattr(self.runner.chosen, "trainer", None)
+        tape = None if make is None else single_run(self.program)
+        if make is None or tape is None:
+            return None
+        loss, *gradients = tape.outputs
+        made: Trainer | None = make(
+            tape,
+            loss=loss,
+            gradients=gradients,
+            parameters=self.parameters,
+            rule=update_rule(rule),
+            dtype=self.dtype,
+            batch=batch,
+        )
+        return made
 
     def sums(
         self, columns: Mapping[str, Array], values: Array, samples: int
@@ -136,9 +171,15 @@ def loss_and_gradient(
     if reduction not in REDUCTIONS:
         raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
     objective = Objective(
-        graph, loss=loss, method=method, engine=engine, dtype=dtype, options=options
+        graph,
+        loss=loss,
+        method=method,
+        engine=engine,
+        dtype=dtype,
+        options=options,
+        samples=len(dataset),
     )
-    columns = objective.columns(dataset)
+    columns = objective.resident(objective.columns(dataset))
     samples = len(dataset)
     if reduction == "mean" and samples == 0:
         raise DataError("the mean over no samples is not defined")

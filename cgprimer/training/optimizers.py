@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.execution.contract import UpdateRule
+from cgprimer.tapes.builder import Builder
+from cgprimer.tapes.recording import Recorded
 
 Array = Any
+PARAMETER, GRADIENT, RATE = "update.parameter", "update.gradient", "update.rate"
 State = tuple[Array, ...]
 
 
@@ -79,11 +83,11 @@ def adam(
     """
     first = beta1 * state[0] + (1 - beta1) * gradient
     second = beta2 * state[1] + (1 - beta2) * gradient * gradient
-    steps = float(state[2]) + 1
+    steps = state[2] + 1
     # Both moments start at zero; dividing takes that bias out again.
     corrected = first / (1 - beta1**steps)
     scale = np.sqrt(second / (1 - beta2**steps)) + epsilon
-    return parameters - rate * corrected / scale, (first, second, np.array(steps))
+    return parameters - rate * corrected / scale, (first, second, np.asarray(steps))
 
 
 OPTIMIZERS = {
@@ -110,3 +114,47 @@ def optimizer(name: str) -> Optimizer:
             hint=name_hint(name, OPTIMIZERS),
         )
     return OPTIMIZERS[name]
+
+
+def update_rule(rule: Optimizer) -> UpdateRule:
+    """The update rule as a tape over the parameters, for engines that train by themselves.
+
+    Its columns have a value per parameter, its scalars one for all. Each part of the state is
+    there before (``update.state.0``) and, as an output, after (``new.update.state.0``).
+
+    >>> print(update_rule(optimizer("momentum")).tape)
+    column  update_parameter
+    column  update_gradient
+    column  update_state_0
+    scalar  update_rate
+    v1 = 0.9*update_state_0
+    v2 = v1 + update_gradient
+    v3 = update_rate*v2
+    v4 = update_parameter - v3
+    output  new_update_parameter = v4
+    output  new_update_state_0 = v2
+    """
+    builder = Builder()
+    parameter, gradient = (builder.column(name) for name in (PARAMETER, GRADIENT))
+    begin = rule.start(np.zeros(1))
+    names = [f"update.state.{k}" for k in range(len(begin))]
+    arrays = [name for name, part in zip(names, begin, strict=True) if np.ndim(part)]
+    numbers = [name for name in names if name not in arrays]
+    state = [builder.column(name) if name in arrays else builder.scalar(name) for name in names]
+    made, after = rule.update(
+        Recorded(builder, parameter),
+        Recorded(builder, gradient),
+        tuple(Recorded(builder, index) for index in state),
+        Recorded(builder, builder.scalar(RATE)),  # type: ignore[arg-type]
+    )
+    outputs = {"new." + PARAMETER: made.index}
+    for name, part in zip(names, after, strict=True):
+        recorded = part.item() if isinstance(part, np.ndarray) else part
+        outputs["new." + name] = recorded.index
+    return UpdateRule(
+        rule.name,
+        builder.finish(outputs),
+        (PARAMETER, GRADIENT, *arrays),
+        (RATE, *numbers),
+        tuple("new." + name for name in (PARAMETER, *arrays, *numbers)),
+    )
