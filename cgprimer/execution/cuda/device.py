@@ -1,0 +1,246 @@
+"""What there is to run on: the library, the driver, GPUs and their memory.
+
+numba is imported by :func:`toolkit` and nowhere else, and only once a tape is compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from cgprimer.errors import EngineError
+
+MEMORY_VARIABLE = "CGPRIMER_CUDA_MEMORY"
+_SHARE = 0.8  # of the free memory that one call may take
+PLAIN_SHARED = 48 * 1024  # bytes of shared memory that any kernel may have
+_SUPPORT_ERRORS = ("CudaSupportError", "NvvmSupportError", "NvvmError", "LinkerError")
+_OUT_NAME = "CUDA_ERROR_OUT_OF_MEMORY"
+_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How work is laid out. Units: threads, blocks, samples, bytes.
+
+    Attributes:
+        threads: per block in straight-line kernels; a power of two.
+        block_limit: the most blocks of a launch on one GPU; 0: as many as fit on it at a time.
+        lanes: threads per block of the interpreter; 0: chosen by the tape.
+        devices: GPUs to use, by number; None: all that there are.
+        memory: the most bytes a call may take on a GPU; None: most of what is free.
+        split: the fewest samples that are worth a second GPU.
+        straight: the longest tape, in instructions, that becomes straight-line code.
+    """
+
+    threads: int = 256
+    block_limit: int = 0
+    lanes: int = 0
+    devices: tuple[int, ...] | None = None
+    memory: int | None = None
+    split: int = 2_000_000
+    straight: int = 320
+
+
+SIMULATED = Settings(threads=8, block_limit=3, lanes=4)  # a thread is one of Python's there
+
+
+def simulated() -> bool:
+    """Whether numba's simulator stands in for a GPU."""
+    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+
+
+@cache
+def unavailable() -> str:
+    """Why there is nothing to run on; empty if there is. Imports nothing large."""
+    if find_spec("numba_cuda") is None:
+        return 'numba-cuda is not installed (pip install "cgprimer[cuda]")'
+    if simulated():
+        return ""
+    return _driver_trouble()
+
+
+def driver() -> Any:
+    """The NVIDIA driver's own library; None if there is none."""
+    names = ["nvcuda.dll"] if sys.platform == "win32" else ["libcuda.so.1", "libcuda.so"]
+    names.append("/usr/lib/wsl/lib/libcuda.so.1")
+    for name in [os.environ.get("NUMBA_CUDA_DRIVER", ""), *names]:
+        if name:
+            with suppress(OSError):
+                return ctypes.CDLL(name)
+    return None
+
+
+def _driver_trouble() -> str:
+    """What is wrong with the driver, asked of the driver itself: numba would take half a second."""
+    found = driver()
+    if found is None:
+        return "no NVIDIA driver was found on this machine"
+    count = ctypes.c_int(0)
+    code = found.cuInit(0) or found.cuDeviceGetCount(ctypes.byref(count))
+    if code == 100:  # CUDA_ERROR_NO_DEVICE
+        return "there is an NVIDIA driver, but no GPU"
+    if code:
+        return f"the NVIDIA driver does not start (error {code})"
+    return "" if count.value else "there is an NVIDIA driver, but no GPU"
+
+
+@cache
+def toolkit() -> Any:
+    """The module ``numba.cuda``."""
+    cuda = import_module("numba.cuda")
+    # A gradient of ten samples is no mistake that would need a warning.
+    for name in ("numba.core.config", "numba.cuda.core.config"):  # numba-cuda's own, if it has one
+        if find_spec(name) is not None:
+            config: Any = import_module(name)
+            config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    return cuda
+
+
+def device_function(function: Any) -> Any:
+    """A function that kernels call; in the simulator simply the function itself."""
+    return function if simulated() else toolkit().jit(function, device=True)
+
+
+def kernel(function: Any, signature: tuple[Any, ...]) -> Any:
+    """A function compiled to a kernel.
+
+    Raises:
+        EngineError: a part of CUDA that compiling needs is missing, or does not fit the driver.
+    """
+    try:
+        return toolkit().jit(signature)(function)
+    except Exception as error:
+        if type(error).__name__ not in _SUPPORT_ERRORS:
+            raise
+        raise EngineError(
+            f"numba-cuda cannot compile for this GPU: {str(error).strip().splitlines()[0]}",
+            hint='pip install "cgprimer[cuda]" brings CUDA 13; an older driver needs'
+            ' "numba-cuda[cu12]"',
+        ) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Infinities are values: the simulator's numpy must not warn of them in its threads."""
+    if not simulated():
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def devices(settings: Settings) -> tuple[int, ...]:
+    """The GPUs to use."""
+    if settings.devices is not None:
+        return settings.devices
+    return tuple(range(len(toolkit().gpus)))
+
+
+def on(device: int) -> AbstractContextManager[Any]:
+    """Work on a GPU for the length of a ``with`` block."""
+    if device == 0 and len(toolkit().gpus) == 1:
+        return nullcontext()
+    context: AbstractContextManager[Any] = toolkit().gpus[device]
+    return context
+
+
+def memory(settings: Settings) -> int:
+    """Bytes that a call may take on the present GPU."""
+    if settings.memory is not None:
+        return settings.memory
+    given = os.environ.get(MEMORY_VARIABLE, "")
+    if given.isdecimal():
+        return int(given)
+    if given:
+        raise EngineError(f"{MEMORY_VARIABLE} is a number of bytes, not {given!r}")
+    if simulated():
+        return 2**30
+    return int(toolkit().current_context().get_memory_info().free * _SHARE)
+
+
+def multiprocessors() -> int:
+    """How many blocks run truly side by side."""
+    return 1 if simulated() else int(toolkit().get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def shared_memory() -> int:
+    """The most bytes of shared memory that a block may have."""
+    if simulated():
+        return PLAIN_SHARED
+    device = toolkit().get_current_device()
+    limit = getattr(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", 0)
+    return int(limit) if limit and _driver_binding() else PLAIN_SHARED
+
+
+def _driver_binding() -> Any:
+    """The driver's functions that numba has no door to; None if they are not there."""
+    try:
+        return import_module("cuda.bindings.driver")
+    except ImportError:
+        return None
+
+
+def allow_shared_memory(kernel: Any, size: int) -> None:
+    """Let a compiled kernel have more shared memory than a kernel may without asking.
+
+    Raises:
+        EngineError: the driver refuses.
+    """
+    if simulated() or size <= PLAIN_SHARED:
+        return
+    try:
+        code = _set_shared_memory(kernel, size)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        # None of numba's promises: another version may keep its kernels elsewhere.
+        raise EngineError(f"numba-cuda hides its kernels: {error}") from error
+    if code:
+        raise EngineError(f"the GPU refuses {size} bytes of shared memory for a block ({code})")
+
+
+def _set_shared_memory(kernel: Any, size: int) -> int:
+    driver = _driver_binding()
+    function = next(iter(kernel.overloads.values()))._codelibrary.get_cufunc()
+    handle = int(function.handle)
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    # numba holds kernels that belong to no context yet, older versions functions that do.
+    number = toolkit().get_current_device().id
+    code = driver.cuKernelSetAttribute(attribute, size, driver.CUkernel(handle), number)[0]
+    if int(code):
+        code = driver.cuFuncSetAttribute(driver.CUfunction(handle), attribute, size)[0]
+    return int(code)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the device's memory is used up."""
+    code = getattr(error, "code", None)
+    return isinstance(error, MemoryError) or code == _OUT_OF_MEMORY or _OUT_NAME in str(error)
+
+
+def resident_blocks(kernel: Any, threads: int, shared: int = 0) -> int:
+    """How many blocks of a compiled kernel fit onto the GPU at one time.
+
+    With more of them than that, the last ones would run alone on a device half empty.
+
+    Args:
+        kernel: compiled.
+        threads: of a block.
+        shared: bytes of shared memory of a block.
+    """
+    if simulated():
+        return 2
+    registers = max(16, int(next(iter(kernel.overloads.values())).regs_per_thread))
+    each = -(-registers // 8) * 8 * threads
+    fitting = min(2048 // threads, 65536 // each, 32)
+    if shared:
+        fitting = min(fitting, shared_memory() // (shared + 1024))  # the driver keeps 1 KB
+    return max(1, fitting) * multiprocessors()
