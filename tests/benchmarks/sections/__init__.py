@@ -1,0 +1,42 @@
+"""Sections of the suite: each is a function from settings to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..measuring import Row
+from ..settings import Settings
+from . import costs, epochs, first, gpu, gradients, reading
+
+Section = Callable[[Settings], list[Row]]
+
+SECTIONS: dict[str, Section] = {
+    "gradients": gradients.gradients,
+    "batch": gradients.methods_on_lecture,
+    "epoch": epochs.one_sample,
+    "minibatch": epochs.minibatch,
+    "methods": costs.methods,
+    "reverse": costs.reverse_over_primal,
+    "first": first.first_gradient,
+    "parse": reading.reading,
+    "chain": reading.chain,
+    "process": reading.processes,
+    "million": first.million,
+}
+OPTIONAL = ("million",)
+GPU_SECTIONS: dict[str, Section] = {"gradients": gpu.gradients, "bandwidth": gpu.bandwidth}
+
+# What the times of a section are divided by.
+RATIO_TO = {
+    "gradients": "against cgprimer's best",
+    "batch": "against numpy by hand",
+    "epoch": "against cgprimer's best",
+    "minibatch": "against cgprimer's best",
+    "methods": "against reverse",
+    "reverse": "against the primal",
+    "first": "against warm",
+    "parse": "ratio",
+    "chain": "against linear",
+    "process": "against `import click`",
+    "bandwidth": "against the copy",
+}
