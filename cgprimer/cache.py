@@ -132,5 +132,6 @@ def _make_room(files: Iterable[Path], newest: Path) -> None:
         if total <= _LIMIT_BYTES:
             break
         if file != newest:
-            file.unlink(missing_ok=True)
-            total -= size
+            with suppress(OSError):  # what cannot be thrown away does not keep the others
+                file.unlink(missing_ok=True)
+                total -= size

@@ -182,6 +182,7 @@ HEAVY = (
     "networkx",
     "matplotlib",
     "numba",
+    "llvmlite",
     "click",
     "rich",
     "mpmath",

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 import click
 
 from cgprimer import __version__
 from cgprimer.cli.common import echo_json, graph_arguments, json_option, make_command, read_graph
 
-_LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "click")
+_LIBRARIES = (
+    "numpy",
+    "scipy",
+    "sympy",
+    "networkx",
+    "matplotlib",
+    "graphlay",
+    "click",
+    "llvmlite",
+    "numba-cuda",
+)
 
 
 @make_command(name="info")
@@ -28,12 +39,15 @@ def command(file: str | None, expression: str | None, as_json: bool) -> None:
     if as_json:
         echo_json(found)
         return
+    details: Any = found.pop("details", {})
     for key, value in found.items():
         if isinstance(value, dict):
             click.echo(f"{key}:")
             for name, entry in value.items():
                 shown = ", ".join(map(str, entry)) if isinstance(entry, list) else entry
                 click.echo(f"  {name}: {shown}")
+                for what, which in details.get(name, {}).items() if key == "engines" else ():
+                    click.echo(f"    {what}: {which}")
         else:
             click.echo(f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
 
@@ -45,6 +59,7 @@ def _machine() -> dict[str, object]:
     from cgprimer.differentiators import methods
     from cgprimer.execution.contract import engines
 
+    usable = engines()
     libraries: dict[str, str] = {}
     for name in _LIBRARIES:
         try:
@@ -57,7 +72,12 @@ def _machine() -> dict[str, object]:
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "methods": list(methods()),
         "engines": {
-            e.name: "available" if e.available else f"not here: {e.reason}" for e in engines()
+            e.name: "available" if e.available else f"not here: {e.reason}" for e in usable
+        },
+        "details": {
+            e.name: dict(line.partition(": ")[::2] for line in e.detail.splitlines())
+            for e in usable
+            if e.detail
         },
         "libraries": libraries,
     }

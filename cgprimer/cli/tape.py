@@ -17,6 +17,8 @@ from cgprimer.cli.common import (
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer
 _MOST_PART = 24
+# As in cgprimer.execution.listing, which this module does not load to say what it does.
+_FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
 
 @make_command(name="tape")
@@ -26,6 +28,9 @@ _MOST_PART = 24
 @names_option("--wrt", "With --method: with respect to which names (default: all parameters).")
 @click.option("--loss", metavar="LOSS", help="Put a loss on the tape, as training does.")
 @click.option("--passes", is_flag=True, help="Show pass by pass what an engine makes of it.")
+@click.option(
+    "--code", "form", type=click.Choice(_FORMS), help="Show the code that an engine makes of it."
+)
 @click.option("--all", "whole", is_flag=True, help="Show all of a large tape.")
 def command(
     file: str | None,
@@ -35,6 +40,7 @@ def command(
     wrt: tuple[str, ...],
     loss: str | None,
     passes: bool,
+    form: str | None,
     whole: bool,
     **own: Any,
 ) -> None:
@@ -45,15 +51,20 @@ def command(
       cgprimer tape examples/lecture.cg
       cgprimer tape examples/lecture.cg --method reverse
       cgprimer tape examples/lecture.cg --method reverse --loss squared-error --passes
+      cgprimer tape examples/lecture.cg --method reverse --loss squared-error --code cuda
       cgprimer tape -e "xw = sin(k*xa)" --method forward --wrt xa
 
-    With --loss and --passes the outputs are sums over the samples, otherwise a value for each.
+    With --loss, --passes and --code are about sums over the samples, otherwise about a value for
+    each. --code cpu and cuda show what the engine takes for a tape of this size; with -interpreter,
+    what it takes for large ones. No GPU is needed.
     """
     from cgprimer.derivatives import tape
     from cgprimer.differentiators import differentiate
     from cgprimer.tapes.show_plan import cut, passes_text
     from cgprimer.training.losses import LOSS, with_loss
 
+    if passes and form is not None:
+        raise click.UsageError("give either --passes or --code, not both")
     graph = read_graph(file, expression)
     found = tape(graph)
     if loss is not None:
@@ -71,6 +82,11 @@ def command(
     if passes:
         text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)
         lines = text.split("\n")
+    elif form is not None:
+        from cgprimer.execution.listing import code_text
+
+        text = code_text(found, form, sums=loss is not None)
+        lines = cut(text.split("\n"), None if whole else _MOST_LINES)
     else:
         lines = cut(str(found).split("\n"), None if whole else _MOST_LINES)
     for line in lines:

@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.execution.run import Derivatives, Runner
+from cgprimer.execution.run import Derivatives, Runner, engine_for
 from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.primitives import generation
 from cgprimer.tapes.lower import lower
@@ -155,6 +155,7 @@ def run(
         point.setdefault(name, 0.0)  # nothing that is asked for depends on these
     shape, columns, scalars, samples, moved = arguments(graph, point, program.tape)
     varying = tuple(name for name in graph.parameters if name in columns)
+    engine = engine_for(program, engine, samples)
     runner = kept(
         graph,
         ("runner", program, varying, engine),

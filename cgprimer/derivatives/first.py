@@ -125,10 +125,11 @@ def partials(
     shape, columns, scalars, samples, program = arguments(
         graph, graph.point(at), kept(graph, "partials", lambda: _edges_tape(graph))
     )
+    chosen = select(engine, work=samples * len(program))
     execute = kept(
         graph,
-        ("partials", tuple(columns), engine),
-        lambda: select(engine).compile(program, reduction="none", dtype="float64"),
+        ("partials", tuple(columns), chosen.name),
+        lambda: chosen.compile(program, reduction="none", dtype="float64"),
     )
     found = execute(columns, scalars, samples)
     zero = np.zeros(samples)  # of an edge whose partial is zero everywhere, and has no instruction

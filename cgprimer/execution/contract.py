@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from cgprimer.errors import EngineError, UsageError, did_you_mean
 from cgprimer.tapes.tape import Tape
@@ -39,6 +39,31 @@ class Executable(Protocol):
 
         Returns:
             For each output an array of shape (samples,), or its sum over the samples.
+        """
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """An executable that also takes scalars and gives sums as arrays.
+
+    A network of 25,000 weights would spend more time in dictionaries than in its samples.
+
+    Attributes:
+        scalars: names, in the order of ``values``.
+    """
+
+    scalars: tuple[str, ...]
+
+    def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
+        """The sums of all outputs.
+
+        Args:
+            columns: as for a call.
+            values: of the scalars; shape (scalars,).
+            samples: how many there are.
+
+        Returns:
+            An array of shape (outputs,), in the order of the tape's outputs.
         """
 
 
@@ -104,11 +129,19 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """An engine, and whether it can be used here."""
+    """An engine, and whether it can be used here.
+
+    Attributes:
+        name: as in ``engine=...``.
+        available: whether it can be used on this machine.
+        reason: why it cannot.
+        detail: what it uses, a line ``what: which`` each.
+    """
 
     name: str
     available: bool
     reason: str
+    detail: str = ""
 
 
 def engines() -> tuple[EngineInfo, ...]:
@@ -119,8 +152,11 @@ def engines() -> tuple[EngineInfo, ...]:
     """
     found = []
     for name in _ENGINES:
-        reason = _load(name).unavailable()
-        found.append(EngineInfo(name, not reason, reason))
+        engine = _load(name)
+        reason = engine.unavailable()
+        describe = getattr(engine, "describe", None)  # an engine need not have it
+        detail = describe() if describe is not None and not reason else ""
+        found.append(EngineInfo(name, not reason, reason, detail))
     return tuple(found)
 
 

@@ -33,8 +33,17 @@ def as_columns(
                 f"there is no column {name!r} among those given: {', '.join(columns) or 'none'}",
                 hint=name_hint(name, columns),
             )
+        column = columns[name]
+        if (  # as it should be: the common case, at every call of a loop
+            type(column) is np.ndarray
+            and column.dtype == dtype
+            and column.shape == (samples,)
+            and column.flags.c_contiguous
+        ):
+            found.append(column)
+            continue
         try:
-            given = np.asarray(columns[name])
+            given = np.asarray(column)
             if given.dtype.kind == "c" and dtype.kind != "c":
                 raise TypeError
             with np.errstate(all="ignore"):
@@ -62,8 +71,11 @@ def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> 
             f"there is no value for {missing[0]!r}", hint=name_hint(missing[0], scalars)
         )
     try:
+        numbers = np.array([scalars[name] for name in names], float)
+        if numbers.dtype == dtype:
+            return numbers
         with np.errstate(all="ignore"):
-            return np.array([scalars[name] for name in names], float).astype(dtype)
+            return numbers.astype(dtype)
     except (TypeError, ValueError, OverflowError):
         bad = next((n for n in names if np.ndim(scalars[n]) or not _real(scalars[n])), names[0])
         raise EngineError(f"the value of {bad!r} is not one real number") from None

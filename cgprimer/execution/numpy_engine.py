@@ -16,6 +16,7 @@ import numpy as np
 
 from cgprimer.collector import collector_paused
 from cgprimer.execution.contract import Array, Executable, Reduction
+from cgprimer.execution.given import as_columns
 from cgprimer.primitives import primitive
 from cgprimer.tapes.plan import Affine, Outer, Plan, Step
 from cgprimer.tapes.planning import plan
@@ -112,11 +113,15 @@ class NumpyExecutable:
         self, values: list[Any], columns: Mapping[str, Array], samples: int
     ) -> Iterator[tuple[int, int, Block]]:
         """Run the steps block by block; yields each block with its first and last sample."""
-        leaves = [
-            (i, _read_only(columns[leaf.name]))
-            for i, leaf in enumerate(self.plan.tape.leaves)
-            if leaf.kind == "column"
-        ]
+        tape = self.plan.tape
+        indices = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
+        # Complex steps move one variable; the other columns stay real.
+        given = (
+            [columns[name] for name in tape.of_kind("column")]
+            if self.dtype.kind == "c"
+            else as_columns(columns, tape.of_kind("column"), self.dtype, samples)
+        )
+        leaves = list(zip(indices, map(_read_only, given), strict=True))
         size = max(1, min(self.block, samples))
         buffer = np.empty((self.row_count, size), self.dtype)
         sums = np.zeros(len(self.plan.accumulators), _wide(self.dtype))
@@ -345,6 +350,10 @@ class NumpyEngine:
     def unavailable(self) -> str:
         """Never: numpy is a dependency."""
         return ""
+
+    def describe(self) -> str:
+        """The version of numpy."""
+        return f"version: {np.__version__}"
 
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"

@@ -31,6 +31,15 @@ class Derivatives:
     derivatives: dict[tuple[str, str], Array]
 
 
+def engine_for(program: DerivativeProgram, engine: str, samples: int | None) -> str:
+    """The engine's name, with ``auto`` resolved for a program and a number of samples."""
+    if engine != "auto":
+        return engine
+    if program.step is not None and program.step.imaginary:
+        return "numpy"  # the only one that has complex numbers
+    return select("auto", work=None if samples is None else samples * program.operation_count).name
+
+
 class Runner:
     """A derivative program compiled for an engine; call it as often as there are points.
 
@@ -59,12 +68,8 @@ class Runner:
             raise UsageError(
                 f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}"
             )
-        imaginary = program.step is not None and program.step.imaginary
-        if imaginary and engine == "auto":
-            engine = "numpy"
-        work = None if samples is None else samples * program.operation_count
-        chosen = select(engine, work=work)
-        if imaginary:
+        chosen = select(engine_for(program, engine, samples))
+        if program.step is not None and program.step.imaginary:
             if chosen.name != "numpy":
                 raise UsageError(f"complex steps run on the engine 'numpy', not on {chosen.name!r}")
             dtype = "complex128"

@@ -47,7 +47,7 @@ def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
     tape 4 instructions -> optimized 4 -> 2 steps for every sample, 1 step once a call; 1 row
     """
     found = plan(tape, sums=sums)
-    names = _Names(found)
+    names = PlanNames(found.tape, found.size)
     placed = rows(found)
     parts = [
         _optimized(tape, found, most),
@@ -61,21 +61,27 @@ def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
     return "\n\n".join(["\n".join(part) for part in parts] + [_counts(tape, found, placed)])
 
 
-class _Names:
-    """What the values of a plan are called: as on its tape, and further ones counted on."""
+class PlanNames:
+    """What the values of a plan are called: as on its tape, and further ones counted on.
 
-    def __init__(self, plan: Plan) -> None:
-        self.tape = plan.tape
-        self.labels = labels(plan.tape)
+    Args:
+        tape: the plan's.
+        size: number of values.
+    """
+
+    def __init__(self, tape: Tape, size: int) -> None:
+        self.tape = tape
+        self.labels = labels(tape)
         taken = set(self.labels)
         count = sum(1 for name in self.labels if name.startswith("v") and name[1:].isdigit())
-        for _ in range(plan.tape.size, plan.size):
+        for _ in range(tape.size, size):
             count += 1
             while f"v{count}" in taken:
                 count += 1
             self.labels.append(f"v{count}")
 
     def tree(self, index: int) -> Expression:
+        """A value as a name, or a number if it is a constant."""
         leaves = self.tape.leaves
         if index < len(leaves) and leaves[index].kind == "constant":
             return Number(leaves[index].value)
@@ -85,10 +91,11 @@ class _Names:
         return unparse(self.tree(index))
 
     def several(self, values: Iterable[int]) -> str:
+        """Values, with commas between them."""
         return ", ".join(self[value] for value in values)
 
 
-def _line(step: Step, names: _Names, group: Affine | Outer | None = None) -> str:
+def step_line(step: Step, names: PlanNames, group: Affine | Outer | None = None) -> str:
     """A step as one line of readable code."""
     name, operands, results = step
     if isinstance(group, Affine):
@@ -133,20 +140,20 @@ def _calls(tape: Tape, name: str) -> int:
     return sum(1 for primitive, _ in tape.instructions if primitive == name)
 
 
-def _hoisted(found: Plan, names: _Names, most: int | None) -> list[str]:
+def _hoisted(found: Plan, names: PlanNames, most: int | None) -> list[str]:
     steps = [s for s in found.uniform if s.results[0] < found.tape.size]
     return [
         "== Hoisting: once a call, not once a sample",
-        *(cut([_line(s, names) for s in steps], most) or ["none"]),
+        *(cut([step_line(s, names) for s in steps], most) or ["none"]),
     ]
 
 
-def _matrices(found: Plan, names: _Names, most: int | None) -> list[str]:
+def _matrices(found: Plan, names: PlanNames, most: int | None) -> list[str]:
     lines = ["== Affine groups: sums of products over the same values are a matrix"]
     groups = [g for g in found.groups.values() if isinstance(g, Affine)]
     further = [s for s in found.uniform if s.results[0] >= found.tape.size]
     if further:
-        lines += cut([f"once a call: {_line(s, names)}" for s in further], most)
+        lines += cut([f"once a call: {step_line(s, names)}" for s in further], most)
     for group in groups:
         head = ["", *(names[i] for i in group.inputs), "bias"]
         table = [
@@ -158,7 +165,7 @@ def _matrices(found: Plan, names: _Names, most: int | None) -> list[str]:
     return lines if groups else [*lines, "none"]
 
 
-def _blocks(found: Plan, names: _Names, most: int | None) -> list[str]:
+def _blocks(found: Plan, names: PlanNames, most: int | None) -> list[str]:
     lines = ["== Outer groups: all products of two lists, summed over the samples"]
     groups = [g for g in found.groups.values() if isinstance(g, Outer)]
     outputs = _summed_names(found)
@@ -173,13 +180,13 @@ def _blocks(found: Plan, names: _Names, most: int | None) -> list[str]:
     return lines if groups else [*lines, "none"]
 
 
-def _one_go(found: Plan, names: _Names, most: int | None) -> list[str]:
+def _one_go(found: Plan, names: PlanNames, most: int | None) -> list[str]:
     fused = [
-        f"{_line(s, names)}{_taken_in(found.tape, s, names)}"
+        f"{step_line(s, names)}{_taken_in(found.tape, s, names)}"
         for s in found.varying
         if s.name in _FUSED
     ]
-    pairs = [_line(s, names) for s in found.varying if s.name == "sincos"]
+    pairs = [step_line(s, names) for s in found.varying if s.name == "sincos"]
     return [
         "== Multiply-add: a product that only one sum uses is a part of it",
         *(cut(fused, most) or ["none"]),
@@ -189,7 +196,7 @@ def _one_go(found: Plan, names: _Names, most: int | None) -> list[str]:
     ]
 
 
-def _taken_in(tape: Tape, step: Step, names: _Names) -> str:
+def _taken_in(tape: Tape, step: Step, names: PlanNames) -> str:
     """Which product is not stored any more; nothing for sums that the tape does not have."""
     at = step.results[0]
     own = tape.instruction(at) if at < tape.size else None
@@ -205,10 +212,10 @@ def _summed_names(found: Plan) -> dict[int, list[str]]:
     return outputs
 
 
-def _reductions(found: Plan, names: _Names, most: int | None) -> list[str]:
+def _reductions(found: Plan, names: PlanNames, most: int | None) -> list[str]:
     outputs = _summed_names(found)
     lines = [
-        f"{', '.join(outputs[s.results[0]])} = {_line(s, names)}"
+        f"{', '.join(outputs[s.results[0]])} = {step_line(s, names)}"
         for s in found.varying
         if s.name in ("sum", "dot")
     ]
@@ -223,13 +230,13 @@ def _reductions(found: Plan, names: _Names, most: int | None) -> list[str]:
     return [head, *cut(lines, most)]
 
 
-def _rows(found: Plan, placed: Rows, names: _Names, most: int | None) -> list[str]:
+def _rows(found: Plan, placed: Rows, names: PlanNames, most: int | None) -> list[str]:
     lines = []
     for position, step in enumerate(found.varying):
         places = [placed.row_of[r] for r in step.results if r in placed.row_of]
         if step.name in ("sum", "dot", "outer"):
             places = []
-        lines.append(f"{_ranges(places):>5} {_line(step, names, found.groups.get(position))}")
+        lines.append(f"{_ranges(places):>5} {step_line(step, names, found.groups.get(position))}")
     return [
         "== Rows: a value is forgotten after its last use",
         "row   step",

@@ -13,7 +13,7 @@ from cgprimer.differentiators.contract import DerivativeProgram
 from cgprimer.differentiators.keeping import kept_program
 from cgprimer.differentiators.single_run import single_run
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
-from cgprimer.execution.contract import Trainer
+from cgprimer.execution.contract import Summing, Trainer
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.training.losses import LOSS, target_name, with_loss
@@ -65,6 +65,7 @@ class Objective:
             self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
         )
         self.dtype = dtype
+        self._direct = _Direct.of(self.runner, self.parameters)
 
     def columns(self, dataset: Dataset) -> dict[str, Array]:
         """The dataset's columns under the tape's names, in the dtype of the computation.
@@ -126,12 +127,48 @@ class Objective:
             values: the parameters' values, in the order of ``parameters``; shape (parameters,).
             samples: the columns' length.
         """
+        if self._direct is not None:
+            return self._direct(columns, values, samples)
         scalars = dict(zip(self.parameters, map(float, values), strict=True))
         found = self.runner(columns, scalars, samples)
         gradient = np.array(
             [found.derivatives[LOSS, name] for name in self.parameters], dtype=float
         )
         return float(found.values[LOSS]), gradient
+
+
+class _Direct:
+    """Loss and gradient of a program of one pass, from array to array."""
+
+    def __init__(self, execute: Summing, order: list[int], reads: list[int]) -> None:
+        self.execute = execute
+        self.order = np.array(order, np.int64)
+        self.reads = np.array(reads, np.int64)
+
+    @classmethod
+    def of(cls, runner: Runner, parameters: tuple[str, ...]) -> _Direct | None:
+        """None where the engine, or the method, does not work like that."""
+        program, execute = runner.program, runner.execute
+        if not isinstance(execute, Summing) or program.step is not None:
+            return None
+        reads = [read for run in program.passes for read in run.reads]
+        plain = len(program.passes) == 1 and not program.passes[0].seeds
+        if not plain or any(r.weight != 1.0 for r in reads) or len(reads) != len(parameters):
+            return None
+        place = {name: k for k, name in enumerate(program.tape.outputs)}
+        output = {read.wrt: place[read.output] for read in reads}
+        index = {name: k for k, name in enumerate(parameters)}
+        return cls(
+            execute,
+            [index[name] for name in execute.scalars],
+            [place[LOSS], *(output[name] for name in parameters)],
+        )
+
+    def __call__(
+        self, columns: Mapping[str, Array], values: Array, samples: int
+    ) -> tuple[float, Array]:
+        found = self.execute.totals(columns, values[self.order], samples)[self.reads]
+        return float(found[0]), found[1:]
 
 
 def loss_and_gradient(
@@ -186,10 +223,10 @@ def loss_and_gradient(
     scale = 1.0 / samples if reduction == "mean" else 1.0
 
     def call(parameters: Mapping[str, float]) -> tuple[float, dict[str, float]]:
-        missing = [name for name in graph.parameters if name not in parameters]
-        if missing:
-            raise MissingValueError(f"no value for the parameter {missing[0]!r}")
-        values = np.array([parameters[name] for name in graph.parameters], dtype=float)
+        try:
+            values = np.array([parameters[name] for name in graph.parameters], dtype=float)
+        except KeyError as error:
+            raise MissingValueError(f"no value for the parameter {error.args[0]!r}") from None
         total, gradient = objective.sums(columns, values, samples)
         return total * scale, dict(zip(graph.parameters, (gradient * scale).tolist(), strict=True))
 

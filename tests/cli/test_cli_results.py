@@ -189,7 +189,9 @@ def test_info_about_a_graph_and_about_the_machine() -> None:
     }
     assert found["leads_to"]["xx"] == ["xy", "xz", "xw"]
     machine = read_json("info")
-    assert list(machine) == ["cgprimer", "python", "machine", "methods", "engines", "libraries"]
+    assert list(machine) == [
+        "cgprimer", "python", "machine", "methods", "engines", "details", "libraries",
+    ]  # fmt: skip
     assert machine["methods"] == list(METHODS)
     assert machine["engines"]["numpy"] == "available"
     assert "depends_on" in good("info", LECTURE)

@@ -105,14 +105,16 @@ def test_a_pipe_closed_before_the_start_is_no_error() -> None:
 def interrupted(folder: Path, *args: object) -> tuple[int, str, str]:
     """A training run that gets Ctrl-C once the terminal shows a loss."""
     main, other = pty.openpty()
-    process = subprocess.Popen(
-        [str(COMMAND), "train", *map(str, args)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=other,
-        cwd=folder,
-        env=environment(TERM="xterm", COLUMNS="200"),
-    )
+    output = folder / "standard output"  # a pipe would fill up while the terminal is read
+    with output.open("wb") as written:
+        process = subprocess.Popen(
+            [str(COMMAND), "train", *map(str, args)],
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=other,
+            cwd=folder,
+            env=environment(TERM="xterm", COLUMNS="200"),
+        )
     os.close(other)
     seen = b""
     end = time.monotonic() + 30
@@ -127,10 +129,10 @@ def interrupted(folder: Path, *args: object) -> tuple[int, str, str]:
         while data := os.read(main, 65536):
             seen += data
     os.close(main)
-    assert process.stdout is not None
-    with process.stdout as pipe:
-        out = pipe.read().decode()
-    return process.wait(timeout=30), out, seen.decode()
+    code = process.wait(timeout=30)
+    out = output.read_text()
+    output.unlink()
+    return code, out, seen.decode()
 
 
 def test_ctrl_c_saves_what_has_been_learnt(tmp_path: Path) -> None:

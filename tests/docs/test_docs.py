@@ -106,9 +106,16 @@ def run_console(text: str, where: str, found: list[Mismatch]) -> str:
 
 
 def run_command(line: str) -> str:
-    """What ``cgprimer ...`` prints on both streams: ``; echo $?`` and ``echo TEXT |`` are known."""
+    """What ``cgprimer ...`` prints on both streams.
+
+    ``; echo $?``, ``echo TEXT |`` and ``CGPRIMER_VECTORS=BITS`` are known.
+    """
     from cgprimer.cli import main
 
+    if line.startswith("CGPRIMER_VECTORS="):
+        bits, line = line.removeprefix("CGPRIMER_VECTORS=").split(" ", 1)
+        with vectors_of(bits):
+            return run_command(line)
     typed = ""
     if line.startswith("echo "):
         shown, line = line.removeprefix("echo ").split(" | ")
@@ -134,6 +141,23 @@ def run_command(line: str) -> str:
         sys.argv, sys.stdin = before
         started_as.__package__ = package
     return stream.getvalue() + (f"{code}\n" if status else "")
+
+
+@contextlib.contextmanager
+def vectors_of(bits: str) -> Iterator[None]:
+    """A processor with such vectors, as a process would see it that starts with the setting."""
+    from cgprimer.execution.cpu.library import VECTORS, processor
+
+    before = os.environ.get(VECTORS)
+    os.environ[VECTORS] = bits
+    processor.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ.pop(VECTORS)
+        if before is not None:
+            os.environ[VECTORS] = before
+        processor.cache_clear()
 
 
 NUMBER = re.compile(r"((?<![\w.])[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?(?![\w]))")

@@ -26,6 +26,22 @@ class CpuEngine:
         """Why LLVM is not there, if it is not."""
         return library.unavailable()
 
+    def describe(self) -> str:
+        """Processor, width of vectors, threads, cache folder."""
+        from cgprimer.cache import folder
+        from cgprimer.execution.cpu import threads
+
+        chosen, place = library.processor(), folder()
+        bits = f"{chosen.bits} bits" if chosen.bits > 64 else "none"
+        return "\n".join(
+            (
+                f"processor: {chosen.name or 'any of its family'}",
+                f"vectors: {bits} ({library.VECTORS}=64 for none, up to 512)",
+                f"threads: {threads.count()} ({threads.THREADS}=1 for one)",
+                f"cache: {place or 'nothing is kept'} (CGPRIMER_CACHE=off keeps nothing)",
+            )
+        )
+
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
     ) -> Executable:
@@ -33,7 +49,7 @@ class CpuEngine:
         from cgprimer.execution.cpu.fused import Fused
         from cgprimer.execution.cpu.interpreted import Interpreted
 
-        small = _small(tape)
+        small = straight_line_form(tape)
         if small is not None:
             return Fused(small, reduction=reduction, dtype=dtype)
         return Interpreted(tape, reduction=reduction, dtype=dtype)
@@ -63,7 +79,7 @@ class CpuEngine:
         from cgprimer.execution.cpu.interpreted_steps import InterpretedGradient
         from cgprimer.execution.cpu.trainer import CpuTrainer, StraightGradient
 
-        small = _small(tape)
+        small = straight_line_form(tape)
         gradient: StraightGradient | InterpretedGradient
         if small is not None:
             gradient = StraightGradient(small, parameters, dtype, batch)
@@ -72,7 +88,7 @@ class CpuEngine:
         return CpuTrainer(gradient, loss=loss, gradients=gradients, rule=rule)
 
 
-def _small(tape: Tape) -> Tape | None:
+def straight_line_form(tape: Tape) -> Tape | None:
     """The optimized tape if it is one for straight-line code."""
     from cgprimer.execution.cpu.operations import SUPPORTED
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -15,14 +14,11 @@ from cgprimer.execution.cpu import threads
 from cgprimer.execution.cpu.library import Library, processor
 from cgprimer.execution.cpu.straight_line import module_text, order_of
 from cgprimer.execution.given import as_columns, as_scalars
+from cgprimer.tapes.factors import constant_factors
 from cgprimer.tapes.identity import identity
 from cgprimer.tapes.tape import Tape
 
 _SMALL = 64  # instructions: below, two vectors at a time keep the processor busier than one
-
-_RUN = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-)
 
 
 class Fused:
@@ -35,7 +31,12 @@ class Fused:
     """
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
-        self.tape, self.sums = tape, reduction == "sum"
+        self.sums = reduction == "sum"
+        factors = dict.fromkeys(tape.outputs, 1.0)
+        if self.sums:
+            tape, factors = constant_factors(tape)
+        self.factors = np.array(list(factors.values()))
+        self.tape = tape
         self.dtype = np.dtype(dtype)
         lanes = processor().lanes(dtype)
         self.lanes = lanes * 2 if len(tape) <= _SMALL and lanes > 1 else lanes
@@ -43,8 +44,10 @@ class Fused:
         text = partial(module_text, tape, sums=self.sums, dtype=dtype, lanes=self.lanes)
         with collector_paused():
             self.library = Library("straight-line", key, text)
-        self.run = _RUN(self.library.address("run"))
+        self.function = self.library.address("run")
         self.varying, self.fixed = order_of(tape)
+        place = {value: k for k, value in enumerate((*self.varying, *self.fixed))}
+        self.reads = np.array([place[value] for value in tape.outputs.values()], np.int64)
         self.columns = tape.of_kind("column")
         self.scalars = tape.of_kind("scalar")
 
@@ -52,74 +55,83 @@ class Fused:
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> dict[str, Array]:
         """Run the tape; see :class:`cgprimer.execution.contract.Executable`."""
-        given = as_columns(columns, self.columns, self.dtype, samples)
         shared = as_scalars(scalars, self.scalars, self.dtype)
-        fixed = np.empty(max(1, len(self.fixed)), self.dtype)
         if self.sums:
-            found = self._sums(given, shared, fixed, samples)
-        else:
-            found = self._per_sample(given, shared, fixed, samples)
-        return {name: found[index] for name, index in self.tape.outputs.items()}
+            return dict(zip(self.tape.outputs, self.totals(columns, shared, samples), strict=True))
+        found = self._per_sample(columns, shared, samples)
+        outputs: dict[str, Array] = {}
+        given: set[int] = set()
+        for name, index in self.tape.outputs.items():  # no two outputs are one array
+            outputs[name] = found[index].copy() if index in given else found[index]
+            given.add(index)
+        return outputs
 
-    def _sums(
-        self, given: list[Array], shared: Array, fixed: Array, samples: int
-    ) -> dict[int, Any]:
+    def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
+        """The sums of all outputs; see :class:`cgprimer.execution.contract.Summing`."""
+        given = as_columns(columns, self.columns, self.dtype, samples)
+        shared = np.ascontiguousarray(values, self.dtype)
+        fixed = np.empty(max(1, len(self.fixed)), self.dtype)
         whole = samples - samples % self.lanes
         pieces = threads.parts(whole, self.lanes, max(8, len(self.tape)))
         # One row of totals for each part, and the last for the samples that fill no vector.
         totals = np.zeros((len(pieces) + 1, len(self.varying), self.lanes))
-        calls = [
-            self._call(given, list(total), shared, fixed, *piece)
-            for total, piece in zip(totals, pieces, strict=False)
-        ]
-        threads.run(calls)
+        written = list(rows_of(totals, fixed))
+        self._run(addresses(given), written, shared, pieces)
         if whole < samples or not pieces:
             last = [padded(column[whole:], self.lanes) for column in given]
-            self._call(last, list(totals[-1]), shared, fixed, 0, self.lanes)()
+            self._run(addresses(last), written[-1:], shared, [(0, self.lanes)])
             totals[-1, :, samples - whole :] = 0.0
         with np.errstate(all="ignore"):
-            sums = totals.sum(axis=(0, 2))
-            found = {index: np.float64(s) for index, s in zip(self.varying, sums, strict=True)}
-            for index, value in zip(self.fixed, fixed, strict=False):
-                found[index] = np.float64(value) * samples
+            sums = totals.sum(axis=0).sum(axis=1)
+            if self.fixed:
+                sums = np.concatenate([sums, fixed * float(samples)])
+            found: Array = sums[self.reads] * self.factors
         return found
 
     def _per_sample(
-        self, given: list[Array], shared: Array, fixed: Array, samples: int
+        self, columns: Mapping[str, Array], shared: Array, samples: int
     ) -> dict[int, Any]:
+        given = as_columns(columns, self.columns, self.dtype, samples)
+        fixed = np.empty(max(1, len(self.fixed)), self.dtype)
         whole = samples - samples % self.lanes
         found = {index: np.empty(samples, self.dtype) for index in self.varying}
         arrays = list(found.values())
         pieces = threads.parts(whole, self.lanes, max(8, len(self.tape)))
-        threads.run([self._call(given, arrays, shared, fixed, *piece) for piece in pieces])
+        written = addresses([*arrays, fixed])
+        self._run(addresses(given), [written] * len(pieces), shared, pieces)
         if whole < samples or not pieces:
             last = [padded(column[whole:], self.lanes) for column in given]
             ends = [np.empty(self.lanes, self.dtype) for _ in arrays]
-            self._call(last, ends, shared, fixed, 0, self.lanes)()
+            written = addresses([*ends, fixed])
+            self._run(addresses(last), [written], shared, [(0, self.lanes)])
             for array, end in zip(arrays, ends, strict=True):
                 array[whole:] = end[: samples - whole]
         for index, value in zip(self.fixed, fixed, strict=False):
             found[index] = np.full(samples, value, self.dtype)
         return found
 
-    def _call(
-        self,
-        given: list[Array],
-        results: list[Array],
-        shared: Array,
-        fixed: Array,
-        begin: int,
-        end: int,
-    ) -> Any:
-        columns = addresses(given)
-        written = addresses([*results, fixed])
-        kept = (given, results, shared, fixed, columns, written)  # alive as long as the call is
+    def _run(
+        self, columns: Array, written: list[Array], shared: Array, pieces: list[tuple[int, int]]
+    ) -> None:
+        """Ranges of samples, each in a thread; the caller keeps all arrays until it returns."""
+        given, scalars = columns.ctypes.data, shared.ctypes.data
+        threads.run(
+            self.function,
+            [
+                (given, results.ctypes.data, scalars, *piece)
+                for results, piece in zip(written, pieces, strict=False)
+            ],
+        )
 
-        def call() -> object:
-            self.run(columns.ctypes.data, written.ctypes.data, shared.ctypes.data, begin, end)
-            return kept
 
-        return call
+def rows_of(totals: Array, fixed: Array) -> Array:
+    """For each part its table of addresses: the rows of its totals, then another array."""
+    parts, count, width = totals.shape
+    found = np.empty((parts, count + 1), np.int64)
+    step = width * totals.itemsize
+    found[:, :count] = totals.ctypes.data + step * np.arange(parts * count).reshape(parts, count)
+    found[:, count] = fixed.ctypes.data
+    return found
 
 
 def padded(rest: Array, length: int) -> Array:

@@ -52,14 +52,22 @@ def _operations() -> Iterator[tuple[str, str]]:
         for pattern in _MIXED[name]:
             yield name, pattern
     for row in primitives():
-        if row.name in SUPPORTED and row.built_in:
+        if row.name in SUPPORTED:  # also one that is replaced now: the others keep their numbers
             for pattern in _MIXED.get(row.name, ("r" * row.arity,)):
                 yield row.name, pattern
 
 
 def opcodes() -> dict[tuple[str, str], int]:
-    """The number of each operation, by its name and the pattern of its operands."""
-    return {operation: number for number, operation in enumerate(_operations())}
+    """The number of each operation, by its name and the pattern of its operands.
+
+    A row from outside in the place of a built-in one is not among them: its function is Python's.
+    """
+    foreign = {row.name for row in primitives() if not row.built_in and row.name in SUPPORTED}
+    return {
+        operation: number
+        for number, operation in enumerate(_operations())
+        if operation[0] not in foreign
+    }
 
 
 def tile_width(registers: int) -> int:

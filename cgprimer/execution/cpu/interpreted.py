@@ -15,7 +15,7 @@ from cgprimer.execution.contract import Array, Reduction
 from cgprimer.execution.cpu import threads
 from cgprimer.execution.cpu.code import Code, encoded
 from cgprimer.execution.cpu.fused import addresses, padded
-from cgprimer.execution.cpu.handlers import CONTEXT, module_text, tile_width
+from cgprimer.execution.cpu.handlers import module_text, tile_width
 from cgprimer.execution.cpu.library import Library, processor
 from cgprimer.execution.given import as_columns, as_scalars
 from cgprimer.primitives import primitive
@@ -24,7 +24,6 @@ from cgprimer.tapes.planning import plan
 from cgprimer.tapes.tape import Tape
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
-_RUN = ctypes.CFUNCTYPE(None, *[_POINTER] * 4, *[_INT] * 3)
 _CALLBACK = ctypes.CFUNCTYPE(None, _INT, _INT, *[_POINTER] * 4)
 _ALIGNMENT = 64
 _WORTH_KEEPING = 1000  # instructions; smaller tapes are encoded faster than a file is found
@@ -40,7 +39,7 @@ class Machine:
         text = partial(module_text, dtype=dtype, lanes=self.lanes, registers=chosen.registers)
         key = f"{dtype} {self.lanes} {chosen.registers}"
         self.library = Library("interpreter", key, text)
-        self.run = _RUN(self.library.address("run"))
+        self.run = self.library.address("run")
         self.table = self.library.address_of_data("table")
         self.masked = self.library.address_of_data("table_masked")
 
@@ -61,10 +60,19 @@ class Interpreted:
         self.dtype = np.dtype(dtype)
         self.outputs = tuple(tape.outputs)
         self.machine = machine(dtype)
+        self.run = self.machine.run
         self.operations = max(1, len(tape))
         with collector_paused():
             self.code = self._kept_code(tape, reduction)
         self.sums = reduction == "sum"
+        self.scalars = self.code.scalars
+        # Where each output's sum stands: among the vectors of sums, or behind them.
+        names = list(self.code.fixed)
+        self.fixed = np.array([self.code.fixed[name] for name in names], np.int64)
+        count = max(1, self.code.sums)
+        places = {name: int(self.code.places[k]) for name, k in self.code.summed.items()}
+        places.update({name: count + k for k, name in enumerate(names)})
+        self.reads = np.array([places.get(name, 0) for name in self.outputs], np.int64)
         self.failures: list[BaseException] = []
         self.callback = _callback(self.code.functions, self.dtype, self.failures)
 
@@ -87,29 +95,46 @@ class Interpreted:
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> dict[str, Array]:
         """Run the tape; see :class:`cgprimer.execution.contract.Executable`."""
+        values = as_scalars(scalars, self.code.scalars, self.dtype)
+        if self.sums:
+            return dict(zip(self.outputs, self.totals(columns, values, samples), strict=True))
+        code, table = self.code, self._table(values)
+        _, results = self._all(columns, table, samples)
+        found = dict(zip(code.results, results, strict=True))
+        for name, place in code.fixed.items():
+            found[name] = np.full(samples, table[place], self.dtype)
+        return {name: found[name] for name in self.outputs}
+
+    def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
+        """The sums of all outputs; see :class:`cgprimer.execution.contract.Summing`."""
+        table = self._table(values)
+        lanes, _ = self._all(columns, table, samples)
+        with np.errstate(all="ignore"):
+            summed = lanes.sum(axis=0).sum(axis=1)
+            given = table[self.fixed].astype(float) * samples
+        return np.concatenate([summed, given])[self.reads]
+
+    def _all(
+        self, columns: Mapping[str, Array], table: Array, samples: int
+    ) -> tuple[Array, list[Array]]:
+        """Run over all samples: sums, shape (parts, vectors, lanes), and values per sample."""
         code, lanes = self.code, self.code.unit // self.dtype.itemsize
         given = as_columns(columns, code.columns, self.dtype, samples)
-        table = self._table(scalars)
         weights = table[code.weights]
         whole = samples - samples % lanes
         pieces = threads.parts(whole, lanes, self.operations)
         totals = np.zeros((len(pieces) + 1, max(1, code.sums), self.machine.lanes))
         results = [np.empty(samples, self.dtype) for _ in code.results]
-        threads.run(
-            [
-                partial(self._run, given, results, total, table, weights, *piece)
-                for total, piece in zip(totals, pieces, strict=False)
-            ]
-        )
+        self._run(given, results, list(totals), table, weights, pieces)
         if whole < samples:
             last = [padded(column[whole:], lanes) for column in given]
             ends = [np.empty(lanes, self.dtype) for _ in results]
             mask = (np.arange(lanes) < samples - whole).astype(self.dtype)
-            self._run(last, ends, totals[-1], table, weights, 0, lanes, mask)
+            self._run(last, ends, [totals[-1]], table, weights, [(0, lanes)], mask)
             for result, end in zip(results, ends, strict=True):
                 result[whole:] = end[: samples - whole]
         self.check()
-        return self._read(totals, results, table, samples)
+        return totals, results
 
     def check(self) -> None:
         """Raise what a primitive in Python raised meanwhile."""
@@ -123,39 +148,23 @@ class Interpreted:
         """Where compiled code calls Python; 0 if it never does."""
         return (ctypes.cast(self.callback, _POINTER).value or 0) if self.callback else 0
 
-    def _read(
-        self, totals: Array, results: list[Array], table: Array, samples: int
-    ) -> dict[str, Array]:
-        code = self.code
-        found: dict[str, Any] = dict(zip(code.results, results, strict=True))
-        with np.errstate(all="ignore"):
-            if code.summed:
-                sums = totals.sum(axis=(0, 2))[code.places]
-                found.update({name: sums[number] for name, number in code.summed.items()})
-            for name, place in code.fixed.items():
-                value = table[place]
-                found[name] = (
-                    np.float64(value) * samples
-                    if self.sums
-                    else np.full(samples, value, self.dtype)
-                )
-        return {name: found[name] for name in self.outputs}
-
-    def _table(self, scalars: Mapping[str, Any]) -> Array:
+    def _table(self, values: Array) -> Array:
         """The uniform table: given numbers, constants, and what is computed from them."""
         code = self.code
         table = np.empty(code.table, self.dtype)
         first = len(code.scalars)
-        table[:first] = as_scalars(scalars, code.scalars, self.dtype)
+        table[:first] = values
         computed = code.table - len(code.computed)
         table[first:computed] = code.constants
         if len(code.computed):
             rows = aligned((len(code.given) + len(code.computed)) * code.unit)
             numbers = rows.view(self.dtype).reshape(-1, code.unit // self.dtype.itemsize)
             numbers[: len(code.given)] = table[code.given, None]
-            shared = [table] * len(CONTEXT[:-2])  # nothing of the context is read but the side
-            shared[CONTEXT.index("side")] = code.side
-            self._start(code.uniform, rows, shared, 0, code.unit, code.unit)
+            # Nothing of the context is read but the side table.
+            context = self._context(*[table] * 5, code.side, table)
+            threads.run(
+                self.run, [self._entry(code.uniform, rows, context, 0, code.unit, code.unit)]
+            )
             table[computed:] = numbers[code.computed, 0]
         return table
 
@@ -163,45 +172,52 @@ class Interpreted:
         self,
         columns: list[Array],
         results: list[Array],
-        total: Array,
+        totals: list[Array],
         table: Array,
         weights: Array,
-        begin: int,
-        end: int,
+        pieces: list[tuple[int, int]],
         mask: Array | None = None,
     ) -> None:
-        """A range of samples, in one thread."""
+        """Ranges of samples, each in a thread with a buffer and totals of its own."""
         code, size = self.code, self.dtype.itemsize
-        rows = aligned(code.buffer)
-        shared = [
-            addresses(columns), addresses(results), total, table, weights, code.side,
-            total if mask is None else mask,
-        ]  # fmt: skip
-        if len(code.preamble) > 2:
-            self._start(code.preamble, rows, shared, 0, code.stride, code.stride)
-        self._start(
-            code.main, rows, shared, begin * size, end * size, code.stride, masked=mask is not None
-        )
+        given, written = addresses(columns), addresses(results)
+        kept, calls = [], []
+        for total, (begin, end) in zip(totals, pieces, strict=False):
+            rows = aligned(code.buffer)
+            hidden = total if mask is None else mask
+            context = self._context(given, written, total, table, weights, code.side, hidden)
+            if len(code.preamble) > 2:
+                entry = self._entry(code.preamble, rows, context, 0, code.stride, code.stride)
+                threads.run(self.run, [entry])
+            kept.append((rows, context))
+            calls.append(
+                self._entry(
+                    code.main, rows, context, begin * size, end * size, code.stride,
+                    masked=mask is not None,
+                )
+            )  # fmt: skip
+        threads.run(self.run, calls)
 
-    def _start(
+    def _context(self, *shared: Array) -> Array:
+        """What the handlers find; ``shared`` in the order of :data:`handlers.CONTEXT`."""
+        places = [array.ctypes.data for array in shared]
+        return np.array([*places, 0, self.callback_address], np.int64)
+
+    def _entry(
         self,
         operations: Array,
         rows: Array,
-        shared: list[Array],
+        context: Array,
         begin: int,
         end: int,
         block: int,
         *,
         masked: bool = False,
-    ) -> None:
-        """Enter the interpreter; ``shared`` is the context as :data:`handlers.CONTEXT` has it."""
-        places = [array.ctypes.data for array in shared]
-        context = np.array([*places, 0, self.callback_address], np.int64)
-        machine = self.machine
-        machine.run(
-            operations.ctypes.data, rows.ctypes.data, machine.masked if masked else machine.table,
-            context.ctypes.data, begin, end, block,
-        )  # fmt: skip
+    ) -> tuple[int, ...]:
+        """Arguments with which the interpreter is entered."""
+        table = self.machine.masked if masked else self.machine.table
+        places = operations.ctypes.data, rows.ctypes.data, table, context.ctypes.data
+        return (*places, begin, end, block)
 
 
 def aligned(size: int) -> Array:

@@ -199,7 +199,7 @@ class InterpretedGradient:
             "place_count": count,
             "fixed_count": len(names),
             "stride": code.stride,
-            "run": machine.library.address("run"),
+            "run": machine.run,
             "handlers": machine.table,
             "masked": machine.masked,
         }
