@@ -298,7 +298,7 @@ def _report(
     share = f" ({run.loss / run.start_loss:.2g} of the start)" if comparable else ""
     lines = [
         f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
-        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.2f} s;"
+        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.3f} s;"
         f" method {run.settings['method']}, engine {run.settings['engine']},"
         f" optimizer {run.settings['optimizer']}",
         "",

@@ -43,9 +43,7 @@ def as_columns(
             found.append(column)
             continue
         try:
-            given = np.asarray(column)
-            if given.dtype.kind == "c" and dtype.kind != "c":
-                raise TypeError
+            given = _numbers(column, complex_too=dtype.kind == "c")
             with np.errstate(all="ignore"):
                 array = np.ascontiguousarray(given, dtype)
         except (TypeError, ValueError, OverflowError):
@@ -71,7 +69,11 @@ def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> 
             f"there is no value for {missing[0]!r}", hint=name_hint(missing[0], scalars)
         )
     try:
-        numbers = np.array([scalars[name] for name in names], float)
+        numbers = _numbers([scalars[name] for name in names])
+        if numbers.ndim != 1:
+            raise TypeError
+        if numbers.dtype != np.float64:
+            numbers = numbers.astype(float)
         if numbers.dtype == dtype:
             return numbers
         with np.errstate(all="ignore"):
@@ -81,9 +83,24 @@ def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> 
         raise EngineError(f"the value of {bad!r} is not one real number") from None
 
 
+def _numbers(given: Any, *, complex_too: bool = False) -> Array:
+    """An array of what is given, if it holds numbers: numpy would take words and dates for some.
+
+    Raises:
+        TypeError: it does not.
+    """
+    array = np.asarray(given)
+    if array.dtype.kind == "O":
+        if any(value is None or isinstance(value, str | bytes) for value in array.flat):
+            raise TypeError
+    elif array.dtype.kind not in ("biufc" if complex_too else "biuf"):
+        raise TypeError
+    return array
+
+
 def _real(value: Any) -> bool:
     try:
-        float(value)
+        _numbers(value).astype(float)
     except (TypeError, ValueError, OverflowError):
         return False
     return True

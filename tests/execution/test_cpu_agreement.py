@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -19,6 +18,7 @@ from engine_agreement import (
     by_numpy,
     check,
     compiled,
+    directly,
     form,
 )
 from hypothesis import HealthCheck, assume, given, settings
@@ -49,9 +49,8 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan)
 
 
 @pytest.fixture(autouse=True)
-def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", "off")
-    yield
 
 
 @st.composite
@@ -94,7 +93,9 @@ def sizes(tape: Tape, columns: dict[str, Any], scalars: dict[str, float], sample
     return np.max([np.abs(np.broadcast_to(v, samples)) for v in [1.0, *values]], axis=0)
 
 
-def point(graph: ExpressionGraph, seed: int, samples: int) -> tuple[dict[str, Any], dict[str, float]]:
+def point(
+    graph: ExpressionGraph, seed: int, samples: int
+) -> tuple[dict[str, Any], dict[str, float]]:
     random = np.random.default_rng(seed)
     columns = {name: random.uniform(-2, 2, samples) for name in graph.inputs}
     return columns, {name: float(random.uniform(-2, 2)) for name in graph.parameters}
@@ -169,6 +170,31 @@ def test_infinities_and_nans_come_out_where_numpy_has_them(form_name: str, examp
     agree_in_class()
 
 
+@pytest.mark.parametrize("form_name", FORMS)
+@pytest.mark.parametrize(
+    ("text", "xa", "xb"),
+    [
+        ("(1e-200*xa)*xb", 1e200, 1e200),
+        ("1e-200*(1e-200*xa) + 0*xb", 1e300, 1.0),
+        ("1e-200*(1e-200*xa)", 1e300, 1.0),
+        ("1e-200*(1e-200*xa)*xb", np.inf, 1.0),
+        ("1e200*(1e200*xa)*xb", 1e-300, 1e-50),
+        ("(-1e300)*(xa*1e-300)/xb", 1e100, -1e-100),
+        ("-(0*xa)*3", np.inf, 1.0),
+        ("2*(3*xa)*sin(xb)", np.nan, 1.0),
+    ],
+)
+def test_constants_at_the_ends_of_the_range(
+    text: str, xa: float, xb: float, form_name: str
+) -> None:
+    """A factor that is taken out of a sum may neither overflow nor vanish on the way."""
+    tape = cgprimer.tape(cgprimer.parse(f"xw = {text}"))
+    columns = {"xa": np.full(3, xa), "xb": np.full(3, xb)}
+    with np.errstate(all="ignore"):
+        wanted = {n: np.sum(v) for n, v in directly(tape, columns, {}, 3).items()}
+    assert_alike(compiled(tape, form_name, "sum")(columns, {}, 3), wanted, scale=0.0)
+
+
 # --- every primitive -----------------------------------------------------------------------------
 
 _NUMBERS = (
@@ -213,11 +239,10 @@ def test_every_primitive_at_awkward_points(form_name: str, arity: int, dtype: st
         tiny = np.finfo(dtype).tiny  # subnormal results have fewer digits
         size = np.where(np.isfinite(wanted), np.maximum(np.abs(wanted), tiny), 1.0)
         if name == "logaddexp":
-            size = np.maximum(size, np.max(np.abs(np.where(np.isfinite(points), points, 0)), axis=0))
+            finite = np.where(np.isfinite(points), points, 0)
+            size = np.maximum(size, np.max(np.abs(finite), axis=0))
         close = 1e-12 if dtype == "float64" else 1e-6
-        assert_alike(
-            {name: found[name] / size}, {name: wanted / size}, scale=0.0, close=close
-        )
+        assert_alike({name: found[name] / size}, {name: wanted / size}, scale=0.0, close=close)
 
 
 @pytest.mark.parametrize("form_name", FORMS)
@@ -250,7 +275,9 @@ def test_primitives_of_single_numbers(form_name: str, name: str) -> None:
     builder = Builder()
     scalars = [builder.scalar(f"s{number}") for number in range(row.arity)]
     value = builder.emit(row.name, *scalars)
-    tape = builder.finish({"alone": value, "mixed": builder.emit("add", value, builder.column("x"))})
+    tape = builder.finish(
+        {"alone": value, "mixed": builder.emit("add", value, builder.column("x"))}
+    )
     run, reference = compiled(tape, form_name), by_numpy(tape)
     columns = {"x": np.array([0.0, 1.0, 2.0])}
     for seed in range(8):

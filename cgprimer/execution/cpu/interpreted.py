@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import cache, partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,8 @@ class Interpreted:
         places.update({name: count + k for k, name in enumerate(names)})
         self.reads = np.array([places.get(name, 0) for name in self.outputs], np.int64)
         self.failures: list[BaseException] = []
+        # Primitives in Python report their failures through the list: one call at a time, then.
+        self.alone = Lock() if self.code.functions else nullcontext()
         self.callback = _callback(self.code.functions, self.dtype, self.failures)
 
     def _kept_code(self, tape: Tape, reduction: Reduction) -> Code:
@@ -98,8 +102,10 @@ class Interpreted:
         values = as_scalars(scalars, self.code.scalars, self.dtype)
         if self.sums:
             return dict(zip(self.outputs, self.totals(columns, values, samples), strict=True))
-        code, table = self.code, self._table(values)
-        _, results = self._all(columns, table, samples)
+        code = self.code
+        with self.alone:
+            table = self._table(values)
+            _, results = self._all(columns, table, samples)
         found = dict(zip(code.results, results, strict=True))
         for name, place in code.fixed.items():
             found[name] = np.full(samples, table[place], self.dtype)
@@ -107,8 +113,9 @@ class Interpreted:
 
     def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
         """The sums of all outputs; see :class:`cgprimer.execution.contract.Summing`."""
-        table = self._table(values)
-        lanes, _ = self._all(columns, table, samples)
+        with self.alone:
+            table = self._table(values)
+            lanes, _ = self._all(columns, table, samples)
         with np.errstate(all="ignore"):
             summed = lanes.sum(axis=0).sum(axis=1)
             given = table[self.fixed].astype(float) * samples
@@ -151,6 +158,7 @@ class Interpreted:
     def _table(self, values: Array) -> Array:
         """The uniform table: given numbers, constants, and what is computed from them."""
         code = self.code
+        self.failures.clear()  # Ctrl-C may have come before an earlier call looked
         table = np.empty(code.table, self.dtype)
         first = len(code.scalars)
         table[:first] = values

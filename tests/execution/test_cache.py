@@ -1,0 +1,301 @@
+"""The folder of compiled code: used, never trusted, never a reason to fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cgprimer import cache
+from cgprimer.cache import folder, kept, key_of, load, store
+
+KEY = key_of("a test")
+CONTENT = bytes(range(256)) * 50
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder that is not there yet."""
+    monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "some" / "cache"))
+    return tmp_path / "some" / "cache"
+
+
+def file_of(place: Path, kind: str = "kind", key: str = KEY) -> Path:
+    return place / f"{kind}-{key}.cgc"
+
+
+def counted(content: bytes = CONTENT) -> tuple[Callable[[], bytes], list[int]]:
+    calls: list[int] = []
+
+    def make() -> bytes:
+        calls.append(1)
+        return content
+
+    return make, calls
+
+
+def test_what_is_kept_is_made_once(place: Path) -> None:
+    make, calls = counted()
+    assert [kept("kind", KEY, make) for _ in range(3)] == [CONTENT] * 3
+    assert len(calls) == 1
+    assert [file.name for file in place.iterdir()] == [file_of(place).name]
+    assert kept("kind", key_of("another"), make) == CONTENT
+    assert kept("another", KEY, make) == CONTENT
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"cgprimer cache 1\n", b"x" * 10**6])
+def test_any_bytes_come_back(content: bytes) -> None:
+    assert store("kind", KEY, content)
+    assert load("kind", KEY) == content
+
+
+def flipped(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "first byte": lambda d: flipped(d, 0),
+    "checksum": lambda d: flipped(d, 20),
+    "middle": lambda d: flipped(d, len(d) // 2),
+    "last byte": lambda d: flipped(d, len(d) - 1),
+    "half": lambda d: d[: len(d) // 2],
+    "one byte less": lambda d: d[:-1],
+    "one byte more": lambda d: d + b"\0",
+    "empty": lambda d: b"",
+    "only the beginning": lambda d: d[:17],
+    "another file": lambda d: b"#!/bin/sh\necho hello\n",
+    "an older version": lambda d: d.replace(b"cache 1", b"cache 0"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_file_that_is_damaged_is_made_again(what: str, place: Path) -> None:
+    make, calls = counted()
+    kept("kind", KEY, make)
+    whole = file_of(place).read_bytes()
+    file_of(place).write_bytes(DAMAGE[what](whole))
+    assert load("kind", KEY) is None
+    assert kept("kind", KEY, make) == CONTENT
+    assert len(calls) == 2
+    assert file_of(place).read_bytes() == whole
+    kept("kind", KEY, make)
+    assert len(calls) == 2
+
+
+def test_a_folder_in_place_of_a_file(place: Path) -> None:
+    file_of(place).mkdir(parents=True)
+    (file_of(place) / "inside").write_text("not ours")
+    make, calls = counted()
+    assert [kept("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+    assert len(calls) == 2
+    assert (file_of(place) / "inside").read_text() == "not ours"
+    assert [file.name for file in place.iterdir()] == [file_of(place).name]  # no leftovers
+    assert store("kind", key_of("another"), CONTENT)
+
+
+def test_a_file_in_place_of_the_folder(place: Path) -> None:
+    place.parent.mkdir()
+    place.write_text("a file")
+    make, calls = counted()
+    assert kept("kind", KEY, make) == CONTENT
+    assert kept("kind", KEY, make) == CONTENT
+    assert len(calls) == 2
+    assert place.read_text() == "a file"
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to_or_read(place: Path) -> None:
+    make, calls = counted()
+    place.mkdir(parents=True)
+    kept("kind", KEY, make)
+    place.chmod(0o500)
+    try:
+        assert kept("kind", KEY, make) == CONTENT
+        assert len(calls) == 1  # what is there is read
+        assert kept("kind", key_of("new"), make) == CONTENT
+        place.chmod(0o000)
+        assert kept("kind", KEY, make) == CONTENT
+        assert len(calls) == 3
+    finally:
+        place.chmod(0o700)
+
+
+@pytest.mark.parametrize("fails", ["mkdir", "write_bytes", "replace"])
+def test_a_disk_that_takes_nothing(
+    fails: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    make, calls = counted()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, fails, refused)
+        assert [kept("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+        assert not store("kind", KEY, CONTENT)
+    assert len(calls) == 2
+    assert not place.exists() or list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("off", ["off", "OFF", " off ", "0", "", "none"])
+def test_nothing_is_kept_if_so_wished(
+    off: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CGPRIMER_CACHE", off)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    make, calls = counted()
+    assert folder() is None
+    assert [kept("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+    assert len(calls) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="other folders there")
+def test_where_it_is_without_a_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CGPRIMER_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert folder() == tmp_path / ".cache" / "cgprimer"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert folder() == tmp_path / "x" / "cgprimer"
+
+
+def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("CGPRIMER_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert folder() is None
+    assert kept("kind", KEY, lambda: CONTENT) == CONTENT
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
+def test_names_that_no_folder_can_have(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path / name)
+    assert not store("kind", KEY, CONTENT)
+    assert load("kind", KEY) is None
+    assert kept("kind", KEY, lambda: CONTENT) == CONTENT
+
+
+# --- room ----------------------------------------------------------------------------------------
+
+
+def test_the_oldest_go_when_there_is_no_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(CONTENT) + 200
+    monkeypatch.setattr(cache, "_LIMIT_BYTES", 3 * size)
+    (place.parent).mkdir(exist_ok=True)
+    place.mkdir()
+    (place / "notes.txt").write_bytes(b"x" * 10 * size)  # not ours: neither counted nor touched
+    for number in range(6):
+        key = key_of(str(number))
+        assert store("kind", key, CONTENT)
+        os.utime(file_of(place, key=key), (1000 + number, 1000 + number))
+    left = {number for number in range(6) if load("kind", key_of(str(number))) is not None}
+    assert 5 in left
+    assert left == set(range(6 - len(left), 6))
+    assert 2 <= len(left) <= 3
+    assert (place / "notes.txt").exists()
+
+
+def test_what_is_larger_than_all_room_is_kept_alone(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store("kind", key_of("before"), CONTENT)
+    monkeypatch.setattr(cache, "_LIMIT_BYTES", 100)
+    assert store("kind", KEY, CONTENT)
+    assert load("kind", KEY) == CONTENT
+    assert load("kind", key_of("before")) is None
+
+
+def test_a_folder_among_the_files_does_not_stop_the_clearing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_of(place, key="0").mkdir(parents=True)
+    os.utime(file_of(place, key="0"), (1, 1))
+    monkeypatch.setattr(cache, "_LIMIT_BYTES", 100)
+    for number in range(3):
+        assert store("kind", key_of(str(number)), CONTENT)
+    assert sum(file.is_file() for file in place.iterdir()) == 1
+
+
+def test_the_folder_is_the_users_own(place: Path) -> None:
+    store("kind", KEY, CONTENT)
+    assert os.name == "nt" or place.stat().st_mode & 0o077 == 0
+
+
+# --- others at the same time ---------------------------------------------------------------------
+
+
+def test_threads_that_keep_the_same_thing(place: Path) -> None:
+    found: list[bytes] = []
+    barrier = threading.Barrier(6)
+
+    def work() -> None:
+        barrier.wait()
+        for number in range(20):
+            found.append(kept("kind", key_of(str(number)), lambda n=number: CONTENT + bytes([n])))
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(found) == sorted(CONTENT + bytes([n]) for n in range(20) for _ in range(6))
+    for number in range(20):
+        assert load("kind", key_of(str(number))) in (None, CONTENT + bytes([number]))
+    assert not list(place.glob("*.part"))
+    assert not list(place.glob(".*.part"))
+
+
+_MANY = """
+import sys
+from cgprimer.cache import kept, key_of
+for number in range(150):
+    content = bytes([number]) * 20_000
+    assert kept("kind", key_of(str(number)), lambda: content) == content
+"""
+
+
+def test_processes_that_keep_the_same_things(place: Path) -> None:
+    runs = [subprocess.Popen([sys.executable, "-c", _MANY]) for _ in range(2)]
+    assert [run.wait(timeout=100) for run in runs] == [0, 0]
+    for number in range(150):
+        assert load("kind", key_of(str(number))) == bytes([number]) * 20_000
+    assert len(list(place.iterdir())) == 150
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+def test_keys_tell_everything_apart() -> None:
+    parts = [(), ("",), ("", ""), ("a",), ("a", ""), ("", "a"), ("ab",), ("a", "b"), ("b", "a")]
+    assert len({key_of(*p) for p in parts}) == len(parts)
+    assert key_of("a") == key_of(b"a")
+
+
+def test_the_state_of_the_package_follows_its_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("one.py", "sub/two.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    state = cache.package_state.__wrapped__
+    first = state()
+    assert state() == first
+    (tmp_path / "sub" / "two.py").write_text("x = 22\n")
+    second = state()
+    (tmp_path / "three.py").write_text("")
+    assert len({first, second, state()}) == 3
