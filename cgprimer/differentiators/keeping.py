@@ -6,6 +6,7 @@ A program is plain data, so it is kept as plain data: a line of JSON and arrays 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -23,16 +24,32 @@ _new = tuple.__new__  # a third of the time of Instruction(...)
 
 
 def kept_program(
-    tape: Tape, *, of: str, wrt: tuple[str, ...], method: str, **options: Any
+    tape: Tape,
+    *,
+    of: str,
+    wrt: tuple[str, ...],
+    method: str,
+    prepare: Callable[[], Tape] | None = None,
+    about: str = "",
+    **options: Any,
 ) -> DerivativeProgram:
-    """The same as :func:`cgprimer.differentiate`, from the cache where it is known there."""
+    """A program from the cache, or made by :func:`cgprimer.differentiate` and kept.
+
+    Args:
+        tape: what is differentiated, and looked up by.
+        of, wrt, method, options: as for :func:`cgprimer.differentiate`.
+        prepare: makes the tape that is differentiated instead, of ``tape`` and ``about`` alone;
+            called only if the program is not known.
+        about: what ``prepare`` does.
+    """
 
     def made() -> DerivativeProgram:
-        return differentiate(tape, of=of, wrt=wrt, method=method, **options)
+        whole = tape if prepare is None else prepare()
+        return differentiate(whole, of=of, wrt=wrt, method=method, **options)
 
     if len(tape) < WORTH_KEEPING or not shareable(tape):
         return made()
-    asked = json.dumps([of, wrt, method, sorted(options.items())], default=repr)
+    asked = json.dumps([about, of, wrt, method, sorted(options.items())], default=repr)
     names = json.dumps(list(tape.names.items()))
     key = key_of(package_state(), identity(tape), names, asked)
     known = load("program", key)

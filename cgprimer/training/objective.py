@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from cgprimer.collector import collector_paused
 from cgprimer.data import Dataset
 from cgprimer.derivatives import tape
 from cgprimer.differentiators.contract import DerivativeProgram
@@ -16,7 +19,8 @@ from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.execution.contract import Summing, Trainer
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph, checked_graph
-from cgprimer.training.losses import LOSS, target_name, with_loss
+from cgprimer.tapes.tape import Tape
+from cgprimer.training.losses import LOSS, loss_expression, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
 
 Array = Any
@@ -36,6 +40,7 @@ class Objective:
         samples: how many there will be in all runs together, for ``engine="auto"`` to go by.
     """
 
+    @collector_paused()
     def __init__(
         self,
         graph: ExpressionGraph,
@@ -57,15 +62,27 @@ class Objective:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
         self.graph = graph
         self.parameters = graph.parameters
-        self.primal = with_loss(tape(graph), loss)
+        loss_expression(loss)  # refused at once if it is none
+        self.loss = loss
         self.program: DerivativeProgram = kept_program(
-            self.primal, of=LOSS, wrt=graph.parameters, method=method, **(options or {})
+            tape(graph),
+            of=LOSS,
+            wrt=graph.parameters,
+            method=method,
+            prepare=lambda: self.primal,
+            about=f"loss {loss}",
+            **(options or {}),
         )
         self.runner = Runner(
             self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
         )
         self.dtype = dtype
         self._direct = _Direct.of(self.runner, self.parameters)
+
+    @cached_property
+    def primal(self) -> Tape:
+        """The graph's tape with the loss of a sample as its output."""
+        return with_loss(tape(self.graph), self.loss)
 
     def columns(self, dataset: Dataset) -> dict[str, Array]:
         """The dataset's columns under the tape's names, in the dtype of the computation.
@@ -222,12 +239,15 @@ def loss_and_gradient(
         raise DataError("the mean over no samples is not defined")
     scale = 1.0 / samples if reduction == "mean" else 1.0
 
+    names = graph.parameters
+    chosen = itemgetter(*names)  # of 25,000 weights, each would be looked up by Python otherwise
+
     def call(parameters: Mapping[str, float]) -> tuple[float, dict[str, float]]:
         try:
-            values = np.array([parameters[name] for name in graph.parameters], dtype=float)
+            values = np.array(chosen(parameters), dtype=float).reshape(len(names))
         except KeyError as error:
             raise MissingValueError(f"no value for the parameter {error.args[0]!r}") from None
         total, gradient = objective.sums(columns, values, samples)
-        return total * scale, dict(zip(graph.parameters, (gradient * scale).tolist(), strict=True))
+        return total * scale, dict(zip(names, (gradient * scale).tolist(), strict=True))
 
     return call

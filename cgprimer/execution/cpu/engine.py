@@ -92,8 +92,9 @@ def straight_line_form(tape: Tape) -> Tape | None:
     """The optimized tape if it is one for straight-line code."""
     from cgprimer.execution.cpu.operations import SUPPORTED
 
-    supported = all(name in SUPPORTED and primitive(name).built_in for name, _ in tape.instructions)
-    if len(tape) > 4 * STRAIGHT or not supported:
+    if len(tape) > 4 * STRAIGHT:
+        return None
+    if not all(name in SUPPORTED and primitive(name).built_in for name, _ in tape.instructions):
         return None
     tape = optimize(tape)
     return tape if len(tape) <= STRAIGHT else None
