@@ -19,7 +19,7 @@ Reduction = Literal["none", "sum"]
 DTYPES = ("float64", "float32")
 
 _ENGINES = {"numpy": "numpy_engine", "cpu": "cpu.engine", "cuda": "cuda.engine"}
-# What ``auto`` goes by, in operations (of the tape, times samples). Measured: docs/performance.md.
+# What ``auto`` goes by, in operations (of the tape, times samples): rules of thumb.
 WORTH_COMPILING = 20_000  # below it numpy has finished before the compiled code is loaded
 WORTH_A_GPU = 2_000_000_000  # below it the processor is done before the columns have arrived
 

@@ -23,7 +23,7 @@ Array = Any
 _BUFFER_BYTES = 2**19  # the live rows of a block: half of a second-level cache
 _LARGEST_ROW = 2**12  # bytes; longer rows gain nothing
 # Two units at least, even where the rows outgrow the cache: jumping to the next handler costs as
-# much as working through one unit (measured: docs/performance.md). Beyond this, memory costs more.
+# much as working through one unit (measured on r10k). Beyond this size, memory costs more.
 _PATIENCE_BYTES = 2**24
 _LARGEST_BUFFER = 2**31 - 2**20  # places are 32-bit words
 
