@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -23,6 +24,7 @@ from cgprimer import __version__
 _MAGIC = b"cgprimer cache 1\n"
 _LIMIT_BYTES = 512 * 2**20
 _SUFFIX = ".cgc"
+_ABANDONED = 86_400.0  # seconds
 
 
 def folder() -> Path | None:
@@ -89,10 +91,13 @@ def load(kind: str, key: str) -> bytes | None:
     place = folder()
     if place is None:
         return None
+    file = place / f"{kind}-{key}{_SUFFIX}"
     try:
-        data = (place / f"{kind}-{key}{_SUFFIX}").read_bytes()
+        data = file.read_bytes()
     except (OSError, ValueError):
         return None
+    with suppress(OSError):
+        os.utime(file)  # used today: others are thrown away first
     start = len(_MAGIC) + hashlib.sha256().digest_size
     content = data[start:]
     if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != data[len(_MAGIC) : start]:
@@ -112,7 +117,7 @@ def store(kind: str, key: str, content: bytes) -> bool:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.write_bytes(_MAGIC + hashlib.sha256(content).digest() + content)
         partial.replace(target)
-        _make_room(place.glob(f"*{_SUFFIX}"), target)
+        _make_room(place.iterdir(), target)
     except (OSError, ValueError):
         with suppress(OSError, ValueError):
             partial.unlink(missing_ok=True)
@@ -126,7 +131,10 @@ def _make_room(files: Iterable[Path], newest: Path) -> None:
     for file in files:
         with suppress(OSError):
             status = file.stat()
-            known.append((status.st_mtime, status.st_size, file))
+            if file.suffix == _SUFFIX:
+                known.append((status.st_mtime, status.st_size, file))
+            elif file.suffix == ".part" and status.st_mtime < time.time() - _ABANDONED:
+                file.unlink()  # of a process that was killed while it wrote
     total = sum(size for _, size, _ in known)
     for _, size, file in sorted(known):
         if total <= _LIMIT_BYTES:

@@ -31,6 +31,7 @@ def kept_program(
     method: str,
     prepare: Callable[[], Tape] | None = None,
     about: str = "",
+    keep: bool = True,
     **options: Any,
 ) -> DerivativeProgram:
     """A program from the cache, or made by :func:`cgprimer.differentiate` and kept.
@@ -41,13 +42,14 @@ def kept_program(
         prepare: makes the tape that is differentiated instead, of ``tape`` and ``about`` alone;
             called only if the program is not known.
         about: what ``prepare`` does.
+        keep: whether the cache may be used: not if ``prepare`` adds primitives from outside.
     """
 
     def made() -> DerivativeProgram:
         whole = tape if prepare is None else prepare()
         return differentiate(whole, of=of, wrt=wrt, method=method, **options)
 
-    if len(tape) < WORTH_KEEPING or not shareable(tape):
+    if not keep or len(tape) < WORTH_KEEPING or not shareable(tape):
         return made()
     asked = json.dumps([about, of, wrt, method, sorted(options.items())], default=repr)
     names = json.dumps(list(tape.names.items()))
@@ -56,7 +58,8 @@ def kept_program(
     if known is not None:
         return from_bytes(known)
     program = made()
-    store("program", key, to_bytes(program))
+    if shareable(program.tape):  # partials may bring in primitives that the tape had not
+        store("program", key, to_bytes(program))
     return program
 
 

@@ -179,7 +179,9 @@ def select(name: str, *, work: int | None = None) -> Engine:
     if name not in _ENGINES:
         raise UsageError(
             f"there is no engine {name!r}",
-            hint=did_you_mean(name, _ENGINES) or f"one of: auto, {', '.join(_ENGINES)}",
+            hint="GPUs are used by the engine 'cuda'"
+            if name.lower() == "gpu"
+            else did_you_mean(name, _ENGINES) or f"one of: auto, {', '.join(_ENGINES)}",
         )
     engine = _load(name)
     reason = engine.unavailable()

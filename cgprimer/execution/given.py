@@ -83,6 +83,18 @@ def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> 
         raise EngineError(f"the value of {bad!r} is not one real number") from None
 
 
+def times_samples(value: Array, samples: int) -> Array:
+    """The sum over the samples of what does not vary with them, in double precision.
+
+    Of no samples it is 0, for infinite values too.
+
+    >>> float(times_samples(2.0, 3)), float(times_samples(float("inf"), 0))
+    (6.0, 0.0)
+    """
+    wide = np.asarray(value, float)
+    return wide * samples if samples else np.zeros_like(wide)
+
+
 def _numbers(given: Any, *, complex_too: bool = False) -> Array:
     """An array of what is given, if it holds numbers: numpy would take words and dates for some.
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from cgprimer.collector import collector_paused
 from cgprimer.execution.contract import Array, Executable, Reduction
-from cgprimer.execution.given import as_columns
+from cgprimer.execution.given import as_columns, as_scalars
+from cgprimer.execution.outside import result_of
 from cgprimer.primitives import primitive
 from cgprimer.tapes.plan import Affine, Outer, Plan, Step
 from cgprimer.tapes.planning import plan
@@ -87,6 +88,9 @@ class NumpyExecutable:
         """All values, with those filled in that do not vary with the sample."""
         values: list[Any] = [None] * self.plan.size
         real = self.dtype.type if self.dtype.kind == "f" else np.float64
+        if self.dtype.kind == "f":
+            names = self.plan.tape.of_kind("scalar")
+            scalars = dict(zip(names, as_scalars(scalars, names, self.dtype), strict=True))
         for index, leaf in enumerate(self.plan.tape.leaves):
             if leaf.kind == "constant":
                 values[index] = real(leaf.value)
@@ -156,7 +160,7 @@ class NumpyExecutable:
         found = {
             name: totals[self.plan.summed[name]]
             if name in self.plan.summed
-            else wide(values[self.plan.outputs[name]]) * samples
+            else (wide(values[self.plan.outputs[name]]) * samples if samples else wide(0.0))
             for name in self.plan.tape.outputs
         }
         return found
@@ -214,6 +218,14 @@ def _elementwise(step: Step, placed: Rows, *, in_place: bool) -> Action:
         place[...] = function(*[values[o] for o in operands])
         values[target] = place
 
+    def outside(block: Block) -> None:
+        values = block.values
+        place = block.buffer[row]
+        place[...] = result_of(name, function, [values[o] for o in operands], place.shape)
+        values[target] = place
+
+    if in_place and not primitive(name).built_in:
+        return outside
     return straight if in_place and isinstance(function, np.ufunc) else copied
 
 

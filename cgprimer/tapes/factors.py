@@ -17,8 +17,8 @@ def constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
     """A tape without the constant factors of its outputs, and the factor of each output.
 
     An output of the given tape is the factor times the output of the new one. Only values that
-    lead to nothing but products are touched, so no instruction is added; outputs that do not vary
-    with the sample keep their value.
+    lead to nothing but products are touched; outputs that do not vary with the sample keep their
+    value. A factor that products would make large or tiny goes back to where it was.
 
     >>> import cgprimer
     >>> from cgprimer.tapes.passes import optimize
@@ -41,6 +41,11 @@ def constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
         if free[len(tape.leaves) + position]:
             for o in operands if name != "div" else operands[:1]:
                 taken *= factor[o]
+            if not 1 / _MOST <= abs(taken) <= _MOST:  # products of factors: back they go
+                for o, at in zip(operands, range(len(moved)), strict=True):
+                    if factor[o] != 1.0:
+                        moved[at] = builder.emit("mul", builder.constant(factor[o]), moved[at])
+                taken = 1.0
             if name == "neg":
                 new.append(moved[0])
                 factor.append(-taken)

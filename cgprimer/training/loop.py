@@ -196,7 +196,7 @@ def train(
             raise _stopped(objective, dataset, done.values, bad, when, run)
         for listener in (on_step, on_progress):
             if listener is not None:
-                listener(done.steps, len(rate_of), done.losses[-1])
+                listener(done.steps, epochs * steps.per_epoch, done.losses[-1])
 
     def order(epoch: int) -> Array:
         return order_of(samples, seed, epoch) if shuffle else np.arange(samples)

@@ -17,8 +17,11 @@ from cgprimer.differentiators.keeping import kept_program
 from cgprimer.differentiators.single_run import single_run
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.execution.contract import Summing, Trainer
+from cgprimer.execution.given import as_scalars
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph, checked_graph
+from cgprimer.language.syntax import Apply, postorder
+from cgprimer.primitives import primitive
 from cgprimer.tapes.tape import Tape
 from cgprimer.training.losses import LOSS, loss_expression, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
@@ -62,7 +65,8 @@ class Objective:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
         self.graph = graph
         self.parameters = graph.parameters
-        loss_expression(loss)  # refused at once if it is none
+        tree = loss_expression(loss)  # refused at once if it is none
+        rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
         self.loss = loss
         self.program: DerivativeProgram = kept_program(
             tape(graph),
@@ -71,6 +75,7 @@ class Objective:
             method=method,
             prepare=lambda: self.primal,
             about=f"loss {loss}",
+            keep=all(primitive(row).built_in for row in rows),
             **(options or {}),
         )
         self.runner = Runner(
@@ -201,7 +206,9 @@ def loss_and_gradient(
 ) -> Callable[[Mapping[str, float]], tuple[float, dict[str, float]]]:
     """A function from parameters to the loss over a dataset and its gradient.
 
-    Everything that does not depend on the parameters is done once, here.
+    Everything that does not depend on the parameters is done once, here. Columns that are
+    contiguous and of the computation's type are not copied (a GPU has its own copy): leave the
+    arrays alone as long as the function is called.
 
     Args:
         graph: the graph.
@@ -215,6 +222,9 @@ def loss_and_gradient(
     Raises:
         DataError: the dataset lacks a column.
         UsageError: an unknown name, or a graph without parameters or outputs.
+
+    The function raises MissingValueError for a parameter without a value, and EngineError for a
+    value that is no real number.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa")
@@ -244,9 +254,15 @@ def loss_and_gradient(
 
     def call(parameters: Mapping[str, float]) -> tuple[float, dict[str, float]]:
         try:
-            values = np.array(chosen(parameters), dtype=float).reshape(len(names))
+            values = np.asarray(chosen(parameters))
         except KeyError as error:
             raise MissingValueError(f"no value for the parameter {error.args[0]!r}") from None
+        except ValueError:  # arrays of several shapes among the values
+            values = np.zeros(0)
+        if values.dtype.kind in "fiu" and values.size == len(names) and values.ndim < 2:
+            values = values.astype(float).reshape(len(names))
+        else:  # some value is none: say which
+            values = as_scalars(parameters, names, np.dtype(float))
         total, gradient = objective.sums(columns, values, samples)
         return total * scale, dict(zip(names, (gradient * scale).tolist(), strict=True))
 

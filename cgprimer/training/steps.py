@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import Optimizer, State
 
 Array = Any
+Rates = Callable[[int, int], Array]
 _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, progress
 
 
@@ -45,15 +46,20 @@ def order_of(samples: int, seed: int, epoch: int) -> Array:
     return np.random.default_rng([seed, epoch]).permutation(samples)
 
 
-def rates(rate: float, schedule: str, steps: int) -> Array:
-    """The learning rate of each step.
+def rates(rate: float, schedule: str, steps: int) -> Rates:
+    """The learning rates of a run: a function from the first and the last step to an array.
 
-    >>> [round(float(r), 3) for r in rates(1.0, "cosine", 4)]
+    >>> [round(float(r), 3) for r in rates(1.0, "cosine", 4)(0, 4)]
     [1.0, 0.854, 0.5, 0.146]
     """
-    if schedule != "cosine":
-        return np.full(steps, rate)
-    return rate * np.array([0.5 + 0.5 * math.cos(math.pi * k / steps) for k in range(steps)])
+
+    def of(first: int, last: int) -> Array:
+        if schedule != "cosine":
+            return np.full(last - first, rate)
+        share = [0.5 + 0.5 * math.cos(math.pi * k / steps) for k in range(first, last)]
+        return rate * np.array(share)
+
+    return of
 
 
 class Steps:
@@ -64,7 +70,7 @@ class Steps:
         columns: of the dataset.
         rule: the optimizer.
         batch: samples per step.
-        rate: the learning rate of each step of the run.
+        rate: the learning rates of the run's steps.
         one_by_one: leave the engine out, so that somebody can look on after each step.
 
     Attributes:
@@ -78,7 +84,7 @@ class Steps:
         columns: Mapping[str, Array],
         rule: Optimizer,
         batch: int,
-        rate: Array,
+        rate: Rates,
         *,
         one_by_one: bool = False,
     ) -> None:
@@ -87,7 +93,7 @@ class Steps:
         self.per_epoch = -(-samples // batch)
         self.resident = objective.resident(columns)
         self.trainer = None if one_by_one else objective.trainer(rule, batch)
-        self.batches = Batches(objective, columns, samples, batch)
+        self.batches = Batches(objective, columns, samples, batch) if self.trainer is None else None
 
     def epoch(self, order: Array, held: Done, first: int) -> Iterator[Done]:
         """The steps of an epoch.
@@ -110,7 +116,7 @@ class Steps:
             part = order[(steps - first) * batch : (steps - first + count) * batch]
             clock = time.perf_counter()
             values, state, losses, failed = trainer.epoch(
-                self.resident, part, batch, values, state, self.rate[steps : steps + count]
+                self.resident, part, batch, values, state, self.rate(steps, steps + count)
             )
             took = time.perf_counter() - clock
             if failed >= 0:
@@ -121,12 +127,15 @@ class Steps:
             count = max(1, int(count * min(32.0, _SECONDS / max(took, 1e-6))))
 
     def _one_by_one(self, order: Array, held: Done, first: int) -> Iterator[Done]:
+        assert self.batches is not None
         steps, values, state = held.steps, held.values, held.state
         for mean, gradient in self.batches(order, held, first):
             if not (np.isfinite(mean) and np.isfinite(gradient).all()):
                 yield Done(steps, values, state, [mean], failed=True)
                 return
-            values, state = self.rule.update(values, gradient, state, self.rate[steps])
+            values, state = self.rule.update(
+                values, gradient, state, float(self.rate(steps, steps + 1)[0])
+            )
             self.batches.values = values
             steps += 1
             yield Done(steps, values, state, [mean])

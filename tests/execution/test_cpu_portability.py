@@ -68,12 +68,21 @@ def test_lanes(bits: int, double: int, single: int) -> None:
 
 
 @needs_llvm
-@pytest.mark.parametrize("bits", ["", "many", "0", "-5", "1000000"])
-def test_words_that_are_no_number_of_bits_change_nothing(bits: str) -> None:
-    script = "from cgprimer.execution.cpu.library import processor; print(processor())"
-    usual = python("-c", script).stdout
-    assert usual.startswith("Processor(")
-    assert python("-c", script, CGPRIMER_VECTORS=bits).stdout == usual
+@pytest.mark.parametrize("bits", ["many", "0", "-5", "1000000"])
+def test_words_that_are_no_number_of_bits_are_refused(bits: str) -> None:
+    script = """
+from cgprimer.errors import UsageError
+from cgprimer.execution.cpu.library import processor
+try:
+    print(processor())
+except UsageError as error:
+    print("refused:", error.message)
+"""
+    assert python("-c", script).stdout.startswith("Processor(")
+    assert python("-c", script, CGPRIMER_VECTORS="").stdout.startswith("Processor(")
+    assert python("-c", script, CGPRIMER_VECTORS=bits).stdout.startswith(
+        "refused: CGPRIMER_VECTORS"
+    )
 
 
 # --- without LLVM --------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.differentiators import differentiate
+from cgprimer.errors import UsageError
 from cgprimer.execution.cpu import threads
 from cgprimer.execution.cpu.library import processor
 from cgprimer.execution.cpu.straight_line import TILE
@@ -182,14 +183,20 @@ def test_parts_are_all_samples_in_their_order(samples: int, unit: int, count: in
     assert all(begin % unit == 0 and begin < end for begin, end in pieces)
 
 
-@pytest.mark.parametrize("asked", ["", "0", "-3", "many", "2.5"])
-def test_a_number_of_threads_that_is_none_is_not_taken(
-    asked: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_number_of_threads_is_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(threads.THREADS, raising=False)
     usual = threads.count()
-    monkeypatch.setenv(threads.THREADS, asked)
+    monkeypatch.setenv(threads.THREADS, "")
     assert threads.count() == usual >= 1
+
+
+@pytest.mark.parametrize("asked", ["0", "-3", "many", "2.5"])
+def test_a_number_of_threads_that_is_none_is_refused(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(threads.THREADS, asked)
+    with pytest.raises(UsageError, match="CGPRIMER_THREADS is a number of threads"):
+        threads.count()
 
 
 @pytest.mark.parametrize(("form_name", "dtype"), CASES)

@@ -124,8 +124,8 @@ class _Encoder:
         self.columns = [i for i, leaf in enumerate(leaves) if leaf.kind == "column"]
         self.scalars = [i for i, leaf in enumerate(leaves) if leaf.kind == "scalar"]
         constants = [i for i, leaf in enumerate(leaves) if leaf.kind == "constant"]
-        # One constant more: the zero that pads the matrices.
-        self.constants = [*(leaves[i].value for i in constants), 0.0]
+        # One constant more pads the matrices: the zero that changes no sum, not even that of -0.
+        self.constants = [*(leaves[i].value for i in constants), -0.0]
         self.zero = len(self.scalars) + len(constants)
         computed = [value for step in plan.uniform for value in step.results]
         self.shared = {v: k for k, v in enumerate([*self.scalars, *constants, -1, *computed])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from cgprimer.execution.contract import Array, Reduction
 from cgprimer.execution.cpu import threads
 from cgprimer.execution.cpu.library import Library, processor
 from cgprimer.execution.cpu.straight_line import module_text, order_of
-from cgprimer.execution.given import as_columns, as_scalars
+from cgprimer.execution.given import as_columns, as_scalars, times_samples
 from cgprimer.tapes.factors import constant_factors
 from cgprimer.tapes.identity import identity
 from cgprimer.tapes.tape import Tape
@@ -69,7 +69,8 @@ class Fused:
     def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
         """The sums of all outputs; see :class:`cgprimer.execution.contract.Summing`."""
         given = as_columns(columns, self.columns, self.dtype, samples)
-        shared = np.ascontiguousarray(values, self.dtype)
+        with np.errstate(all="ignore"):  # too large for float32: infinite, as in any conversion
+            shared = np.ascontiguousarray(values, self.dtype)
         fixed = np.empty(max(1, len(self.fixed)), self.dtype)
         whole = samples - samples % self.lanes
         pieces = threads.parts(whole, self.lanes, max(8, len(self.tape)))
@@ -84,7 +85,7 @@ class Fused:
         with np.errstate(all="ignore"):
             sums = totals.sum(axis=0).sum(axis=1)
             if self.fixed:
-                sums = np.concatenate([sums, fixed * float(samples)])
+                sums = np.concatenate([sums, times_samples(fixed, samples)])
             found: Array = sums[self.reads] * self.factors
         return found
 
@@ -141,6 +142,12 @@ def padded(rest: Array, length: int) -> Array:
     if len(rest):
         filled[len(rest) :] = rest[-1]
     return filled
+
+
+def places_of(names: Sequence[str], among: Sequence[str]) -> Array:
+    """Where names stand among others; never empty, so that it has an address."""
+    place = {name: k for k, name in enumerate(among)}
+    return np.array([place[name] for name in names] or [0], np.int64)
 
 
 def addresses(arrays: list[Array]) -> Array:

@@ -27,6 +27,7 @@ TILE = 4  # outputs, or pairs of values, that a matrix kernel keeps in registers
 # Eight bytes each: addresses, and where the block begins in a column.
 CONTEXT = (
     "columns", "results", "sums", "uniform", "weights", "side", "mask", "position", "callback",
+    "failed", "reply",
 )  # fmt: skip
 
 # Operations of which an operand may be a single number: r a row, s a number.
@@ -326,13 +327,22 @@ class _Handlers:
         """side: number of the function, places of the result and of three operands."""
         build = frame.build
         side = frame.side(1)
-        kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * 2 + [self.pointer] * 4)
+        kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * 2 + [self.pointer] * 5)
         rows = [frame.row_at(frame.side_word(side, 1 + k)) for k in range(4)]
         count = build.udiv(frame.length, frame.number(self.size))
+        # The function answers as its last act. Ctrl-C may end it anywhere, and leaves no trace
+        # but a missing answer.
+        reply, failed = (
+            frame.at(frame.place, CONTEXT.index(name), self.i64) for name in ("reply", "failed")
+        )
+        build.store(frame.number(0), reply)
         build.call(
             Called(frame.context("callback", self.pointer), kind),
-            [frame.side_word(side, 0), count, *rows],
+            [frame.side_word(side, 0), count, reply, *rows],
         )
+        silent = build.icmp_signed("==", build.load(reply, typ=self.i64), frame.number(0))
+        known = build.load(failed, typ=self.i64)
+        build.store(build.or_(known, build.zext(silent, self.i64)), failed)
 
     @property
     def light_tile(self) -> Emitter:

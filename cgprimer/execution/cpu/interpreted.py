@@ -17,17 +17,19 @@ from cgprimer.execution.contract import Array, Reduction
 from cgprimer.execution.cpu import threads
 from cgprimer.execution.cpu.code import Code, encoded
 from cgprimer.execution.cpu.fused import addresses, padded
-from cgprimer.execution.cpu.handlers import module_text, tile_width
+from cgprimer.execution.cpu.handlers import CONTEXT, module_text, tile_width
 from cgprimer.execution.cpu.library import Library, processor
-from cgprimer.execution.given import as_columns, as_scalars
+from cgprimer.execution.given import as_columns, as_scalars, times_samples
+from cgprimer.execution.outside import result_of
 from cgprimer.primitives import primitive
 from cgprimer.tapes.identity import identity, shareable
 from cgprimer.tapes.planning import plan
 from cgprimer.tapes.tape import Tape
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
-_CALLBACK = ctypes.CFUNCTYPE(None, _INT, _INT, *[_POINTER] * 4)
+_CALLBACK = ctypes.CFUNCTYPE(None, _INT, _INT, *[_POINTER] * 5)
 _ALIGNMENT = 64
+_FAILED = CONTEXT.index("failed")
 _WORTH_KEEPING = 1000  # instructions; smaller tapes are encoded faster than a file is found
 
 
@@ -76,6 +78,7 @@ class Interpreted:
         places.update({name: count + k for k, name in enumerate(names)})
         self.reads = np.array([places.get(name, 0) for name in self.outputs], np.int64)
         self.failures: list[BaseException] = []
+        self.contexts: list[Array] = []  # of this call: each tells whether a function failed
         # Primitives in Python report their failures through the list: one call at a time, then.
         self.alone = Lock() if self.code.functions else nullcontext()
         self.callback = _callback(self.code.functions, self.dtype, self.failures)
@@ -118,7 +121,7 @@ class Interpreted:
             lanes, _ = self._all(columns, table, samples)
         with np.errstate(all="ignore"):
             summed = lanes.sum(axis=0).sum(axis=1)
-            given = table[self.fixed].astype(float) * samples
+            given = times_samples(table[self.fixed], samples)
         return np.concatenate([summed, given])[self.reads]
 
     def _all(
@@ -144,11 +147,14 @@ class Interpreted:
         return totals, results
 
     def check(self) -> None:
-        """Raise what a primitive in Python raised meanwhile."""
-        if self.failures:
-            failure = self.failures[0]
-            self.failures.clear()
-            raise failure
+        """Raise what a primitive in Python raised meanwhile, or Ctrl-C that came in its midst."""
+        failures, contexts = self.failures[:], self.contexts[:]
+        self.failures.clear()
+        self.contexts.clear()
+        if failures:
+            raise failures[0]
+        if any(context[_FAILED] for context in contexts):
+            raise KeyboardInterrupt
 
     @property
     def callback_address(self) -> int:
@@ -159,9 +165,11 @@ class Interpreted:
         """The uniform table: given numbers, constants, and what is computed from them."""
         code = self.code
         self.failures.clear()  # Ctrl-C may have come before an earlier call looked
+        self.contexts.clear()
         table = np.empty(code.table, self.dtype)
         first = len(code.scalars)
-        table[:first] = values
+        with np.errstate(all="ignore"):  # too large for float32: infinite, as in any conversion
+            table[:first] = values
         computed = code.table - len(code.computed)
         table[first:computed] = code.constants
         if len(code.computed):
@@ -209,7 +217,10 @@ class Interpreted:
     def _context(self, *shared: Array) -> Array:
         """What the handlers find; ``shared`` in the order of :data:`handlers.CONTEXT`."""
         places = [array.ctypes.data for array in shared]
-        return np.array([*places, 0, self.callback_address], np.int64)
+        context = np.array([*places, 0, self.callback_address, 0, 0], np.int64)
+        if self.code.functions:
+            self.contexts.append(context)
+        return context
 
     def _entry(
         self,
@@ -246,16 +257,16 @@ def _callback(names: tuple[str, ...], dtype: Any, failures: list[BaseException])
     arities = [primitive(name).arity for name in names]
     real = ctypes.c_double if dtype.itemsize == 8 else ctypes.c_float
 
-    def call(number: int, count: int, result: int, *operands: int) -> None:
-        arrays = [
-            np.ctypeslib.as_array(ctypes.cast(place, ctypes.POINTER(real)), (count,))
-            for place in (result, *operands[: arities[number]])
-        ]
-        given = [array.copy() for array in arrays[1:]]  # the function may keep or change them
+    def call(number: int, count: int, reply: int, result: int, *operands: int) -> None:
         try:
+            arrays = [
+                np.ctypeslib.as_array(ctypes.cast(place, ctypes.POINTER(real)), (count,))
+                for place in (result, *operands[: arities[number]])
+            ]
             with np.errstate(all="ignore"):
-                arrays[0][...] = functions[number](*given)
+                arrays[0][...] = result_of(names[number], functions[number], arrays[1:], (count,))
         except BaseException as error:
             failures.append(error)
+        ctypes.c_int64.from_address(reply).value = 1
 
     return _CALLBACK(call)

@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.execution.contract import Array
 from cgprimer.execution.cpu.code import Code
 from cgprimer.execution.cpu.frame import Called, Writer
-from cgprimer.execution.cpu.fused import addresses
+from cgprimer.execution.cpu.fused import addresses, places_of
 from cgprimer.execution.cpu.handlers import CONTEXT, UNROLL
 from cgprimer.execution.cpu.interpreted import Interpreted, aligned
 from cgprimer.execution.cpu.library import Library
@@ -211,7 +211,7 @@ class InterpretedGradient:
         table[first : first + len(code.constants)] = code.constants
         self.padding = [np.zeros(unit, self.dtype) for _ in code.columns]
         return {
-            "order": np.array([parameters.index(name) for name in code.scalars] or [0], np.int64),
+            "order": places_of(code.scalars, parameters),
             "table": table,
             "given": code.given,
             "uniform_rows": aligned(max(1, len(code.given) + len(code.computed)) * code.unit),
@@ -242,7 +242,9 @@ class InterpretedGradient:
         }  # fmt: skip
         places = {name: array.ctypes.data for name, array in inner_fields.items()}
         places.update(position=0, callback=self.program.callback_address)
+        places.update(failed=0, reply=0)
         arrays["inner"] = np.array([places[name] for name in CONTEXT], np.int64)
+        self.program.contexts[:] = [arrays["inner"]]
         fields = {name: array.ctypes.data for name, array in arrays.items()} | self.numbers
         context = np.array([fields[name] for name in (*_ADDRESSES, *_NUMBERS)], np.int64)
         return context, (given, arrays)

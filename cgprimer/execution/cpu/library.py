@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from cgprimer.cache import kept, key_of, package_state
+from cgprimer.errors import UsageError
 
 VECTORS = "CGPRIMER_VECTORS"  # environment: bits of a vector, 64 (no vectors) to 512
 
@@ -56,8 +57,10 @@ def processor() -> Processor:
     """This machine's processor, or the plainer one that the environment asks for."""
     from llvmlite import binding
 
-    asked = os.environ.get(VECTORS, "")
-    bits = int(asked) if asked.isdigit() else 0
+    asked = os.environ.get(VECTORS, "").strip()
+    if asked not in ("", "64", "128", "256", "512"):
+        raise UsageError(f"{VECTORS} is 64 (no vectors), 128, 256 or 512 bits, not {asked!r}")
+    bits = int(asked or 0)
     features = dict(binding.get_host_cpu_features())
     widest = 128
     if features.get("avx"):

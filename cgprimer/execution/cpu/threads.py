@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.errors import UsageError
 from cgprimer.execution.cpu.frame import Called, Writer
 from cgprimer.execution.cpu.library import Library
 
@@ -36,8 +37,10 @@ Call = Callable[[], object]
 
 def count() -> int:
     """How many threads may be used."""
-    asked = os.environ.get(THREADS, "")
-    if asked.isdigit() and int(asked) > 0:
+    asked = os.environ.get(THREADS, "").strip()
+    if asked:
+        if not asked.isdigit() or int(asked) < 1:
+            raise UsageError(f"{THREADS} is a number of threads, not {asked!r}")
         return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -86,13 +89,13 @@ def run(function: int, calls: Sequence[Sequence[int]]) -> None:
         if calls:
             plain(*_filled(calls[0]))
     finally:  # never leave while another thread still writes to this call's arrays
-        interrupt: KeyboardInterrupt | None = None
+        interrupt: BaseException | None = None
         while taken:
             try:
                 while taken:
                     taken[-1].wait()
                     taken.pop().lock.release()
-            except KeyboardInterrupt as error:  # put off until all are done
+            except BaseException as error:  # put off until all are done
                 interrupt = error
         if interrupt is not None:
             raise interrupt

@@ -10,7 +10,7 @@ import numpy as np
 
 from cgprimer.collector import collector_paused
 from cgprimer.execution.contract import Array, UpdateRule
-from cgprimer.execution.cpu.fused import addresses
+from cgprimer.execution.cpu.fused import addresses, places_of
 from cgprimer.execution.cpu.interpreted_steps import InterpretedGradient
 from cgprimer.execution.cpu.library import Library, processor
 from cgprimer.execution.cpu.stepping import EPOCH, GRADIENT, epoch_text, gradient_text
@@ -56,7 +56,7 @@ class StraightGradient:
         totals, single = np.zeros((count, lanes)), np.zeros(count)
         fixed = np.zeros(max(1, len(order.fixed)), dtype)
         self.arrays: dict[str, Array] = {
-            "order": np.array([parameters.index(name) for name in scalars] or [0], np.int64),
+            "order": places_of(scalars, parameters),
             "sums": self.sums,
             "scalars": np.zeros(max(1, len(scalars)), dtype),
             "results": addresses([*totals, fixed]),

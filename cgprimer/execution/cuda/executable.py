@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +24,7 @@ from cgprimer.execution.cuda.device import (
     simulated,
 )
 from cgprimer.execution.cuda.uniform import Uniform, uniform_steps
-from cgprimer.execution.given import as_columns
+from cgprimer.execution.given import as_columns, times_samples
 from cgprimer.tapes.passes import optimize, variance
 from cgprimer.tapes.tape import Tape
 
@@ -75,6 +76,7 @@ class CudaExecutable:
         varying = {n: i for n, i in tape.outputs.items() if kinds[i] == "column"}
         self.single = {n: i for n, i in tape.outputs.items() if n not in varying}
         self.order = tuple(tape.outputs)
+        self.alone = Lock()  # buffers on the device are kept from call to call
         small = straight.make(tape, reduction, dtype, settings) if varying else None
         if small is not None or not varying:
             self.uniform = Uniform(tape, uniform_steps(tape), tape.size, dtype)
@@ -90,14 +92,18 @@ class CudaExecutable:
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> dict[str, Array]:
         """Run the tape; columns may be host arrays or those that ``resident`` gave."""
-        values = self.uniform(scalars)
-        found = self._varying(columns, values, samples) if self.work is not None else None
+        with self.alone:
+            values = self.uniform(scalars)
+            found = self._varying(columns, values, samples) if self.work is not None else None
         outputs: dict[str, Array] = {}
+        given: set[int] = set()
         for name in self.order:
             if name in self.place and found is not None:
-                outputs[name] = found[self.place[name]]
+                row = self.place[name]  # no two outputs are one array
+                outputs[name] = found[row].copy() if row in given else found[row]
+                given.add(row)
             elif self.reduction == "sum":
-                outputs[name] = np.float64(values[self.single[name]]) * samples
+                outputs[name] = np.float64(times_samples(values[self.single[name]], samples))
             else:
                 outputs[name] = np.full(samples, values[self.single[name]], self.dtype)
         return outputs
