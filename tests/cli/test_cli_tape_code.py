@@ -81,7 +81,7 @@ def test_what_is_shown_of_llvm_is_llvm(text: str) -> None:
 
 def test_the_interpreters_table_names_rows_and_places() -> None:
     lines = code("-e", THREE, *GRADIENT, form="cpu-interpreter")
-    assert "uniform table: u0 = a, u1 = b, u2 = c, u3 = 2, u4 = 1, u5 = 0" in lines
+    assert "uniform table: u0 = a, u1 = b, u2 = c, u3 = 2, u4 = 1, u5 = -0" in lines
     rows = [re.split(r"\s{2,}", line) for line in lines]
     assert ["2", "fma rss", "r0", "r2 u0 u1", "xs = a*xa + b"] in rows
     assert ["5", "dot", "sum 0", "r1 r1", "sum of v2*v2"] in rows
