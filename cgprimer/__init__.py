@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cgprimer.graph import ExpressionGraph, load, parse
     from cgprimer.lecture import ComputationalGraphPrimer
     from cgprimer.primitives import register_primitive, unregister_primitive
+    from cgprimer.stepping.page import step
     from cgprimer.teaching.compare import compare
     from cgprimer.teaching.trace import trace
     from cgprimer.training.loop import train
@@ -57,6 +58,7 @@ _PUBLIC = {
     "parse": "graph",
     "partials": "derivatives",
     "register_primitive": "primitives",
+    "step": "stepping.page",
     "tape": "derivatives",
     "trace": "teaching.trace",
     "train": "training.loop",
@@ -84,6 +86,7 @@ __all__ = [
     "parse",
     "partials",
     "register_primitive",
+    "step",
     "tape",
     "trace",
     "train",

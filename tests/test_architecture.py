@@ -31,6 +31,7 @@ ROOMS = (
     "training",
     "teaching",
     "drawing",
+    "stepping",
     "lecture",
     "cli",
 )
@@ -42,6 +43,10 @@ ALLOWED_BACKWARDS = {
         "primitives",
         "language",
     ): "the partials are texts in the language, which needs the table's names",
+    (
+        "graph",
+        "drawing",
+    ): "a notebook asks the graph itself for its picture (_repr_svg_)",
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

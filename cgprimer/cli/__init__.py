@@ -19,6 +19,8 @@ from cgprimer.errors import CgprimerError
 _COMMANDS = {
     "train": "Learn a graph's parameters from data.",
     "draw": "Draw a graph as PNG, SVG or PDF.",
+    "step": "Step through a derivative: a page for the projector, slides, or a GIF.",
+    "plot": "Curves for slides: losses, surfaces, errors, costs, functions.",
     "grad": "Values of the outputs and their derivatives.",
     "trace": "The evaluation step by step, with tangents or adjoints.",
     "tape": "The tape of a graph or of its derivative, and what passes do to it.",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cgprimer.cli.common import at_option, graph_arguments, make_command, note, read_graph
-from cgprimer.drawing.diagrams import LEVELS, PARAMETERS, draw
+from cgprimer.drawing.diagrams import LEVELS, PARAMETERS, graph_diagram
+from cgprimer.drawing.formats import FORMATS
+
+_ENDINGS = ", ".join(f".{kind}" for kind in FORMATS)
 
 
 @make_command(name="draw")
@@ -17,59 +21,67 @@ from cgprimer.drawing.diagrams import LEVELS, PARAMETERS, draw
     "--output",
     metavar="PATH",
     type=click.Path(),
-    help="A .png, .svg or .pdf file (default: FILE's name with .png).",
+    help=f"The file; its ending is one of {_ENDINGS} (default: FILE's name with .png).",
 )
 @at_option
 @click.option("--values", is_flag=True, help="Show values at the declared point.")
+@click.option("--partials", is_flag=True, help="Show the local partial derivative on each edge.")
+@click.option(
+    "--tangents",
+    metavar="SEED",
+    help="Show the tangents of a forward sweep seeded with this variable or parameter.",
+)
+@click.option(
+    "--adjoints",
+    is_flag=True,
+    help="Show the adjoints of a backward sweep; on each edge upstream × local = downstream.",
+)
+@click.option("--of", metavar="NAME", help="Where the backward sweep begins: the only output.")
+@click.option(
+    "--path",
+    metavar='"NAME ..."',
+    help="Highlight one path; write its product and the sum over all paths under the picture.",
+)
 @click.option(
     "--level",
     type=click.Choice(LEVELS),
     default="variables",
     show_default=True,
-    help="The graph as written, or its operations.",
+    help="The graph as written, its operations, or the graph of the backward sweep.",
 )
 @click.option(
     "--parameters",
     type=click.Choice(PARAMETERS),
-    default="edges",
-    show_default=True,
-    help="Where learnable parameters are shown.",
+    help="Where learnable parameters are shown: on edges, unless an overlay needs vertices.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Draw every vertex of a graph that would be summarised by layers.",
 )
 @click.option("--dark", is_flag=True, help="For dark slides.")
 @click.option("--title", default="", metavar="TEXT", help="Above the picture.")
 def command(
-    file: str | None,
-    expression: str | None,
-    output: str | None,
-    at: dict[str, float],
-    values: bool,
-    level: str,
-    parameters: str,
-    dark: bool,
-    title: str,
+    file: str | None, expression: str | None, output: str | None, dark: bool, **settings: Any
 ) -> None:
-    """Draw a graph as PNG, SVG or PDF, in layers from inputs to outputs.
+    """Draw a graph, in layers from inputs to outputs.
 
     \b
     Examples:
       cgprimer draw examples/lecture.cg -o lecture.svg
       cgprimer draw examples/lecture.cg -o lecture.png --at xa=-0.5
       cgprimer draw examples/lecture.cg -o tape.pdf --level operations --values
+      cgprimer draw examples/lecture.cg -o path.png --path "xa xx xz xw"
+      cgprimer draw examples/log_sine.cg -o backward.tex --values --adjoints
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
     """
-    from cgprimer.drawing.saving import check_picture_path, save_figure
+    from cgprimer.drawing.formats import check_diagram_path, save_diagram
 
     named = file and file != "-"
     path = Path(output or (f"{Path(file).stem}.png" if named and file else "graph.png"))
-    check_picture_path(path)
+    check_diagram_path(path)
     graph = read_graph(file, expression)
-    figure = draw(
-        graph,
-        at=at if at or values else None,
-        level=level,
-        parameters=parameters,
-        dark=dark,
-        title=title,
-    )
-    save_figure(figure, path)
+    settings["at"] = settings["at"] or None
+    save_diagram(graph_diagram(graph, **settings), path, dark=dark)
     note(f"wrote {path}")

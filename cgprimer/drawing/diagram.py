@@ -10,7 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Role: TypeAlias = Literal["input", "inner", "output", "parameter", "constant", "operation"]
+Role: TypeAlias = Literal[
+    "input",
+    "inner",
+    "output",
+    "parameter",
+    "constant",
+    "operation",
+    "seed",
+    "adjoint",
+    "gradient",
+]
 """What a vertex is for; every role has a colour and a shape of its own in `theme.py`."""
 
 
@@ -19,28 +29,36 @@ class Node:
     """One vertex of a picture.
 
     `key` names it in edges and is not shown; `label` is the large text; `detail` holds further
-    lines under it, such as the expression and the value (`"= 0.25"`). All text is shown as it is
-    written: `$`, `_` and `^` have no meaning here.
+    lines under it, such as the expression and the value (`"= 0.25"`); `emphasis` marks a vertex
+    of a highlighted path. All text is shown as it is written: `$`, `_` and `^` have no meaning.
     """
 
     key: str
     label: str
     role: Role
     detail: tuple[str, ...] = ()
+    emphasis: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An arrow from `tail` to `head` (node keys); `label` may name parameters, as in `"ab, ac"`."""
+    """An arrow from `tail` to `head` (node keys).
+
+    `label` may name parameters, as in `"ab, ac"`; a line break in it begins a new line.
+    `emphasis` marks an edge of a highlighted path.
+    """
 
     tail: str
     head: str
     label: str = ""
+    emphasis: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
     """A directed graph to draw. Nodes stand in topological order; parallel edges are allowed.
+
+    `title` stands above the picture, `notes` under it, a line each.
 
     Raises `ValueError` where two nodes share a key or an edge names a key that no node has.
 
@@ -53,6 +71,7 @@ class Diagram:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     title: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that every edge ends at nodes that exist."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,10 @@ import numpy as np
 
 from cgprimer.derivatives import point_values
 from cgprimer.derivatives import tape as tape_of
+from cgprimer.drawing.backward import backward_diagram
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
+from cgprimer.drawing.overlays import Wanted, overlaid, path_names
+from cgprimer.drawing.summary import summarised
 from cgprimer.errors import UsageError
 from cgprimer.execution.contract import select
 from cgprimer.graph import ExpressionGraph, checked_graph
@@ -22,7 +25,7 @@ from cgprimer.tapes.show import expressions, labels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEVELS = ("variables", "operations")
+LEVELS = ("variables", "operations", "backward")
 PARAMETERS = ("edges", "vertices")
 _SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "neg": "−", "pow": "^", "copy": "="}
 
@@ -31,8 +34,15 @@ def draw(
     graph: ExpressionGraph,
     *,
     at: Mapping[str, float] | None = None,
+    values: bool = False,
     level: str = "variables",
-    parameters: str = "edges",
+    parameters: str | None = None,
+    partials: bool = False,
+    tangents: str | None = None,
+    adjoints: bool = False,
+    of: str | None = None,
+    path: str | Sequence[str] | None = None,
+    everything: bool = False,
     dark: bool = False,
     title: str = "",
 ) -> Figure:
@@ -40,11 +50,23 @@ def draw(
 
     Args:
         graph: the graph.
-        at: values of inputs and parameters; with it (also with an empty one, which takes the
-            declared values) every vertex shows its value.
-        level: ``variables`` for the graph as written, ``operations`` for the tape's operations.
+        at: values of inputs and parameters; declared values fill the rest. With it (also with an
+            empty one) every vertex shows its value.
+        values: show values at the declared point.
+        level: ``variables`` for the graph as written, ``operations`` for the tape's operations,
+            ``backward`` for the graph of reverse mode's backward sweep.
         parameters: ``edges`` writes parameters on the edges of the variables that they multiply
             (those that multiply none are vertices), ``vertices`` draws all of them as vertices.
+            ``edges`` unless given; ``vertices`` where an overlay has something to say at them.
+        partials: the local partial derivative on every edge.
+        tangents: a name; a forward sweep seeded with it, a tangent in each vertex.
+        adjoints: a backward sweep, an adjoint in each vertex, and on each edge
+            ``upstream × local = downstream``.
+        of: where the backward sweep begins; the only output unless given.
+        path: names along one path, ``"xa xx xz xw"``, which is highlighted; the product along it
+            and the sum over all paths between its ends are written under the picture.
+        everything: draw every vertex, also of a graph too large to read, which is otherwise
+            summarised by layers.
         dark: for dark slides.
         title: above the picture.
 
@@ -52,8 +74,9 @@ def draw(
         A matplotlib figure; ``cgprimer.drawing.saving.save_figure`` writes it.
 
     Raises:
-        UsageError: an unknown level, or a graph with nothing to draw.
-        MissingValueError: ``at`` is given and a value is missing.
+        UsageError: an unknown level or name, an edge that is not there, a graph with nothing to
+            draw.
+        MissingValueError: values are needed and one is missing; the message names it.
 
     >>> from cgprimer.graph import parse
     >>> type(draw(parse("xw = ab*xa"))).__name__
@@ -61,20 +84,77 @@ def draw(
     """
     from cgprimer.drawing.graph_picture import draw_diagram
 
+    diagram = graph_diagram(
+        graph,
+        at=at,
+        values=values,
+        level=level,
+        parameters=parameters,
+        partials=partials,
+        tangents=tangents,
+        adjoints=adjoints,
+        of=of,
+        path=path,
+        everything=everything,
+        title=title,
+    )
+    return draw_diagram(diagram, dark=dark)
+
+
+def graph_diagram(
+    graph: ExpressionGraph,
+    *,
+    at: Mapping[str, float] | None = None,
+    values: bool = False,
+    level: str = "variables",
+    parameters: str | None = None,
+    partials: bool = False,
+    tangents: str | None = None,
+    adjoints: bool = False,
+    of: str | None = None,
+    path: str | Sequence[str] | None = None,
+    everything: bool = False,
+    title: str = "",
+) -> Diagram:
+    """What :func:`draw` draws, as data; arguments and errors are the same.
+
+    ``cgprimer.drawing.formats.save_diagram`` writes it to a file of any format.
+
+    >>> from cgprimer.graph import parse
+    >>> graph = parse("input xa = 2; xb = 3*xa; xw = xb*xa")
+    >>> graph_diagram(graph, path="xa xb xw").notes[-1]
+    'dxw/dxa = 6 + 6 = 12'
+    """
     checked_graph(graph)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
-    if parameters not in PARAMETERS:
+    if parameters is not None and parameters not in PARAMETERS:
         raise UsageError(
             f"parameters cannot be drawn as {parameters!r}", hint=f"one of: {', '.join(PARAMETERS)}"
         )
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")
-    if level == "operations":
-        diagram = operation_diagram(graph, at=at, title=title)
+    wanted = Wanted(partials, tangents or "", adjoints, of, path_names(path))
+    if path is not None and not wanted.path:
+        raise UsageError("the path is empty", hint='names along it: path="xa xx xw"')
+    if wanted.path and level != "variables":
+        raise UsageError("a path leads along variables: it is drawn at level 'variables'")
+    if of is not None and not adjoints and level != "backward":
+        raise UsageError("'of' says where a backward sweep begins: it belongs to the adjoints")
+    shown = at if at is not None or not values else {}
+    if level == "backward":
+        if wanted:
+            raise UsageError("the backward graph has no overlays", hint="values=True (--values)")
+        diagram = backward_diagram(graph, at=shown, of=of, title=title)
+    elif level == "operations":
+        diagram = operation_diagram(graph, at=shown, title=title)
     else:
-        diagram = variable_diagram(graph, at=at, parameters=parameters, title=title)
-    return draw_diagram(diagram, dark=dark)
+        at_vertices = adjoints or {tangents, *wanted.path} & {*graph.parameters}
+        where = parameters or ("vertices" if at_vertices else "edges")
+        diagram = variable_diagram(graph, at=shown, parameters=where, title=title)
+    if wanted:
+        diagram = overlaid(diagram, graph, wanted, at=at, level=level)
+    return diagram if everything else summarised(diagram)
 
 
 def variable_diagram(
@@ -87,8 +167,8 @@ def variable_diagram(
     """A vertex per variable, with its expression and, given ``at``, its value.
 
     >>> from cgprimer.graph import parse
-    >>> variable_diagram(parse("xw = ab*xa + b")).edges
-    (Edge(tail='xa', head='xw', label='ab'), Edge(tail='b', head='xw', label=''))
+    >>> [(e.tail, e.head, e.label) for e in variable_diagram(parse("xw = ab*xa + b")).edges]
+    [('xa', 'xw', 'ab'), ('b', 'xw', '')]
     """
     values = _values(graph, at)
     on_edges = {} if parameters == "vertices" else _parameters_on_edges(graph)

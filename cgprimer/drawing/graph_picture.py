@@ -9,27 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cgprimer.drawing.diagram import Diagram, Node, Role
+from cgprimer.drawing.diagram import Diagram, Edge, Node
 from cgprimer.drawing.labels import place_labels
 from cgprimer.drawing.layout import Box, Layout, Point, Size, place
-from cgprimer.drawing.lettering import block_size, text_width, wrap_expression, wrap_words
+from cgprimer.drawing.legend import (
+    ROW_HEIGHT,
+    SWATCH,
+    Entry,
+    draw_row,
+    entry_width,
+    legend_rows,
+    write,
+)
+from cgprimer.drawing.lettering import block_size, wrap_expression, wrap_words
 from cgprimer.drawing.routes import rounded, shortened
 from cgprimer.drawing.saving import save_figure
 from cgprimer.drawing.shapes import meet, patches, shape_size
 from cgprimer.drawing.theme import (
     DETAIL_SIZE,
     EDGE_LABEL_SIZE,
-    FONT,
     LABEL_SIZE,
-    LEGEND_SIZE,
     LINE_SPACING,
     SLIDE_ASPECT,
     TITLE_SIZE,
+    Shape,
     Theme,
     theme,
 )
+from cgprimer.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,27 +46,31 @@ if TYPE_CHECKING:
 
 __all__ = ["Picture", "arrange", "draw_diagram", "save_figure"]
 
+_MOST = 600  # vertices; to find the layers of more takes minutes
 _MARGIN = 24.0
 _SMALLEST_WIDTH = 640.0
+_NOTE_WIDTH = 900.0  # notes are broken into lines of about a slide's width
+_EDGE_LINE = 28  # characters of a line on an edge: `upstream x local = downstream` fits
 _CORNER = 36.0  # rounding of the bends of edges
 _HEAD_LENGTH, _HEAD_HALF_WIDTH = 12.0, 5.0
-_SWATCH: Size = (34.0, 22.0)
-_LEGEND_GAP = 26.0
-_STRETCHES = (1.0, 1.4, 2.0, 2.8, 4.0)
+_ROOM = ((1.0, 1.0), (1.0, 2.4), (1.4, 1.4), (2.0, 1.0), (2.8, 1.0), (4.0, 1.0))
+_FEW_EDGES = 40  # up to which a second layout is made so that no label lies over another line
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
     """Everything about a diagram's drawing but the ink; points, within the layout's frame.
 
-    `frame` is the rectangle around all of it. `lines` has one polyline per edge, `labels` one box
-    per edge (None without a label), `label_texts` and `details` the texts as broken into lines.
+    `frame` is the rectangle around all of it. `routes` has one polyline per edge, `lines` the same
+    with rounded corners, `labels` one box per edge (None without a label), `label_texts` and
+    `details` the texts as broken into lines.
     `conflicts` counts edge labels for which no free place was found; it is 0 but for extremely
     dense graphs.
     """
 
     layout: Layout
     frame: Box
+    routes: tuple[tuple[Point, ...], ...]
     lines: tuple[tuple[Point, ...], ...]
     labels: tuple[Box | None, ...]
     label_texts: tuple[tuple[str, ...], ...]
@@ -68,12 +81,19 @@ class Picture:
 def arrange(diagram: Diagram) -> Picture:
     """Decide where everything in the picture of `diagram` goes; nothing is drawn yet.
 
+    Raises `cgprimer.errors.UsageError` where there are too many vertices.
+
     >>> from cgprimer.drawing.diagram import Edge
     >>> nodes = (Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",)))
     >>> picture = arrange(Diagram(nodes, (Edge("xa", "xb", "ab"),)))
     >>> picture.layout.boxes["xa"].x < picture.labels[0].x < picture.layout.boxes["xb"].x
     True
     """
+    if len(diagram.nodes) > _MOST:
+        raise UsageError(
+            f"{len(diagram.nodes):,} vertices are too many for one picture (at most {_MOST})",
+            hint="draw the summary (without --all), or write .dot or .mmd for another program",
+        )
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
     details = {node.key: _wrapped(node) for node in diagram.nodes}
@@ -81,23 +101,35 @@ def arrange(diagram: Diagram) -> Picture:
         node.key: shape_size(shapes[node.key], _text_size(node, details[node.key]))
         for node in diagram.nodes
     }
-    texts = tuple(wrap_expression(e.label) if e.label.strip() else () for e in diagram.edges)
+    texts = tuple(_label_lines(edge.label) for edge in diagram.edges)
     label_sizes = [_label_size(lines) if lines else None for lines in texts]
-    ellipses = {key for key, shape in shapes.items() if shape == "circle"}
+    ellipses = {
+        key for key, shape in shapes.items() if shape == "circle" and len({*sizes[key]}) == 1
+    }
     best: Picture | None = None
-    for stretch in _STRETCHES:
-        layout = place(diagram, sizes, label_sizes, ellipses=ellipses, stretch=stretch)
-        lines = tuple(
-            rounded(_ends_met(route, edge.tail, edge.head, layout, shapes), _CORNER)
+    least = (len(diagram.edges) + 1, 0)
+    few = len(diagram.edges) <= _FEW_EDGES
+    for stretch, spread in _ROOM:
+        if best and not best.conflicts and (stretch > 1.0 or not few):
+            break
+        layout = place(
+            diagram, sizes, label_sizes, ellipses=ellipses, stretch=stretch, spread=spread
+        )
+        routes = tuple(
+            _ends_met(route, edge, layout, shapes)
             for edge, route in zip(diagram.edges, layout.routes, strict=True)
         )
+        lines = tuple(rounded(route, _CORNER) for route in routes)
         placed = place_labels(lines, label_sizes, layout.boxes.values())
-        if best is None or placed.conflicts < best.conflicts:
+        if (len(placed.conflicts), placed.covered) < least:
+            least = (len(placed.conflicts), placed.covered)
             frame = _frame(layout, lines, placed.boxes)
-            best = Picture(layout, frame, lines, placed.boxes, texts, details, placed.conflicts)
-        if not best.conflicts:
+            best = Picture(
+                layout, frame, routes, lines, placed.boxes, texts, details, len(placed.conflicts)
+            )
+        if least == (0, 0):
             break
-    assert best is not None  # _STRETCHES is not empty
+    assert best is not None  # _ROOM is not empty
     return best
 
 
@@ -105,7 +137,8 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     """Draw a diagram, inputs to the left and outputs to the right.
 
     Vertices carry their label (20 points) and detail lines (16 points, long expressions broken at
-    operators), edges their labels (16 points); a legend at the bottom names the roles that occur.
+    operators), edges their labels (16 points). Notes (16 points) and a legend of the roles that
+    occur stand at the bottom.
     The figure is as large as the graph needs, and where that is not far off, as wide as a 16:9
     slide. The same diagram gives the same figure at every run.
 
@@ -118,16 +151,21 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     picture = arrange(diagram)
     look = theme(dark)
     present = {node.role for node in diagram.nodes}
-    roles = [role for role in look.roles if role in present]
+    entries: list[Entry] = [role for role in look.roles if role in present]
+    if any(edge.emphasis for edge in diagram.edges):
+        entries.append("path")
     inner_width = max(picture.frame.width, _SMALLEST_WIDTH - 2 * _MARGIN)
-    inner_width = max(inner_width, *(_entry_width(look, role) for role in roles), 0.0)
+    inner_width = max(inner_width, *(entry_width(look, entry) for entry in entries), 0.0)
     title = wrap_words(diagram.title, inner_width, TITLE_SIZE, bold=True)
     title_width, title_height = block_size(title, TITLE_SIZE, bold=True)
-    inner_width = max(inner_width, title_width)
-    rows = _legend_rows(look, roles, inner_width)
-    legend_height = len(rows) * (_SWATCH[1] + 10.0)
+    notes = _notes(diagram, max(inner_width, _NOTE_WIDTH))
+    notes_width, notes_height = block_size(notes, DETAIL_SIZE)
+    inner_width = max(inner_width, title_width, notes_width)
+    rows = legend_rows(look, entries, inner_width)
+    legend_height = len(rows) * ROW_HEIGHT
     above = _MARGIN + (title_height + 18.0 if title else 0.0)
     below = _MARGIN + (legend_height + 22.0 if rows else 0.0)
+    below += notes_height + 22.0 if notes else 0.0
     width = inner_width + 2 * _MARGIN
     height = picture.frame.height + above + below
     padded = _slide_size(width, height)
@@ -140,16 +178,20 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     axes.set_axis_off()
     axes.set_xlim(left, left + padded[0])
     axes.set_ylim(bottom, bottom + padded[1])
-    _draw_edges(axes, picture, look)
+    _draw_edges(axes, diagram, picture, look)
     for node in diagram.nodes:
         _draw_node(axes, node, picture.layout.boxes[node.key], picture.details[node.key], look)
     centre = left + padded[0] / 2
     for number, line in enumerate(title):
         y = bottom + padded[1] - _MARGIN - (number + 0.5) * TITLE_SIZE * LINE_SPACING
-        _write(axes, (centre, y), line, TITLE_SIZE, look.ink, weight="bold")
-    first_row = bottom + _MARGIN + legend_height - _SWATCH[1] / 2 - 5.0
+        write(axes, (centre, y), line, TITLE_SIZE, look.ink, weight="bold")
+    first_row = bottom + _MARGIN + legend_height - SWATCH[1] / 2 - 5.0
     for number, row in enumerate(rows):
-        _draw_legend(axes, row, (centre, first_row - number * (_SWATCH[1] + 10.0)), look)
+        draw_row(axes, row, (centre, first_row - number * ROW_HEIGHT), look)
+    first_note = bottom + below - 22.0 - DETAIL_SIZE * LINE_SPACING / 2
+    for number, line in enumerate(notes):
+        y = first_note - number * DETAIL_SIZE * LINE_SPACING
+        write(axes, (centre, y), line, DETAIL_SIZE, look.ink)
     return figure
 
 
@@ -168,6 +210,10 @@ def _frame(
     return Box(*middle, max(xs) - min(xs), max(ys) - min(ys))
 
 
+def _notes(diagram: Diagram, width: float) -> tuple[str, ...]:
+    return tuple(line for note in diagram.notes for line in wrap_words(note, width, DETAIL_SIZE))
+
+
 def _wrapped(node: Node) -> tuple[str, ...]:
     return tuple(line for text in node.detail for line in wrap_expression(text))
 
@@ -183,18 +229,18 @@ def _label_size(lines: tuple[str, ...]) -> Size:
     return (width + 8.0, height + 2.0)
 
 
+def _label_lines(label: str) -> tuple[str, ...]:
+    parts = (part for part in label.split("\n") if part.strip())
+    return tuple(line for part in parts for line in wrap_expression(part, _EDGE_LINE))
+
+
 def _ends_met(
-    route: tuple[Point, ...], tail: str, head: str, layout: Layout, shapes: Mapping[str, str]
+    route: tuple[Point, ...], edge: Edge, layout: Layout, shapes: Mapping[str, Shape]
 ) -> tuple[Point, ...]:
-    """Lead both ends of a route on from the vertices' boxes to their outlines."""
-    first, last = route[0], route[-1]
-    if shapes[tail] == "hexagon":
-        first = meet("hexagon", layout.boxes[tail], first)
-    if shapes[head] == "hexagon":
-        last = meet("hexagon", layout.boxes[head], last)
-    start = () if first == route[0] else (first,)
-    end = () if last == route[-1] else (last,)
-    return (*start, *route, *end)
+    """Lead both ends of a route on to the vertices' outlines."""
+    first = meet(shapes[edge.tail], layout.boxes[edge.tail], route[1], route[0])
+    last = meet(shapes[edge.head], layout.boxes[edge.head], route[-2], route[-1])
+    return (first, *route[1:-1], last)
 
 
 def _slide_size(width: float, height: float) -> Size:
@@ -209,106 +255,56 @@ def _slide_size(width: float, height: float) -> Size:
     return (width, height)
 
 
-def _draw_edges(axes: Axes, picture: Picture, look: Theme) -> None:
-    from matplotlib.patches import PathPatch, Polygon, Rectangle
-    from matplotlib.path import Path as Outline
+def _draw_edges(axes: Axes, diagram: Diagram, picture: Picture, look: Theme) -> None:
+    from matplotlib.patches import Rectangle
 
-    for line in picture.lines:
-        shaft = shortened(line, _HEAD_LENGTH - 1.0)
-        axes.add_patch(
-            PathPatch(
-                Outline(shaft),
-                fill=False,
-                edgecolor=look.edge,
-                linewidth=1.8,
-                capstyle="butt",
-                joinstyle="round",
-                zorder=1,
-            )
-        )
-        (bx, by), (tx, ty) = shortened(line, _HEAD_LENGTH)[-1], line[-1]
-        across = (-(ty - by), tx - bx)
-        scale = _HEAD_HALF_WIDTH / max((across[0] ** 2 + across[1] ** 2) ** 0.5, 1e-9)
-        side = (across[0] * scale, across[1] * scale)
-        corners = [(tx, ty), (bx + side[0], by + side[1]), (bx - side[0], by - side[1])]
-        axes.add_patch(Polygon(corners, closed=True, color=look.edge, linewidth=0, zorder=2))
+    for edge, line in zip(diagram.edges, picture.lines, strict=True):
+        _draw_line(axes, line, edge.emphasis, look)
     for box, lines in zip(picture.labels, picture.label_texts, strict=True):
         if box is None:
             continue
-        corner = (box.x - box.width / 2, box.y - box.height / 2)
-        back = Rectangle(corner, box.width, box.height, facecolor=look.background, linewidth=0)
-        back.set_zorder(3)
-        axes.add_patch(back)
+        height = box.height / len(lines)
         for number, text in enumerate(lines):
             y = box.y + ((len(lines) - 1) / 2 - number) * EDGE_LABEL_SIZE * LINE_SPACING
-            _write(axes, (box.x, y), text, EDGE_LABEL_SIZE, look.ink)
+            width = block_size([text], EDGE_LABEL_SIZE)[0] + 8.0
+            back = Rectangle((box.x - width / 2, y - height / 2), width, height)
+            back.set(facecolor=look.background, linewidth=0, zorder=3)
+            axes.add_patch(back)
+            write(axes, (box.x, y), text, EDGE_LABEL_SIZE, look.ink)
+
+
+def _draw_line(axes: Axes, line: tuple[Point, ...], emphasis: bool, look: Theme) -> None:
+    """A line with its arrow head; a highlighted one is wide and double."""
+    from matplotlib.patches import PathPatch, Polygon
+    from matplotlib.path import Path as Outline
+
+    large = 1.5 if emphasis else 1.0
+    colour = look.path if emphasis else look.edge
+    shaft = Outline(shortened(line, _HEAD_LENGTH * large - 1.0))
+    strokes = [(colour, 6.0, 1.4), (look.background, 2.0, 1.5)] if emphasis else [(colour, 1.8, 1)]
+    for ink, width, order in strokes:
+        stroke = PathPatch(shaft, fill=False, edgecolor=ink, linewidth=width, zorder=order)
+        stroke.set_capstyle("butt")
+        stroke.set_joinstyle("round")
+        axes.add_patch(stroke)
+    (bx, by), (tx, ty) = shortened(line, _HEAD_LENGTH * large)[-1], line[-1]
+    across = (-(ty - by), tx - bx)
+    scale = large * _HEAD_HALF_WIDTH / max((across[0] ** 2 + across[1] ** 2) ** 0.5, 1e-9)
+    side = (across[0] * scale, across[1] * scale)
+    corners = [(tx, ty), (bx + side[0], by + side[1]), (bx - side[0], by - side[1])]
+    axes.add_patch(Polygon(corners, closed=True, color=colour, linewidth=0, zorder=2))
 
 
 def _draw_node(axes: Axes, node: Node, box: Box, detail: tuple[str, ...], look: Theme) -> None:
-    for patch in patches(look.roles[node.role], box, look):
+    for number, patch in enumerate(patches(look.roles[node.role], box, look)):
         patch.set_zorder(4)
+        if node.emphasis:  # of a double outline the outer one gets wide, and two are still seen
+            patch.set(linewidth=1.2 if number else 4.2, edgecolor=look.path)
         axes.add_patch(patch)
     height = LINE_SPACING * (LABEL_SIZE + len(detail) * DETAIL_SIZE)
     y = box.y + height / 2 - LABEL_SIZE * LINE_SPACING / 2
-    _write(axes, (box.x, y), node.label, LABEL_SIZE, look.ink, weight="bold")
+    write(axes, (box.x, y), node.label, LABEL_SIZE, look.ink, weight="bold")
     y -= LINE_SPACING * (LABEL_SIZE + DETAIL_SIZE) / 2
     for line in detail:
-        _write(axes, (box.x, y), line, DETAIL_SIZE, look.ink)
+        write(axes, (box.x, y), line, DETAIL_SIZE, look.ink)
         y -= LINE_SPACING * DETAIL_SIZE
-
-
-def _entry_width(look: Theme, role: Role) -> float:
-    return _SWATCH[0] + 8.0 + text_width(look.roles[role].word, LEGEND_SIZE)
-
-
-def _legend_rows(look: Theme, roles: list[Role], width: float) -> list[list[Role]]:
-    rows: list[list[Role]] = []
-    used = width
-    for role in roles:
-        needed = _entry_width(look, role) + _LEGEND_GAP
-        if not rows or used + needed - _LEGEND_GAP > width:
-            rows.append([])
-            used = 0.0
-        rows[-1].append(role)
-        used += needed
-    return rows
-
-
-def _draw_legend(axes: Axes, row: list[Role], centre: Point, look: Theme) -> None:
-    total = sum(_entry_width(look, role) + _LEGEND_GAP for role in row) - _LEGEND_GAP
-    x, y = centre[0] - total / 2, centre[1]
-    for role in row:
-        style = look.roles[role]
-        width = _SWATCH[1] if style.shape == "circle" else _SWATCH[0]
-        for patch in patches(
-            style, Box(x + _SWATCH[0] / 2, y, width, _SWATCH[1]), look, small=True
-        ):
-            patch.set_zorder(4)
-            axes.add_patch(patch)
-        _write(
-            axes,
-            (x + _SWATCH[0] + 8.0, y),
-            style.word,
-            LEGEND_SIZE,
-            look.ink,
-            horizontalalignment="left",
-        )
-        x += _entry_width(look, role) + _LEGEND_GAP
-
-
-def _write(axes: Axes, at: Point, text: str, size: float, colour: str, **look: Any) -> None:
-    # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
-    style = {"weight": "normal", "horizontalalignment": "center", **look}
-    axes.text(
-        at[0],
-        at[1],
-        text,
-        fontsize=size,
-        color=colour,
-        family=FONT,
-        zorder=5,
-        verticalalignment="center_baseline",
-        parse_math=False,
-        usetex=False,
-        **style,
-    )

@@ -23,9 +23,11 @@ from cgprimer.drawing.theme import SLIDE_ASPECT
 Point: TypeAlias = tuple[float, float]
 Size: TypeAlias = tuple[float, float]
 
-_LAYER_GAP = 62.0
-_NODE_GAP = 30.0
+CLEARANCE = 8.0  # points that an edge keeps off the vertices that it passes
+_LAYER_GAP = 52.0 - 2 * CLEARANCE
+_NODE_GAP = 30.0 - 2 * CLEARANCE
 _WIDEST_GAP = 320.0
+_SIDES = ("width", "height")
 _WRAP_BEYOND = 3.0  # width over height from which a layout is folded into rows to fit a slide
 _WRAP_LAYERS = 8
 
@@ -60,7 +62,7 @@ class Layout:
     """The layout of a diagram; all coordinates lie in (0..width, 0..height).
 
     `boxes` has one box per node key, `routes` one polyline per edge in the diagram's order,
-    from the tail's border to the head's.
+    which begins and ends `CLEARANCE` points off the boxes: whoever draws leads it on to a shape.
     """
 
     boxes: Mapping[str, Box]
@@ -76,12 +78,14 @@ def place(
     *,
     ellipses: AbstractSet[str] = frozenset(),
     stretch: float = 1.0,
+    spread: float = 1.0,
 ) -> Layout:
     """Lay `diagram` out, the same way at every run.
 
     `sizes` gives each node's width and height; `label_sizes` one entry per edge, None where it
     has no label; nodes in `ellipses` are met by their edges on an ellipse instead of a box;
-    `stretch` multiplies the gaps, for a caller that needs more room for labels. A layout that is
+    `stretch` multiplies the gaps, for a caller that needs more room for labels, `spread` only the
+    distance between edges that run side by side. A layout that is
     much taller than a slide gets wider gaps between its layers; one that is much longer is
     folded into rows, each read from left to right.
 
@@ -95,7 +99,7 @@ def place(
         return Layout({}, (), 0.0, 0.0)
     request = _request(diagram, sizes, label_sizes, ellipses)
     gaps = (_LAYER_GAP * stretch, _NODE_GAP * stretch)
-    answer = _solve(request, *gaps)
+    answer = _solve(request, *gaps, spread=spread)
     width, height = _extent(answer)
     layers = int(answer["layer_count"])
     network = _is_network(diagram, answer)
@@ -103,7 +107,7 @@ def place(
         # A fan of many edges in a narrow gap cannot be followed by eye: use the slide's width.
         wider = gaps[0] + (SLIDE_ASPECT * height - width) / (layers - 1)
         widest = _WIDEST_GAP * stretch
-        answer = _solve(request, min(wider, widest), gaps[1], symmetric=network)
+        answer = _solve(request, min(wider, widest), gaps[1], symmetric=network, spread=spread)
     elif layers >= _WRAP_LAYERS and width > _WRAP_BEYOND * height:
         folded = _solve(request, *gaps, fold=True)
         if _extent(folded)[0] < 0.8 * width:
@@ -122,7 +126,8 @@ def _request(
 
     graph = Graph()
     for node in diagram.nodes:
-        width, height = sizes[node.key]
+        # Larger than they are, so that no line touches a vertex that is not its own.
+        width, height = (side + 2 * CLEARANCE for side in sizes[node.key])
         shape = "ellipse" if node.key in ellipses else "box"
         graph.node(node.key, width=width, height=height, shape=shape)
     for edge, size in zip(diagram.edges, label_sizes, strict=True):
@@ -134,7 +139,13 @@ def _request(
 
 
 def _solve(
-    request: Any, layer_gap: float, node_gap: float, fold: bool = False, symmetric: bool = False
+    request: Any,
+    layer_gap: float,
+    node_gap: float,
+    *,
+    fold: bool = False,
+    symmetric: bool = False,
+    spread: float = 1.0,
 ) -> dict[str, Any]:
     from graphlay import layout
 
@@ -145,7 +156,7 @@ def _solve(
         "spacing": {
             "layer_gap": layer_gap,
             "node_gap": node_gap,
-            "dummy_gap": 0.8 * node_gap,
+            "dummy_gap": spread * (0.8 * node_gap + CLEARANCE / 2),
             "edge_label_margin": 30.0,  # leaves a piece of line and the arrow head to be seen
         },
         # A network looks best around a middle line, other graphs along a straight main path.
@@ -182,7 +193,7 @@ def _layout(diagram: Diagram, answer: Mapping[str, Any]) -> Layout:
         return (raw["x"] - left, bottom - raw["y"])
 
     boxes = {
-        node.key: Box(*point(raw["center"]), raw["size"]["width"], raw["size"]["height"])
+        node.key: Box(*point(raw["center"]), *(raw["size"][s] - 2 * CLEARANCE for s in _SIDES))
         for node, raw in zip(diagram.nodes, answer["nodes"], strict=True)
     }
     routes = tuple(tuple(point(raw) for raw in edge["points"]) for edge in answer["edges"])

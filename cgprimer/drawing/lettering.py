@@ -13,6 +13,7 @@ from functools import lru_cache
 from cgprimer.drawing.theme import FONT, LINE_SPACING
 
 _TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
+_SIGNS = frozenset({"+", "-"})
 _BREAK_BEFORE = frozenset({"+", "-", "*", "/"})
 _NARROW = 18  # characters; about as wide as a box may be before the picture outgrows a slide
 
@@ -47,8 +48,17 @@ def wrap_expression(text: str, limit: int = _NARROW) -> tuple[str, ...]:
     >>> wrap_expression("= 0.25")
     ('= 0.25',)
     """
-    pieces = _pieces(" ".join(text.split()))
+    text = " ".join(text.split())
     limit = max(limit, round(1.6 * math.sqrt(len(text))))
+    # Between the terms of a sum, if that is enough; otherwise inside of products too.
+    for signs, most in ((_SIGNS, 1.25 * limit), (_BREAK_BEFORE, math.inf)):
+        lines = _evenly(_pieces(text, signs), limit)
+        if max(map(len, lines)) <= most:
+            break
+    return lines
+
+
+def _evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
     lines = _fill(pieces, limit)
     # The same number of lines, evenly filled, makes a narrower box than a full and a short one.
     for narrower in range(limit - 1, 0, -1):
@@ -71,13 +81,13 @@ def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tupl
     return tuple(lines)
 
 
-def _pieces(text: str) -> list[str]:
+def _pieces(text: str, signs: frozenset[str]) -> list[str]:
     """Cut `text` at every place where a line may end; the pieces join to `text` again."""
     pieces = [""]
     previous = ""  # the last token that is not a space
     for token in _TOKEN.findall(text):
         # A sign has no operand before it and belongs to what follows: `(-x`, `2*-x`, `= -3`.
-        binary = token in _BREAK_BEFORE and bool(re.fullmatch(r"[\w.+-]*[\w.]|\)", previous))
+        binary = token in signs and bool(re.fullmatch(r"[\w.+-]*[\w.]|\)", previous))
         if binary or (previous == "," and not token.isspace()):
             pieces.append("")
         pieces[-1] += token

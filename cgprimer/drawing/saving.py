@@ -42,9 +42,18 @@ def save_figure(figure: Figure, path: Path) -> None:
     ...     Path(folder, "empty.svg").read_text()[:5]
     '<?xml'
     """
+    write_whole(path, figure_bytes(figure, picture_kind(path)))
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as a PNG, SVG or PDF file would hold it, the same at every run.
+
+    >>> from matplotlib.figure import Figure
+    >>> figure_bytes(Figure(figsize=(1, 1)), "png")[1:4]
+    b'PNG'
+    """
     from matplotlib import rc_context
 
-    kind = _kind(path)
     picture = io.BytesIO()
     with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}):
         figure.savefig(
@@ -55,7 +64,7 @@ def save_figure(figure: Figure, path: Path) -> None:
             facecolor=figure.get_facecolor(),
             bbox_inches=None,
         )
-    write_whole(path, picture.getvalue())
+    return picture.getvalue()
 
 
 def _dots_per_inch(figure: Figure) -> float:
@@ -69,13 +78,18 @@ def check_picture_path(path: Path) -> None:
 
     Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
     """
-    _kind(path)
+    picture_kind(path)
     check_writable(path)
 
 
-def _kind(path: Path) -> str:
+def picture_kind(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
+    """The ending of `path`, which must be one of `formats`.
+
+    >>> picture_kind(Path("Loss.PNG"))
+    'png'
+    """
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        known = ", ".join(f".{name}" for name in FORMATS)
+    if kind not in formats:
+        known = ", ".join(f".{name}" for name in formats)
         raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
     return kind

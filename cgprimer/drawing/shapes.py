@@ -18,6 +18,8 @@ _PAD_ACROSS, _PAD_ALONG = 14.0, 9.0
 _SLANT = 12.0  # of a hexagon's pointed ends
 _INNER_OUTLINE = 4.0  # between the two lines of a double outline
 _SMALLEST = 44.0
+_PILL_PAD, _PILL_RADIUS = 18.0, 30.0
+_REACH = 40  # points that an edge goes on in its direction to meet its vertex
 
 
 def shape_size(shape: Shape, text: Size) -> Size:
@@ -28,35 +30,84 @@ def shape_size(shape: Shape, text: Size) -> Size:
     """
     width, height = text
     if shape == "circle":
-        # The ellipse through the corners of the text; never flatter than 3 to 4, and a circle
-        # for the short names of operations.
-        across = max(math.sqrt(2) * width + 8, _SMALLEST + 4)
-        along = max(math.sqrt(2) * height + 4, 0.72 * across)
-        return (max(across, along), along) if across > 2 * _SMALLEST else (max(across, along),) * 2
+        # A circle for the short names of operations, and a pill where there is more to say: it
+        # needs much less of a slide than the ellipse through the corners of the text.
+        across = max(math.sqrt(2) * max(width, height) + 8, _SMALLEST + 4)
+        if across <= 2 * _SMALLEST:
+            return (across, across)
+        return (width + 2 * _PILL_PAD, height + 2 * _PAD_ALONG)
     extra = {"hexagon": _SLANT, "double": _INNER_OUTLINE}.get(shape, 0.0)
     across = width + 2 * (_PAD_ACROSS + extra)
     along = height + 2 * (_PAD_ALONG + (_INNER_OUTLINE if shape == "double" else 0.0))
     return (max(across, _SMALLEST), max(along, _SMALLEST))
 
 
-def meet(shape: Shape, box: Box, end: Point) -> Point:
-    """Move the end of an edge from the border of `box` to the outline of the shape inside it.
+def inside(shape: Shape, box: Box, point: Point) -> bool:
+    """Tell whether a point lies in the shape that fills `box`.
 
-    Only a hexagon has sides that lie inside its box; the end moves level with the edge's port.
+    >>> inside("circle", Box(0, 0, 10, 10), (4, 4)), inside("rectangle", Box(0, 0, 10, 10), (4, 4))
+    (False, True)
+    """
+    across, along = abs(point[0] - box.x) * 2, abs(point[1] - box.y) * 2
+    if shape == "circle":
+        radius = pill_radius(box)
+        corner = (max(across / 2 - box.width / 2 + radius, 0), along / 2 - box.height / 2 + radius)
+        return across <= box.width and math.hypot(corner[0], max(corner[1], 0)) <= radius
+    slant = 2 * min(_SLANT, box.width / 4) if shape == "hexagon" else 0.0
+    return along <= box.height and across <= box.width - slant * along / box.height
 
-    >>> meet("hexagon", Box(0, 0, 100, 40), (-50, 10))
-    (-44.0, 10)
+
+def meet(shape: Shape, box: Box, before: Point, end: Point) -> Point:
+    """Lead a line that ends close to a shape on to its outline.
+
+    The line goes on in its direction, from `before` through `end`; if that misses the shape, it
+    turns towards the middle.
+
+    >>> meet("rectangle", Box(0, 0, 100, 40), (-90, 10), (-58, 10))
+    (-50.0, 10.0)
     """
     x, y = end
-    if shape != "hexagon" or abs(abs(x - box.x) - box.width / 2) > 1e-6:
-        return end
-    inward = min(_SLANT, box.width / 4) * min(1.0, abs(y - box.y) * 2 / box.height)
-    return (x + inward if x < box.x else x - inward, y)
+    whole = math.dist(before, end) or 1.0
+    onward = ((x - before[0]) / whole, (y - before[1]) / whole)
+    for step in range(4 * _REACH):
+        point = (x + onward[0] * step / 4, y + onward[1] * step / 4)
+        if inside(shape, box, point):
+            return point
+    steps = 400
+    for step in range(steps):
+        point = (x + (box.x - x) * step / steps, y + (box.y - y) * step / steps)
+        if inside(shape, box, point):
+            return point
+    return (box.x, box.y)
+
+
+def pill_radius(box: Box) -> float:
+    """Return the radius of the corners of a circle, or of the pill that stands for a larger one.
+
+    >>> pill_radius(Box(0, 0, 48, 48)), pill_radius(Box(0, 0, 120, 80))
+    (24.0, 30.0)
+    """
+    half = min(box.width, box.height) / 2
+    return half if box.width == box.height else min(half, _PILL_RADIUS)
+
+
+def outline(shape: Shape, box: Box, slant: float = _SLANT) -> list[Point]:
+    """Return the corners of a shape with straight sides, from the left one on.
+
+    >>> outline("hexagon", Box(0, 0, 100, 40))[:2]
+    [(-50.0, 0), (-38.0, 20.0)]
+    """
+    right, top = box.width / 2, box.height / 2
+    inward = min(slant, box.width / 4) if shape == "hexagon" else 0.0
+    tips = [(-right, 0)] if inward else []
+    corners = [*tips, (-right + inward, top), (right - inward, top)]
+    corners += [(-x, -y) for x, y in corners]
+    return [(box.x + x, box.y + y) for x, y in corners]
 
 
 def patches(style: RoleStyle, box: Box, theme: Theme, small: bool = False) -> list[Patch]:
     """Return the patches that draw a vertex; `small` thins the details for the legend."""
-    from matplotlib.patches import Ellipse, FancyBboxPatch, Polygon, Rectangle
+    from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
     corner = (box.x - box.width / 2, box.y - box.height / 2)
     look: dict[str, Any] = {
@@ -65,19 +116,10 @@ def patches(style: RoleStyle, box: Box, theme: Theme, small: bool = False) -> li
         "linewidth": style.line_width,
     }
     if style.shape == "circle":
-        return [Ellipse((box.x, box.y), box.width, box.height, **look)]
+        pill = f"round,pad=0,rounding_size={pill_radius(box)}"
+        return [FancyBboxPatch(corner, box.width, box.height, boxstyle=pill, **look)]
     if style.shape == "hexagon":
-        slant = 6.0 if small else min(_SLANT, box.width / 4)
-        right, top = box.width / 2, box.height / 2
-        outline = [
-            (-right, 0.0),
-            (-right + slant, top),
-            (right - slant, top),
-            (right, 0.0),
-            (right - slant, -top),
-            (-right + slant, -top),
-        ]
-        return [Polygon([(box.x + x, box.y + y) for x, y in outline], closed=True, **look)]
+        return [Polygon(outline("hexagon", box, 6.0 if small else _SLANT), closed=True, **look)]
     if style.shape == "rounded":
         box_style = f"round,pad=0,rounding_size={5 if small else 10}"
         return [FancyBboxPatch(corner, box.width, box.height, boxstyle=box_style, **look)]

@@ -43,11 +43,16 @@ class RoleStyle:
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours of a whole picture; `curves` are for lines in plots, in the order of use."""
+    """The colours of a whole picture.
+
+    `path` is for a highlighted path, which is also wider and drawn with a double line; `curves`
+    are for lines in plots, in the order of use.
+    """
 
     background: str
     ink: str
     edge: str
+    path: str
     grid: str
     roles: Mapping[Role, RoleStyle]
     curves: tuple[str, ...]
@@ -80,6 +85,10 @@ def _roles(colours: Mapping[Role, str], background: str, tint: float) -> Mapping
             "parameter": style("parameter", "learnable parameter", "hexagon", 1.8),
             "constant": style("constant", "constant", "dotted", 1.6, 0.0),
             "operation": style("operation", "operation", "circle", 1.8),
+            # The backward graph has no vertex of the roles above, so shapes may be used again.
+            "seed": style("seed", "seed", "rounded", 3.2),
+            "adjoint": style("adjoint", "adjoint on the way", "rectangle", 1.6),
+            "gradient": style("gradient", "adjoint of what is given", "double", 1.6),
         }
     )
 
@@ -91,6 +100,9 @@ _LIGHT_ROLES: dict[Role, str] = {
     "parameter": "#b87a00",
     "constant": "#555555",
     "operation": "#a8457b",
+    "seed": "#c44f00",
+    "adjoint": "#a8457b",
+    "gradient": "#007a5a",
 }
 _DARK_ROLES: dict[Role, str] = {
     "input": "#1fc796",
@@ -99,12 +111,16 @@ _DARK_ROLES: dict[Role, str] = {
     "parameter": "#f0b429",
     "constant": "#b8b8b8",
     "operation": "#e59ac2",
+    "seed": "#ff8a3d",
+    "adjoint": "#e59ac2",
+    "gradient": "#1fc796",
 }
 
 LIGHT = Theme(
     background="#ffffff",
     ink="#1a1a1a",
     edge="#4a4a4a",
+    path="#c44f00",
     grid="#d9d9d9",
     roles=_roles(_LIGHT_ROLES, "#ffffff", 0.13),
     curves=("#0072b2", "#d55e00", "#009e73", "#b84a86", "#b87a00", "#2f9bd6", "#1a1a1a"),
@@ -113,6 +129,7 @@ DARK = Theme(
     background="#16191d",
     ink="#f2f2f2",
     edge="#b5bac0",
+    path="#ff8a3d",
     grid="#3a3f46",
     roles=_roles(_DARK_ROLES, "#16191d", 0.24),
     curves=("#56b4e9", "#ff8a3d", "#1fc796", "#e59ac2", "#f0e442", "#7aa6ff", "#f2f2f2"),

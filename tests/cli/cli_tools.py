@@ -12,7 +12,19 @@ from typing import Any
 COMMAND = Path(sys.executable).with_name("cgprimer")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LECTURE = EXAMPLES / "lecture.cg"
-COMMANDS = ("train", "draw", "grad", "trace", "tape", "compare", "data", "primitives", "info")
+COMMANDS = (
+    "train",
+    "draw",
+    "plot",
+    "step",
+    "grad",
+    "trace",
+    "tape",
+    "compare",
+    "data",
+    "primitives",
+    "info",
+)
 
 
 def environment(**extra: str) -> dict[str, str]:

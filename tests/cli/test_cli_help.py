@@ -66,7 +66,19 @@ def test_every_example_works(tmp_path: Path) -> None:
     The datasets are made first: the examples of train read one, as in a session at a terminal.
     """
     shutil.copytree(EXAMPLES, tmp_path / "examples")
-    order = ("data", "train", "draw", "grad", "trace", "tape", "compare", "primitives", "info")
+    order = (
+        "data",
+        "train",
+        "draw",
+        "plot",
+        "step",
+        "grad",
+        "trace",
+        "tape",
+        "compare",
+        "primitives",
+        "info",
+    )
     assert set(order) == set(COMMANDS)
     lines = dict.fromkeys(line for name in order for line in examples_of(name))
     failed = {}

@@ -24,7 +24,19 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = ("train", "draw", "grad", "trace", "tape", "compare", "data", "primitives", "info")
+COMMANDS = (
+    "train",
+    "draw",
+    "plot",
+    "step",
+    "grad",
+    "trace",
+    "tape",
+    "compare",
+    "data",
+    "primitives",
+    "info",
+)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -277,11 +289,15 @@ def function_table() -> str:
 
 
 def option_table(command: str) -> str:
-    """The options of a command, with their help and defaults."""
+    """The options of a command, or of one of the kinds of a command, with their defaults."""
     import importlib
 
+    name, *kinds = command.split()
+    made = importlib.import_module(f"cgprimer.cli.{name}").command
+    for kind in kinds:
+        made = made.commands[kind]
     lines = ["| option | meaning | default |", "| --- | --- | --- |"]
-    for parameter in importlib.import_module(f"cgprimer.cli.{command}").command.params:
+    for parameter in made.params:
         if parameter.param_type_name == "argument":
             continue
         names = ", ".join(f"`{o}`" for o in (*parameter.opts, *parameter.secondary_opts))
@@ -301,14 +317,27 @@ def option_table(command: str) -> str:
     return "\n".join(lines)
 
 
+def commands_and_kinds() -> list[str]:
+    """All commands, with `plot error` and so on in the place of `plot`."""
+    import importlib
+
+    found = []
+    for name in COMMANDS:
+        kinds = getattr(importlib.import_module(f"cgprimer.cli.{name}").command, "commands", {})
+        found += [f"{name} {kind}" for kind in kinds] or [name]
+    return found
+
+
 def tables() -> dict[str, Callable[[], str]]:
     made: dict[str, Callable[[], str]] = {"functions": function_table}
-    for command in COMMANDS:
+    for command in commands_and_kinds():
         made[f"options of {command}"] = lambda command=command: option_table(command)  # type: ignore[misc]
     return made
 
 
-GENERATED = re.compile(r"(<!-- ((?:functions|options of \w+)) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+GENERATED = re.compile(
+    r"(<!-- ((?:functions|options of [\w ]+)) -->\n).*?(\n<!-- end -->)", re.DOTALL
+)
 
 
 def with_tables(text: str) -> str:

@@ -1,0 +1,97 @@
+"""``cgprimer step``: a page, slides or an animation that steps through the methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cgprimer.cli.common import (
+    at_option,
+    graph_arguments,
+    make_command,
+    names_option,
+    note,
+    read_graph,
+)
+from cgprimer.stepping.scene import LEVELS
+from cgprimer.stepping.walks import METHODS
+
+
+@make_command(name="step")
+@graph_arguments
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    help="A .html or .gif file, or a folder for slides (default: FILE's name with .html).",
+)
+@at_option
+@click.option("--of", metavar="NAME", help="The variable to differentiate (default: the output).")
+@names_option("--wrt", "With respect to which names (default: all parameters).")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default=METHODS[0],
+    show_default=True,
+    help="The tab that is open at first; the method of the slides.",
+)
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="variables",
+    show_default=True,
+    help="The vertices of the picture.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("png", "svg", "pdf")),
+    help="The output is a folder, filled with one numbered slide per step.",
+)
+@click.option("--speed", type=click.FloatRange(0.1, 50), default=1.0, show_default=True,
+              help="Steps per second of a .gif.")  # fmt: skip
+@click.option("--dark", is_flag=True, help="Open in dark colours.")
+@click.option("--title", default="", metavar="TEXT", help="The heading (default: FILE's name).")
+def command(
+    file: str | None,
+    expression: str | None,
+    output: str | None,
+    at: dict[str, float],
+    of: str | None,
+    wrt: tuple[str, ...],
+    method: str,
+    level: str,
+    kind: str | None,
+    speed: float,
+    dark: bool,
+    title: str,
+) -> None:
+    """Step through a derivative: one page with graph, trace and program side by side.
+
+    \b
+    Examples:
+      cgprimer step examples/lecture.cg --at xa=0.5 --method reverse -o lecture.html
+      cgprimer step examples/baydin.cg --wrt x1 --dark -o baydin.html
+      cgprimer step -e "xw = k*xa^2" --at k=3,xa=0.5 --method path-sum -o paths.html
+      cgprimer step examples/olah.cg --method reverse -o olah.gif
+
+    The page needs no network and has a tab per method; its sliders compute everything anew. A
+    .gif, or with --format a folder of slides, holds the same steps of the method that is named.
+    """
+    from cgprimer.stepping.frames import stepping
+    from cgprimer.stepping.output import check_step_path, write_steps
+
+    named = file if file and file != "-" else "graph"
+    path = Path(output or f"{Path(named).stem}.html")
+    check_step_path(path, kind)
+    graph = read_graph(file, expression)
+    default = Path(file).name if file and file != "-" else ""
+    # Slides show one method; the others need not be worked out.
+    methods = METHODS if path.suffix.lower() == ".html" and kind is None else (method,)
+    shown = stepping(
+        graph, at, of=of, wrt=wrt or None, methods=methods, level=level, title=title or default
+    )
+    written = write_steps(shown, path, method=method, kind=kind, dark=dark, speed=speed)
+    note(f"wrote {written}")

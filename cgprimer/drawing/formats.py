@@ -1,0 +1,82 @@
+"""Diagrams as files: pictures, and texts for other programs. The ending of the name decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cgprimer.drawing.diagram import Diagram
+from cgprimer.drawing.saving import FORMATS as PICTURES
+from cgprimer.drawing.saving import figure_bytes, picture_kind, save_figure
+from cgprimer.files import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from cgprimer.graph import ExpressionGraph
+
+TEXTS = ("dot", "gv", "mmd", "tex")
+FORMATS = (*PICTURES, *TEXTS)
+
+
+def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
+    """A diagram as DOT (`dot`, `gv`), Mermaid (`mmd`) or TikZ (`tex`).
+
+    >>> from cgprimer.drawing.diagram import Node
+    >>> diagram_text(Diagram((Node("xa", "xa", "input"),), ()), "mmd").split()[0]
+    'flowchart'
+    """
+    if kind == "mmd":
+        from cgprimer.drawing.mermaid import mermaid
+
+        return mermaid(diagram, dark=dark)
+    if kind == "tex":
+        from cgprimer.drawing.tikz import tikz
+
+        return tikz(diagram, dark=dark)
+    from cgprimer.drawing.dot import dot
+
+    return dot(diagram, dark=dark)
+
+
+def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> None:
+    """Write a diagram as PNG, SVG, PDF, DOT, Mermaid or TikZ; the file is whole or not there.
+
+    Raises `cgprimer.errors.UsageError` for any other ending and where the file cannot be written.
+    """
+    kind = check_diagram_path(path)
+    if kind in TEXTS:
+        write_whole(path, diagram_text(diagram, kind, dark=dark))
+        return
+    from cgprimer.drawing.graph_picture import draw_diagram
+
+    save_figure(draw_diagram(diagram, dark=dark), path)
+
+
+def notebook_svg(graph: ExpressionGraph) -> str | None:
+    """What a notebook shows of a graph: its picture as SVG, on a ground that any theme can carry.
+
+    None where the graph has nothing to draw.
+
+    >>> from cgprimer.graph import parse
+    >>> notebook_svg(parse("xw = ab*xa")).startswith("<svg")
+    True
+    """
+    from cgprimer.drawing.diagrams import graph_diagram
+    from cgprimer.drawing.graph_picture import draw_diagram
+
+    if not graph.definitions:
+        return None
+    picture = figure_bytes(draw_diagram(graph_diagram(graph)), "svg").decode()
+    return picture[picture.index("<svg") :]  # a notebook puts it into a page, without a prologue
+
+
+def check_diagram_path(path: Path) -> str:
+    """The format that `path` asks for, after a look whether it can be written.
+
+    Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
+
+    >>> check_diagram_path(Path("graph.gv"))
+    'gv'
+    """
+    kind = picture_kind(path, FORMATS)
+    check_writable(path)
+    return kind

@@ -1,0 +1,160 @@
+"""What every plot has in common: a slide of 13.33 by 7.5 inches, axes, numbers on them, legends.
+
+No text is smaller than 14 points, which is why powers of ten are written `1e-8`: the exponent of
+a typeset power would be smaller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.drawing.lettering import text_width
+from cgprimer.drawing.theme import AXIS_SIZE, FONT, TITLE_SIZE, Theme, theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+SLIDE = (960 / 72, 540 / 72)  # inches
+_ROOM = 930.0  # points for a legend under a picture
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""Shapes of points, cycled beside colours and dashes."""
+
+
+def new_figure(look: Theme) -> Figure:
+    """An empty slide in the colours of a theme."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.2)
+    return Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
+
+
+def framed(
+    *, dark: bool = False, title: str = "", x: str = "", y: str = ""
+) -> tuple[Figure, Axes, Theme]:
+    """A slide with one pair of axes, named and in the theme's colours.
+
+    >>> figure, axes, look = framed(x="step", y="loss")
+    >>> axes.get_xlabel(), axes.get_ylabel(), [float(side) for side in figure.get_size_inches()][1]
+    ('step', 'loss', 7.5)
+    """
+    look = theme(dark)
+    figure = new_figure(look)
+    axes = figure.add_subplot()
+    dress(axes, look, title=title, x=x, y=y)
+    return figure, axes, look
+
+
+def dress(axes: Axes, look: Theme, *, title: str = "", x: str = "", y: str = "") -> None:
+    """Give axes their names, colours, fonts and grid."""
+    axes.set_facecolor(look.background)
+    style = text_style(look)
+    axes.set_xlabel(x, parse_math=False, **style)
+    axes.set_ylabel(y, parse_math=False, **style)
+    if title:
+        heading: dict[str, Any] = {**style, "fontsize": TITLE_SIZE, "weight": "bold"}
+        axes.set_title(title, pad=14, parse_math=False, **heading)
+    axes.tick_params(which="both", labelsize=AXIS_SIZE - 1, colors=look.ink, labelfontfamily=FONT)
+    for axis in (axes.xaxis, axes.yaxis):  # a power of ten that all numbers of an axis share
+        axis.get_offset_text().set(fontsize=AXIS_SIZE - 1, color=look.ink, family=FONT)
+    axes.grid(which="major", color=look.grid, linewidth=0.9)
+    axes.set_axisbelow(True)
+    for name, spine in axes.spines.items():
+        spine.set_visible(name in ("left", "bottom"))
+        spine.set_color(look.edge)
+
+
+def text_style(look: Theme) -> dict[str, Any]:
+    """Font, size and colour of the text of a plot."""
+    return {"fontsize": AXIS_SIZE, "color": look.ink, "family": FONT}
+
+
+def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
+    """Make the axis `x` or `y` logarithmic, with at most about `most` numbers on it."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    scale = axes.set_xscale if which == "x" else axes.set_yscale
+    scale("log", nonpositive="mask")
+    axis: Axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    few = low > 0 and high / low < 50
+    axis.set_major_locator(LogLocator(numticks=most, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def tick(value: float) -> str:
+    """A number on a logarithmic axis.
+
+    >>> tick(1e-8), tick(0.5), tick(2000.0), tick(1e6)
+    ('1e-8', '0.5', '2,000', '1e6')
+    """
+    if 0.01 <= abs(value) < 1e5:
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
+    digits, _, exponent = f"{value:.0e}".partition("e")
+    return f"{digits}e{int(exponent)}"
+
+
+def legend(axes: Axes, look: Theme, **settings: Any) -> Legend:
+    """The legend, with every name as its user wrote it."""
+    made = axes.legend(
+        prop={"family": FONT, "size": AXIS_SIZE - 1},
+        facecolor=look.background,
+        edgecolor=look.grid,
+        labelcolor=look.ink,
+        **{"handlelength": 3.2, "framealpha": 0.92, **settings},
+    )
+    made.set_zorder(20)
+    for text in made.get_texts():
+        text.set_parse_math(False)
+    return made
+
+
+def legend_below(figure: Figure, axes: Axes, look: Theme) -> Legend:
+    """The legend under the picture, where it hides nothing; its rows are filled from the left."""
+    handles, labels = axes.get_legend_handles_labels()
+    columns = next((n for n in (3, 2) if _legend_width(labels, n) < _ROOM), 1)
+    # matplotlib fills columns; readers read rows.
+    order = [k for c in range(columns) for k in range(c, len(handles), columns)]
+    made = figure.legend(
+        [handles[k] for k in order],
+        [labels[k] for k in order],
+        loc="outside lower center",
+        ncols=min(columns, len(handles)),
+        prop={"family": FONT, "size": AXIS_SIZE - 1},
+        facecolor=look.background,
+        edgecolor=look.grid,
+        labelcolor=look.ink,
+        handlelength=3.2,
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
+    return made
+
+
+def _legend_width(labels: list[str], columns: int) -> float:
+    """The width in points of a legend of so many columns."""
+    size = AXIS_SIZE - 1
+    widest = [
+        max((text_width(label, size) for label in labels[c::columns]), default=0.0)
+        for c in range(columns)
+    ]
+    return sum(width + 6 * size for width in widest)
+
+
+def headline(figure: Figure, look: Theme, title: str) -> None:
+    """A title over the whole slide."""
+    text = figure.suptitle(title, fontsize=TITLE_SIZE, color=look.ink, family=FONT, weight="bold")
+    text.set_parse_math(False)
+
+
+def plain(name: str) -> str:
+    """A name for a legend.
+
+    matplotlib leaves a label that begins with an underscore out of the legend; the invisible word
+    joiner before it keeps the name as the user wrote it.
+    """
+    return f"\u2060{name}" if name.startswith("_") else name

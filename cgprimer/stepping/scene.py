@@ -1,0 +1,126 @@
+"""What is on the stage: the rows of the trace, the vertices and edges of the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cgprimer.drawing.diagram import Role
+from cgprimer.errors import UsageError
+from cgprimer.language.unparse import unparse
+from cgprimer.tapes.passes import reachable
+from cgprimer.tapes.show import expressions, labels
+from cgprimer.tapes.tape import Tape
+
+LEVELS = ("variables", "operations")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the trace: a name and how it is computed."""
+
+    name: str
+    expression: str
+    vertex: str  # the vertex that the row belongs to
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A vertex of the picture, and the row whose numbers it shows."""
+
+    name: str
+    role: Role
+    row: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Rows, vertices and edges.
+
+    Attributes:
+        tape: the graph's tape, in which every value has a name (``v1``, ``v2``, ... where the
+            text gives none).
+        plain: the same tape, in which only what is a vertex has a name.
+        target: the variable that is differentiated.
+        wrt: with respect to which names.
+        rows: of the trace, in execution order.
+        vertices: of the picture, in the same order.
+        edges: pairs of names of vertices.
+    """
+
+    tape: Tape
+    plain: Tape
+    target: str
+    wrt: tuple[str, ...]
+    rows: tuple[Row, ...]
+    vertices: tuple[Vertex, ...]
+    edges: tuple[tuple[str, str], ...]
+
+    def row_of(self) -> dict[str, int]:
+        """Name to number of its row."""
+        return {row.name: number for number, row in enumerate(self.rows)}
+
+
+def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables") -> Scene:
+    """What a walk over a tape shows.
+
+    Raises:
+        UsageError: an unknown level.
+
+    >>> import cgprimer
+    >>> shown = scene(cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1")), "xw", ["cd"])
+    >>> [(row.name, row.expression) for row in shown.rows]
+    [('xa', 'input'), ('cd', 'parameter'), ('xx', 'xa^2'), ('v1', 'cd*xx'), ('xw', 'v1 + 1')]
+    >>> shown.edges
+    (('xa', 'xx'), ('cd', 'xw'), ('xx', 'xw'))
+    """
+    if level not in LEVELS:
+        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+    names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
+    needed = reachable(tape, [tape.index(target), *(tape.index(name) for name in wrt)])
+    shown = [
+        i
+        for i, wanted in enumerate(needed)
+        if wanted and not (i < first and tape.leaves[i].kind == "constant")
+    ]
+    named = replace(tape, names={**tape.names, **{names[i]: i for i in shown}})
+    separate = set(shown) if level == "operations" else {i for i in shown if i in tape.labels}
+    home: dict[int, int] = {}
+    for index in reversed(shown):  # a value without a name belongs to the vertex that uses it
+        if index in separate:
+            home[index] = index
+        instruction = tape.instruction(index)
+        for operand in instruction.operands if instruction else ():
+            if operand not in separate:
+                home[operand] = home.get(index, index)
+    rows, vertices = [], []
+    edges: dict[tuple[str, str], None] = {}
+    for number, index in enumerate(shown):
+        kind = tape.leaves[index].kind if index < first else ""
+        given = "input" if kind == "column" else "parameter"
+        text = unparse(trees[index]) if index in trees else given
+        rows.append(Row(names[index], text, names[home.get(index, index)]))
+        if index in separate:
+            vertices.append(Vertex(names[index], _role(tape, index, kind, target), number))
+        instruction = tape.instruction(index)
+        for operand in instruction.operands if instruction else ():
+            if operand in separate:
+                edges[names[operand], names[home.get(index, index)]] = None
+    edges = {e: None for e in edges if e[0] != e[1]}
+    return Scene(
+        named,
+        named if level == "operations" else tape,
+        target,
+        tuple(wrt),
+        tuple(rows),
+        tuple(vertices),
+        tuple(edges),
+    )
+
+
+def _role(tape: Tape, index: int, kind: str, target: str) -> Role:
+    if kind:
+        return "input" if kind == "column" else "parameter"
+    if index == tape.index(target):
+        return "output"
+    return "inner" if index in tape.labels else "operation"

@@ -1,0 +1,58 @@
+"""A headless chromium, started once for all tests of a process that need one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Debian's chromium through its driver; without them the tests are skipped."""
+    pytest.importorskip("selenium", reason="selenium is missing: pip install -e .[browser]")
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not program or not driver:
+        pytest.skip("chromium is not installed: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    started.set_page_load_timeout(30)
+    started.set_script_timeout(60)
+    yield started
+    started.quit()
+
+
+def resize(browser: Any, width: int, height: int) -> None:
+    """Make the visible page exactly so large."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def opened(browser: Any, path: Path, width: int = 1920, height: int = 1080) -> Any:
+    """The browser with a page of this folder open."""
+    resize(browser, width, height)
+    browser.get_log("browser")  # what earlier pages said
+    browser.get(path.as_uri())
+    return browser
