@@ -13,7 +13,7 @@ block's buffer), ``table`` (addresses of the handlers), ``context`` (see CONTEXT
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cgprimer.execution.cpu.frame import Called, Frame, Writer
@@ -197,26 +197,22 @@ class _Handlers:
     def _load(self, frame: Frame, masked: bool) -> None:
         position = frame.context("position", self.i64)
         column = frame.at(frame.entry_of("columns", 2), position)
-        target = frame.row(1)
-        frame.loop(
-            frame.length, self.size * self.lanes * UNROLL,
-            lambda o: frame.store(frame.load(column, o, self.wide), target, o), once=True,
-        )  # fmt: skip
+        self._fill(frame, frame.row(1), lambda o: frame.load(column, o, self.wide))
 
     def _store(self, frame: Frame, masked: bool) -> None:
         position = frame.context("position", self.i64)
         target = frame.at(frame.entry_of("results", 1), position)
         row = frame.row(2)
-        frame.loop(
-            frame.length, self.size * self.lanes * UNROLL,
-            lambda o: frame.store(frame.load(row, o, self.wide), target, o), once=True,
-        )  # fmt: skip
+        self._fill(frame, target, lambda o: frame.load(row, o, self.wide))
 
     def _splat(self, frame: Frame, masked: bool) -> None:
         value = frame.splat(frame.uniform(2), self.lanes * UNROLL)
-        target = frame.row(1)
+        self._fill(frame, frame.row(1), lambda _: value)
+
+    def _fill(self, frame: Frame, target: Any, value_at: Callable[[Any], Any]) -> None:
+        """Store what stands at each offset of a block."""
         step = self.size * self.lanes * UNROLL
-        frame.loop(frame.length, step, lambda o: frame.store(value, target, o), once=True)
+        frame.loop(frame.length, step, lambda o: frame.store(value_at(o), target, o), once=True)
 
     def _sincos(self, frame: Frame, masked: bool) -> None:
         sine, operand, cosine = frame.row(1), frame.row(2), frame.row(3)

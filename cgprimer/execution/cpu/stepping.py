@@ -10,8 +10,7 @@ from typing import Any
 
 from cgprimer.execution.cpu.frame import Called, Writer
 from cgprimer.execution.cpu.operations import Emitter
-from cgprimer.execution.cpu.straight_line import order_of, write_run
-from cgprimer.tapes.passes import variance
+from cgprimer.execution.cpu.straight_line import TapeWriter, order_of, write_run
 from cgprimer.tapes.tape import Tape
 
 # What a gradient function finds at its context's address, eight bytes each. ``values`` are the
@@ -101,7 +100,7 @@ def epoch_text(update: Tape, columns: list[str], scalars: list[str], after: list
     return str(_Epoch(update, columns, scalars, after).module)
 
 
-class _Epoch(Writer):
+class _Epoch(TapeWriter):
     def __init__(
         self, update: Tape, columns: list[str], scalars: list[str], after: list[str]
     ) -> None:
@@ -109,10 +108,9 @@ class _Epoch(Writer):
 
         self.module = ir.Module("epoch")
         kind = ir.FunctionType(ir.IntType(64), [ir.PointerType(), ir.IntType(64), ir.IntType(64)])
-        super().__init__(ir.Function(self.module, kind, "epoch"))
-        self.tape, self.columns, self.scalars, self.after = update, columns, scalars, after
-        self.emitter = Emitter(self.module, "float64", 1)
-        self.varies = [kind == "column" for kind in variance(update)]
+        function = ir.Function(self.module, kind, "epoch")
+        super().__init__(function, update, Emitter(self.module, "float64", 1))
+        self.columns, self.scalars, self.after = columns, scalars, after
         context, first, last = self.function.args
         self.field = {
             name: self.get(context, k, self.pointer if k < EPOCH.index("batch") else self.i64)
@@ -167,7 +165,7 @@ class _Epoch(Writer):
                     if number == 0
                     else self.get(field["shared"], number - 1, self.double)
                 )
-        self._instructions(values, varying=False)
+        self.instructions(values, varying=False)
         arrays = [field["values"], field["slope"]] + [
             self.get(field["state"], k, self.pointer) for k in range(len(self.columns) - 2)
         ]
@@ -179,7 +177,7 @@ class _Epoch(Writer):
                 if leaf.kind == "column":
                     array = arrays[self.columns.index(leaf.name)]
                     here[index] = self.get(array, number, self.double)
-            self._instructions(here, varying=True)
+            self.instructions(here, varying=True)
             written = [arrays[0], *arrays[2:]]
             moved = [o for o in outputs if self.varies[o]]
             for array, output in zip(written, moved, strict=True):
@@ -189,9 +187,3 @@ class _Epoch(Writer):
         shared = [o for o in outputs if not self.varies[o]]
         for number, output in enumerate(shared):
             self.put(values[output], field["shared"], number)
-
-    def _instructions(self, values: dict[int, Any], *, varying: bool) -> None:
-        first, apply = len(self.tape.leaves), self.emitter.apply
-        for position, (name, operands) in enumerate(self.tape.instructions):
-            if self.varies[first + position] == varying:
-                values[first + position] = apply(self.build, name, *[values[o] for o in operands])

@@ -70,7 +70,29 @@ def write_run(
     ).function
 
 
-class _StraightLine(Writer):
+class TapeWriter(Writer):
+    """A function in which the instructions of a tape stand.
+
+    Args:
+        function: llvmlite's, without blocks.
+        tape: whose instructions they are.
+        emitter: of the module.
+    """
+
+    def __init__(self, function: Any, tape: Tape, emitter: Emitter) -> None:
+        super().__init__(function)
+        self.tape, self.emitter = tape, emitter
+        self.varies = [kind == "column" for kind in variance(tape)]
+
+    def instructions(self, values: dict[int, Any], *, varying: bool) -> None:
+        """Write those that vary with the sample, or those that do not; adds their values."""
+        first, apply = len(self.tape.leaves), self.emitter.apply
+        for position, (name, operands) in enumerate(self.tape.instructions):
+            if self.varies[first + position] == varying:
+                values[first + position] = apply(self.build, name, *[values[o] for o in operands])
+
+
+class _StraightLine(TapeWriter):
     def __init__(
         self,
         module: Any,
@@ -84,15 +106,15 @@ class _StraightLine(Writer):
         from llvmlite import ir
 
         kinds = [ir.PointerType()] * 3 + [ir.IntType(64)] * 2
-        super().__init__(ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name))
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+        super().__init__(function, tape, emitter)
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
-        self.tape, self.sums, self.lanes, self.emitter = tape, sums, lanes, emitter
+        self.sums, self.lanes = sums, lanes
         self.real = ir.DoubleType() if dtype == "float64" else ir.FloatType()
         self.size = 8 if dtype == "float64" else 4
         self.vector = ir.VectorType(self.real, lanes) if lanes > 1 else self.real
         self.wide = ir.VectorType(self.double, lanes) if lanes > 1 else self.double
-        self.varies = [kind == "column" for kind in variance(tape)]
         self.order = order_of(tape)
         self._write()
 
@@ -101,7 +123,7 @@ class _StraightLine(Writer):
         columns, results, scalars, begin, end = self.function.args
         values: dict[int, Any] = {}
         self._leaves(columns, scalars, values)
-        self._instructions(values, varying=False)
+        self.instructions(values, varying=False)
         pointers = [self.get(results, i, self.pointer) for i in range(len(self.order.varying) + 1)]
         for number, index in enumerate(self.order.fixed):
             lane = values[index]
@@ -135,7 +157,7 @@ class _StraightLine(Writer):
             if leaf.kind == "column":
                 place = self.at(values[index], sample, self.real)
                 here[index] = build.load(place, typ=self.vector, align=self.size)
-        self._instructions(here, varying=True)
+        self.instructions(here, varying=True)
         found = [here[index] for index in self.order.varying]
         if self.sums:
             return [
@@ -160,9 +182,3 @@ class _StraightLine(Writer):
             else:
                 values[index] = self.get(columns, column, self.pointer)
                 column += 1
-
-    def _instructions(self, values: dict[int, Any], *, varying: bool) -> None:
-        first, apply = len(self.tape.leaves), self.emitter.apply
-        for position, (name, operands) in enumerate(self.tape.instructions):
-            if self.varies[first + position] == varying:
-                values[first + position] = apply(self.build, name, *[values[o] for o in operands])
