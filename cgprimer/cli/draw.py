@@ -10,6 +10,7 @@ import click
 from cgprimer.cli.common import at_option, graph_arguments, make_command, note, read_graph
 from cgprimer.drawing.diagrams import LEVELS, PARAMETERS, graph_diagram
 from cgprimer.drawing.formats import FORMATS
+from cgprimer.drawing.theme import READABLE_SIZE
 
 _ENDINGS = ", ".join(f".{kind}" for kind in FORMATS)
 
@@ -83,5 +84,10 @@ def command(
     check_diagram_path(path)
     graph = read_graph(file, expression)
     settings["at"] = settings["at"] or None
-    save_diagram(graph_diagram(graph, **settings), path, dark=dark)
+    size = save_diagram(graph_diagram(graph, **settings), path, dark=dark)
     note(f"wrote {path}")
+    if size is not None and size < READABLE_SIZE:
+        note(
+            f"its smallest text has {size:.2g} points on a slide, and from the last row"
+            f" {READABLE_SIZE:.0f} can be read: show less at once, or zoom into a .svg or .pdf"
+        )

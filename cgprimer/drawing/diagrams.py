@@ -13,7 +13,7 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.drawing.backward import backward_diagram
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
 from cgprimer.drawing.overlays import Wanted, overlaid, path_names
-from cgprimer.drawing.summary import summarised
+from cgprimer.drawing.summary import is_readable, summarised
 from cgprimer.errors import UsageError
 from cgprimer.execution.contract import select
 from cgprimer.graph import ExpressionGraph, checked_graph
@@ -154,7 +154,13 @@ def graph_diagram(
         diagram = variable_diagram(graph, at=shown, parameters=where, title=title)
     if wanted:
         diagram = overlaid(diagram, graph, wanted, at=at, level=level)
-    return diagram if everything else summarised(diagram)
+    if everything or is_readable(diagram):
+        return diagram
+    short = summarised(diagram)
+    if not wanted and shown is None:
+        return short
+    left_out = "values and derivatives at single vertices are left out of the summary"
+    return replace(short, notes=(*short.notes, left_out))
 
 
 def variable_diagram(

@@ -37,18 +37,25 @@ def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
     return dot(diagram, dark=dark)
 
 
-def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> None:
+def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float | None:
     """Write a diagram as PNG, SVG, PDF, DOT, Mermaid or TikZ; the file is whole or not there.
+
+    Returns the size in points that the smallest text of a picture has on a 16:9 slide; None for
+    the formats that are text.
 
     Raises `cgprimer.errors.UsageError` for any other ending and where the file cannot be written.
     """
     kind = check_diagram_path(path)
     if kind in TEXTS:
         write_whole(path, diagram_text(diagram, kind, dark=dark))
-        return
+        return None
     from cgprimer.drawing.graph_picture import draw_diagram
+    from cgprimer.drawing.margins import text_on_slide
 
-    save_figure(draw_diagram(diagram, dark=dark), path)
+    figure = draw_diagram(diagram, dark=dark)
+    save_figure(figure, path)
+    width, height = figure.get_size_inches()
+    return text_on_slide(72.0 * float(width), 72.0 * float(height))
 
 
 def notebook_svg(graph: ExpressionGraph) -> str | None:

@@ -6,48 +6,27 @@ takes the cheapest of a fixed list of places along its line. Deterministic; leng
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from cgprimer.drawing.layout import Box, Point, Size
 from cgprimer.drawing.routes import length, point_at, sampled
 
+Array: TypeAlias = npt.NDArray[np.float64]
+Counts: TypeAlias = npt.NDArray[np.int_]
+
 CLEARANCE = 2.0
 _ARROW_ROOM = 14.0  # a label keeps this far from the head end of its line
 _BESIDE = 2.0  # less than the penalty for lying over another line
-_CELL = 120.0
+_COVERING = 3.0
+_TOUCHING = 1000.0
 _ROUNDS, _MANY = 8, 150  # rounds of choosing places, and edges beyond which there is one
 _STEP = 8.0
 _SHARES = tuple(0.5 + sign * k / 40 for k in range(17) for sign in (1, -1) if k or sign > 0)
-
-
-@dataclass(slots=True)
-class _Shelf:
-    """Things by the square cells they touch, so that only neighbours are compared."""
-
-    boxes: dict[tuple[int, int], list[Box]] = field(default_factory=lambda: defaultdict(list))
-    points: dict[tuple[int, int], list[tuple[Point, int]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-    def add_box(self, box: Box) -> None:
-        for cell in _cells(box):
-            self.boxes[cell].append(box)
-
-    def add_line(self, line: Sequence[Point], edge: int) -> None:
-        for point in sampled(line, _STEP):
-            cell = (math.floor(point[0] / _CELL), math.floor(point[1] / _CELL))
-            self.points[cell].append((point, edge))
-
-    def hits(self, box: Box) -> int:
-        near = {id(b): b for cell in _cells(box) for b in self.boxes.get(cell, ())}
-        return sum(box.overlaps(other, CLEARANCE) for other in near.values())
-
-    def lines_under(self, box: Box, edge: int) -> int:
-        near = (item for cell in _cells(box) for item in self.points.get(cell, ()))
-        return len({other for point, other in near if other != edge and box.contains(point)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,80 +53,114 @@ def place_labels(
     `conflicts`, and the caller lays the diagram out with more room.
 
     >>> place_labels([[(0, 0), (100, 0)]], [(20, 10)], []).boxes[0]
-    Box(x=50.0, y=0.0, width=20, height=10)
+    Box(x=50.0, y=0.0, width=20.0, height=10.0)
     """
-    vertices = tuple(boxes)
-    order = sorted(range(len(lines)), key=lambda e: (length(lines[e]), e))
-    best = _round(lines, sizes, vertices, order)
+    choices = _choices(lines, sizes, _rows(boxes))
+    order = sorted(choices, key=lambda edge: (length(lines[edge]), edge))
+    best = _round(len(lines), choices, order)
     latest = best
     for _ in range(_ROUNDS if len(lines) <= _MANY else 0):
         if not best.conflicts:
             break
         first = [edge for edge in order if edge in set(latest.conflicts)]
         order = [*first, *(edge for edge in order if edge not in set(first))]
-        latest = _round(lines, sizes, vertices, order)
+        latest = _round(len(lines), choices, order)
         if len(latest.conflicts) < len(best.conflicts):
             best = latest
     return best
 
 
-def _round(
-    lines: Sequence[Sequence[Point]],
-    sizes: Sequence[Size | None],
-    boxes: tuple[Box, ...],
-    order: Sequence[int],
-) -> Placement:
-    shelf = _Shelf()
-    for box in boxes:
-        shelf.add_box(box)
-    for edge, line in enumerate(lines):
-        shelf.add_line(line, edge)
-    found: list[Box | None] = [None] * len(lines)
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """The places for one label, one row each; what they cost does not depend on other labels.
+
+    Attributes:
+        boxes: of shape (places, 4): x, y, width and height.
+        costs: of shape (places,).
+        covered: of shape (places,): the lines of other edges that a place lies over.
+    """
+
+    boxes: Array
+    costs: Array
+    covered: Counts
+
+
+def _choices(
+    lines: Sequence[Sequence[Point]], sizes: Sequence[Size | None], vertices: Array
+) -> dict[int, _Choices]:
+    """The places of every label, by edge."""
+    taken = [sampled(line, _STEP) for line in lines]
+    points = np.array([point for line in taken for point in line]).reshape(-1, 2)
+    owners = np.repeat(np.arange(len(lines)), [len(line) for line in taken])
+    found = {}
+    for edge, size in enumerate(sizes):
+        if size is not None:
+            boxes, penalties = _places(lines[edge], size)
+            others = owners != edge
+            covered = _covered(boxes, points[others], owners[others])
+            costs = penalties + _TOUCHING * _touching(boxes, vertices) + _COVERING * covered
+            found[edge] = _Choices(boxes, costs, covered)
+    return found
+
+
+def _round(count: int, choices: dict[int, _Choices], order: Sequence[int]) -> Placement:
+    """Let the labels choose in that order, each the cheapest place that is left."""
+    found: list[Box | None] = [None] * count
+    placed = np.empty((len(order), 4))
     conflicts: list[int] = []
     covered = 0
-    for edge in order:
-        size = sizes[edge]
-        if size is None:
-            continue
-        best: tuple[float, Box] | None = None
-        for penalty, box in _places(lines[edge], size):
-            if best is not None and penalty >= best[0]:
-                continue
-            cost = penalty + 1000.0 * shelf.hits(box)
-            if best is None or cost < best[0]:
-                cost += 3.0 * shelf.lines_under(box, edge)
-                if best is None or cost < best[0]:
-                    best = (cost, box)
-        assert best is not None  # _SHARES is not empty
-        if best[0] >= 1000.0:
+    for number, edge in enumerate(order):
+        mine = choices[edge]
+        costs = mine.costs + _TOUCHING * _touching(mine.boxes, placed[:number])
+        best = int(np.argmin(costs))
+        if costs[best] >= _TOUCHING:
             conflicts.append(edge)
-        covered += shelf.lines_under(best[1], edge) > 0
-        found[edge] = best[1]
-        shelf.add_box(best[1])
+        covered += bool(mine.covered[best])
+        placed[number] = mine.boxes[best]
+        found[edge] = Box(*mine.boxes[best].tolist())
     return Placement(tuple(found), tuple(conflicts), covered)
 
 
-def _places(line: Sequence[Point], size: Size) -> Iterator[tuple[float, Box]]:
-    """Yield places along the line with a penalty: the middle is free, the arrow head dear.
+def _places(line: Sequence[Point], size: Size) -> tuple[Array, Array]:
+    """Places along the line with a penalty: the middle is free, the arrow head dear.
 
     Where there is no good place on the line, a label touches it from above or below.
     """
     whole = length(line)
-    for share in _SHARES:
-        x, y = point_at(line, share * whole)
-        for side in (0, 1, -1):
-            box = Box(x, y + side * (size[1] / 2 + 2.0), *size)
-            on_head = Box(*line[-1], 2 * _ARROW_ROOM, 2 * _ARROW_ROOM).overlaps(box)
-            penalty = 4.0 * abs(share - 0.5) + (10.0 if on_head else 0.0)
-            yield penalty + (_BESIDE if side else 0.0), box
+    on_line = np.array([point_at(line, share * whole) for share in _SHARES])
+    sides = np.array([0.0, 1.0, -1.0])
+    boxes = np.empty((len(_SHARES) * len(sides), 4))
+    boxes[:, 0] = np.repeat(on_line[:, 0], len(sides))
+    boxes[:, 1] = (on_line[:, 1:] + sides * (size[1] / 2 + 2.0)).reshape(-1)
+    boxes[:, 2:] = size
+    head = np.array([[*line[-1], 2 * _ARROW_ROOM, 2 * _ARROW_ROOM]])
+    aside = np.abs(np.array(_SHARES)[:, None] - 0.5)
+    penalties = (4.0 * aside + _BESIDE * np.abs(sides)).reshape(-1)
+    return boxes, penalties + 10.0 * _touching(boxes, head, 0.0)
 
 
-def _cells(box: Box) -> Iterator[tuple[int, int]]:
-    half_width, half_height = box.width / 2 + CLEARANCE, box.height / 2 + CLEARANCE
-    for i in range(
-        math.floor((box.x - half_width) / _CELL), math.floor((box.x + half_width) / _CELL) + 1
-    ):
-        for j in range(
-            math.floor((box.y - half_height) / _CELL), math.floor((box.y + half_height) / _CELL) + 1
-        ):
-            yield (i, j)
+def _rows(boxes: Iterable[Box]) -> Array:
+    return np.array([(b.x, b.y, b.width, b.height) for b in boxes], dtype=float).reshape(-1, 4)
+
+
+def _touching(boxes: Array, others: Array, gap: float = CLEARANCE) -> Counts:
+    """For each box the number of others that come closer than the gap."""
+    apart = 2 * np.abs(boxes[:, None, :2] - others[None, :, :2])
+    room = boxes[:, None, 2:] + others[None, :, 2:] + 2 * gap
+    found: Counts = (apart < room).all(axis=2).sum(axis=1)
+    return found
+
+
+def _covered(boxes: Array, points: Array, owners: Counts) -> Counts:
+    """For each box the number of different owners of the points inside; owners are sorted."""
+    low = (boxes[:, :2] - boxes[:, 2:] / 2).min(axis=0)
+    high = (boxes[:, :2] + boxes[:, 2:] / 2).max(axis=0)
+    near = ((points > low) & (points < high)).all(axis=1)
+    points, owners = points[near], owners[near]
+    if not len(points):
+        return np.zeros(len(boxes), dtype=np.int_)
+    apart = 2 * np.abs(boxes[:, None, :2] - points[None])
+    inside = (apart < boxes[:, None, 2:]).all(axis=2)
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    found: Counts = np.logical_or.reduceat(inside, starts, axis=1).sum(axis=1)
+    return found

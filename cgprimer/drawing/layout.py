@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from cgprimer.drawing.diagram import Diagram
@@ -24,8 +24,6 @@ Point: TypeAlias = tuple[float, float]
 Size: TypeAlias = tuple[float, float]
 
 CLEARANCE = 8.0  # points that an edge keeps off the vertices that it passes
-_LAYER_GAP = 52.0 - 2 * CLEARANCE
-_NODE_GAP = 30.0 - 2 * CLEARANCE
 _WIDEST_GAP = 320.0
 _SIDES = ("width", "height")
 _WRAP_BEYOND = 3.0  # width over height from which a layout is folded into rows to fit a slide
@@ -58,6 +56,37 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class Gaps:
+    """The room that a layout leaves, in points.
+
+    Attributes:
+        layer: between the layers, `CLEARANCE` off the vertices.
+        node: between the vertices of a layer, `CLEARANCE` off them.
+        label: on either side of a label along its edge: a piece of line and an arrow head.
+        spread: times the distance between edges that run side by side.
+        square: edges are level and upright, and a layout of many layers may be folded into rows;
+            otherwise edges go straight to their vertices, and only a very long layout is folded.
+    """
+
+    layer: float = 36.0
+    node: float = 14.0
+    label: float = 30.0
+    spread: float = 1.0
+    square: bool = False
+
+    def times(self, stretch: float) -> Gaps:
+        """Wider gaps between layers and vertices.
+
+        >>> Gaps(layer=20, node=10).times(1.5).layer
+        30.0
+        """
+        return replace(self, layer=self.layer * stretch, node=self.node * stretch)
+
+
+COMFORTABLE = Gaps()
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The layout of a diagram; all coordinates lie in (0..width, 0..height).
 
@@ -77,15 +106,13 @@ def place(
     label_sizes: Sequence[Size | None],
     *,
     ellipses: AbstractSet[str] = frozenset(),
-    stretch: float = 1.0,
-    spread: float = 1.0,
+    gaps: Gaps = COMFORTABLE,
 ) -> Layout:
     """Lay `diagram` out, the same way at every run.
 
     `sizes` gives each node's width and height; `label_sizes` one entry per edge, None where it
-    has no label; nodes in `ellipses` are met by their edges on an ellipse instead of a box;
-    `stretch` multiplies the gaps, for a caller that needs more room for labels, `spread` only the
-    distance between edges that run side by side. A layout that is
+    has no label; nodes in `ellipses` are met by their edges on an ellipse instead of a box.
+    A layout that is
     much taller than a slide gets wider gaps between its layers; one that is much longer is
     folded into rows, each read from left to right.
 
@@ -98,18 +125,20 @@ def place(
     if not diagram.nodes:
         return Layout({}, (), 0.0, 0.0)
     request = _request(diagram, sizes, label_sizes, ellipses)
-    gaps = (_LAYER_GAP * stretch, _NODE_GAP * stretch)
-    answer = _solve(request, *gaps, spread=spread)
-    width, height = _extent(answer)
+    answer = _solve(request, gaps)
     layers = int(answer["layer_count"])
+    if gaps.square and layers >= _WRAP_LAYERS:
+        answer = _solve(request, gaps, fold=True)
+    width, height = _extent(answer)
     network = _is_network(diagram, answer)
     if layers > 1 and width < SLIDE_ASPECT * height:
         # A fan of many edges in a narrow gap cannot be followed by eye: use the slide's width.
-        wider = gaps[0] + (SLIDE_ASPECT * height - width) / (layers - 1)
-        widest = _WIDEST_GAP * stretch
-        answer = _solve(request, min(wider, widest), gaps[1], symmetric=network, spread=spread)
-    elif layers >= _WRAP_LAYERS and width > _WRAP_BEYOND * height:
-        folded = _solve(request, *gaps, fold=True)
+        wider = gaps.layer + (SLIDE_ASPECT * height - width) / (layers - 1)
+        widest = _WIDEST_GAP * max(1.0, gaps.layer / COMFORTABLE.layer)
+        roomy = replace(gaps, layer=min(wider, widest))
+        answer = _solve(request, roomy, symmetric=network)
+    elif not gaps.square and layers >= _WRAP_LAYERS and width > _WRAP_BEYOND * height:
+        folded = _solve(request, replace(gaps, square=True), fold=True)
         if _extent(folded)[0] < 0.8 * width:
             answer = folded
     found = _layout(diagram, answer)
@@ -139,25 +168,22 @@ def _request(
 
 
 def _solve(
-    request: Any,
-    layer_gap: float,
-    node_gap: float,
-    *,
-    fold: bool = False,
-    symmetric: bool = False,
-    spread: float = 1.0,
+    request: Any, gaps: Gaps, *, symmetric: bool = False, fold: bool = False
 ) -> dict[str, Any]:
     from graphlay import layout
 
     options = {
         "direction": "leftright",
         # graphlay folds a layout into rows only with orthogonal routes.
-        "routing": {"style": "orthogonal" if fold else "diagonal", "port_sides": "facing_only"},
+        "routing": {
+            "style": "orthogonal" if gaps.square else "diagonal",
+            "port_sides": "facing_only",
+        },
         "spacing": {
-            "layer_gap": layer_gap,
-            "node_gap": node_gap,
-            "dummy_gap": spread * (0.8 * node_gap + CLEARANCE / 2),
-            "edge_label_margin": 30.0,  # leaves a piece of line and the arrow head to be seen
+            "layer_gap": gaps.layer,
+            "node_gap": gaps.node,
+            "dummy_gap": gaps.spread * (0.8 * gaps.node + CLEARANCE / 2),
+            "edge_label_margin": gaps.label,
         },
         # A network looks best around a middle line, other graphs along a straight main path.
         "coords": {"branch_style": "symmetric" if symmetric else "straight_main"},

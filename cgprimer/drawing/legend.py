@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cgprimer.drawing.diagram import Role
@@ -40,7 +41,7 @@ def legend_rows(look: Theme, entries: list[Entry], width: float) -> list[list[En
     return rows
 
 
-def draw_row(axes: Axes, row: list[Entry], centre: Point, look: Theme) -> None:
+def draw_row(axes: Axes, row: Sequence[Entry], centre: Point, look: Theme) -> None:
     """Draw one row of the legend around its middle."""
     from matplotlib.patches import Rectangle
 

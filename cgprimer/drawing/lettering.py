@@ -9,13 +9,15 @@ import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 
 from cgprimer.drawing.theme import FONT, LINE_SPACING
 
 _TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
-_SIGNS = frozenset({"+", "-"})
-_BREAK_BEFORE = frozenset({"+", "-", "*", "/"})
-_NARROW = 18  # characters; about as wide as a box may be before the picture outgrows a slide
+_RESULT = re.compile(r"(?<== )-?\d+\.\d+(?:e[-+]\d+)?$")
+_DIGITS = 5
+# Lines end before these, first of all before what binds least.
+_BREAKS = (frozenset("="), frozenset("=+-"), frozenset("=+-*/×·"))
 
 
 @lru_cache(maxsize=4096)
@@ -35,7 +37,7 @@ def block_size(lines: Iterable[str], size: float, bold: bool = False) -> tuple[f
     return (max(widths, default=0.0), len(widths) * size * LINE_SPACING)
 
 
-def wrap_expression(text: str, limit: int = _NARROW) -> tuple[str, ...]:
+def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     """Break an expression into lines of about `limit` characters, at operators and commas only.
 
     An operator begins a line, as in printed mathematics; a comma ends one. Names, numbers (also
@@ -50,12 +52,20 @@ def wrap_expression(text: str, limit: int = _NARROW) -> tuple[str, ...]:
     """
     text = " ".join(text.split())
     limit = max(limit, round(1.6 * math.sqrt(len(text))))
-    # Between the terms of a sum, if that is enough; otherwise inside of products too.
-    for signs, most in ((_SIGNS, 1.25 * limit), (_BREAK_BEFORE, math.inf)):
+    for signs in _BREAKS:
         lines = _evenly(_pieces(text, signs), limit)
-        if max(map(len, lines)) <= most:
+        if max(map(len, lines)) <= 1.25 * limit:
             break
     return lines
+
+
+def fewer_digits(text: str) -> str:
+    """Round the number after the last equals sign to five digits; expressions stay as they are.
+
+    >>> fewer_digits("adjoint = 5.671875"), fewer_digits("3.14159265*xa")
+    ('adjoint = 5.6719', '3.14159265*xa')
+    """
+    return _RESULT.sub(lambda found: f"{float(found.group()):.{_DIGITS}g}", text)
 
 
 def _evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
@@ -85,9 +95,11 @@ def _pieces(text: str, signs: frozenset[str]) -> list[str]:
     """Cut `text` at every place where a line may end; the pieces join to `text` again."""
     pieces = [""]
     previous = ""  # the last token that is not a space
-    for token in _TOKEN.findall(text):
+    tokens = _TOKEN.findall(text)
+    for token, following in pairwise([*tokens, ""]):
         # A sign has no operand before it and belongs to what follows: `(-x`, `2*-x`, `= -3`.
         binary = token in signs and bool(re.fullmatch(r"[\w.+-]*[\w.]|\)", previous))
+        binary = binary and following != "∂"  # one derivative, not a quotient: `∂xw/∂xa`
         if binary or (previous == "," and not token.isspace()):
             pieces.append("")
         pieces[-1] += token

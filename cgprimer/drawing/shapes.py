@@ -18,27 +18,30 @@ _PAD_ACROSS, _PAD_ALONG = 14.0, 9.0
 _SLANT = 12.0  # of a hexagon's pointed ends
 _INNER_OUTLINE = 4.0  # between the two lines of a double outline
 _SMALLEST = 44.0
-_PILL_PAD, _PILL_RADIUS = 18.0, 30.0
+_PILL_PAD, _PILL_RADIUS = 18.0, 22.0
 _REACH = 40  # points that an edge goes on in its direction to meet its vertex
 
 
-def shape_size(shape: Shape, text: Size) -> Size:
+def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
     """Return the width and height of the shape that holds a block of text.
 
-    >>> shape_size("rectangle", (60, 20))
-    (88.0, 44.0)
+    A `tight` one has half of the room between the text and the outline.
+
+    >>> shape_size("rectangle", (60, 20)), shape_size("rectangle", (60, 40), tight=True)
+    ((88.0, 44.0), (74.0, 49.0))
     """
     width, height = text
+    share = 0.5 if tight else 1.0
     if shape == "circle":
         # A circle for the short names of operations, and a pill where there is more to say: it
         # needs much less of a slide than the ellipse through the corners of the text.
         across = max(math.sqrt(2) * max(width, height) + 8, _SMALLEST + 4)
         if across <= 2 * _SMALLEST:
             return (across, across)
-        return (width + 2 * _PILL_PAD, height + 2 * _PAD_ALONG)
+        return (width + 2 * share * _PILL_PAD, height + 2 * share * _PAD_ALONG)
     extra = {"hexagon": _SLANT, "double": _INNER_OUTLINE}.get(shape, 0.0)
-    across = width + 2 * (_PAD_ACROSS + extra)
-    along = height + 2 * (_PAD_ALONG + (_INNER_OUTLINE if shape == "double" else 0.0))
+    across = width + 2 * (share * _PAD_ACROSS + extra)
+    along = height + 2 * (share * _PAD_ALONG + (_INNER_OUTLINE if shape == "double" else 0.0))
     return (max(across, _SMALLEST), max(along, _SMALLEST))
 
 
@@ -85,7 +88,7 @@ def pill_radius(box: Box) -> float:
     """Return the radius of the corners of a circle, or of the pill that stands for a larger one.
 
     >>> pill_radius(Box(0, 0, 48, 48)), pill_radius(Box(0, 0, 120, 80))
-    (24.0, 30.0)
+    (24.0, 22.0)
     """
     half = min(box.width, box.height) / 2
     return half if box.width == box.height else min(half, _PILL_RADIUS)

@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
 from cgprimer.errors import plural
 
-READABLE = 60  # vertices; with more, text on a slide is too small to read
-_GROUPS = 5
+READABLE = 60  # vertices of a sparse graph; with more, text on a slide is too small to read
+_GROUPS = 3  # into which the layers are put together if there are more than a slide has room for
+_MOST_LAYERS = 4
 _NAMED = 3
 
 _NOUNS: dict[Role, tuple[str, str]] = {
@@ -24,6 +25,20 @@ _NOUNS: dict[Role, tuple[str, str]] = {
 }
 
 
+def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
+    """Tell whether a slide has room for every vertex and edge of a diagram.
+
+    A graph may have as many edges as vertices; three more count as much as a vertex.
+
+    >>> nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(20))
+    >>> edges = tuple(Edge(a.key, b.key) for a in nodes for b in nodes if a.key < b.key)
+    >>> is_readable(Diagram(nodes, edges[:50])), is_readable(Diagram(nodes, edges))
+    (True, False)
+    """
+    vertices, edges = len(diagram.nodes), len(diagram.edges)
+    return vertices + max(0, edges - vertices) / 3 <= readable
+
+
 def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     """A diagram that can be read: itself, or its layers with counts.
 
@@ -35,13 +50,13 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     >>> chain = Diagram(nodes, tuple(Edge(str(k), str(k + 1)) for k in range(99)))
     >>> found = summarised(chain)
     >>> len(found.nodes), found.nodes[0].label, found.nodes[0].detail[0]
-    (5, '20 variables', 'layers 1 to 20')
+    (3, '34 variables', 'layers 1 to 34')
     """
-    if len(diagram.nodes) <= readable:
+    if is_readable(diagram, readable):
         return diagram
     layer = _layers(diagram)
     count = max(layer.values()) + 1
-    groups = min(count, _GROUPS)
+    groups = count if count <= _MOST_LAYERS else _GROUPS
     group = {key: number * groups // count for key, number in layer.items()}
     bounds: dict[int, list[int]] = defaultdict(list)
     for number in range(count):

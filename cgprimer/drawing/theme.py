@@ -23,11 +23,14 @@ FONT = "DejaVu Sans"  # ships with matplotlib, so every machine measures and dra
 LABEL_SIZE = 20.0
 DETAIL_SIZE = 16.0
 EDGE_LABEL_SIZE = 16.0
-LEGEND_SIZE = 15.0
+LEGEND_SIZE = 16.0
 TITLE_SIZE = 22.0
 AXIS_SIZE = 16.0
+SMALLEST_SIZE = min(LABEL_SIZE, DETAIL_SIZE, EDGE_LABEL_SIZE, LEGEND_SIZE)
+READABLE_SIZE = 14.0  # of the smallest text on a slide, to be read from the last row
 LINE_SPACING = 1.25  # times the font size
 SLIDE_ASPECT = 16 / 9
+SLIDE_WIDTH = 960.0  # 13.33 inches
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,8 @@ def test_figures_show_names_and_values(level: str) -> None:
     figure = draw(LECTURE, at={}, level=level, title="A title", dark=level == "operations")
     texts = [t.get_text() for t in figure.findobj(match=lambda a: hasattr(a, "get_text"))]
     assert "A title" in texts
-    assert any("21.546875" in t for t in texts)
+    # The tape needs more of a slide than the graph: there results have five digits.
+    assert any(("21.546875" if level == "variables" else "21.547") in t for t in texts)
     assert any(t == "xa" for t in texts)
 
 
