@@ -86,7 +86,7 @@ def command(
     settings["at"] = settings["at"] or None
     size = save_diagram(graph_diagram(graph, **settings), path, dark=dark)
     note(f"wrote {path}")
-    if size is not None and size < READABLE_SIZE:
+    if size is not None and round(size) < READABLE_SIZE:
         note(
             f"its smallest text has {size:.2g} points on a slide, and from the last row"
             f" {READABLE_SIZE:.0f} can be read: show less at once, or zoom into a .svg or .pdf"

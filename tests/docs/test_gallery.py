@@ -1,0 +1,59 @@
+"""The gallery shows every kind of picture, and its commands make what it shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import gallery
+import pytest
+
+from cgprimer.cli.draw import command as draw
+from cgprimer.cli.plot import command as plot
+
+TEXT = gallery.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gallery")
+    assert not gallery.make(folder)
+    return folder
+
+
+def test_every_picture_is_made_by_a_command_of_the_page(made: Path) -> None:
+    for name in gallery.shown():
+        path = made / name
+        assert path.is_file(), name
+        content = path.read_bytes()
+        if path.suffix == ".svg":
+            assert content.rstrip().endswith(b"</svg>")
+            assert len(re.findall(rb"<path|<use", content)) > 10
+        else:
+            assert len(content) > 1000
+
+
+def test_the_pictures_beside_the_page_are_those_it_shows() -> None:
+    assert sorted(gallery.shown()) == sorted(path.name for path in gallery.PICTURES.iterdir())
+    assert all(path.stat().st_size < 1_000_000 for path in gallery.PICTURES.iterdir())
+
+
+def test_every_kind_of_picture_is_shown() -> None:
+    commands = re.findall(r"^\$ (cgprimer .*)$", TEXT, re.MULTILINE)
+    drawn = " ".join(c for c in commands if c.startswith("cgprimer draw"))
+    for option in draw.params:
+        for name in option.opts:
+            if name in ("--values", "--partials", "--tangents", "--adjoints", "--path", "--dark"):
+                assert name in drawn
+    for level in ("operations", "backward"):
+        assert f"--level {level}" in drawn
+    for kind in plot.commands:
+        assert any(c.startswith(f"cgprimer plot {kind} ") for c in commands), kind
+    for ending in (".html", ".gif"):
+        assert any(c.startswith("cgprimer step") and c.endswith(ending) for c in commands)
+    assert any(c.startswith("cgprimer compare") for c in commands)
+
+
+def test_every_picture_has_words_for_who_cannot_see_it() -> None:
+    for words in re.findall(r"!\[(.*?)\]\(gallery/", TEXT):
+        assert len(words.split()) >= 5
