@@ -16,8 +16,11 @@ from cgprimer.drawing.theme import FONT, LINE_SPACING
 _TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
 _RESULT = re.compile(r"(?<== )-?\d+\.\d+(?:e[-+]\d+)?$")
 _DIGITS = 5
-# Lines end before these, first of all before what binds least.
-_BREAKS = (frozenset("="), frozenset("=+-"), frozenset("=+-*/×·"))
+# Lines end before these: first of all before what binds least, and in parentheses only where
+# there is no other way. With each the most parentheses that may be open.
+_SUMS, _PRODUCTS = frozenset("=+-"), frozenset("=+-*/×·")
+_BREAKS = ((frozenset("="), 0), (_SUMS, 0), (_PRODUCTS, 0), (_SUMS, 1), (_PRODUCTS, math.inf))
+_LONGER = 1.35  # times the wanted length that a line may have
 
 
 @lru_cache(maxsize=4096)
@@ -52,9 +55,9 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     """
     text = " ".join(text.split())
     limit = max(limit, round(1.6 * math.sqrt(len(text))))
-    for signs in _BREAKS:
-        lines = _evenly(_pieces(text, signs), limit)
-        if max(map(len, lines)) <= 1.25 * limit:
+    for signs, depth in _BREAKS:
+        lines = _evenly(_pieces(text, signs, depth), limit)
+        if max(map(len, lines)) <= _LONGER * limit:
             break
     return lines
 
@@ -91,17 +94,19 @@ def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tupl
     return tuple(lines)
 
 
-def _pieces(text: str, signs: frozenset[str]) -> list[str]:
+def _pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
     """Cut `text` at every place where a line may end; the pieces join to `text` again."""
     pieces = [""]
+    opened = 0
     previous = ""  # the last token that is not a space
     tokens = _TOKEN.findall(text)
     for token, following in pairwise([*tokens, ""]):
         # A sign has no operand before it and belongs to what follows: `(-x`, `2*-x`, `= -3`.
         binary = token in signs and bool(re.fullmatch(r"[\w.+-]*[\w.]|\)", previous))
         binary = binary and following != "∂"  # one derivative, not a quotient: `∂xw/∂xa`
-        if binary or (previous == "," and not token.isspace()):
+        if opened <= depth and (binary or (previous == "," and not token.isspace())):
             pieces.append("")
+        opened += (token == "(") - (token == ")")
         pieces[-1] += token
         previous = previous if token.isspace() else token
     return pieces
