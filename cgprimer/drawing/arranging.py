@@ -32,7 +32,7 @@ from cgprimer.errors import UsageError
 
 _MOST = 600  # vertices; to find the layers of more takes minutes
 _CORNER = 36.0  # rounding of the bends of edges
-_SMALL = 100  # vertices and edges up to which every setting is tried
+_SMALL, _LARGE = 100, 250  # vertices and edges up to which every setting is tried, and beyond none
 # What a fault of a picture weighs, in points of its smallest text: labels that touch something,
 # labels over the line of another edge, every point over which edges lie on top of each other, and
 # every setting further down the list.
@@ -129,11 +129,11 @@ def arrange(diagram: Diagram) -> Picture:
             f"{len(diagram.nodes):,} vertices are too many for one picture (at most {_MOST})",
             hint="draw the summary (without --all), or write .dot or .mmd for another program",
         )
-    small = len(diagram.nodes) + len(diagram.edges) <= _SMALL
+    size = len(diagram.nodes) + len(diagram.edges)
     chosen = _COMFORTABLE
     best = _arranged(diagram, chosen)
     least = best.faults
-    settings = _SETTINGS if small else ()  # no setting makes a slide of a large graph
+    settings = _SETTINGS if size <= _SMALL else _SETTINGS[::3] if size <= _LARGE else ()
     for number, setting in enumerate((*settings, *_ROOMY), 1):
         if not best.faults or (setting in _ROOMY and not best.conflicts):
             break
@@ -141,7 +141,7 @@ def arrange(diagram: Diagram) -> Picture:
         faults = found.faults + _LATER * number
         if faults < least:
             chosen, best, least = setting, found, faults
-    return _relaxed(diagram, chosen, best) if small else best
+    return _relaxed(diagram, chosen, best) if size <= _SMALL else best
 
 
 def _relaxed(diagram: Diagram, setting: Setting, picture: Picture) -> Picture:

@@ -158,6 +158,6 @@ def paint(
     for node in diagram.nodes:
         _draw_node(axes, node, picture.layout.boxes[node.key], picture.details[node.key], look)
     for text in axes.texts:
-        text.set_fontsize(scale * text.get_fontsize())
+        text.set_fontsize(scale * float(text.get_fontsize()))
     for patch in axes.patches:
         patch.set_linewidth(scale * patch.get_linewidth())

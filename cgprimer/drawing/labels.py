@@ -92,12 +92,13 @@ def _choices(
     taken = [sampled(line, _STEP) for line in lines]
     points = np.array([point for line in taken for point in line]).reshape(-1, 2)
     owners = np.repeat(np.arange(len(lines)), [len(line) for line in taken])
+    order = np.argsort(points[:, 0], kind="stable")
+    points, owners = points[order], owners[order]
     found = {}
     for edge, size in enumerate(sizes):
         if size is not None:
             boxes, penalties = _places(lines[edge], size)
-            others = owners != edge
-            covered = _covered(boxes, points[others], owners[others])
+            covered = _covered(boxes, points, owners, edge)
             costs = penalties + _TOUCHING * _touching(boxes, vertices) + _COVERING * covered
             found[edge] = _Choices(boxes, costs, covered)
     return found
@@ -151,16 +152,20 @@ def _touching(boxes: Array, others: Array, gap: float = CLEARANCE) -> Counts:
     return found
 
 
-def _covered(boxes: Array, points: Array, owners: Counts) -> Counts:
-    """For each box the number of different owners of the points inside; owners are sorted."""
-    low = (boxes[:, :2] - boxes[:, 2:] / 2).min(axis=0)
-    high = (boxes[:, :2] + boxes[:, 2:] / 2).max(axis=0)
-    near = ((points > low) & (points < high)).all(axis=1)
-    points, owners = points[near], owners[near]
-    if not len(points):
-        return np.zeros(len(boxes), dtype=np.int_)
-    apart = 2 * np.abs(boxes[:, None, :2] - points[None])
-    inside = (apart < boxes[:, None, 2:]).all(axis=2)
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    found: Counts = np.logical_or.reduceat(inside, starts, axis=1).sum(axis=1)
-    return found
+def _covered(boxes: Array, points: Array, owners: Counts, own: int) -> Counts:
+    """For each box the number of different owners, but for its own, of the points inside.
+
+    Points are sorted by x, so that those in the column of a box stand side by side.
+    """
+    half = boxes[:, 2] / 2
+    first = np.searchsorted(points[:, 0], boxes[:, 0] - half, side="right")
+    count = np.searchsorted(points[:, 0], boxes[:, 0] + half) - first
+    count = np.maximum(count, 0)
+    which = np.repeat(np.arange(len(boxes)), count)
+    begun = np.repeat(np.cumsum(count) - count, count)
+    near = np.arange(len(which)) - begun + np.repeat(first, count)
+    inside = 2 * np.abs(points[near, 1] - boxes[which, 1]) < boxes[which, 3]
+    inside &= owners[near] != own
+    most = int(owners.max(initial=0)) + 1
+    pairs = np.unique(which[inside] * most + owners[near[inside]])
+    return np.bincount(pairs // most, minlength=len(boxes))

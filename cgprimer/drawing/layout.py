@@ -28,6 +28,7 @@ _WIDEST_GAP = 320.0
 _SIDES = ("width", "height")
 _WRAP_BEYOND = 3.0  # width over height from which a layout is folded into rows to fit a slide
 _WRAP_LAYERS = 8
+_MOST_ROWS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,7 @@ def _solve(
         "coords": {"branch_style": "symmetric" if symmetric else "straight_main"},
         "labels": {"reservation": "always", "placement": "candidates"},
         "wrap": {"viewport_aspect": SLIDE_ASPECT if fold else 0.0},
+        "tuning": {"wrap": {"max_rows": _MOST_ROWS}},
     }
     return layout(request, preset="layered", options=options).to_dict()
 

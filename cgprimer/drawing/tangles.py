@@ -59,4 +59,3 @@ def _together(point: Point, edge: Edge, other: Edge, line: Sequence[Point]) -> b
 
 def _cell(point: Point) -> tuple[int, int]:
     return (math.floor(point[0] / _APART), math.floor(point[1] / _APART))
-
