@@ -29,7 +29,7 @@ _SHAPES = {
 def dot(diagram: Diagram, *, dark: bool = False) -> str:
     """A diagram as DOT: ``dot -Tsvg graph.dot`` draws it, and other programs read it.
 
-    Vertices are called by their keys. Notes stand under the title, below the picture.
+    Vertices are called by their keys. The title stands above, the notes below the picture.
 
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
     >>> print(dot(Diagram((a, b), (Edge("xa", "xb", "ab"),))).splitlines()[-2])
@@ -39,19 +39,30 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     lines = [
         "digraph {",
         f'  graph [rankdir=LR, bgcolor="{look.background}", fontname="DejaVu Sans",'
-        f' fontsize={TITLE_SIZE:g}, fontcolor="{look.ink}", ranksep=0.8, nodesep=0.4];',
-        f'  node [fontname="DejaVu Sans", fontcolor="{look.ink}"];',
+        f' fontsize={TITLE_SIZE:g}, fontcolor="{look.ink}", ranksep=0.8, nodesep=0.4,'
+        " margin=0, pad=0.25];",
+        f'  node [fontname="DejaVu Sans", fontcolor="{look.ink}", margin="0.2,0.12"];',
         f'  edge [fontname="DejaVu Sans", fontsize={EDGE_LABEL_SIZE:g}, fontcolor="{look.ink}",'
         f' color="{look.edge}", penwidth=1.8];',
     ]
-    if diagram.title or diagram.notes:
-        text = [_html(line) for line in diagram.notes]
-        if diagram.title:
-            text.insert(0, f"<b>{_html(diagram.title)}</b>")
-        lines.append(f"  label=<{'<br/>'.join(text)}>;")
+    if diagram.title:
+        lines.append(f"  label=<<b>{_html(diagram.title)}</b><br/> >; labelloc=t;")
     lines += [_vertex(node, look) for node in diagram.nodes]
     lines += [_arrow(edge, look) for edge in diagram.edges]
+    if diagram.notes:
+        lines += _below(diagram)
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _below(diagram: Diagram) -> list[str]:
+    """Notes, below all vertices: a graph has one label, so they are that of a cluster."""
+    text = "<br/>".join(_html(line) for line in diagram.notes)
+    return [
+        f'  subgraph "cluster notes" {{ peripheries=0; labelloc=b; fontsize={DETAIL_SIZE:g};',
+        f"    label=< <br/>{text}>;",
+        *(f"    {_quoted(node.key)};" for node in diagram.nodes),
+        "  }",
+    ]
 
 
 def _vertex(node: Node, look: Theme) -> str:

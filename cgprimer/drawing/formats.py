@@ -21,8 +21,8 @@ def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
     """A diagram as DOT (`dot`, `gv`), Mermaid (`mmd`) or TikZ (`tex`).
 
     >>> from cgprimer.drawing.diagram import Node
-    >>> diagram_text(Diagram((Node("xa", "xa", "input"),), ()), "mmd").split()[0]
-    'flowchart'
+    >>> diagram_text(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]
+    'digraph'
     """
     if kind == "mmd":
         from cgprimer.drawing.mermaid import mermaid

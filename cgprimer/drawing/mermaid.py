@@ -9,8 +9,10 @@ import json
 import re
 
 from cgprimer.drawing.diagram import Diagram, Edge, Role
+from cgprimer.drawing.lettering import wrap_expression
 from cgprimer.drawing.theme import Theme, theme
 
+_WIDEST = 900  # pixels of a line; only notes come near it
 _BRACKETS = {
     "rounded": ("(", ")"),
     "rectangle": ("[", "]"),
@@ -29,7 +31,8 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
 
     >>> from cgprimer.drawing.diagram import Node
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
-    >>> print("\\n".join(mermaid(Diagram((a, b), (Edge("xa", "xb", "ab"),))).splitlines()[:4]))
+    >>> text = mermaid(Diagram((a, b), (Edge("xa", "xb", "ab"),)))
+    >>> print(text[text.index("flowchart LR") : text.index("  classDef")].rstrip())
     flowchart LR
       n0("<b>xa</b>"):::input
       n1[["<b>xb</b><br/>ab#42;xa"]]:::output
@@ -37,16 +40,16 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     """
     look = theme(dark)
     number = {node.key: f"n{index}" for index, node in enumerate(diagram.nodes)}
-    lines = ["---", f"title: {json.dumps(diagram.title)}", "---"] if diagram.title else []
-    lines.append("flowchart LR")
+    lines = [*_settings(diagram, look), "flowchart LR"]
     for node in diagram.nodes:
         opening, closing = _BRACKETS[look.roles[node.role].shape]
-        text = "<br/>".join((f"<b>{_escaped(node.label)}</b>", *map(_escaped, node.detail)))
+        details = [line for text in node.detail for line in wrap_expression(text)]
+        text = "<br/>".join((f"<b>{_escaped(node.label)}</b>", *map(_escaped, details)))
         lines.append(f'  {number[node.key]}{opening}"{text}"{closing}:::{node.role}')
     lines += [_arrow(edge, number) for edge in diagram.edges]
     if diagram.notes:
         lines.append(f'  notes["{"<br/>".join(map(_escaped, diagram.notes))}"]:::notes')
-        lines.append(f"  classDef notes fill:none,stroke:none,color:{look.ink}")
+        lines.append(f"  classDef notes fill:{look.background},stroke:none,color:{look.ink}")
     present = {node.role for node in diagram.nodes}
     lines += [_class(role, look) for role in look.roles if role in present]
     marked = [node for node in diagram.nodes if node.emphasis]
@@ -58,6 +61,32 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     if bold:
         lines.append(f"  linkStyle {','.join(bold)} stroke:{look.path},stroke-width:5px")
     return "\n".join(lines) + "\n"
+
+
+def _settings(diagram: Diagram, look: Theme) -> list[str]:
+    """The title and the colours of what has no class; lines are broken here and nowhere else."""
+    lines = ["---"]
+    if diagram.title:
+        lines.append(f"title: {json.dumps(_plain(diagram.title), ensure_ascii=False)}")
+    return [
+        *lines,
+        "config:",
+        "  theme: base",
+        "  themeVariables:",
+        f'    lineColor: "{look.edge}"',
+        f'    primaryTextColor: "{look.ink}"',
+        f'    nodeTextColor: "{look.ink}"',
+        f'    titleColor: "{look.ink}"',
+        f'    edgeLabelBackground: "{look.background}"',
+        "  flowchart:",
+        f"    wrappingWidth: {_WIDEST}",
+        "---",
+    ]
+
+
+def _plain(title: str) -> str:
+    """A title with signs that look alike: Mermaid would show `&`, `<`, `>` as `&amp;` and so on."""
+    return title.translate({ord("&"): "＆", ord("<"): "‹", ord(">"): "›"})
 
 
 def _arrow(edge: Edge, number: dict[str, str]) -> str:
