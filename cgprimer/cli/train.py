@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +28,16 @@ from cgprimer.cli.common import (
 from cgprimer.cli.sampling import sampling_options
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.execution.contract import DTYPES
-from cgprimer.training.loop import SCHEDULES, TrainingRun, train
+from cgprimer.training.arguments import SCHEDULES
+from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
 
 if TYPE_CHECKING:
     from cgprimer.graph import ExpressionGraph
     from cgprimer.training.identifiability import Identifiability
 
-_ENOUGH_EPOCHS = 5
+_RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
+_LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
 _DIVERGED = 10.0  # times the loss of the start
 
 
@@ -48,6 +51,22 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
     return int(value)
 
 
+def _validation(
+    ctx: click.Context, parameter: click.Parameter, value: str | None
+) -> str | float | None:
+    if value is None:
+        return None
+    try:
+        share = float(value)
+    except ValueError:
+        return value
+    if not 0 < share < 1:
+        raise click.BadParameter(
+            f"{value} is no share of the samples, which lies between 0 and 1", ctx, parameter
+        )
+    return share
+
+
 @make_command(name="train")
 @graph_arguments
 @click.option(
@@ -55,6 +74,13 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
     metavar="PATH",
     type=click.Path(),
     help="A .csv or .npz file; without it data are made from the true values.",
+)
+@click.option(
+    "--validation",
+    metavar="SHARE|PATH",
+    callback=_validation,
+    help="Samples that are not trained on, whose loss is taken after each epoch: a share of the"
+    " data, such as 0.2, or a file of their own.",
 )
 @sampling_options
 @assignments_option("--truth", "True values of parameters; declared values fill the rest.")
@@ -127,6 +153,7 @@ def command(
     file: str | None,
     expression: str | None,
     data: str | None,
+    validation: str | float | None,
     samples: int,
     seed: int,
     low: float,
@@ -149,6 +176,7 @@ def command(
       cgprimer train examples/lecture.cg --plot loss.png --save run.json
       cgprimer train examples/lecture.cg --data lecture.csv --optimizer sgd --learning-rate 1e-4
       cgprimer train examples/lecture.cg --batch-size 1 --epochs 1
+      cgprimer train examples/lecture.cg --samples 300 --noise 20 --validation 0.3 --save run.json
       cgprimer train examples/lecture.cg --resume run.json --epochs 60
 
     Prints learnt against true values, and says which parameters the data cannot determine.
@@ -169,12 +197,15 @@ def command(
     graph = read_graph(file, expression)
     earlier = load_run(resume, graph) if resume else None
     sampling: dict[str, Any] = {"data": data, "samples": samples, "seed": seed}
-    sampling |= {"low": low, "high": high, "noise": noise}
+    sampling |= {"low": low, "high": high, "noise": noise, "validation": validation}
     if earlier is not None:
         if start:
             raise click.UsageError("--resume goes on from the run's own values: leave --start out")
         _as_the_run_began(earlier, settings, sampling)
     dataset = _dataset(graph, sampling, truth)
+    others = sampling["validation"] or None  # 0 in a saved run: none
+    if isinstance(others, str):
+        others = Dataset.load(others, inputs=graph.inputs, targets=graph.outputs)
     keep = (
         Path(save)
         if save
@@ -188,6 +219,8 @@ def command(
                 method=method,
                 seed=sampling["seed"],
                 start=start,
+                validation=others,
+                records=_RECORDS,
                 resume=earlier,
                 on_progress=on_progress,
                 **settings,
@@ -206,9 +239,7 @@ def command(
         _plot(run, Path(plot), graph)
     found = identifiability(graph, dataset, run.parameters)
     if as_json:
-        result = {
-            k: v for k, v in run_as_dict(run, graph).items() if k not in ("state", "step_losses")
-        }
+        result = {k: v for k, v in run_as_dict(run, graph).items() if k not in _LONG}
         if found is not None:
             result["identifiability"] = {
                 "rank": found.rank,
@@ -219,7 +250,7 @@ def command(
             }
         echo_json(result)
     else:
-        click.echo(_report(run, found, graph, len(dataset)))
+        click.echo(_report(run, found, graph, _trained_on(run, len(dataset))))
     _closing_notes(run, graph, [str(keep) if save or run.interrupted else "", plot or ""])
     if run.interrupted:
         note(f"interrupted at step {run.steps:,}; go on with --resume {keep}")
@@ -255,7 +286,7 @@ def _as_the_run_began(
 
 def _dataset(graph: ExpressionGraph, sampling: dict[str, Any], truth: dict[str, float]) -> Dataset:
     """Data from a file, or made from the true values."""
-    drawn = {name: value for name, value in sampling.items() if name != "data"}
+    drawn = {name: value for name, value in sampling.items() if name not in ("data", "validation")}
     if sampling["data"] is None:
         return make_dataset(graph, truth=truth, **drawn)
     if truth:
@@ -301,6 +332,7 @@ def _report(
         f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.3f} s;"
         f" method {run.settings['method']}, engine {run.settings['engine']},"
         f" optimizer {run.settings['optimizer']}",
+        *_validation_lines(run),
         "",
         table(header, [row if remarks else row[:3] for row in rows], left=(0, 3)),
     ]
@@ -308,16 +340,32 @@ def _report(
     return "\n".join([*lines, *([""] if sentences else []), *sentences])
 
 
+def _trained_on(run: TrainingRun, samples: int) -> int:
+    share = isinstance(run.settings["validation"], float)
+    return samples - (run.settings["validation_samples"] if share else 0)
+
+
+def _validation_lines(run: TrainingRun) -> list[str]:
+    from cgprimer.teaching.runs import validation_curve
+    from cgprimer.teaching.tables import number
+
+    found = [pair for pair in zip(*validation_curve(run, "epoch"), strict=True) if pair[1] < inf]
+    if not found:
+        return []
+    least = min(found, key=lambda pair: pair[1])
+    return [
+        f"validation loss {number(found[-1][1])} over"
+        f" {run.settings['validation_samples']:,} other samples,"
+        f" least {number(least[1])} after epoch {least[0]:,.0f}"
+    ]
+
+
 def _plot(run: TrainingRun, path: Path, graph: ExpressionGraph) -> None:
-    from cgprimer.drawing.curves import draw_loss
+    from cgprimer import plot
     from cgprimer.drawing.saving import save_figure
 
     title = f"Mean loss, {Path(graph.source.name).stem}"
-    if len(run.epoch_losses) >= _ENOUGH_EPOCHS:  # the mean of an epoch shows what batches hide
-        figure = draw_loss({"training": run.epoch_losses}, title=title, step_name="epoch")
-    else:
-        figure = draw_loss({"training": run.step_losses}, title=title)
-    save_figure(figure, path)
+    save_figure(plot.loss({"training": run}, title=title), path)
 
 
 def _progress() -> AbstractContextManager[Callable[[int, int, float], None] | None]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +67,18 @@ def load_run(path: str | Path, graph: ExpressionGraph) -> TrainingRun:
         raise DataError(f"{path} is a run of another graph: its expressions differ")
     order = [names.index(name) for name in graph.parameters]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}
+    run.recorded_parameters = {
+        name: run.recorded_parameters[name] for name in graph.parameters if run.recorded_parameters
+    }
     run.state = tuple(part[order] if part.ndim else part for part in run.state)
     return run
 
 
 def _run(fields: dict[str, Any]) -> TrainingRun:
-    """A run from a file's fields, each turned into what it must be or refused."""
+    """A run from a file's fields, each turned into what it must be or refused.
+
+    Validation and records came later: a file without them holds a run without them.
+    """
     run = TrainingRun(
         parameters=_numbers(fields["parameters"]),
         start=_numbers(fields["start"]),
@@ -82,6 +88,12 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
         loss=float(fields["loss"]),
         step_losses=_list(fields["step_losses"]),
         epoch_losses=_list(fields["epoch_losses"]),
+        validation_losses=_list(fields.get("validation_losses", [])),
+        recorded_steps=[_count(step) for step in _list_of(fields.get("recorded_steps", []))],
+        recorded_parameters={
+            str(name): _list(values)
+            for name, values in fields.get("recorded_parameters", {}).items()
+        },
         epochs=_count(fields["epochs"]),
         steps=_count(fields["steps"]),
         seconds=float(fields["seconds"]),
@@ -90,6 +102,15 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     )
     if any(part.shape not in ((), (len(run.parameters),)) for part in run.state):
         raise ValueError
+    recorded = run.recorded_parameters
+    if recorded and recorded.keys() != run.parameters.keys():
+        raise ValueError
+    if any(len(values) != len(run.recorded_steps) for values in recorded.values()):
+        raise ValueError
+    if any(later <= step for step, later in pairwise(run.recorded_steps)):
+        raise ValueError
+    if run.validation_losses and len(run.validation_losses) != len(run.epoch_losses):
+        raise ValueError
     return run
 
 
@@ -97,10 +118,14 @@ def _numbers(entries: dict[str, Any]) -> dict[str, float]:
     return {str(name): float(value) for name, value in entries.items()}
 
 
-def _list(entries: Sequence[Any]) -> list[float]:
+def _list(entries: object) -> list[float]:
+    return [float(value) for value in _list_of(entries)]
+
+
+def _list_of(entries: object) -> list[Any]:
     if not isinstance(entries, list):
         raise TypeError
-    return [float(value) for value in entries]
+    return entries
 
 
 def _count(value: Any) -> int:

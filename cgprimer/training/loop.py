@@ -7,6 +7,7 @@ k alone, so that a run can be taken up again where it stopped.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,16 +16,19 @@ from typing import Any
 import numpy as np
 
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
+from cgprimer.errors import NonFiniteError, UsageError, name_hint
 from cgprimer.graph import ExpressionGraph, checked_graph
+from cgprimer.training.arguments import check, refuse_non_finite, whole_batch
+from cgprimer.training.arguments import share as share_of
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as _optimizer
+from cgprimer.training.recording import WITHIN, Moments, moments
 from cgprimer.training.steps import Done, Steps, order_of, rates
+from cgprimer.training.validation import split, validation_loss
 
 Array = Any
-SCHEDULES = ("cosine", "constant")
 
 
 @dataclass(eq=False, repr=False)
@@ -38,6 +42,11 @@ class TrainingRun:
         start_loss, loss: mean loss over the whole dataset before and after.
         step_losses: mean loss of the batch at every step, before the step.
         epoch_losses: mean of the step losses of each epoch.
+        validation_losses: mean loss over the validation samples after each epoch, nan for an
+            epoch without; empty where no epoch had any.
+        recorded_steps: ascending; steps after which the parameters were recorded: the end of each
+            epoch; in runs of few epochs moments between, too; in long ones every second, fourth...
+        recorded_parameters: for each parameter its values then.
         epochs, steps: how many were done.
         seconds: time spent in steps.
         stopped: why training ended: ``finished``, ``converged`` or ``interrupted``.
@@ -53,6 +62,9 @@ class TrainingRun:
     loss: float = float("nan")
     step_losses: list[float] = field(default_factory=list)
     epoch_losses: list[float] = field(default_factory=list)
+    validation_losses: list[float] = field(default_factory=list)
+    recorded_steps: list[int] = field(default_factory=list)
+    recorded_parameters: dict[str, list[float]] = field(default_factory=dict)
     epochs: int = 0
     steps: int = 0
     seconds: float = 0.0
@@ -89,6 +101,8 @@ def train(
     shuffle: bool = True,
     stop_below: float | None = None,
     dtype: str = "float64",
+    validation: Dataset | float | None = None,
+    records: int = WITHIN,
     resume: TrainingRun | None = None,
     on_step: Callable[[int, int, float], None] | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
@@ -112,6 +126,10 @@ def train(
         shuffle: go through the samples in a new random order in every epoch.
         stop_below: end once the mean loss of an epoch is below this.
         dtype: ``float64`` or ``float32``.
+        validation: other samples, or a share of the dataset (between 0 and 1) that is then not
+            trained on: their mean loss after each epoch is recorded.
+        records: how often about the parameters are recorded in a run of fewer than five epochs;
+            longer runs record them at the ends of epochs. A record halts an engine for some 30 us.
         resume: a run to take up where it ended, with the same optimizer, batches and number of
             samples; with the same other settings too, the result is that of one uninterrupted run.
         on_step: called after each step with the step, the number of steps and the batch's loss.
@@ -123,7 +141,8 @@ def train(
         The run. Ctrl-C ends it early and cleanly, with ``stopped == "interrupted"``.
 
     Raises:
-        UsageError, DataError: wrong arguments, missing columns, no samples.
+        UsageError, DataError: wrong arguments, missing columns, no samples, a value in the data
+            that is not finite.
         NonFiniteError: the loss or the gradient became infinite or nan; the message names vertex,
             sample and step, and ``error.run`` is the run up to the step before.
 
@@ -140,15 +159,22 @@ def train(
             hint="cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)",
         )
     rule = _optimizer(optimizer)
+    given, share = len(dataset), 0.0
+    refuse_non_finite(dataset)
+    if isinstance(validation, Dataset):
+        refuse_non_finite(validation, "validation ")
+    elif validation is not None:
+        share = share_of(validation)
+        dataset, validation = split(dataset, share, seed)
     samples = len(dataset)
-    _refuse_non_finite(dataset)
-    batch = _batch_size(batch_size, samples)
-    _check(
+    batch = whole_batch(batch_size, samples)
+    check(
         epochs=epochs,
         schedule=schedule,
         learning_rate=learning_rate,
         stop_below=stop_below,
         seed=seed,
+        records=records,
     )
     objective = Objective(
         graph,
@@ -172,28 +198,40 @@ def train(
         "seed": seed,
         "shuffle": shuffle,
         "dtype": dtype,
-        "samples": samples,
+        "samples": given,
+        "validation": share,
+        "validation_samples": 0 if validation is None else len(validation),
+        "steps_per_epoch": -(-samples // batch),
     }
     if resume is not None:
         run = _taken_up(resume, settings, graph.parameters)
     else:
         begin = _start(graph, seed, start)
         truth = {n: graph.values[n] for n in graph.parameters if n in graph.values}
-        run = TrainingRun(parameters=begin, start=dict(begin), truth=truth, settings=settings)
+        run = TrainingRun(
+            parameters=begin,
+            start=dict(begin),
+            truth=truth,
+            settings=settings,
+            recorded_parameters={name: [] for name in begin},
+        )
     values = np.array([run.parameters[name] for name in graph.parameters], dtype=float)
     held = Done(run.steps, values, run.state or rule.start(values), [])
     rate_of = rates(rate, schedule, epochs * -(-samples // batch))
     columns = objective.columns(dataset)
     steps = Steps(objective, columns, rule, batch, rate_of, one_by_one=on_step is not None)
+    validate = None if validation is None else validation_loss(objective, validation)
+    when = moments(epochs, steps.per_epoch, len(values), records)
+    _thin(run, when)
     if resume is None:
         run.start_loss = objective.sums(steps.resident, values, samples)[0] / samples
 
     def tell(done: Done, order: Array, first: int) -> None:
         if done.failed:
             bad = order[(done.steps - first) * batch :][:batch]
-            when = f"at step {done.steps + 1:,} (epoch {first // steps.per_epoch + 1})"
+            place = f"at step {done.steps + 1:,} (epoch {first // steps.per_epoch + 1})"
             run.steps = done.steps
-            raise _stopped(objective, dataset, done.values, bad, when, run)
+            raise _stopped(objective, dataset, done.values, bad, place, run)
         for listener in (on_step, on_progress):
             if listener is not None:
                 listener(done.steps, epochs * steps.per_epoch, done.losses[-1])
@@ -201,7 +239,7 @@ def train(
     def order(epoch: int) -> Array:
         return order_of(samples, seed, epoch) if shuffle else np.arange(samples)
 
-    _go_through(run, steps, held, epochs, order, stop_below, tell)
+    _go_through(run, steps, held, epochs, order, stop_below, tell, when, validate)
     values = np.array(list(run.parameters.values()))
     run.loss = objective.sums(steps.resident, values, samples)[0] / samples
     if not np.isfinite(run.loss):
@@ -217,18 +255,32 @@ def _go_through(
     order_of_epoch: Callable[[int], Array],
     stop_below: float | None,
     tell: Callable[[Done, Array, int], None],
+    when: Moments,
+    validate: Callable[[Array], float] | None,
 ) -> None:
     """All epochs that the run has not done yet; the run tells at any time what was done."""
     per_epoch = steps.per_epoch
+    kept: list[tuple[int, Array]] = []
+    if validate is not None:  # a run that is taken up may have begun without
+        run.validation_losses += [math.nan] * (run.epochs - len(run.validation_losses))
     clock = time.perf_counter()
     try:
         for epoch in range(run.epochs, epochs):
             order = order_of_epoch(epoch)
             first = epoch * per_epoch  # steps before this epoch; a run may be taken up midway
-            for done in steps.epoch(order, held, first):
+            halts = when.of_epoch(epoch)
+            due = frozenset(halts)
+            for done in steps.epoch(order, held, first, halts):
                 run.step_losses += done.losses
                 held = done  # one assignment: Ctrl-C comes before it or after it
                 tell(done, order, first)
+                if done.steps in due:
+                    kept.append((done.steps, done.values))
+            if validate is not None or run.validation_losses:
+                begun = time.perf_counter()
+                other = math.nan if validate is None else validate(held.values)
+                run.validation_losses.append(other)
+                clock += time.perf_counter() - begun  # it is no part of the steps' time
             run.epoch_losses.append(sum(run.step_losses[-per_epoch:]) / per_epoch)
             run.epochs = epoch + 1
             if stop_below is not None and run.epoch_losses[-1] < stop_below:
@@ -240,7 +292,25 @@ def _go_through(
         run.seconds += time.perf_counter() - clock
         run.steps, run.state = held.steps, held.state
         del run.step_losses[run.steps :]
+        del run.epoch_losses[run.epochs :], run.validation_losses[run.epochs :]
+        _keep(run, kept)
         run.parameters = dict(zip(run.parameters, held.values.tolist(), strict=True))
+
+
+def _keep(run: TrainingRun, kept: list[tuple[int, Array]]) -> None:
+    """Add records of the parameters to a run."""
+    run.recorded_steps += [step for step, _ in kept]
+    columns = zip(*(values.tolist() for _, values in kept), strict=True)
+    for name, values in zip(run.parameters, columns, strict=False):  # no columns: nothing kept
+        run.recorded_parameters[name] += values
+
+
+def _thin(run: TrainingRun, when: Moments) -> None:
+    """Leave out the records of a run that a longer one has no room for."""
+    left = when.thinned(run.recorded_steps)
+    run.recorded_steps = [run.recorded_steps[k] for k in left]
+    for name, values in run.recorded_parameters.items():
+        run.recorded_parameters[name] = [values[k] for k in left]
 
 
 def _taken_up(
@@ -256,11 +326,13 @@ def _taken_up(
         raise UsageError(
             f"the run is one of another graph: its parameters are {', '.join(earlier.parameters)}"
         )
-    for name in ("optimizer", "batch_size", "samples"):
-        if earlier.settings.get(name) != settings[name]:
+    for name in ("optimizer", "batch_size", "samples", "validation"):
+        began = earlier.settings.get(name)
+        if name == "validation" and not isinstance(began, float):
+            began = 0.0  # no share of the data: other samples, none, or a file from before that
+        if began != settings[name]:
             raise UsageError(
-                f"the run began with {name} {earlier.settings.get(name)}, and cannot go on with"
-                f" {settings[name]}",
+                f"the run began with {name} {began}, and cannot go on with {settings[name]}",
                 hint="start from its parameters instead: start=run.parameters (--start NAME=VALUE)",
             )
     return replace(
@@ -268,6 +340,9 @@ def _taken_up(
         settings=settings,
         step_losses=list(earlier.step_losses),
         epoch_losses=list(earlier.epoch_losses),
+        validation_losses=list(earlier.validation_losses),
+        recorded_steps=list(earlier.recorded_steps),
+        recorded_parameters={n: list(earlier.recorded_parameters.get(n, ())) for n in parameters},
         stopped="finished",
     )
 
@@ -290,54 +365,6 @@ def _stopped(
     )
     error.run = run
     return error
-
-
-def _refuse_non_finite(dataset: Dataset) -> None:
-    for name, column in {**dataset.inputs, **dataset.targets}.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            raise DataError(
-                f"sample {bad[0]} of the column {name!r} is {column[bad[0]]}",
-                hint="take such samples out before training",
-            )
-
-
-def _batch_size(batch_size: int | None, samples: int) -> int:
-    if samples == 0:
-        raise DataError("there are no samples to learn from")
-    if batch_size is None:
-        return samples
-    if not isinstance(batch_size, int | np.integer):
-        raise UsageError(f"a batch has a whole number of samples, not {batch_size!r}")
-    if batch_size < 1:
-        raise UsageError(f"a batch has at least one sample, not {batch_size}")
-    return min(batch_size, samples)
-
-
-def _check(
-    *,
-    epochs: int,
-    schedule: str,
-    learning_rate: float | None,
-    stop_below: float | None,
-    seed: int,
-) -> None:
-    for what, count in (("epochs", epochs), ("seed", seed)):
-        if not isinstance(count, int | np.integer):
-            raise UsageError(f"{what} must be a whole number, not {count!r}")
-    if seed < 0:
-        raise UsageError(f"a seed cannot be negative, as {seed} is")
-    if epochs < 0:
-        raise UsageError(f"the number of epochs cannot be {epochs}")
-    if schedule not in SCHEDULES:
-        raise UsageError(
-            f"there is no schedule {schedule!r}",
-            hint=name_hint(schedule, SCHEDULES),
-        )
-    if learning_rate is not None and not (np.isfinite(learning_rate) and learning_rate > 0):
-        raise UsageError(f"the learning rate must be positive, not {learning_rate}")
-    if stop_below is not None and not stop_below > 0:
-        raise UsageError(f"the loss to stop below must be positive, not {stop_below}")
 
 
 def _start(

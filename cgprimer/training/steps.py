@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,24 +96,31 @@ class Steps:
         self.trainer = None if one_by_one else objective.trainer(rule, batch)
         self.batches = Batches(objective, columns, samples, batch) if self.trainer is None else None
 
-    def epoch(self, order: Array, held: Done, first: int) -> Iterator[Done]:
+    def epoch(
+        self, order: Array, held: Done, first: int, halts: Sequence[int] = ()
+    ) -> Iterator[Done]:
         """The steps of an epoch.
 
         Args:
             order: of its samples.
             held: where the run stands; it may be in the midst of the epoch.
             first: steps before this epoch.
+            halts: ascending; steps after which somebody wants to look at the values.
         """
         if self.trainer is not None:
-            return self._by_engine(self.trainer, order, held, first)
+            return self._by_engine(self.trainer, order, held, first, halts)
         return self._one_by_one(order, held, first)
 
-    def _by_engine(self, trainer: Trainer, order: Array, held: Done, first: int) -> Iterator[Done]:
+    def _by_engine(
+        self, trainer: Trainer, order: Array, held: Done, first: int, halts: Sequence[int]
+    ) -> Iterator[Done]:
         steps, values, state = held.steps, held.values, held.state
         last = first + self.per_epoch
         batch, count = self.batch, 1
         while steps < last:
-            count = min(count, last - steps)
+            coming = bisect_right(halts, steps)
+            until = halts[coming] if coming < len(halts) else last
+            count = min(count, until - steps)
             part = order[(steps - first) * batch : (steps - first + count) * batch]
             clock = time.perf_counter()
             values, state, losses, failed = trainer.epoch(

@@ -37,7 +37,8 @@ def test_json() -> None:
     found = read_json("train", LECTURE, *SHORT)
     assert list(found) == [
         "format", "version", "graph", "parameters", "start", "truth", "settings", "start_loss",
-        "loss", "epoch_losses", "epochs", "steps", "seconds", "stopped", "identifiability",
+        "loss", "epoch_losses", "validation_losses", "epochs", "steps", "seconds", "stopped",
+        "identifiability",
     ]  # fmt: skip
     assert (found["format"], found["version"]) == ("cgprimer-run", 1)
     assert found["truth"] == {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
@@ -108,6 +109,53 @@ def test_save_plot_and_resume(tmp_path: Path) -> None:
     assert taken_up["parameters"] == whole["parameters"]
     assert taken_up["epoch_losses"] == whole["epoch_losses"]
     assert (taken_up["steps"], taken_up["epochs"]) == (20, 5)
+
+
+def test_validation_by_share_and_by_file(tmp_path: Path) -> None:
+    share = ("--validation", "0.25", "--save", tmp_path / "run.json")
+    text = good("train", LECTURE, *SHORT, *share)
+    assert "over 150 samples" in text
+    assert "over 50 other samples" in text
+    saved = json.loads((tmp_path / "run.json").read_text())
+    assert len(saved["validation_losses"]) == len(saved["epoch_losses"]) == 3
+    assert saved["settings"]["validation"] == 0.25
+    assert (saved["settings"]["samples"], saved["settings"]["steps_per_epoch"]) == (200, 3)
+    good("data", LECTURE, "--samples", "40", "--seed", "9", "-o", tmp_path / "other.csv")
+    found = read_json("train", LECTURE, *SHORT, "--validation", tmp_path / "other.csv")
+    plain = read_json("train", LECTURE, *SHORT)
+    assert found["parameters"] == plain["parameters"], "a file of its own takes no sample away"
+    assert len(found["validation_losses"]) == 3
+    assert plain["validation_losses"] == []
+
+
+def test_validation_goes_on_with_the_run(tmp_path: Path) -> None:
+    settings = ("--samples", "200", "--schedule", "constant")
+    share = ("--validation", "0.25")
+    good("train", LECTURE, *settings, *share, "--epochs", "2", "--save", tmp_path / "run.json")
+    whole = read_json("train", LECTURE, *settings, *share, "--epochs", "4")
+    found = read_json("train", LECTURE, *settings, "--epochs", "4", "--resume",
+                      tmp_path / "run.json")  # fmt: skip
+    assert found["validation_losses"] == whole["validation_losses"]
+    message = bad("train", LECTURE, *settings, "--epochs", "4", "--validation", "0.5",
+                  "--resume", tmp_path / "run.json")  # fmt: skip
+    assert "began with validation 0.25" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("xa,xv\n1,2\n", "no column 'xw'"), ("xa,xw\n1,nan\n", "not finite"),
+     ("xa,xw\n", "no samples"), ("xa,xw\n1\n", "v.csv:2")],
+)  # fmt: skip
+def test_validation_files_with_mistakes(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text(text)
+    assert words in bad("train", LECTURE, *SHORT, "--validation", path)
+
+
+@pytest.mark.parametrize("share", ["0", "1", "1.5", "-0.1", "nan", "0.001"])
+def test_shares_that_are_none(share: str) -> None:
+    message = bad("train", LECTURE, *SHORT, f"--validation={share}")
+    assert "share" in message
 
 
 def test_resume_of_another_graph(tmp_path: Path) -> None:

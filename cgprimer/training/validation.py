@@ -1,0 +1,69 @@
+"""Validation: the loss on samples that were not trained on, once an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cgprimer.data import Dataset
+from cgprimer.errors import DataError, UsageError
+from cgprimer.training.objective import Objective
+
+Array = Any
+_STREAM = 1_000_003  # beside the seed: another order than that of any epoch
+
+
+def split(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
+    """A dataset in two: samples to train on, and a share of them to validate with.
+
+    Which samples are kept out is drawn from the seed; both parts keep the order of the samples.
+
+    Raises:
+        UsageError: the share is not between 0 and 1.
+        DataError: one of the two would have no sample.
+
+    >>> data = Dataset.from_arrays({"xa": [0.0, 1.0, 2.0, 3.0]}, {"xw": [0.0, 2.0, 4.0, 6.0]})
+    >>> [len(part) for part in split(data, 0.25, seed=0)]
+    [3, 1]
+    """
+    if not 0 < share < 1:
+        raise UsageError(
+            f"the share of samples to validate with lies between 0 and 1, and is not {share:g}"
+        )
+    samples = len(dataset)
+    kept_out = round(share * samples)
+    if not 0 < kept_out < samples:
+        raise DataError(
+            f"{share:g} of {samples} samples leaves nothing to"
+            f" {'validate with' if kept_out == 0 else 'train on'}",
+            hint="more samples, another share, or a dataset of its own to validate with",
+        )
+    order = np.random.default_rng([seed, _STREAM]).permutation(samples)
+    chosen = np.zeros(samples, bool)
+    chosen[order[:kept_out]] = True
+    return _rows(dataset, ~chosen), _rows(dataset, chosen)
+
+
+def _rows(dataset: Dataset, which: Array) -> Dataset:
+    return Dataset(
+        {name: column[which] for name, column in dataset.inputs.items()},
+        {name: column[which] for name, column in dataset.targets.items()},
+    )
+
+
+def validation_loss(objective: Objective, dataset: Dataset) -> Callable[[Array], float]:
+    """A function from the parameters' values to the mean loss over a dataset.
+
+    It runs the program that training runs: nothing more has to be compiled, and the engine keeps
+    the columns where it wants them.
+
+    Raises:
+        DataError: a column is missing, or there are no samples.
+    """
+    samples = len(dataset)
+    if samples == 0:
+        raise DataError("there are no samples to validate with")
+    columns = objective.resident(objective.columns(dataset))
+    return lambda values: objective.sums(columns, values, samples)[0] / samples
