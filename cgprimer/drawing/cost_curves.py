@@ -10,7 +10,6 @@ from cgprimer.drawing.frame import (
     dress,
     framed,
     headline,
-    legend,
     legend_below,
     log_axis,
     new_figure,
@@ -46,8 +45,7 @@ def draw_cost(
     >>> figure.axes[0].get_xscale(), figure.axes[0].get_ylabel()
     ('log', 'operations for the whole gradient')
     """
-    if not 1 < bound < float("inf"):
-        raise UsageError(f"the bound is a number of times above 1, not {bound:g}")
+    checked_bound(bound)
     look = theme(dark)
     figure = new_figure(look)
     count = 2 if growth.timed else 1
@@ -58,11 +56,18 @@ def draw_cost(
         _cost_panel(axes, growth, what, bound, look)
     heading = title or f"Cost of a gradient: {_WORDS.get(growth.family, growth.family)}"
     headline(figure, look, heading)
-    if count == 1:
-        legend(panels[0], look, loc="upper left")
-    else:
-        legend_below(figure, panels[0], look)
+    legend_below(figure, panels[0], look)
     return figure
+
+
+def checked_bound(bound: float) -> float:
+    """The bound, if it is one: a finite number above 1.
+
+    Raises `cgprimer.errors.UsageError` if it is none.
+    """
+    if not 1 < bound < float("inf"):
+        raise UsageError(f"the bound is a number of times above 1, not {bound:g}")
+    return bound
 
 
 def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
@@ -82,7 +87,10 @@ def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
     )
     axes.plot(sizes, own, color=look.ink, linewidth=2.0, label="the function alone")
     for number, (method, costs) in enumerate(growth.methods.items()):
-        ends = f" (up to {costs[-1].parameters})" if costs and method in growth.refused else ""
+        ends = ""
+        if costs and method in growth.refused:
+            ends = f", up to {costs[-1].parameters}: {growth.refused[method]}"
+            _end_mark(axes, costs[-1].parameters, values(costs)[-1], look)
         axes.plot(
             [cost.parameters for cost in costs],
             values(costs),
@@ -93,12 +101,27 @@ def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
             markersize=10 if method == "path-sum" else 8,
             markerfacecolor="none" if method == "path-sum" else None,
             markeredgewidth=2.0,
-            label=method + (ends if costs else ": refused"),
+            label=method + (ends if costs else ": refused everywhere"),
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
     log_axis(axes, "x")
     log_axis(axes, "y")
+
+
+def _end_mark(axes: Axes, x: float, y: float, look: Theme) -> None:
+    """A bar across the end of a curve that others go on beyond."""
+    axes.plot(
+        [x],
+        [y],
+        linestyle="",
+        marker="|",
+        markersize=34,
+        markeredgewidth=3.0,
+        color=look.ink,
+        label="_end",
+        zorder=6,
+    )
 
 
 def draw_swell(
@@ -155,6 +178,7 @@ def draw_swell(
     for number, (name, depths, counts) in enumerate(curves):
         if not depths:
             continue
+        whole = depths[-1] == rows[-1].depth  # else other curves go on to the right of its end
         axes.plot(
             depths,
             counts,
@@ -163,15 +187,16 @@ def draw_swell(
             linewidth=2.4,
             marker=MARKERS[number],
             markersize=9,
-            label=name,
+            label=name if whole else f"{name}: too large beyond depth {depths[-1]}",
         )
-        whole = depths[-1] == rows[-1].depth  # else other curves go on to the right of its end
+        if not whole:
+            _end_mark(axes, depths[-1], counts[-1], look)
         axes.annotate(
             f"{counts[-1]:,.0f}",
             (depths[-1], counts[-1]),
-            xytext=(12, 0) if whole else (0, 10),
+            xytext=(12, 0) if whole else (-4, 12),
             textcoords="offset points",
-            ha="left" if whole else "center",
+            ha="left" if whole else "right",
             va="center" if whole else "bottom",
             fontsize=AXIS_SIZE,
             color=look.ink,
@@ -182,5 +207,5 @@ def draw_swell(
     axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
     log_axis(axes, "y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
-    legend(axes, look, loc="upper left")
+    legend_below(figure, axes, look)
     return figure

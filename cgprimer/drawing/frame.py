@@ -28,7 +28,7 @@ def new_figure(look: Theme) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.2)
+    padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.12)  # inches
     return Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
 
 
@@ -87,12 +87,12 @@ def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
 
 
 def tick(value: float) -> str:
-    """A number on a logarithmic axis.
+    """A number on an axis.
 
-    >>> tick(1e-8), tick(0.5), tick(2000.0), tick(1e6)
-    ('1e-8', '0.5', '2,000', '1e6')
+    >>> tick(1e-8), tick(0.5), tick(2000.0), tick(1e6), tick(0.0)
+    ('1e-8', '0.5', '2,000', '1e6', '0')
     """
-    if 0.01 <= abs(value) < 1e5:
+    if value == 0 or 0.01 <= abs(value) < 1e5:
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
     digits, _, exponent = f"{value:.0e}".partition("e")
     return f"{digits}e{int(exponent)}"
@@ -116,7 +116,8 @@ def legend(axes: Axes, look: Theme, **settings: Any) -> Legend:
 def legend_below(figure: Figure, axes: Axes, look: Theme) -> Legend:
     """The legend under the picture, where it hides nothing; its rows are filled from the left."""
     handles, labels = axes.get_legend_handles_labels()
-    columns = next((n for n in (3, 2) if _legend_width(labels, n) < _ROOM), 1)
+    columns = next((n for n in (5, 4, 3, 2) if _legend_width(labels, n) < _ROOM), 1)
+    columns = -(-len(labels) // max(1, -(-len(labels) // columns)))  # rows of about one length
     # matplotlib fills columns; readers read rows.
     order = [k for c in range(columns) for k in range(c, len(handles), columns)]
     made = figure.legend(

@@ -20,14 +20,22 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators import methods as all_methods
 from cgprimer.differentiators.contract import DerivativeProgram
-from cgprimer.errors import DifferentiationError, UsageError, name_hint
+from cgprimer.errors import (
+    DifferentiationError,
+    ExpressionSwellError,
+    PathLimitError,
+    UsageError,
+    name_hint,
+)
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph, parse
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 BOUND = 5.0  # times the function's own operations: Griewank and Walther's constant
 _REPEATS = 5
-_MOST_SYMBOLIC = 64  # parameters; sympy takes minutes beyond, and the trend is plain
+_MOST_SYMBOLIC = (
+    256  # parameters, unless it is asked for: sympy takes ten seconds for twice as many
+)
 
 
 def sum_graph(size: int) -> ExpressionGraph:
@@ -84,7 +92,7 @@ class CostGrowth:
         family: its name.
         primal: the cost of the function itself.
         methods: for each method its costs, one per size, as far as the method goes.
-        refused: for each method that ends earlier, why.
+        refused: for each method that ends earlier, why, in two or three words.
     """
 
     family: str
@@ -110,7 +118,8 @@ def cost_growth(
     Args:
         family: ``network`` (hidden neurons), ``neuron`` (inputs) or ``sum`` (terms).
         sizes: how many of these, ascending.
-        methods: which methods; all unless given.
+        methods: which methods; all unless given, symbolic then up to 256 parameters, beyond which
+            it takes long.
         timed: run each program too, and take the least time of five runs on one sample.
 
     Raises:
@@ -142,18 +151,25 @@ def cost_growth(
         for name, found in costs.items():
             if name in refused:
                 continue
-            if name == "symbolic" and count > _MOST_SYMBOLIC:
-                refused[name] = f"not tried beyond {_MOST_SYMBOLIC} parameters: it takes minutes"
+            if name == "symbolic" and count > _MOST_SYMBOLIC and not methods:
+                refused[name] = "slow beyond"
                 continue
             try:
                 program = differentiate(tape, method=name)
             except DifferentiationError as error:
-                refused[name] = error.message
+                refused[name] = _reason(error)
                 continue
             seconds = _seconds(program, graph) if timed else math.nan
             found.append(Cost(count, program.operation_count, seconds))
     made = {name: tuple(found) for name, found in costs.items()}
     return CostGrowth(family, tuple(primal), made, refused)
+
+
+def _reason(error: DifferentiationError) -> str:
+    """Why a method refuses a graph, as short as a legend."""
+    if isinstance(error, PathLimitError):
+        return "too many paths beyond"
+    return "too large beyond" if isinstance(error, ExpressionSwellError) else "refused beyond"
 
 
 def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:

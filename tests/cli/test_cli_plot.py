@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 from cli_tools import EXAMPLES, LECTURE
 
+import cgprimer
 from cgprimer.cli import main
 from cgprimer.cli.plot import command
+from cgprimer.training.checkpoint import save_run
 
 KINDS = tuple(command.commands)
 
@@ -31,7 +34,9 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 
 
 def test_the_kinds() -> None:
-    assert KINDS == ("error", "loss", "cost", "swell", "surface", "function")
+    assert KINDS == (
+        "error", "loss", "parameters", "cost", "swell", "surface", "function",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,6 +68,19 @@ def test_every_example_works(
         (["error", "-e", "xw = sin(xa)", "--at", "xa=1"], "-o"),
         (["loss", "nowhere.json", "-o", "a.png"], "cannot read nowhere.json"),
         (["loss", "-o", "a.png"], "RUN"),
+        (["loss", "examples/lecture.cg", "-o", "a.png"], "does not hold a run"),
+        (["loss", "run.json", "-o", "a.bmp"], ".png, .svg, .pdf"),
+        (["loss", "run.json", "run.json", "-o", "a.png"], "twice"),
+        (["loss", "run.json", "--log", "z", "-o", "a.png"], "'z'"),
+        (["parameters", "nowhere.json", "-o", "a.png"], "cannot read nowhere.json"),
+        (["parameters", "run.json", "-o", "no/a.png"], "no/a.png"),
+        (["parameters", "run.json", "--names", "cx", "-o", "a.png"], "'cx'"),
+        (["parameters", "run.json", "--final", "--names", "cx", "-o", "a.png"], "'cx'"),
+        (["parameters", "run.json", "--final", "--log-steps", "-o", "a.png"], "--log-steps"),
+        (["parameters", "old.json", "-o", "a.png"], "train it again"),
+        (["parameters", "none.json", "-o", "a.png"], "no step"),
+        (["loss", "none.json", "-o", "a.png"], "no step"),
+        (["loss", "nan.json", "-o", "a.png"], "finite"),
         (["cost", "--sizes", "1,x", "-o", "a.png"], "'x'"),
         (["cost", "--methods", "backward", "-o", "a.png"], "backward"),
         (["cost", "--bound", "0", "--sizes", "1", "-o", "a.png"], "bound"),
@@ -83,6 +101,7 @@ def test_mistakes(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    make_runs(workplace)
     before = sorted(workplace.iterdir())
     assert call(monkeypatch, "plot", *arguments) in (1, 2)
     shown = capsys.readouterr()
@@ -90,6 +109,29 @@ def test_mistakes(
     assert "defect" not in shown.err
     assert shown.out == ""
     assert sorted(workplace.iterdir()) == before, "a file was left behind"
+
+
+def make_runs(folder: Path) -> None:
+    """A run, one without a step, one from before parameters were recorded, one of nan."""
+    graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    data = cgprimer.make_dataset(graph, samples=60)
+    save_run(cgprimer.train(graph, data, epochs=0), folder / "none.json", graph)
+    run = cgprimer.train(graph, data, epochs=6, validation=0.2)
+    save_run(run, folder / "run.json", graph)
+    fields = json.loads((folder / "run.json").read_text())
+    nan = {"step_losses": ["nan"] * run.steps, "epoch_losses": ["nan"] * run.epochs}
+    (folder / "nan.json").write_text(json.dumps(fields | nan))
+    for name in ("recorded_steps", "recorded_parameters", "validation_losses"):
+        del fields[name]
+    (folder / "old.json").write_text(json.dumps(fields))
+
+
+def test_a_run_from_before_parameters_were_recorded_is_drawn_as_far_as_it_goes(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_runs(workplace)
+    for kind, *options in (("loss",), ("parameters", "--final")):
+        assert call(monkeypatch, "plot", kind, "old.json", *options, "-o", "a.png") == 0
 
 
 def test_learnt_parameters_and_optimizers_are_options(

@@ -8,6 +8,7 @@ import pytest
 
 from cgprimer.drawing.curves import draw_loss
 from cgprimer.drawing.graph_picture import save_figure
+from cgprimer.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -28,11 +29,60 @@ def test_runs_differ_in_colour_and_line_style() -> None:
     looks = [(line.get_color(), line.get_linestyle()) for line in axes.lines]
     assert len({colour for colour, _ in looks}) == 6
     assert len({style for _, style in looks}) > 1
-    legend = axes.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == list("abcdef")
+    (legend,) = figure.legends
+    assert sorted(text.get_text() for text in legend.get_texts()) == list("abcdef")
     assert all(text.get_fontsize() >= 14 for text in legend.get_texts())
     assert axes.get_title() == "$t_1"
+
+
+def test_validation_stands_where_it_was_taken() -> None:
+    axes = draw_loss(
+        {"a": [1.0] * 100}, validation={"a": [2.0, 1.0]}, places={"a": [40.0, 80.0]}
+    ).axes[0]
+    assert list(axes.lines[1].get_xdata()) == [40.0, 80.0]
+
+
+@pytest.mark.parametrize(
+    ("log", "scales"),
+    [("auto", ("linear", "log")), ("none", ("linear", "linear")), ("x", ("log", "linear")),
+     ("y", ("linear", "log")), ("both", ("log", "log"))],
+)  # fmt: skip
+def test_logarithmic_axes(log: str, scales: tuple[str, str]) -> None:
+    axes = draw_loss({"a": [1.0, 0.1, 0.01]}, log=log).axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == scales
+
+
+@pytest.mark.parametrize(
+    ("losses", "log", "words"),
+    [([1.0, -1.0], "y", "negative"), ([0.0], "both", "above 0"), ([1.0], "z", "'z'")],
+)
+def test_losses_without_a_logarithm(losses: list[float], log: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        draw_loss({"a": losses}, log=log)
+
+
+def test_a_run_without_a_finite_loss_is_named() -> None:
+    figure = draw_loss({"a": [1.0, 0.5], "b": [float("nan")] * 2})
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b: no finite loss"]
+
+
+def test_lucky_samples_do_not_squeeze_the_means() -> None:
+    """Single samples have losses of nearly 0; the picture is about the means."""
+    losses = [100.0 if k % 2 else 1e-14 for k in range(1000)]
+    axes = draw_loss({"a": losses}, smooth=10).axes[0]
+    assert axes.get_ylim()[0] > 0.1
+    assert axes.get_ylim()[1] > 100
+
+
+def test_a_lucky_first_sample_does_not_cut_the_picture() -> None:
+    axes = draw_loss({"a": [1e-12, *[50.0, 80.0] * 20]}).axes[0]
+    assert axes.get_ylim()[1] > 80
+
+
+def test_one_step_has_one_number_under_it() -> None:
+    figure = draw_loss({"a": [1.0]})
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1"]
 
 
 def test_validation_ends_where_its_run_ends() -> None:
@@ -42,7 +92,6 @@ def test_validation_ends_where_its_run_ends() -> None:
 
 def test_names_are_shown_as_written(tmp_path: Path) -> None:
     figure = draw_loss({"_a$b^2$": [1.0, 0.5], "c": [1.0, 0.2]})
-    legend = figure.axes[0].get_legend()
-    assert legend is not None
+    (legend,) = figure.legends
     assert legend.get_texts()[0].get_text().endswith("_a$b^2$")
     save_figure(figure, tmp_path / "a.svg")

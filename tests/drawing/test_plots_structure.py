@@ -13,12 +13,14 @@ from cgprimer.drawing.cost_curves import draw_cost, draw_swell
 from cgprimer.drawing.curves import draw_loss, draw_parameters
 from cgprimer.drawing.error_curves import draw_step_errors
 from cgprimer.drawing.function_curves import draw_function
+from cgprimer.drawing.parameter_curves import draw_parameters_over_time
 from cgprimer.drawing.saving import save_figure
 from cgprimer.drawing.surfaces import draw_surface
 from cgprimer.errors import UsageError
 from cgprimer.graph import load, parse
-from cgprimer.teaching.costs import cost_growth
+from cgprimer.teaching.costs import Cost, CostGrowth, cost_growth
 from cgprimer.teaching.landscape import landscape
+from cgprimer.teaching.runs import OverTime
 from cgprimer.teaching.slopes import function_curves
 from cgprimer.teaching.step_error import SCHEMES, step_errors
 from cgprimer.teaching.swell import swell
@@ -26,12 +28,22 @@ from cgprimer.teaching.swell import swell
 SINE = parse("xw = sin(xa)")
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
 LOSSES = {"adam": [1.0, 0.1, 0.01], "sgd": [1.0, 0.5, 0.2]}
+MOVED = {
+    "adam": OverTime([0.0, 1.0, 2.0], {"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]}),
+    "sgd": OverTime([0.0, 1.0], {"k": [0.5, 1.0], "b": [0.1, 0.0]}),
+}
 
 PLOTS: dict[str, Callable[[bool], Figure]] = {
     "error": lambda dark: draw_step_errors(step_errors(SINE, {"xa": 1}), dark=dark),
     "loss": lambda dark: draw_loss(LOSSES, smooth=2, dark=dark),
     "parameters": lambda dark: draw_parameters(
         {"adam": {"k": 2.9, "b": -1.1}, "sgd": {"k": 2.0, "b": 0.0}}, {"k": 3.0}, dark=dark
+    ),
+    "loss and validation": lambda dark: draw_loss(
+        LOSSES, validation={"adam": [1.1, 0.2, 0.1], "sgd": [1.2, 0.6, 0.3]}, dark=dark
+    ),
+    "parameters over time": lambda dark: draw_parameters_over_time(
+        MOVED, {"k": 3.0, "b": -1.0}, dark=dark
     ),
     "cost": lambda dark: draw_cost(cost_growth("sum", [1, 4, 16]), dark=dark),
     "cost and time": lambda dark: draw_cost(cost_growth("sum", [1, 4], timed=True), dark=dark),
@@ -137,14 +149,55 @@ def test_a_diverging_run_leaves_the_others_in_sight() -> None:
 
 def test_cost_axes_and_band() -> None:
     figure = draw_cost(cost_growth("sum", [1, 4]), bound=3)
-    assert entries(figure)[:2] == [
-        "up to 3 times the function: cheap gradient", "the function alone"]  # fmt: skip
+    assert {"up to 3 times the function: cheap gradient", "the function alone"} < set(
+        entries(figure)
+    )
     assert len(entries(figure)) == 7
     assert figure.axes[0].get_xlabel() == "number of parameters"
     assert [a.get_ylabel() for a in PLOTS["cost and time"](False).axes] == [
         "operations for the whole gradient", "time in seconds for the whole gradient"]  # fmt: skip
     with pytest.raises(UsageError, match="bound"):
         draw_cost(cost_growth("sum", [1]), bound=0.5)
+
+
+def test_a_curve_that_stops_earlier_says_why() -> None:
+    costs = (Cost(4, 10, float("nan")), Cost(8, 20, float("nan")))
+    growth = CostGrowth("sum", costs, {"symbolic": costs[:1]}, {"symbolic": "slow beyond"})
+    figure = draw_cost(growth)
+    assert "symbolic, up to 4: slow beyond" in entries(figure)
+    (bar,) = [line for line in figure.axes[0].lines if line.get_marker() == "|"]
+    assert (list(bar.get_xdata()), list(bar.get_ydata())) == ([4], [10])
+    deep = draw_swell(swell("product", [1, 2, 3], limit=50))
+    assert "derivative as a formula (symbolic): too large beyond depth 2" in entries(deep)
+
+
+def test_each_parameter_has_a_panel_with_its_true_level() -> None:
+    figure = draw_parameters_over_time(MOVED, {"k": 3.0, "b": -1.0}, step_name="epoch")
+    assert [axes.get_title() for axes in figure.axes] == ["k", "b"]
+    assert entries(figure) == ["true value", "adam", "sgd"]
+    for axes, level in zip(figure.axes, (3.0, -1.0), strict=True):
+        (drawn,) = [line for line in axes.lines if line.get_label() == "_level"]
+        assert list(drawn.get_ydata()) == [level, level]
+        assert drawn.is_dashed()
+        low, high = axes.get_ylim()
+        assert low <= level <= high
+    curves = [line for line in figure.axes[0].lines if line.get_label() in MOVED]
+    assert [list(line.get_ydata()) for line in curves] == [[0.5, 2.0, 2.9], [0.5, 1.0]]
+
+
+def test_a_parameter_that_diverges_leaves_the_others_in_sight() -> None:
+    runs = MOVED | {"bad": OverTime([0.0, 1.0], {"k": [0.5, 1e60], "b": [0.1, float("nan")]})}
+    figure = draw_parameters_over_time(runs, {"k": 3.0})
+    assert "bad: diverges" in entries(figure)
+    assert all(axes.get_ylim()[1] < 10 for axes in figure.axes)
+
+
+def test_of_many_parameters_the_first_are_drawn_and_the_title_says_so() -> None:
+    many = {f"w{k}": [0.0, 1.0] for k in range(20)}
+    figure = draw_parameters_over_time({"a": OverTime([0.0, 1.0], many)})
+    assert len(figure.axes) == 9
+    assert figure.get_suptitle() == "Parameters over time, the first 9 of 20"
+    assert entries(figure) == ["a"]
 
 
 def test_swell_curves() -> None:

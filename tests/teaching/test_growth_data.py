@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from cgprimer.errors import UsageError
+from cgprimer.teaching import costs
 from cgprimer.teaching.costs import FAMILIES, cost_growth
 from cgprimer.teaching.swell import FAMILIES as NESTINGS
 from cgprimer.teaching.swell import swell
@@ -30,11 +31,15 @@ def test_the_cheap_gradient_bound_holds_and_forward_mode_breaks_it(family: str) 
     assert not growth.timed
 
 
-def test_times_and_where_symbolic_ends() -> None:
-    growth = cost_growth("neuron", [1, 65], methods=["symbolic", "path-sum"], timed=True)
-    assert growth.timed
+def test_times_and_where_symbolic_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "_MOST_SYMBOLIC", 8)
+    growth = cost_growth("neuron", [1, 9])
+    assert not growth.timed
     assert [cost.parameters for cost in growth.methods["symbolic"]] == [1]
-    assert "64" in growth.refused["symbolic"]
+    assert growth.refused == {"symbolic": "slow beyond"}
+    growth = cost_growth("neuron", [1, 9], methods=["symbolic", "path-sum"], timed=True)
+    assert growth.timed
+    assert [cost.parameters for cost in growth.methods["symbolic"]] == [1, 9], "it was asked for"
     assert all(cost.seconds > 0 for cost in growth.methods["path-sum"])
 
 

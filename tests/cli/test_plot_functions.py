@@ -1,0 +1,178 @@
+"""`cgprimer.plot`: one function for each kind of `cgprimer plot`, and the same picture."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+import cgprimer
+from cgprimer import plot
+from cgprimer.cli import main
+from cgprimer.cli.plot import command
+from cgprimer.drawing.saving import save_figure
+from cgprimer.errors import UsageError
+from cgprimer.training.checkpoint import save_run
+from cgprimer.training.loop import TrainingRun
+
+GRAPH = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+SINE = cgprimer.parse("xw = sin(xa)")
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, TrainingRun]:
+    data = cgprimer.make_dataset(GRAPH, samples=300)
+    return {
+        "adam": cgprimer.train(GRAPH, data, epochs=6, validation=0.2),
+        "sgd": cgprimer.train(GRAPH, data, epochs=6, optimizer="sgd"),
+    }
+
+
+@pytest.fixture
+def files(
+    runs: dict[str, TrainingRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    for name, run in runs.items():
+        save_run(run, f"{name}.json", GRAPH)
+    return ["adam.json", "sgd.json"]
+
+
+def entries(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_every_kind_has_a_function_and_every_function_a_kind() -> None:
+    assert set(plot.__all__) == set(command.commands)
+    assert cgprimer.plot is plot
+    assert "plot" in dir(cgprimer)
+    for name in plot.__all__:
+        assert ">>>" in (inspect.getdoc(getattr(plot, name)) or "")
+
+
+SPELT = {  # option of the command line: argument of the function
+    "scheme": "schemes", "methods": "methods", "timed": "timed", "loss_name": "loss",
+    "data": "dataset", "range": "ranges",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", plot.__all__)
+def test_every_option_is_an_argument(kind: str) -> None:
+    known = set(inspect.signature(getattr(plot, kind)).parameters)
+    for parameter in command.commands[kind].params:
+        name = str(parameter.name)
+        if name in ("file", "expression", "output"):
+            continue  # the graph, and what becomes of the figure
+        if (kind, name) == ("function", "range"):
+            assert {"low", "high"} <= known
+            continue
+        assert SPELT.get(name, name) in known, name
+
+
+CASES: dict[str, tuple[list[str], Any]] = {
+    "error": (
+        ["-e", "xw = sin(xa)", "--at", "xa=1", "--scheme", "central"],
+        lambda files: plot.error(SINE, {"xa": 1}, schemes=["central"]),
+    ),
+    "loss": (["adam.json", "sgd.json"], lambda files: plot.loss(*files)),
+    "parameters": (["adam.json", "sgd.json"], lambda files: plot.parameters(*files)),
+    "cost": (
+        ["--family", "sum", "--sizes", "1,4", "--bound", "3"],
+        lambda files: plot.cost("sum", [1, 4], bound=3),
+    ),
+    "swell": (["--depths", "1,2,3"], lambda files: plot.swell(depths=[1, 2, 3])),
+    "surface": (
+        ["-e", "xw = k*xa + b; parameter k = 3, b = -1", "--optimizers", "sgd", "--steps", "9"],
+        lambda files: plot.surface(GRAPH, optimizers=["sgd"], steps=9),
+    ),
+    "function": (
+        ["-e", "xw = sin(xa)", "--range", "-1:2", "--tangent", "1"],
+        lambda files: plot.function(SINE, -1, 2, tangent=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", plot.__all__)
+def test_the_command_writes_what_the_function_returns(
+    kind: str, files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments, make = CASES[kind]
+    monkeypatch.setattr(sys, "argv", ["cgprimer", "plot", kind, *arguments, "-o", "there.svg"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    save_figure(make(files), Path("here.svg"))
+    assert Path("here.svg").read_bytes() == Path("there.svg").read_bytes()
+
+
+def test_runs_come_as_objects_as_files_and_by_name(
+    runs: dict[str, TrainingRun], files: list[str]
+) -> None:
+    adam, sgd = runs.values()
+    assert entries(plot.loss(adam)) == ["training", "training, validation"]
+    assert entries(plot.loss(adam, sgd)) == ["run 1", "run 1, validation", "run 2"]
+    assert entries(plot.loss(runs)) == ["adam", "adam, validation", "sgd"]
+    assert entries(plot.loss(*files)) == ["adam", "adam, validation", "sgd"]
+    mixed = {"mine": sgd, "theirs": files[0]}
+    assert entries(plot.loss(mixed, validation=False)) == ["mine", "theirs"]
+    assert entries(plot.parameters(Path(files[0]), sgd)) == ["true value", "adam", "run 2"]
+    assert entries(plot.parameters(runs, final=True)) == [
+        "true value", "adam, learnt", "sgd, learnt"]  # fmt: skip
+
+
+def test_parameters_by_name(runs: dict[str, TrainingRun]) -> None:
+    assert [axes.get_title() for axes in plot.parameters(runs).axes] == ["k", "b"]
+    assert [axes.get_title() for axes in plot.parameters(runs, names=["b"]).axes] == ["b"]
+    final = plot.parameters(runs, names=["b"], final=True)
+    assert [text.get_text() for text in final.axes[0].get_xticklabels()] == ["b"]
+
+
+def test_curves_begin_at_the_start_and_end_at_what_was_learnt(
+    runs: dict[str, TrainingRun],
+) -> None:
+    run = runs["adam"]
+    (curve,) = [
+        line for line in plot.parameters(run, by="step").axes[0].lines
+        if line.get_label() == "training"
+    ]  # fmt: skip
+    assert curve.get_xdata()[0] == 0
+    assert curve.get_xdata()[-1] == run.steps
+    assert curve.get_ydata()[0] == run.start["k"]
+    assert curve.get_ydata()[-1] == run.parameters["k"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda run: plot.loss(), "which runs"),
+        (lambda run: plot.loss(3), "not int"),
+        (lambda run: plot.loss({"a": run}, {"a": run}), "two runs are called 'a'"),
+        (lambda run: plot.loss(run, by="year"), "'year'"),
+        (lambda run: plot.loss(run, smooth=0), "positive number"),
+        (lambda run: plot.parameters(), "which runs"),
+        (lambda run: plot.error("xw = xa"), "str"),
+        (lambda run: plot.function("xw = xa"), "str"),
+        (lambda run: plot.surface("xw = k*xa"), "str"),
+        (lambda run: plot.cost("neurons"), "'neurons'"),
+        (lambda run: plot.cost(bound=1), "bound"),
+    ],
+)
+def test_mistakes(call: Any, words: str, runs: dict[str, TrainingRun]) -> None:
+    with pytest.raises(UsageError, match=words):
+        call(runs["adam"])
+
+
+def test_it_is_loaded_when_it_is_asked_for() -> None:
+    program = (
+        "import sys, cgprimer; early = 'cgprimer.plot' in sys.modules; cgprimer.plot.loss;"
+        "print(early, 'cgprimer.plot' in sys.modules, 'matplotlib' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True", "False"]
