@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from cgprimer import plot as plot
     from cgprimer.data import Dataset, make_dataset
     from cgprimer.derivatives import (
         gradient,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         tape,
     )
     from cgprimer.differentiators import differentiate, methods
+    from cgprimer.drawing.comparing.slides import draw_comparison
     from cgprimer.drawing.diagrams import draw
     from cgprimer.errors import CgprimerError
     from cgprimer.execution.contract import engines
@@ -46,6 +48,7 @@ _PUBLIC = {
     "compare": "teaching.compare",
     "differentiate": "differentiators",
     "draw": "drawing.diagrams",
+    "draw_comparison": "drawing.comparing.slides",
     "engines": "execution.contract",
     "gradient": "derivatives",
     "hessian": "derivatives",
@@ -65,6 +68,9 @@ _PUBLIC = {
     "unregister_primitive": "primitives",
 }
 
+# Modules of functions that are called by both names, as in cgprimer.plot.loss(run).
+_MODULES = ("plot",)
+
 __all__ = [
     "CgprimerError",
     "ComputationalGraphPrimer",
@@ -74,6 +80,7 @@ __all__ = [
     "compare",
     "differentiate",
     "draw",
+    "draw_comparison",
     "engines",
     "gradient",
     "hessian",
@@ -95,6 +102,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"cgprimer.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'cgprimer' has no attribute {name!r}")
     value = getattr(import_module(f"cgprimer.{_PUBLIC[name]}"), name)
@@ -103,4 +112,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *_PUBLIC, *_MODULES})

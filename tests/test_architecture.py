@@ -32,6 +32,7 @@ ROOMS = (
     "teaching",
     "drawing",
     "stepping",
+    "plot",
     "lecture",
     "cli",
 )
@@ -47,6 +48,10 @@ ALLOWED_BACKWARDS = {
         "graph",
         "drawing",
     ): "a notebook asks the graph itself for its picture (_repr_svg_)",
+    (
+        "teaching",
+        "drawing",
+    ): "a notebook asks a comparison itself for its picture (_repr_html_)",
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

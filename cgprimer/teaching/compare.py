@@ -68,6 +68,9 @@ class Comparison:
         reference: derivatives to fifty digits, as texts; None where there are none.
         primal_operations: instructions of the graph's own tape.
         results: one per method.
+        graph: what was differentiated, for pictures.
+
+    A notebook shows it as a picture of the graph with two tables.
     """
 
     of: str
@@ -77,6 +80,7 @@ class Comparison:
     reference: dict[str, str] | None
     primal_operations: int
     results: tuple[MethodResult, ...]
+    graph: ExpressionGraph = field(repr=False, compare=False)
 
     def result(self, method: str) -> MethodResult:
         """The result of a method."""
@@ -141,6 +145,11 @@ class Comparison:
                 " an edge of the domain), so no error is counted; each method has its convention"
             )
         return "\n".join([*lines, *([""] if refused else []), *refused])
+
+    def _repr_html_(self) -> str:
+        from cgprimer.drawing.comparing.page import notebook_html
+
+        return notebook_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; the keys are documented in ``docs/command-line.md``."""
@@ -238,4 +247,4 @@ def compare(
     digits = None
     if reference is not None:
         digits = {n: digits_of(v) for n, v in reference.items()}
-    return Comparison(target, value, names, point, digits, len(primal), tuple(results))
+    return Comparison(target, value, names, point, digits, len(primal), tuple(results), graph)
