@@ -14,6 +14,7 @@ from cgprimer.cli.common import (
     note,
     read_graph,
 )
+from cgprimer.stepping.differences import SCHEMES
 from cgprimer.stepping.scene import LEVELS
 from cgprimer.stepping.walks import METHODS
 
@@ -37,6 +38,12 @@ from cgprimer.stepping.walks import METHODS
     show_default=True,
     help="The tab that is open at first; the method of the slides.",
 )
+@click.option(
+    "--scheme",
+    type=click.Choice(SCHEMES),
+    help="finite-difference: which quotient (default: central).",
+)
+@click.option("--step", type=float, help="finite-difference: the step (default: by size).")
 @click.option(
     "--level",
     type=click.Choice(LEVELS),
@@ -62,6 +69,8 @@ def command(
     of: str | None,
     wrt: tuple[str, ...],
     method: str,
+    scheme: str | None,
+    step: float | None,
     level: str,
     kind: str | None,
     speed: float,
@@ -76,9 +85,11 @@ def command(
       cgprimer step examples/baydin.cg --wrt x1 --dark -o baydin.html
       cgprimer step -e "xw = k*xa^2" --at k=3,xa=0.5 --method path-sum -o paths.html
       cgprimer step examples/olah.cg --method reverse -o olah.gif
+      cgprimer step -e "xw = exp(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-3
 
     The page needs no network and has a tab per method; its sliders compute everything anew. A
     .gif, or with --format a folder of slides, holds the same steps of the method that is named.
+    --scheme and --step set up the page's tab of finite differences, where both can be changed.
     """
     from cgprimer.stepping.frames import stepping
     from cgprimer.stepping.output import check_step_path, write_steps
@@ -90,8 +101,21 @@ def command(
     default = Path(file).name if file and file != "-" else ""
     # Slides show one method; the others need not be worked out.
     methods = METHODS if path.suffix.lower() == ".html" and kind is None else (method,)
+    for flag, value in (("scheme", scheme), ("step", step)):
+        if value is not None and "finite-difference" not in methods:
+            raise click.UsageError(
+                f"--{flag} belongs to --method finite-difference, not to {method}"
+            )
     shown = stepping(
-        graph, at, of=of, wrt=wrt or None, methods=methods, level=level, title=title or default
+        graph,
+        at,
+        of=of,
+        wrt=wrt or None,
+        methods=methods,
+        level=level,
+        title=title or default,
+        scheme=scheme or SCHEMES[0],
+        h=step,
     )
     written = write_steps(shown, path, method=method, kind=kind, dark=dark, speed=speed)
     note(f"wrote {written}")

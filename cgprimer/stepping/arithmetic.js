@@ -23,14 +23,16 @@ function erfc(x) {
   if (Math.abs(x) < 2) return 1 - erfSeries(x);
   return x > 0 ? erfcFraction(x) : 2 - erfcFraction(-x);
 }
-// Math.max(nan, 1) is nan and Math.max(0, -0) is 0, as in numpy.
-const greater = (a, b) => Math.max(a, b), lesser = (a, b) => Math.min(a, b);
+// As in numpy: nan wins, and of two zeros the second.
+const greater = (a, b) => a > b || a !== a ? a : b, lesser = (a, b) => a < b || a !== a ? a : b;
 const heaviside = a => a > 0 ? 1 : a < 0 ? 0 : 0.5 + 0 * a;
 const PRIMITIVES = {
   add: (a, b) => a + b, sub: (a, b) => a - b, mul: (a, b) => a * b, div: (a, b) => a / b,
   neg: a => -a, copy: a => a, stop_gradient: a => a,
   // IEEE 754: 1 to any power is 1, which JavaScript does not follow for nan and infinity.
-  pow: (a, b) => a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : Math.pow(a, b),
+  // numpy takes a square root for 0.5, so that (-0)^0.5 is -0.
+  pow: (a, b) => a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1
+    : b === 0.5 ? Math.sqrt(a) : Math.pow(a, b),
   exp: Math.exp, expm1: Math.expm1, log: Math.log, log1p: Math.log1p, log2: Math.log2,
   log10: Math.log10, log_base: (a, b) => Math.log(a) / Math.log(b),
   logaddexp: (a, b) => a === b ? a + Math.LN2
@@ -47,7 +49,7 @@ const PRIMITIVES = {
   softplus: a => greater(a, 0) + Math.log1p(Math.exp(-Math.abs(a))),
   relu: a => greater(a, 0), leaky_relu: (a, b) => a < 0 ? b * a : a,
   erf, erfc, gelu: a => 0.5 * a * erfc(-0.7071067811865476 * a),
-  abs: Math.abs, sign: a => a > 0 ? 1 : a < 0 ? -1 : 0 * a, heaviside, step: heaviside,
+  abs: Math.abs, sign: a => a > 0 ? 1 : a < 0 ? -1 : a === 0 ? 0 : NaN, heaviside, step: heaviside,
   max: greater, min: lesser, clamp: (a, b, c) => lesser(greater(a, b), c),
   where: (a, b, c) => a !== 0 ? b : c, less: (a, b) => a < b ? 1 : 0,
   equal: (a, b) => a === b ? 1 : 0,

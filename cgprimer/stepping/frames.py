@@ -12,6 +12,7 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators.contract import Names
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.graph import ExpressionGraph, checked_graph
+from cgprimer.stepping.differences import SCHEMES
 from cgprimer.stepping.scene import Scene, scene
 from cgprimer.stepping.steps import Step, Walk, computed
 from cgprimer.stepping.walks import METHODS, walk_of
@@ -33,6 +34,7 @@ class Frame:
         partials: for each edge.
         results: for each name of ``wrt``: the finished derivative.
         lines: for each line of the program what it computed in this pass.
+        sums: for each row: the sum of the shares so far, while its derivative lacks some.
     """
 
     number: int
@@ -44,6 +46,7 @@ class Frame:
     partials: tuple[float | None, ...]
     results: tuple[float | None, ...]
     lines: tuple[float | None, ...]
+    sums: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,14 @@ class Stepping:
         point: a number for every input and parameter.
         walks: one per method.
         title: a line above everything.
+        others: finite differences by the other schemes.
     """
 
     scene: Scene
     point: dict[str, float]
     walks: tuple[Walk, ...]
     title: str = ""
+    others: tuple[Walk, ...] = ()
 
     def walk(self, method: str) -> Walk:
         """The walk of a method.
@@ -103,6 +108,7 @@ class Stepping:
                 "edge": len(self.scene.edges),
                 "result": len(self.scene.wrt),
                 "line": len(walk.lines),
+                "sofar": len(self.scene.rows),
             }
             columns = (tuple(known.get((c, k)) for k in range(n)) for c, n in sizes.items())
             title = walk.phases[phase].title
@@ -122,6 +128,10 @@ class Stepping:
             "walks": [
                 {**walk.to_dict(), "numbers": self.numbers[walk.method]} for walk in self.walks
             ],
+            "others": [
+                {**walk.to_dict(), "numbers": computed(walk, self.point)} for walk in self.others
+            ],
+            "h": next((walk.h for walk in self.walks if walk.scheme), None),
         }
 
 
@@ -134,6 +144,8 @@ def stepping(
     methods: Sequence[str] = METHODS,
     level: str = "variables",
     title: str = "",
+    scheme: str = SCHEMES[0],
+    h: float | None = None,
 ) -> Stepping:
     """All frames of a graph at a point.
 
@@ -146,9 +158,11 @@ def stepping(
         methods: which, in the order of the tabs; one that cannot do it says why.
         level: the picture's vertices: ``variables`` or ``operations``.
         title: a line above everything.
+        scheme: of finite differences: ``central`` or ``forward``.
+        h: by how much finite differences move a variable; chosen from its size if None.
 
     Raises:
-        UsageError: an unknown name, method or level; arrays.
+        UsageError: an unknown name, method, scheme or level; arrays; a step that is not positive.
         MissingValueError: a value is missing.
         DifferentiationError: too many steps, or no method can do it.
 
@@ -170,22 +184,33 @@ def stepping(
             raise unknown_method(method)
     stage = scene(tape_of(graph), target, names, level)
     point = point_values(graph, at, of=target)
-    walks, refusals = [], []
+    if scheme not in SCHEMES:
+        raise UsageError(
+            f"there is no stepping through the scheme {scheme!r}",
+            hint=f"one of: {', '.join(SCHEMES)}",
+        )
+    walks, refusals, others = [], [], []
     for method in methods:
         try:
-            walks.append(walk_of(stage, method))
+            walks.append(_short_enough(walk_of(stage, method, scheme, h)))
+            if method == "finite-difference":
+                others = [walk_of(stage, method, s, h) for s in SCHEMES if s != scheme]
         except DifferentiationError as error:
             refusals.append(error)
             walks.append(Walk(method, "", "", refused=str(error)))
     if len(refusals) == len(walks):
         raise refusals[0]
-    steps = max(len(walk.steps) for walk in walks)
+    return Stepping(stage, point, tuple(walks), title, tuple(others))
+
+
+def _short_enough(walk: Walk) -> Walk:
+    steps = len(walk.steps)
     if steps > MOST_STEPS:
         raise DifferentiationError(
             f"there are {steps:,} steps, more than the {MOST_STEPS:,} that one would look at",
             hint="fewer names in wrt=... (--wrt NAME), or a part of the graph: of=... (--of NAME)",
         )
-    return Stepping(stage, point, tuple(walks), title)
+    return walk
 
 
 def unknown_method(method: str) -> UsageError:

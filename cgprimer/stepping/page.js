@@ -1,148 +1,22 @@
 // The page of a stepping: data.walks[k].steps are instructions for a memory of numbered slots.
 // Nothing that a user wrote is executed: an instruction names a function of PRIMITIVES.
-const data = JSON.parse(document.getElementById("data").textContent, (key, value) =>
-  value === "nan" ? NaN : value === "inf" ? Infinity : value === "-inf" ? -Infinity : value);
 const $ = id => document.getElementById(id);
-const UNKNOWN = "not computed";
-const state = { walk: 0, frames: data.walks.map(() => 0), point: { ...data.point }, moved: false,
-  timer: null, shown: null };
+const data = JSON.parse($("data").textContent, (key, value) =>
+  value === "nan" ? NaN : value === "inf" ? Infinity : value === "-inf" ? -Infinity : value);
+const state = { walk: 0, frames: data.walks.map(() => 0), point: { ...data.point }, h: data.h,
+  computed: null, shown: null, lit: [], whole: false };
+const here = () => state.frames[state.walk];
+const numbersOf = walk => state.computed ? state.computed[walk] : data.walks[walk].numbers;
 
-function number(value, digits = 8) { // as Python's format(value, ".8g")
-  if (Number.isNaN(value)) return "nan";
-  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
-  if (value === 0) return "0";
-  const power = Number(value.toExponential(digits - 1).split("e")[1]);
-  if (power < -4 || power >= digits) {
-    const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-    const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
-    const size = Math.abs(Number(exponent));
-    return `${short}e${exponent[0]}${size < 10 ? "0" : ""}${size}`;
-  }
-  const text = value.toFixed(Math.max(0, digits - 1 - power));
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
-}
-
-// --- arithmetic --------------------------------------------------------------------------------
-function shift(value, relative) { // the step of a finite difference
-  const size = Number.isFinite(value) ? Math.max(1, Math.abs(value)) : 1;
-  let power = 1;
-  while (power * 2 <= size) power *= 2;
-  return relative * power;
-}
-function compute(walk, point) { // for every step the numbers it writes
-  const memory = new Array(walk.size).fill(NaN);
-  for (const [name, slot] of Object.entries(walk.given)) memory[slot] = point[name];
-  return walk.steps.map(step => step.writes.map(([slot, operation, operands]) => {
-    if (operation === "const") memory[slot] = operands[0];
-    else if (operation === "step") memory[slot] = shift(memory[operands[0]], operands[1]);
-    else memory[slot] = PRIMITIVES[operation](...operands.map(o => memory[o]));
-    return memory[slot];
-  }));
-}
-function missing() { // primitives that the page cannot compute: sliders would lie
-  const names = new Set();
-  for (const walk of data.walks) for (const step of walk.steps) for (const [, name] of step.writes)
-    if (name !== "const" && name !== "step" && !Object.hasOwn(PRIMITIVES, name)) names.add(name);
-  return [...names];
-}
-function frame(walk, numbers, last) { // what is known after a step
-  const before = state.shown; // a step forward goes on from where it was
-  const on = before && before.walk === walk && before.numbers === numbers && before.last <= last;
-  const memory = on ? before.memory : new Array(walk.size).fill(NaN);
-  if (!on) for (const [name, slot] of Object.entries(walk.given)) memory[slot] = state.point[name];
-  let known = on ? before.known : new Map(), phase = on ? before.phase : -1;
-  for (let k = on ? before.last + 1 : 0; k <= last; k++) {
-    const step = walk.steps[k];
-    if (step.phase !== phase) {
-      phase = step.phase;
-      const keeps = walk.phases[phase].keeps, kept = new Map();
-      for (const [key, value] of known) if (keeps.includes(key.split(":")[0])) kept.set(key, value);
-      known = kept;
-    }
-    step.writes.forEach(([slot], n) => { memory[slot] = numbers[k][n]; });
-    for (const [column, index, slot] of step.shows) known.set(`${column}:${index}`, memory[slot]);
-    if (step.line >= 0 && step.result >= 0) known.set(`line:${step.line}`, memory[step.result]);
-  }
-  state.shown = { walk, numbers, last, known, memory, phase };
-  return state.shown;
-}
-
-// --- what stands on the page -------------------------------------------------------------------
-function make(tag, parent, words = "", text = "") {
-  const made = document.createElement(tag);
-  if (words) made.className = words;
-  if (text) made.textContent = text;
-  parent.append(made);
-  return made;
-}
-function draw(tag, parent, attributes, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text) made.textContent = text;
-  parent.append(made);
-  return made;
-}
-function outline(group, role, [x, y, w, h], words, grow = 0) {
-  const [left, top, wide, high] = [x - w / 2 - grow, y - h / 2 - grow, w + 2 * grow, h + 2 * grow];
-  if (role === "parameter") {
-    const s = 13, r = left + wide, b = top + high;
-    return draw("polygon", group, { class: words, points:
-      `${left},${y} ${left + s},${top} ${r - s},${top} ${r},${y} ${r - s},${b} ${left + s},${b}` });
-  }
-  const round = role === "input" ? 14 : role === "operation" ? h / 2 : 0;
-  return draw("rect", group,
-    { class: words, x: left, y: top, width: wide, height: high, rx: round });
-}
-const parts = { vertices: [], edges: [], rows: [], lines: [], results: [] };
-function buildPicture() {
-  const svg = $("graph"), place = data.drawing;
-  svg.setAttribute("viewBox", `0 0 ${place.width} ${place.height}`);
-  data.edges.forEach(([tail, head], k) => {
-    const line = place.lines[k], end = line[line.length - 1], tip = place.tips[k];
-    const [dx, dy] = [tip[0] - end[0], tip[1] - end[1]], size = Math.hypot(dx, dy) || 1;
-    const [ux, uy] = [dx / size * 6, dy / size * 6];
-    const path = draw("polyline", svg,
-      { class: "edge", points: line.map(p => p.join(",")).join(" "), "data-edge": `${tail}>${head}` });
-    const arrow = draw("polygon", svg, { class: "tip", points:
-      `${tip.join(",")} ${end[0] - uy},${end[1] + ux} ${end[0] + uy},${end[1] - ux}` });
-    parts.edges.push({ path, arrow });
-  });
-  data.vertices.forEach(([name, role, row], k) => {
-    const box = place.boxes[k], [x, y, w, h] = box;
-    const group = draw("g", svg, { class: "vertex", "data-vertex": name });
-    outline(group, role, box, `body ${role}`);
-    if (role === "output") outline(group, role, box, `body ${role}`, -5);
-    outline(group, role, box, "ring", 5);
-    const left = x - w / 2 - 9; // a flag, as in the tables: the second cue beside the colour
-    draw("polygon", group, { class: "flag",
-      points: `${left},${y} ${left - 15},${y - 11} ${left - 15},${y + 11}` });
-    draw("text", group, { class: "name", x, y: y - 15 }, name);
-    const value = draw("text", group, { x, y: y + 7 });
-    const derivative = draw("text", group, { x, y: y + 28 });
-    parts.vertices.push({ group, value, derivative, row });
-  });
-  data.edges.forEach((_, k) => { // numbers over everything else
-    const [x, y] = place.labels[k];
-    parts.edges[k].label = draw("text", svg, { class: "partial", x, y: y + 6 });
-  });
-  fitPicture();
-}
-function fitPicture() { // as large as the pane; but text never under 14 pt at 1920 pixels
-  const pane = $("picture"), { width, height } = data.drawing;
-  const rem = Math.max(window.innerWidth / 100, 10);
-  const fits = Math.min((pane.clientWidth - rem) / width, (pane.clientHeight - rem) / height);
-  const scale = Math.max(Math.min(fits, rem / 18 * 1.5), rem / 18 * 0.98);
-  $("graph").style.width = `${width * scale}px`;
-  $("graph").style.height = `${height * scale}px`;
-  $("graph").style.flex = "none";
-}
 function buildRows() {
   data.rows.forEach(([name, expression]) => {
     const row = make("tr", $("rows"));
+    row.setAttribute("role", "row"); // the style sheet takes the elements' own roles away
     const mark = make("td", row, "mark");
     make("td", row, "", name);
-    make("td", row, expression.length > 16 ? "expression" : "", expression);
+    make("td", row, "expression", expression);
     const value = make("td", row, "number"), derivative = make("td", row, "number");
+    for (const cell of row.cells) cell.setAttribute("role", "cell");
     parts.rows.push({ row, mark, value, derivative });
   });
 }
@@ -158,214 +32,147 @@ function buildProgram() {
   if (walk.refused) make("li", $("lines"), "", walk.refused);
   $("derivative").textContent = walk.derivative;
   $("place").max = Math.max(0, walk.steps.length - 1);
+  parts.flow.textContent = walk.flow ? `on the edges: ${walk.flow}` : "";
+  $("differences").hidden = !walk.scheme;
+  state.shown = null;
 }
+function fitColumns() { // as wide as the widest number of the walk, so that nothing jumps
+  const walk = data.walks[state.walk], numbers = numbersOf(state.walk), slots = {};
+  const widest = { value: 12, derivative: 13 }; // "not computed", and the heading
+  walk.steps.forEach((step, k) => {
+    step.writes.forEach(([slot], n) => { slots[slot] = numbers[k][n]; });
+    for (const [column, , slot] of step.shows) if (slot in slots && column in widest)
+      widest[column] = Math.max(widest[column], number(slots[slot]).length);
+  });
+  const name = Math.max(4, ...data.rows.map(row => row[0].length));
+  const style = $("trace").style;
+  style.setProperty("--name", `${name + 1}ch`);
+  style.setProperty("--value", `${widest.value}ch`);
+  style.setProperty("--derivative", `${widest.derivative}ch`);
+}
+
+// --- what a step changes -------------------------------------------------------------------------
 function put(node, text, unknown = false) { // touches the page only where something changes
-  if (node.firstChild ? node.firstChild.data !== text : text !== "") node.textContent = text;
+  if (node.firstChild) {
+    if (node.firstChild.data !== text) node.firstChild.data = text;
+  } else if (text !== "") node.textContent = text;
   if (node.classList.contains("unknown") !== unknown) node.classList.toggle("unknown", unknown);
 }
-function light(node, on, word = "lit") {
-  if (node.classList.contains(word) !== on) node.classList.toggle(word, on);
+const odd = (node, value) => node.classList.toggle("odd", value !== undefined && !Number.isFinite(value));
+function paintRow(k, known, walk) {
+  const row = parts.rows[k], vertex = parts.ofRow[k];
+  const value = known.get(`value:${k}`), derivative = known.get(`derivative:${k}`);
+  const sum = derivative === undefined ? known.get(`sofar:${k}`) : undefined;
+  const part = most => sum === undefined ? "" : `${compact(sum, most)} + …`;
+  put(row.value, value === undefined ? UNKNOWN : number(value), value === undefined);
+  put(row.derivative, derivative === undefined ? part(9) || UNKNOWN : number(derivative),
+    derivative === undefined);
+  odd(row.value, value);
+  odd(row.derivative, derivative);
+  if (!vertex) return;
+  put(vertex.value, value === undefined ? UNKNOWN : compact(value, 9), value === undefined);
+  put(vertex.derivative, derivative === undefined ? part(6) && `${walk.mark} ${part(6)}`
+    : `${walk.mark} ${compact(derivative, 9)}`, derivative === undefined);
 }
-function reach(pane, node) { // scrolls only inside the pane
+const painters = {
+  value: paintRow, derivative: paintRow, sofar: paintRow,
+  edge: (k, known) => put(parts.edges[k].label,
+    known.has(`edge:${k}`) ? compact(known.get(`edge:${k}`), 7) : ""),
+  line: (k, known) => put(parts.lines[k].value,
+    known.has(`line:${k}`) ? number(known.get(`line:${k}`)) : ""),
+  result: (k, known, walk) => {
+    const { chip, value, error } = parts.results[k], found = known.get(`result:${k}`);
+    put(value, found === undefined ? UNKNOWN : number(found), found === undefined);
+    chip.classList.toggle("done", found !== undefined);
+    const exact = walk.scheme && found !== undefined ? state.exact?.[k] : undefined;
+    put(error, exact === undefined ? "" : `error ${number(Math.abs(found - exact), 3)}`);
+  },
+};
+function paint(shown, walk) {
+  const { known, touched } = shown;
+  if (touched) for (const key of touched) {
+    const [column, k] = key.split(":");
+    painters[column](Number(k), known, walk);
+  } else {
+    parts.rows.forEach((_, k) => paintRow(k, known, walk));
+    for (const column of ["edge", "line", "result"])
+      parts[`${column}s`].forEach((_, k) => painters[column](k, known, walk));
+  }
+}
+function light(step) { // the current instruction, in all three; what was lit before goes out
+  const lit = [];
+  const on = (node, word = "lit") => lit.push([node, word]);
+  if (step && step.row >= 0) {
+    const row = parts.rows[step.row];
+    on(row.row);
+    if (row[step.column]) on(row[step.column], "at");
+  }
+  if (step && step.line >= 0) on(parts.lines[step.line].item);
+  const groups = step ? step.vertices.map(name => parts.vertices.find(v => v.name === name)) : [];
+  for (const vertex of groups) if (vertex) on(vertex.group);
+  for (const k of step ? step.edges : []) { on(parts.edges[k].path); on(parts.edges[k].arrow); }
+  for (const [node, word] of state.lit)
+    if (!lit.some(([n, w]) => n === node && w === word)) node.classList.remove(word);
+  for (const [node, word] of lit) if (!node.classList.contains(word)) node.classList.add(word);
+  state.lit = lit;
+}
+function reach(pane, node, nodes = null, above = 0) { // only inside the pane, only if it must
   const a = pane.getBoundingClientRect(), b = node.getBoundingClientRect();
-  if (b.top < a.top + 30) pane.scrollTop -= a.top + 30 - b.top;
-  else if (b.bottom > a.bottom) pane.scrollTop += b.bottom - a.bottom + 8;
-  if (b.left < a.left) pane.scrollLeft -= a.left - b.left + 8;
-  else if (b.right > a.right) pane.scrollLeft += b.right - a.right + 8;
+  const high = a.height - above, top = b.top - a.top - above;
+  let down = 0;
+  if (top < 0 || top + b.height > high * 0.88) {
+    down = top - high * 0.4;
+    if (nodes) { // no line is cut at the top
+      const goal = pane.scrollTop + down + above;
+      let low = 0, up = nodes.length - 1;
+      while (low < up) {
+        const middle = (low + up) >> 1;
+        if (nodes[middle].offsetTop < goal) low = middle + 1;
+        else up = middle;
+      }
+      down = nodes[low].offsetTop - above - pane.scrollTop;
+    }
+  }
+  const across = b.left < a.left || b.right > a.right
+    ? b.left - a.left - (a.width - b.width) / 2 : 0;
+  return () => { if (down || across) pane.scrollBy(across, down); };
 }
-const named = walk => walk.mark === "d" ? "d" : walk.mark;
-
 function show() {
-  const walk = data.walks[state.walk], last = state.frames[state.walk], step = walk.steps[last];
-  const numbers = state.moved ? state.computed[state.walk] : walk.numbers;
-  const { known, memory } = step ? frame(walk, numbers, last) : { known: new Map(), memory: [] };
-  const seen = []; // scrolled to at the end: one layout for all
-  const text = key => known.has(key) ? number(known.get(key)) : UNKNOWN;
-  parts.rows.forEach((row, k) => {
-    put(row.value, text(`value:${k}`), !known.has(`value:${k}`));
-    put(row.derivative, text(`derivative:${k}`), !known.has(`derivative:${k}`));
-    const lit = Boolean(step) && step.row === k;
-    light(row.row, lit);
-    put(row.mark, lit ? "▶" : "");
-    light(row.value, lit && step.column === "value", "at");
-    light(row.derivative, lit && step.column === "derivative", "at");
-    if (lit) seen.push([$("trace"), row.row]);
-  });
-  parts.lines.forEach((line, k) => {
-    const lit = Boolean(step) && step.line === k;
-    light(line.item, lit);
-    put(line.mark, lit ? "▶" : "");
-    put(line.value, known.has(`line:${k}`) ? number(known.get(`line:${k}`)) : "");
-    if (lit) seen.push([$("program"), line.item]);
-  });
-  parts.vertices.forEach((vertex, k) => {
-    put(vertex.value, text(`value:${vertex.row}`), !known.has(`value:${vertex.row}`));
-    const key = `derivative:${vertex.row}`;
-    put(vertex.derivative, known.has(key) ? `${named(walk)} ${number(known.get(key))}` : "");
-    const lit = Boolean(step) && step.vertices.includes(data.vertices[k][0]);
-    light(vertex.group, lit);
-    if (lit && step.vertices.length < 3) seen.push([$("picture"), vertex.group]);
-  });
-  parts.edges.forEach((edge, k) => {
-    const lit = Boolean(step) && step.edges.includes(k);
-    light(edge.path, lit);
-    light(edge.arrow, lit);
-    put(edge.label, known.has(`edge:${k}`) ? number(known.get(`edge:${k}`), 5) : "");
-  });
-  parts.results.forEach((result, k) => {
-    put(result.value, text(`result:${k}`), !known.has(`result:${k}`));
-    light(result.chip, known.has(`result:${k}`), "done");
-  });
+  const walk = data.walks[state.walk], last = here(), step = walk.steps[last];
+  const numbers = numbersOf(state.walk);
+  state.shown = step ? frame(walk, numbers, state.point, last, state.shown)
+    : { known: new Map(), memory: [], touched: null };
+  const { memory } = state.shown;
+  paint(state.shown, walk);
+  light(step);
   const all = walk.steps.length;
   put($("count"), all ? `step ${last + 1} of ${all}` : "");
   put($("phase"), step ? walk.phases[step.phase].title : "");
-  const result = step && step.result >= 0 ? number(memory[step.result], 12) : "";
+  const found = step && step.result >= 0 ? memory[step.result] : undefined;
+  const result = found === undefined ? "" : number(found, 12);
   const equals = result && !step.text.endsWith(` = ${result}`) ? ` → ${result}` : "";
   put($("what"), step ? step.text + equals : `${walk.method}: ${walk.refused}`);
-  put($("with"), step && step.operands.length
-    ? `with ${step.operands.map(([n, slot]) => `${n} = ${number(memory[slot])}`).join(", ")}` : "");
+  const told = [];
+  if (step && step.operands.length)
+    told.push(`with ${step.operands.map(([n, slot]) => `${n} = ${number(memory[slot])}`).join(", ")}`);
+  if (step && step.note) told.push(step.note);
+  if (found !== undefined && !Number.isFinite(found)) {
+    const first = numbers.findIndex(written => written.some(v => !Number.isFinite(v)));
+    if (first < last) told.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
+  }
+  put($("with"), told.join(" · "));
   $("place").value = last;
   $("place").setAttribute("aria-valuetext", `step ${last + 1} of ${all}`);
   $("start").disabled = $("back").disabled = last === 0;
   $("forward").disabled = $("end").disabled = last >= all - 1;
-  for (const [pane, node] of seen) reach(pane, node);
-}
-
-// --- moving about ------------------------------------------------------------------------------
-function go(to) {
-  const most = data.walks[state.walk].steps.length - 1;
-  state.frames[state.walk] = Math.max(0, Math.min(most, to));
-  show();
-}
-const here = () => state.frames[state.walk];
-function jump(direction) { // to the beginning of a sweep or pass
-  const steps = data.walks[state.walk].steps;
-  let k = here() + direction;
-  while (k > 0 && k < steps.length && steps[k].phase === steps[k - 1].phase) k += direction;
-  go(k);
-}
-function choose(walk) {
-  state.walk = walk;
-  [...$("tabs").children].forEach((tab, k) => tab.setAttribute("aria-selected", k === walk));
-  buildProgram();
-  show();
-}
-function stop() {
-  clearTimeout(state.timer);
-  state.timer = null;
-  $("play").textContent = "play";
-}
-function tick() {
-  if (here() >= data.walks[state.walk].steps.length - 1) return stop();
-  go(here() + 1);
-  state.timer = setTimeout(tick, 1000 / Number($("speed").value));
-}
-function play() {
-  if (state.timer !== null) return stop();
-  if (here() >= data.walks[state.walk].steps.length - 1) go(0);
-  $("play").textContent = "pause";
-  state.timer = setTimeout(tick, 1000 / Number($("speed").value));
-}
-function faster(by) {
-  const speed = $("speed");
-  speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
-}
-function dark(on) {
-  document.documentElement.dataset.look = on ? "dark" : "light";
-  $("look").setAttribute("aria-pressed", on);
-}
-function move(name, value) {
-  if (!Number.isFinite(value)) return;
-  state.point[name] = value;
-  state.moved = Object.keys(data.point).some(n => state.point[n] !== data.point[n]);
-  if (state.moved) state.computed = data.walks.map(walk => compute(walk, state.point));
-  show();
-}
-function buildSliders() {
-  const unable = missing();
-  if (unable.length) {
-    make("p", $("sliders"), "", `no sliders: this page cannot compute ${unable.join(", ")}`);
-    return;
+  const moves = []; // one layout for all: first everything is measured, then scrolled
+  if (step && step.row >= 0)
+    moves.push(reach($("trace"), parts.rows[step.row].row, $("rows").children, $("head").offsetHeight));
+  if (step && step.line >= 0) moves.push(reach($("program"), parts.lines[step.line].item, $("lines").children));
+  if (step && step.vertices.length && step.vertices.length < 3) {
+    const vertex = parts.vertices.find(v => v.name === step.vertices[0]);
+    if (vertex) moves.push(reach($("picture"), vertex.group));
   }
-  const inputs = [];
-  for (const [name, value] of Object.entries(data.point)) {
-    const label = make("label", $("sliders"), "", name), size = Math.max(1, Math.abs(value));
-    const range = make("input", label), box = make("input", label);
-    Object.assign(range, { type: "range", min: value - 2 * size, max: value + 2 * size,
-      step: size / 100 });
-    range.setAttribute("aria-label", `${name}, slider`);
-    Object.assign(box, { type: "number", step: "any" });
-    box.setAttribute("aria-label", name);
-    range.dataset.slider = box.dataset.number = name;
-    const reset = () => { range.value = value; box.value = value; };
-    reset();
-    range.addEventListener("input", () => {
-      const moved = Number(Number(range.value).toPrecision(10));
-      box.value = moved;
-      move(name, moved);
-    });
-    box.addEventListener("input", () => {
-      if (box.value === "") return;
-      range.value = box.value;
-      move(name, Number(box.value));
-    });
-    inputs.push(reset);
-  }
-  const back = make("button", $("sliders"), "", "reset");
-  back.type = "button";
-  back.id = "reset";
-  back.addEventListener("click", () => {
-    inputs.forEach(reset => reset());
-    state.point = { ...data.point };
-    state.moved = false;
-    show();
-  });
+  for (const move of moves) move();
+  remember();
 }
-function keyed(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey) return;
-  const target = event.target, box = target.tagName === "INPUT" && target.id !== "place";
-  if (box && target.type === "number") return;
-  const arrows = ["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"];
-  if (box && arrows.includes(event.key)) return; // a slider's own keys
-  if (target.tagName === "SELECT" && arrows.includes(event.key)) return;
-  if (event.key === " " && ["BUTTON", "SELECT"].includes(target.tagName)) return;
-  const keys = {
-    ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1), Home: () => go(0),
-    End: () => go(Infinity), PageDown: () => jump(1), PageUp: () => jump(-1), " ": play,
-    "+": () => faster(1), "-": () => faster(-1),
-    d: () => dark(document.documentElement.dataset.look !== "dark"),
-  };
-  const tab = Number(event.key) - 1;
-  if (data.walks[tab]) choose(tab);
-  else if (keys[event.key]) {
-    if (event.key.startsWith("Arrow") || event.key === "Home") stop();
-    keys[event.key]();
-  } else return;
-  event.preventDefault();
-}
-
-data.walks.forEach((walk, k) => {
-  const tab = make("button", $("tabs"), "", walk.method);
-  tab.type = "button";
-  tab.setAttribute("role", "tab");
-  tab.addEventListener("click", () => choose(k));
-});
-data.wrt.forEach(name => {
-  const chip = make("span", $("results"), "chip", `d${data.target}/d${name} = `);
-  parts.results.push({ chip, value: make("span", chip) });
-});
-const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () => go(here() + 1),
-  end: () => go(Infinity) };
-for (const [id, act] of Object.entries(pressed))
-  $(id).addEventListener("click", () => { stop(); act(); });
-$("play").addEventListener("click", play);
-$("look").addEventListener("click", () => dark(document.documentElement.dataset.look !== "dark"));
-$("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
-document.addEventListener("keydown", keyed);
-window.addEventListener("resize", () => { fitPicture(); show(); });
-dark(data.dark || window.matchMedia("(prefers-color-scheme: dark)").matches);
-buildRows();
-buildSliders();
-choose(Math.max(0, data.walks.findIndex(walk => walk.method === data.first)));
-buildPicture();
-show();

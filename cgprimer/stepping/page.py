@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from cgprimer.differentiators.contract import Names
-from cgprimer.drawing.theme import Theme, mix, theme
+from cgprimer.drawing.page_look import colour_variables, filled
+from cgprimer.drawing.theme import theme
 from cgprimer.files import check_writable, json_text, write_whole
 from cgprimer.graph import ExpressionGraph
+from cgprimer.stepping.differences import SCHEMES
 from cgprimer.stepping.frames import Stepping, stepping
 from cgprimer.stepping.placing import drawing_data, placed
 from cgprimer.stepping.walks import METHODS
-
-_FOCUS = {False: "#0050d0", True: "#ffe14d"}
 
 
 def step(
@@ -31,6 +30,8 @@ def step(
     level: str = "variables",
     title: str = "",
     dark: bool = False,
+    scheme: str = SCHEMES[0],
+    h: float | None = None,
     output: str | Path | None = None,
 ) -> str:
     """A page that steps through the derivative of a graph, a tab per method.
@@ -45,13 +46,16 @@ def step(
         level: the picture's vertices: ``variables`` or ``operations``.
         title: the heading.
         dark: open in dark colours; the page has a switch.
+        scheme: of finite differences: ``central`` or ``forward``; the page can change it.
+        h: by how much finite differences move a variable; chosen from its size if None.
         output: a file to write the page to.
 
     Returns:
         The page as text.
 
     Raises:
-        UsageError: an unknown name, method or level; arrays; a path that cannot be written.
+        UsageError: an unknown name, method, scheme or level; arrays; a step that is not positive;
+            a path that cannot be written.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.graph import parse
@@ -62,7 +66,9 @@ def step(
         check_writable(output)
     tabs = tuple(dict.fromkeys((*methods, method)))
     heading = title or f"{of or ', '.join(graph.outputs)} step by step"
-    shown = stepping(graph, at, of=of, wrt=wrt, methods=tabs, level=level, title=heading)
+    shown = stepping(
+        graph, at, of=of, wrt=wrt, methods=tabs, level=level, title=heading, scheme=scheme, h=h
+    )
     text = page(shown, method=method, dark=dark)
     if output is not None:
         write_whole(output, text)
@@ -76,20 +82,23 @@ def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> st
         "drawing": drawing_data(placed(shown.scene)),
         "first": shown.walk(method).method,
         "dark": dark,
+        "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
     }
     # Nothing inside may close the script element that the data stands in.
     written = json.dumps(json.loads(json_text(data, indent=None)), separators=(",", ":"))
     written = written.replace("<", "\\u003c")
     fills = {
         "TITLE": html.escape(shown.title),
-        "STYLE": _part("page.css").replace("@ROOT@", _colours()),
+        "STYLE": filled(_part("page.css"), {"ROOT": _colours(), "PRINT": colour_variables(False)}),
         "METHODS": str(len(shown.walks)),
         "ARITHMETIC": _part("arithmetic.js"),
-        "PROGRAM": _part("page.js"),
+        "FRAMES": _part("frames.js"),
+        "PICTURE": _part("picture.js"),
+        "PAGE": _part("page.js"),
+        "CONTROLS": _part("controls.js"),
         "DATA": written,
     }
-    # All at once: a mark inside a text of a user stays what it is.
-    return re.sub("@([A-Z]+)@", lambda mark: fills[mark[1]], _part("page.html"))
+    return filled(_part("page.html"), fills)
 
 
 def _part(name: str) -> str:
@@ -98,27 +107,9 @@ def _part(name: str) -> str:
 
 def _colours() -> str:
     """The theme's colours as variables of the style sheet, for both looks."""
-    lines = [f":root {{ {_look(theme(False), False)} }}"]
-    lines.append(f"[data-look=dark] {{ {_look(theme(True), True)} }}")
+    lines = [f":root {{ {colour_variables(False)} }}"]
+    lines.append(f"[data-look=dark] {{ {colour_variables(True)} }}")
     for role, style in theme(False).roles.items():
         stroke = f"stroke: var(--{role}); stroke-width: {style.line_width};"
-        lines.append(f"#graph .body.{role} {{ {stroke} fill: var(--{role}-fill); }}")
+        lines.append(f".body.{role} {{ {stroke} fill: var(--{role}-fill); }}")
     return "\n".join(lines)
-
-
-def _look(look: Theme, dark: bool) -> str:
-    lit = look.curves[1]
-    values = {
-        "background": look.background,
-        "ink": look.ink,
-        "edge": look.edge,
-        "grid": look.grid,
-        "faint": mix(look.ink, look.background, 0.72),
-        "lit": lit,
-        "glow": mix(lit, look.background, 0.2),
-        "focus": _FOCUS[dark],
-    }
-    for role, style in look.roles.items():
-        values |= {role: style.outline, f"{role}-fill": style.fill}
-    scheme = "dark" if dark else "light"
-    return " ".join([f"color-scheme: {scheme};", *(f"--{n}: {v};" for n, v in values.items())])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cgprimer.language.unparse import number_text, unparse
+from cgprimer.stepping.flows import Flows
 from cgprimer.stepping.scene import Scene
 from cgprimer.stepping.steps import Show, Step, Write
 from cgprimer.tapes.show import expressions, labels, shown_name
@@ -42,15 +43,23 @@ class _Meaning:
     edge: tuple[str, str] | None = None
 
 
-def read_program(tape: Tape, scene: Scene, *, backwards: bool) -> Program:
-    """Read the program of a derivative; ``backwards`` if adjoints flow against the edges.
+def read_program(
+    tape: Tape, scene: Scene, found: Flows | None = None, *, backwards: bool
+) -> Program:
+    """Read the program of a derivative.
+
+    Args:
+        tape: the program.
+        scene: what it is about.
+        found: along which edges derivatives flow; not needed where rows have no derivatives.
+        backwards: whether they flow against the edges, as adjoints do.
 
     >>> import cgprimer
+    >>> from cgprimer.stepping.flows import flows
     >>> from cgprimer.stepping.scene import scene
     >>> shown = scene(cgprimer.tape(cgprimer.parse("xw = cd*xa + 1")), "xw", ["cd"])
-    >>> found = read_program(cgprimer.differentiate(shown.tape, wrt="cd").tape, shown,
-    ...                      backwards=True)
-    >>> found.lines
+    >>> program = cgprimer.differentiate(shown.tape, wrt="cd").tape
+    >>> read_program(program, shown, flows(program, shown, backwards=True), backwards=True).lines
     ('v1 = cd*xa', 'xw = v1 + 1', 'bar_xw = 1', 'bar_v1 = 1', 'bar_cd = xa')
     """
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
@@ -78,12 +87,12 @@ def read_program(tape: Tape, scene: Scene, *, backwards: bool) -> Program:
             shows=shows,
             operands=tuple((names[o], o) for o in dict.fromkeys(instruction.operands) if names[o]),
             vertices=() if about is None else (about.vertex,),
-            edges=_edges(instruction.operands, about, known, scene, backwards),
+            edges=_edges(index, instruction.operands, about, known, scene, found),
             result=index,
         )
         primal = bool(about and about.show.column == "value")
         lines.append((index, 0.0, step, primal))
-    lines += _aliases(tape, scene, names, meanings, backwards)
+    lines += _aliases(tape, scene, names, meanings, found, backwards)
     lines.sort(key=lambda line: line[:2])
     texts = tuple(step.text for _, _, step, _ in lines)
     steps = tuple(replace(step, line=k) for k, (_, _, step, _) in enumerate(lines))
@@ -126,44 +135,24 @@ def _owners(tape: Tape, own: Mapping[int, _Meaning]) -> dict[int, _Meaning]:
 
 
 def _edges(
+    index: int,
     operands: Iterable[int],
     about: _Meaning | None,
     known: Mapping[int, list[_Meaning]],
     scene: Scene,
-    backwards: bool,
+    found: Flows | None,
 ) -> tuple[int, ...]:
-    """The edges along which something flows in an instruction.
-
-    One number can be the adjoint of several vertices (``bar_xy = bar_xz``); where that hides the
-    way that an adjoint came, all edges that leave its vertex are lit.
-    """
+    """The edges along which something flows in an instruction."""
     if about is None:
         return ()
-    number = {edge: k for k, edge in enumerate(scene.edges)}
     if about.edge is not None:
-        return (number[about.edge],)
-    found = [m for o in operands for m in known.get(o, ())]
-    if about.show.column == "derivative":  # values that only weigh what flows are no edges
-        found = [m for m in found if m.show.column == "derivative"] or found
-    if backwards and about.show.column == "derivative":
-        leaving = _leaving(scene, about.show.number)
-        narrowed = leaving & {(about.vertex, m.vertex) for m in found}
-        return tuple(sorted(number[edge] for edge in narrowed or leaving))
-    pairs = {(m.vertex, about.vertex) for m in found}
+        return (about.show.number,)
+    if about.show.column == "derivative":
+        return found.edges_of(about.show.number, index) if found else ()
+    number = {edge: k for k, edge in enumerate(scene.edges)}
+    values = [m for o in operands for m in known.get(o, ()) if m.show.column == "value"]
+    pairs = {(m.vertex, about.vertex) for m in values}
     return tuple(sorted(number[pair] for pair in pairs if pair in number))
-
-
-def _leaving(scene: Scene, row: int) -> set[tuple[str, str]]:
-    """The edges to the vertices that use a row's value."""
-    rows, tape = scene.row_of(), scene.tape
-    index, own = tape.index(scene.rows[row].name), scene.rows[row].vertex
-    labels = tape.labels
-    users = {
-        scene.rows[rows[labels[position]]].vertex
-        for position, (_, operands) in enumerate(tape.instructions, len(tape.leaves))
-        if index in operands and labels.get(position) in rows
-    }
-    return {(own, user) for user in users if (own, user) in scene.edges}
 
 
 def _aliases(
@@ -171,10 +160,11 @@ def _aliases(
     scene: Scene,
     names: list[str],
     meanings: Mapping[str, tuple[int, _Meaning]],
+    flowing: Flows | None,
     backwards: bool,
 ) -> list[tuple[float, float, Step, bool]]:
     """Lines such as ``bar_v1 = bar_xw``, where one value has two names, in their places."""
-    first, number = len(tape.leaves), {edge: k for k, edge in enumerate(scene.edges)}
+    first = len(tape.leaves)
     primal = [i for i, m in meanings.values() if m.show.column == "value"]
     last = float(max(primal, default=first - 1))
     value_at = {m.show.number: i for i, m in meanings.values() if m.show.column == "value"}
@@ -198,8 +188,8 @@ def _aliases(
             continue  # a seed, not a line of its own
         value = names[index] or number_text(tape.leaves[index].value)
         edges: tuple[int, ...] = () if meaning.edge is None else (meaning.show.number,)
-        if backwards and meaning.show.column == "derivative":
-            edges = tuple(sorted(number[e] for e in _leaving(scene, meaning.show.number)))
+        if flowing and meaning.show.column == "derivative":
+            edges = flowing.edges(meaning.show.number)
         step = Step(
             f"{shown_name(name)} = {value}",
             row=-1 if meaning.edge else meaning.show.number,

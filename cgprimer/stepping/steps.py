@@ -15,15 +15,14 @@ import numpy as np
 
 from cgprimer.primitives import primitive
 
-Column = Literal["value", "derivative", "edge", "result"]
-Kept = Literal["value", "derivative", "edge", "result", "line"]
+Column = Literal["value", "derivative", "sofar", "edge", "result", "line"]
 
 
 class Write(NamedTuple):
     """``slot = operation(arguments)``.
 
     The operation is the name of a primitive, ``const`` (the argument is a number, not a slot) or
-    ``step`` (the shift of a finite difference for a value; the second argument is a number).
+    ``step`` (how far a finite difference moves a value; the second argument is a number).
     """
 
     slot: int
@@ -35,7 +34,9 @@ class Show(NamedTuple):
     """From this step on, a place shows the number in a slot.
 
     ``number`` counts rows of the trace (columns ``value`` and ``derivative``), edges of the picture
-    (their local partials) or the names with respect to which is differentiated (``result``).
+    (their local partials, or the shares that flow along them) or the names with respect to which
+    is differentiated (``result``), or lines of the program. ``sofar`` is a row's derivative to
+    which shares are missing.
     """
 
     column: Column
@@ -59,6 +60,7 @@ class Step:
         vertices: keys of the vertices that are lit.
         edges: numbers of the edges that are lit.
         result: the slot of the number that the step is about; -1 for none.
+        note: what the step is good for, where its text does not tell.
     """
 
     text: str
@@ -72,6 +74,7 @@ class Step:
     vertices: tuple[str, ...] = ()
     edges: tuple[int, ...] = ()
     result: int = -1
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Phase:
     """A sweep or a pass. ``keeps`` lists what is still known of the phases before it."""
 
     title: str
-    keeps: tuple[Kept, ...] = ("value", "derivative", "edge", "result", "line")
+    keeps: tuple[Column, ...] = ("value", "derivative", "sofar", "edge", "result", "line")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,9 @@ class Walk:
         size: number of slots.
         given: slots that hold a variable or a parameter at the beginning, by name.
         refused: why the method cannot do it; there are no steps then.
+        flow: what the numbers on the edges are.
+        scheme: of finite differences: ``central`` or ``forward``; empty for the other methods.
+        h: by how much finite differences move a variable; None: by its size.
     """
 
     method: str
@@ -107,6 +113,9 @@ class Walk:
     size: int = 0
     given: Mapping[str, int] = field(default_factory=dict)
     refused: str = ""
+    flow: str = ""
+    scheme: str = ""
+    h: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `page.js` reads it."""
@@ -129,12 +138,15 @@ class Walk:
                     "vertices": list(s.vertices),
                     "edges": list(s.edges),
                     "result": s.result,
+                    "note": s.note,
                 }
                 for s in self.steps
             ],
             "size": self.size,
             "given": dict(self.given),
             "refused": self.refused,
+            "flow": self.flow,
+            "scheme": self.scheme,
         }
 
 
@@ -164,16 +176,18 @@ def computed(walk: Walk, point: Mapping[str, float]) -> list[list[float]]:
         for step in walk.steps:
             written = []
             for slot, operation, arguments in step.writes:
-                memory[slot] = _apply(operation, arguments, memory)
+                memory[slot] = _apply(operation, arguments, memory, walk.h)
                 written.append(memory[slot])
             found.append(written)
     return found
 
 
-def _apply(operation: str, arguments: Sequence[float], memory: Sequence[float]) -> float:
+def _apply(
+    operation: str, arguments: Sequence[float], memory: Sequence[float], h: float | None
+) -> float:
     if operation == "const":
         return float(arguments[0])
     if operation == "step":
-        return shift(memory[int(arguments[0])], arguments[1])
+        return shift(memory[int(arguments[0])], arguments[1]) if h is None else h
     operands = (np.float64(memory[int(a)]) for a in arguments)
     return float(primitive(operation).numpy(*operands))

@@ -10,8 +10,11 @@ from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.path_sum import count_paths, edge_partials, list_paths
 from cgprimer.differentiators.reverse import signature_and
 from cgprimer.errors import PathLimitError
+from cgprimer.stepping.differences import SCHEMES, differences
+from cgprimer.stepping.flows import flows
 from cgprimer.stepping.reading import read_program
 from cgprimer.stepping.scene import Scene
+from cgprimer.stepping.sharing import with_shares
 from cgprimer.stepping.steps import Phase, Show, Step, Walk, Write
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.passes import reachable
@@ -21,28 +24,27 @@ METHODS = ("forward", "reverse", "path-sum", "finite-difference")
 MOST_PATHS = 200  #: paths that a class would sit through
 
 
-def walk_of(scene: Scene, method: str) -> Walk:
-    """The walk of a method over a scene.
+def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None = None) -> Walk:
+    """The walk of a method over a scene; ``scheme`` and ``h`` are those of finite differences.
 
     Raises:
         PathLimitError: more paths than anybody would look at.
         DifferentiationError: the method cannot do it.
+        UsageError: an unknown scheme, or a step that is not positive and finite.
     """
-    make = {
-        "forward": _forward,
-        "reverse": _reverse,
-        "path-sum": _path_sum,
-        "finite-difference": _finite_difference,
-    }
-    return make[method](scene)
+    if method == "finite-difference":
+        return differences(scene, scheme, h)
+    return {"forward": _forward, "reverse": _reverse, "path-sum": _path_sum}[method](scene)
 
 
 def _reverse(scene: Scene) -> Walk:
     program = differentiate(scene.tape, scene.target, scene.wrt, method="reverse")
     tape, rows = program.tape, scene.row_of()
-    read = read_program(tape, scene, backwards=True)
+    found = flows(tape, scene, backwards=True)
+    read = read_program(tape, scene, found, backwards=True)
+    told, size = with_shares(read.steps, found, scene, tape.size, "bar")
     steps = [read.start]
-    for step, primal in zip(read.steps, read.primal, strict=True):
+    for step, primal in zip(told, read.primal, strict=True):
         steps.append(replace(step, phase=0 if primal else 1))
     for number, entry in enumerate(program.passes[0].reads):
         result = Show("result", number, tape.index(entry.output))
@@ -57,15 +59,18 @@ def _reverse(scene: Scene) -> Walk:
         read.lines,
         tuple(phases[: 1 + any(step.phase for step in steps)]),
         tuple(steps),
-        tape.size,
+        size,
         read.given,
+        flow="shares of the adjoints",
     )
 
 
 def _forward(scene: Scene) -> Walk:
     program = differentiate(scene.tape, scene.target, scene.wrt, method="forward")
     tape, rows = program.tape, scene.row_of()
-    read = read_program(tape, scene, backwards=False)
+    found = flows(tape, scene, backwards=False)
+    read = read_program(tape, scene, found, backwards=False)
+    told, size = with_shares(read.steps, found, scene, tape.size, "dot")
     steps: list[Step] = []
     phases = []
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
@@ -88,7 +93,7 @@ def _forward(scene: Scene) -> Walk:
             vertices=(scene.rows[rows[name]].vertex,),
             result=next(seeds[seed] for seed, value in run.seeds.items() if value),
         )
-        run_steps = [seeding, *(replace(s, line=s.line + 1) for s in read.steps)]
+        run_steps = [seeding, *(replace(s, line=s.line + 1) for s in told)]
         result = Show("result", number, tape.index(run.reads[0].output))
         steps += [replace(s, phase=number) for s in _shown_also(run_steps, result, -1)]
         counted = f"pass {number + 1} of {len(scene.wrt)}: " if len(scene.wrt) > 1 else ""
@@ -96,90 +101,9 @@ def _forward(scene: Scene) -> Walk:
     seed_line = "set the seeds" if len(scene.wrt) > 1 else f"dot_{scene.wrt[0]} = 1"
     lines = (seed_line, *read.lines)
     return Walk(
-        "forward", "tangent", "dot", lines, tuple(phases), tuple(steps), tape.size, read.given
-    )
-
-
-def _finite_difference(scene: Scene) -> Walk:
-    program = differentiate(scene.tape, scene.target, scene.wrt, method="finite-difference")
-    tape, rows = program.tape, scene.row_of()
-    assert program.step is not None
-    read = read_program(tape, scene, backwards=False)
-    output, relative = tape.index(scene.target), program.step.relative(52)
-    size = tape.size
-    steps = [replace(s, line=s.line + 1 if s.line >= 0 else -1) for s in (read.start, *read.steps)]
-    phases = [Phase("the point itself")]
-    count = len(read.lines)
-    # The steps are chosen at the point itself, before anything is moved.
-    first = [Write(tape.index(shift), "const", (0.0,)) for shift in program.shifts.values()]
-    steps[0] = replace(steps[0], writes=(*steps[0].writes, *first))
-    sizes = [Write(size + k, "step", (tape.index(w), relative)) for k, w in enumerate(scene.wrt)]
-    steps[-1] = replace(steps[-1], writes=(*steps[-1].writes, *sizes))
-    size += len(sizes)
-    for number, name in enumerate(scene.wrt):
-        moved = tape.index(program.shifts.get(name, name))
-        h = sizes[number].slot
-        kept, plus, minus, total, quotient, half, less, right, left = range(size, size + 9)
-        size += 9
-        at = Step("", line=0, row=rows[name], vertices=(scene.rows[rows[name]].vertex,))
-        for side, sign, operation in ((plus, "+", "add"), (minus, "-", "sub")):
-            keep = (Write(kept, "copy", (moved,)),) if sign == "+" else ()
-            start = replace(
-                at,
-                text=f"{name} {sign} h",
-                writes=(*keep, Write(moved, operation, (kept, h))),
-                shows=read.start.shows,
-                operands=((name, kept), ("h", h)),
-                result=moved,
-            )
-            end = Step(
-                f"f{sign} = {scene.target}",
-                line=count + 1 + (sign == "-"),
-                row=rows[scene.target],
-                writes=(Write(side, "copy", (output,)),),
-                operands=((scene.target, output),),
-                vertices=(scene.target,),
-                result=side,
-            )
-            run = [start, *(replace(s, line=s.line + 1) for s in read.steps), end]
-            steps += [replace(s, phase=len(phases)) for s in run]
-            counted = f"pass {len(phases)} of {2 * len(scene.wrt)}"
-            phases.append(Phase(f"{counted}: {name} {sign} h", ("derivative", "result")))
-        steps.append(
-            replace(
-                at,
-                text=f"d{scene.target}/d{name} = (f+ - f-) / (2*h)",
-                phase=len(phases) - 1,
-                line=count + 3,
-                column="derivative",
-                writes=(
-                    Write(half, "const", (0.5,)),
-                    Write(right, "mul", (half, plus)),
-                    Write(less, "const", (-0.5,)),
-                    Write(left, "mul", (less, minus)),
-                    Write(total, "add", (right, left)),
-                    Write(quotient, "div", (total, h)),
-                    Write(moved, "copy", (kept,)),
-                ),
-                shows=(
-                    Show("derivative", rows[name], quotient),
-                    Show("result", number, quotient),
-                ),
-                operands=(("f+", plus), ("f-", minus), ("h", h)),
-                result=quotient,
-            )
-        )
-    lines = (
-        "move one variable by h",
-        *read.lines,
-        f"f+ = {scene.target}",
-        f"f- = {scene.target}",
-        "derivative = (f+ - f-) / (2*h)",
-    )
-    return Walk(
-        "finite-difference",
-        f"d{scene.target}/d(name)",
-        "d",
+        "forward",
+        "tangent",
+        "dot",
         lines,
         tuple(phases),
         tuple(steps),
@@ -260,7 +184,8 @@ def _path_sum(scene: Scene) -> Walk:
         size += 1
     phases = (Phase("values"), Phase("local partials on the edges"), Phase("sums over the paths"))
     title = f"d{scene.target}/d(name)"
-    return Walk("path-sum", title, "d", tuple(lines), phases, tuple(steps), size, read.given)
+    given = (tuple(lines), phases, tuple(steps), size, read.given)
+    return Walk("path-sum", title, "d", *given, flow="local partial derivatives")
 
 
 def _folded(operation: str, slots: list[int], into: int) -> tuple[Write, ...]:

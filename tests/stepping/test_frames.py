@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.errors import CgprimerError, UsageError
+from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.files import json_text
 from cgprimer.stepping.frames import Frame, stepping
 from cgprimer.stepping.walks import METHODS
@@ -28,13 +28,12 @@ def names_of(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
 def test_the_last_frame_has_the_gradient(path: Path, method: str) -> None:
     graph = cgprimer.load(path)
     of = graph.outputs[0]
-    shown = stepping(graph, of=of, methods=[method])
-    expected = cgprimer.gradient(graph, of=of, wrt=names_of(graph), method=method)
+    names = names_of(graph)[:12]
+    shown = stepping(graph, of=of, wrt=names, methods=[method])
+    expected = cgprimer.gradient(graph, of=of, wrt=names, method=method)
     results = dict(zip(shown.scene.wrt, shown.frames(method)[-1].results, strict=True))
-    if method == "path-sum":  # products in another order
-        assert results == pytest.approx(expected, rel=1e-14)
-    else:
-        assert results == expected
+    # Engines turn powers into products and reorder sums; differences divide what is left by h.
+    assert results == pytest.approx(expected, rel=1e-7 if method == "finite-difference" else 1e-14)
 
 
 @pytest.mark.parametrize("level", ["variables", "operations"])
@@ -122,3 +121,92 @@ def test_a_method_that_cannot_says_why_and_the_others_go_on() -> None:
     assert shown.walk("reverse").steps
     with pytest.raises(CgprimerError, match="paths"):
         stepping(graph, {"xa": 0.1, "p": 0.5}, level="operations", methods=["path-sum"])
+
+
+def test_edges_are_those_that_an_instruction_works_on() -> None:
+    # All adjoints up to xd are the same number 1, and xb takes part in three of them.
+    graph = cgprimer.parse("xb = xa + 1; xc = xa + xb*2; xd = xa*xb + xc; xw = xd - xb")
+    shown = stepping(graph, {"xa": 0.5}, wrt=["xa"], methods=["reverse"])
+    lit = {s.text: [shown.scene.edges[e] for e in s.edges] for s in shown.walk("reverse").steps}
+    assert lit["bar_xd = 1"] == [("xd", "xw")]
+    assert lit["bar_xc = 1"] == [("xc", "xd")]
+    assert lit["bar_v2 = 1"] == []  # inside of xd
+    assert lit["v3 = -1 + xa"] == [("xb", "xd"), ("xb", "xw")]  # the first two shares of xb
+    assert lit["bar_xb = v3 + 2"] == [("xb", "xc")]  # adds the third
+    assert lit["bar_xa = v4 + bar_xb"] == [("xa", "xb")]
+    forward = stepping(graph, {"xa": 0.5}, wrt=["xa"], methods=["forward"])
+    lit = {s.text: [forward.scene.edges[e] for e in s.edges] for s in forward.walk("forward").steps}
+    assert ("xa", "xd") not in [e for t, edges in lit.items() if "dot_xc" in t for e in edges]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_shares_on_the_edges_add_up_to_the_adjoint(path: Path) -> None:
+    graph = cgprimer.load(path)
+    shown = stepping(graph, of=graph.outputs[0], methods=["reverse"], level="operations")
+    last = shown.frames("reverse")[-1]
+    names = [v.name for v in shown.scene.vertices]
+    for vertex in shown.scene.vertices:
+        leaving = [
+            last.partials[k] for k, (tail, _) in enumerate(shown.scene.edges) if tail == vertex.name
+        ]
+        adjoint = last.derivatives[vertex.row]
+        if adjoint is not None and vertex.name != shown.scene.target:
+            assert None not in leaving
+            assert sum(v for v in leaving if v is not None) == pytest.approx(adjoint, rel=1e-12)
+    assert names
+
+
+def test_a_sum_is_shown_while_shares_are_missing() -> None:
+    shown = stepping(LECTURE, wrt=["xx"], methods=["reverse"])
+    row = shown.scene.row_of()["xx"]
+    frames = shown.frames("reverse")
+    sums = [f.sums[row] for f in frames]
+    before = [k for k, f in enumerate(frames) if f.derivatives[row] is None]
+    assert any(sums[k] is not None for k in before)
+    notes = [f.step.note for f in frames if f.step.row == row and f.step.note]
+    assert notes[0].startswith("bar_xx += ")
+    assert notes[-1] == "the sum of 3 of 3 shares"
+
+
+@pytest.mark.parametrize("scheme", ["central", "forward"])
+@pytest.mark.parametrize("h", [None, 0.125, 1e-6])
+def test_differences_are_those_of_the_method(scheme: str, h: float | None) -> None:
+    names = ["xa", "xy", "ab"]
+    shown = stepping(LECTURE, wrt=names, methods=["finite-difference"], scheme=scheme, h=h)
+    expected = cgprimer.gradient(
+        LECTURE, wrt=names, method="finite-difference", scheme=scheme, step=h
+    )
+    found = shown.frames("finite-difference")[-1].results
+    # Rounding of the output, at most a few units of 2^-53 of its value 21.5, divided by h.
+    rounding = 1e-13 / (h or 1e-6)
+    assert dict(zip(names, found, strict=True)) == pytest.approx(expected, rel=0, abs=rounding)
+    exact = cgprimer.gradient(LECTURE, wrt=names)
+    if h == 0.125:
+        assert found[0] != pytest.approx(exact["xa"], rel=1e-4)
+    other = next(walk for walk in shown.others)
+    assert other.scheme != scheme
+    assert other.h == h
+
+
+def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cgprimer.stepping.frames.MOST_STEPS", 60)
+    shown = stepping(LECTURE)
+    assert [bool(walk.refused) for walk in shown.walks] == [True, False, False, True]
+    assert "more than the 60" in shown.walk("forward").refused
+    with pytest.raises(DifferentiationError, match="steps"):
+        stepping(LECTURE, methods=["finite-difference"])
+
+
+def test_schemes_and_steps_that_cannot_be() -> None:
+    with pytest.raises(UsageError, match="no stepping through the scheme 'complex-step'"):
+        stepping(LECTURE, scheme="complex-step")
+    for h in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(UsageError, match="must be positive and finite"):
+            stepping(LECTURE, h=h)
+
+
+def test_a_graph_without_anything_to_step_through() -> None:
+    with pytest.raises(CgprimerError):
+        stepping(cgprimer.parse(""))
+    constant = stepping(cgprimer.parse("xb = 2 + 3; xw = p*xb"), {"p": 1.0})
+    assert constant.frames("reverse")[-1].results == (5.0,)

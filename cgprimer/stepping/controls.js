@@ -1,0 +1,264 @@
+// Buttons, keys, sliders: what a lecturer does with the page.
+let timer = null, address = null;
+
+function go(to) {
+  const most = data.walks[state.walk].steps.length - 1;
+  state.frames[state.walk] = Math.max(0, Math.min(most, to));
+  show();
+}
+function jump(direction) { // to the beginning of a sweep or pass
+  const steps = data.walks[state.walk].steps;
+  let k = here() + direction;
+  while (k > 0 && k < steps.length && steps[k].phase === steps[k - 1].phase) k += direction;
+  go(k);
+}
+function choose(walk) {
+  state.walk = walk;
+  [...$("tabs").children].forEach((tab, k) => tab.setAttribute("aria-selected", k === walk));
+  buildProgram();
+  fitColumns();
+  fitPicture();
+  show();
+}
+function remember() { // the address opens at this tab and step; browsers want it changed seldom
+  clearTimeout(address);
+  address = setTimeout(() => {
+    const place = `#${data.walks[state.walk].method}/${here() + 1}`;
+    if (location.hash !== place) history.replaceState(null, "", place);
+  }, 300);
+}
+function arrive() { // at the tab and step that the address names
+  const [method, step] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const walk = data.walks.findIndex(w => w.method === method);
+  if (walk < 0) return false;
+  state.frames[walk] = Math.max(0, Math.min(data.walks[walk].steps.length, Number(step) || 1) - 1);
+  choose(walk);
+  return true;
+}
+function stop() {
+  clearTimeout(timer);
+  timer = null;
+  $("play").textContent = "play";
+}
+function tick() {
+  if (here() >= data.walks[state.walk].steps.length - 1) return stop();
+  go(here() + 1);
+  timer = setTimeout(tick, 1000 / Number($("speed").value));
+}
+function play() {
+  if (timer !== null) return stop();
+  if (here() >= data.walks[state.walk].steps.length - 1) go(0);
+  $("play").textContent = "pause";
+  timer = setTimeout(tick, 1000 / Number($("speed").value));
+}
+function faster(by) {
+  const speed = $("speed");
+  speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
+}
+function dark(on) {
+  document.documentElement.dataset.look = on ? "dark" : "light";
+  $("look").setAttribute("aria-pressed", on);
+}
+const darker = () => dark(document.documentElement.dataset.look !== "dark");
+function whole(on) {
+  state.whole = on;
+  $("whole").setAttribute("aria-pressed", on);
+  fitPicture();
+  show();
+}
+function fullScreen() {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else document.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
+}
+function help() {
+  const box = $("help");
+  if (box.open) box.close();
+  else box.showModal();
+}
+
+// --- numbers that move --------------------------------------------------------------------------
+function recompute() {
+  const moved = Object.keys(data.point).some(n => state.point[n] !== data.point[n])
+    || state.h !== data.h;
+  state.computed = moved ? data.walks.map(walk => compute(walk, state.point, state.h)) : null;
+  const exact = data.walks.findIndex(walk => !walk.scheme && walk.steps.length);
+  state.exact = exact < 0 ? null : finals(data.walks[exact], numbersOf(exact));
+  state.shown = null;
+  $("reset").disabled = !moved;
+  fitColumns();
+  show();
+}
+function slider(label, name, from, to, step, onMove) {
+  const range = make("input", label), box = make("input", label);
+  Object.assign(range, { type: "range", min: from, max: to, step });
+  range.setAttribute("aria-label", `${name}, slider`);
+  Object.assign(box, { type: "number", step: "any" });
+  box.setAttribute("aria-label", name);
+  range.dataset.slider = box.dataset.number = name;
+  range.addEventListener("input", () => onMove(Number(range.value), "range"));
+  box.addEventListener("input", () => {
+    const wrong = box.value === "" || !Number.isFinite(Number(box.value));
+    box.setAttribute("aria-invalid", wrong);
+    if (!wrong) onMove(Number(box.value), "box");
+  });
+  return { range, box };
+}
+function buildSliders() {
+  for (const [name, value] of Object.entries(data.point)) {
+    const label = make("label", $("sliders"), "", name), size = Math.max(1, Math.abs(value) || 1);
+    const start = Number.isFinite(value) ? value : 0, reach = Number.isFinite(size) ? size : 1;
+    const [from, to] = [start - 2 * reach, start + 2 * reach];
+    const { range, box } = slider(label, name, from, to, reach / 100, (read, by) => {
+      const moved = by === "range" ? Number(read.toPrecision(10)) : read;
+      if (by === "range") box.value = moved;
+      else { // a number that was typed may lie beyond
+        range.min = Math.min(from, moved);
+        range.max = Math.max(to, moved);
+        range.value = moved;
+      }
+      state.point[name] = moved;
+      recompute();
+    });
+    resets.push(() => {
+      Object.assign(range, { min: from, max: to, value: start });
+      box.value = Number.isFinite(value) ? value : "";
+      box.placeholder = number(value);
+      box.removeAttribute("aria-invalid");
+    });
+  }
+}
+function buildDifferences() { // the step h goes in quarters of a power of ten
+  const walk = data.walks.findIndex(w => w.scheme);
+  if (walk < 0) return;
+  const schemes = [data.walks[walk], ...data.others];
+  const label = make("label", $("differences"), "", "scheme");
+  const select = make("select", label);
+  select.id = "scheme";
+  for (const { scheme } of schemes) make("option", select, "", scheme).value = scheme;
+  select.addEventListener("change", () => {
+    const atEnd = here() === data.walks[walk].steps.length - 1;
+    data.walks[walk] = schemes.find(({ scheme }) => scheme === select.value);
+    state.frames[walk] = atEnd ? data.walks[walk].steps.length - 1 : 0;
+    buildProgram();
+    recompute();
+  });
+  const own = make("label", $("differences"), "", "h");
+  const { range, box } = slider(own, "h", -16, 0, 0.25, (read, by) => {
+    if (by === "range") box.value = number(10 ** read, 4);
+    else range.value = Math.log10(read);
+    box.setAttribute("aria-invalid", !(Number(box.value) > 0));
+    if (!(Number(box.value) > 0)) return;
+    state.h = Number(box.value);
+    bySize.disabled = false;
+    recompute();
+  });
+  box.placeholder = "by size";
+  range.setAttribute("aria-label", "h, slider: powers of ten");
+  const bySize = make("button", $("differences"), "", "h by size");
+  Object.assign(bySize, { type: "button", id: "by-size",
+    title: "a step for each variable, chosen from its size" });
+  const set = h => {
+    state.h = h;
+    box.value = h ?? "";
+    range.value = h === null ? -5.25 : Math.log10(h);
+    box.removeAttribute("aria-invalid");
+    bySize.disabled = h === null;
+  };
+  bySize.addEventListener("click", () => { set(null); recompute(); });
+  resets.push(() => set(data.h));
+}
+const resets = [];
+function buildInputs() {
+  const unable = missing([...data.walks, ...data.others]);
+  if (unable.length)
+    make("p", $("sliders"), "", `no sliders: this page cannot compute ${unable.join(", ")}`);
+  else {
+    buildSliders();
+    buildDifferences();
+  }
+  const back = make("button", $("sliders"), "", "reset");
+  Object.assign(back, { type: "button", id: "reset", hidden: unable.length > 0,
+    title: "back to the point that the page came with" });
+  back.addEventListener("click", () => {
+    resets.forEach(reset => reset());
+    state.point = { ...data.point };
+    recompute();
+  });
+  resets.forEach(reset => reset());
+}
+
+// --- keys and fingers ---------------------------------------------------------------------------
+function keyed(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || ($("help").open && event.key !== "?")) return;
+  const target = event.target, box = target.tagName === "INPUT" && target.id !== "place";
+  if (box && target.type === "number") return;
+  const arrows = ["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"];
+  if (box && arrows.includes(event.key)) return; // a slider's own keys
+  if (target.tagName === "SELECT" && arrows.includes(event.key)) return;
+  if (event.key === " " && ["BUTTON", "SELECT"].includes(target.tagName)) return;
+  const keys = {
+    ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1), Home: () => go(0),
+    End: () => go(Infinity), PageDown: () => jump(1), PageUp: () => jump(-1), " ": play,
+    "+": () => faster(1), "-": () => faster(-1), d: darker, f: fullScreen, "?": help,
+    w: () => whole(!state.whole),
+  };
+  const tab = Number(event.key) - 1;
+  if (event.key !== " " && data.walks[tab]) choose(tab);
+  else if (keys[event.key]) {
+    if (event.key.startsWith("Arrow") || event.key === "Home") stop();
+    keys[event.key]();
+  } else return;
+  event.preventDefault();
+}
+let touched = null;
+function swiped(event) { // to the left: forward; not where a pane scrolls across
+  const pane = event.target.closest("section");
+  if (event.type === "touchstart") {
+    const scrolls = pane && pane.scrollWidth > pane.clientWidth + 1;
+    touched = event.touches.length === 1 && !scrolls ? event.touches[0] : null;
+    return;
+  }
+  if (!touched) return;
+  const across = event.changedTouches[0].clientX - touched.clientX;
+  const down = event.changedTouches[0].clientY - touched.clientY;
+  touched = null;
+  if (Math.abs(across) < 50 || Math.abs(across) < 2 * Math.abs(down)) return;
+  stop();
+  go(here() + (across < 0 ? 1 : -1));
+}
+
+data.walks.forEach((walk, k) => {
+  const tab = make("button", $("tabs"), "", walk.method);
+  tab.type = "button";
+  tab.setAttribute("role", "tab");
+  tab.addEventListener("click", () => choose(k));
+});
+data.wrt.forEach(name => {
+  const chip = make("span", $("results"), "chip", `d${data.target}/d${name} = `);
+  parts.results.push({ chip, value: make("span", chip), error: make("small", chip, "error") });
+});
+const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () => go(here() + 1),
+  end: () => go(Infinity) };
+for (const [id, act] of Object.entries(pressed))
+  $(id).addEventListener("click", () => { stop(); act(); });
+$("play").addEventListener("click", play);
+$("look").addEventListener("click", darker);
+$("whole").addEventListener("click", () => whole(!state.whole));
+$("full").addEventListener("click", fullScreen);
+$("keys").addEventListener("click", help);
+$("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
+document.addEventListener("keydown", keyed);
+for (const kind of ["touchstart", "touchend"])
+  document.querySelector("main").addEventListener(kind, swiped, { passive: true });
+new ResizeObserver(fitPicture).observe($("picture")); // also where the lines below grow
+window.addEventListener("resize", () => { fitPicture(); show(); });
+window.addEventListener("hashchange", arrive);
+dark(data.dark || window.matchMedia("(prefers-color-scheme: dark)").matches);
+buildRows();
+buildPicture();
+buildLegend();
+state.walk = Math.max(0, data.walks.findIndex(walk => walk.method === data.first));
+buildProgram();
+buildInputs();
+recompute();
+if (!arrive()) choose(state.walk);

@@ -1,0 +1,87 @@
+// Numbers and what is known of them after each step, as frames.py has it in Python.
+const UNKNOWN = "not computed";
+
+function evenly(value, digits) { // where a number lies in the middle, Python takes the even digit
+  const [mantissa, power] = value.toExponential(30).split("e");
+  const split = digits + mantissa.indexOf("."); // behind as many digits, past sign and point
+  if (!/^50*$/.test(mantissa.slice(split)) || "13579".includes(mantissa[split - 1])) return value;
+  return Number(`${mantissa.slice(0, split)}e${power}`);
+}
+function number(value, digits = 8) { // as Python's format(value, ".8g")
+  if (Number.isNaN(value)) return "nan";
+  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
+  if (value === 0) return "0";
+  value = evenly(value, digits);
+  const power = Number(value.toExponential(digits - 1).split("e")[1]);
+  if (power < -4 || power >= digits) {
+    const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+    const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
+    const size = Math.abs(Number(exponent));
+    return `${short}e${exponent[0]}${size < 10 ? "0" : ""}${size}`;
+  }
+  const text = value.toFixed(Math.max(0, digits - 1 - power));
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+function compact(value, most) { // in so many characters, if it can be; for the picture
+  const texts = [6, 5, 4, 3, 2].map(digits => number(value, digits));
+  return texts.find(text => text.length <= most) ?? texts[4];
+}
+function shift(value, relative) { // how far a finite difference moves a value
+  const size = Number.isFinite(value) ? Math.max(1, Math.abs(value)) : 1;
+  let power = 1;
+  while (power * 2 <= size) power *= 2;
+  return relative * power;
+}
+function compute(walk, point, h) { // for every step the numbers it writes
+  const memory = new Array(walk.size).fill(NaN);
+  for (const [name, slot] of Object.entries(walk.given)) memory[slot] = point[name];
+  return walk.steps.map(step => step.writes.map(([slot, operation, operands]) => {
+    if (operation === "const") memory[slot] = operands[0];
+    else if (operation === "step") memory[slot] = h ?? shift(memory[operands[0]], operands[1]);
+    else memory[slot] = PRIMITIVES[operation](...operands.map(o => memory[o]));
+    return memory[slot];
+  }));
+}
+function missing(walks) { // primitives that the page cannot compute: sliders would lie
+  const names = new Set();
+  for (const walk of walks) for (const step of walk.steps) for (const [, name] of step.writes)
+    if (name !== "const" && name !== "step" && !Object.hasOwn(PRIMITIVES, name)) names.add(name);
+  return [...names];
+}
+function finals(walk, numbers) { // the finished derivatives
+  const memory = new Array(walk.size).fill(NaN), found = [];
+  walk.steps.forEach((step, k) => {
+    step.writes.forEach(([slot], n) => { memory[slot] = numbers[k][n]; });
+    for (const [column, index, slot] of step.shows)
+      if (column === "result") found[index] = memory[slot];
+  });
+  return found;
+}
+// What is known after a step: a map from "column:number" to a number. A step forward goes on from
+// the frame before; `touched` lists what may differ from it.
+function frame(walk, numbers, point, last, before) {
+  const on = before && before.walk === walk && before.numbers === numbers && before.last <= last;
+  const memory = on ? before.memory : new Array(walk.size).fill(NaN);
+  if (!on) for (const [name, slot] of Object.entries(walk.given)) memory[slot] = point[name];
+  const known = on ? before.known : new Map(), touched = new Set();
+  let phase = on ? before.phase : -1;
+  const learn = (key, value) => { known.set(key, value); if (on) touched.add(key); };
+  for (let k = on ? before.last + 1 : 0; k <= last; k++) {
+    const step = walk.steps[k];
+    if (step.phase !== phase) {
+      phase = step.phase;
+      const keeps = walk.phases[phase].keeps;
+      for (const key of known.keys()) if (!keeps.includes(key.split(":")[0])) {
+        known.delete(key);
+        if (on) touched.add(key);
+      }
+    }
+    step.writes.forEach(([slot], n) => { memory[slot] = numbers[k][n]; });
+    for (const [column, index, slot] of step.shows) learn(`${column}:${index}`, memory[slot]);
+    if (step.line >= 0 && step.result >= 0) learn(`line:${step.line}`, memory[step.result]);
+  }
+  const back = !on && before && before.walk === walk && before.numbers === numbers;
+  if (back) for (const map of [before.known, known]) for (const key of map.keys())
+    if (!known.has(key) || !Object.is(known.get(key), before.known.get(key))) touched.add(key);
+  return { walk, numbers, last, known, memory, phase, touched: on || back ? touched : null };
+}

@@ -1,0 +1,90 @@
+// The graph as SVG. parts.vertices and parts.edges are what a step changes.
+function make(tag, parent, words = "", text = "") {
+  const made = document.createElement(tag);
+  if (words) made.className = words;
+  if (text) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+function draw(tag, parent, attributes, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+function outline(group, shape, [x, y, w, h], words, grow = 0) { // shapes as in shapes.py
+  const [left, top, wide, high] = [x - w / 2 - grow, y - h / 2 - grow, w + 2 * grow, h + 2 * grow];
+  if (shape === "hexagon") {
+    const s = Math.min(12, w / 4), r = left + wide, b = top + high;
+    return draw("polygon", group, { class: words, points:
+      `${left},${y} ${left + s},${top} ${r - s},${top} ${r},${y} ${r - s},${b} ${left + s},${b}` });
+  }
+  const round = { rounded: 10, circle: data.drawing.pill }[shape] ?? 0;
+  return draw("rect", group,
+    { class: words, x: left, y: top, width: wide, height: high, rx: round });
+}
+function body(group, role, box) {
+  const shape = data.shapes[role][0];
+  outline(group, shape, box, `body ${role}`);
+  if (shape === "double") outline(group, shape, box, `body ${role}`, -4);
+}
+const parts = { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] };
+function buildPicture() {
+  const svg = $("graph"), place = data.drawing;
+  svg.setAttribute("viewBox", `0 0 ${place.width} ${place.height}`);
+  data.edges.forEach(([tail, head], k) => {
+    const line = place.lines[k], end = line[line.length - 1], tip = place.tips[k];
+    const [dx, dy] = [tip[0] - end[0], tip[1] - end[1]], size = Math.hypot(dx, dy) || 1;
+    const [ux, uy] = [dx / size * 6, dy / size * 6];
+    const path = draw("polyline", svg,
+      { class: "edge", points: line.map(p => p.join(",")).join(" "), "data-edge": `${tail}>${head}` });
+    const arrow = draw("polygon", svg, { class: "tip", points:
+      `${tip.join(",")} ${end[0] - uy},${end[1] + ux} ${end[0] + uy},${end[1] - ux}` });
+    parts.edges.push({ path, arrow });
+  });
+  data.vertices.forEach(([name, role, row], k) => {
+    const box = place.boxes[k], [x, y, w] = box;
+    const group = draw("g", svg, { class: "vertex", "data-vertex": name });
+    body(group, role, box);
+    outline(group, data.shapes[role][0], box, "ring", 5);
+    const left = x - w / 2 - 9; // a flag, as in the tables: the second cue beside the colour
+    draw("polygon", group, { class: "flag",
+      points: `${left},${y} ${left - 15},${y - 11} ${left - 15},${y + 11}` });
+    draw("text", group, { class: "name", x, y: y - 15 }, name);
+    const value = draw("text", group, { x, y: y + 7 });
+    const derivative = draw("text", group, { x, y: y + 28 });
+    parts.vertices.push({ name, group, value, derivative });
+    parts.ofRow[row] = parts.vertices[k];
+  });
+  data.edges.forEach((_, k) => { // numbers over everything else
+    const [x, y] = place.labels[k];
+    parts.edges[k].label = draw("text", svg, { class: "partial", x, y: y + 6 });
+  });
+}
+function fitPicture() { // as large as the pane; but text is never under 14 pt at 1920 pixels
+  const pane = $("picture"), { width, height } = data.drawing;
+  const rem = Math.max(window.innerWidth / 100, 10);
+  const fits = Math.min((pane.clientWidth - rem) / width, (pane.clientHeight - rem) / height);
+  const readable = rem / 18 * 0.98, large = fits < readable;
+  $("whole").hidden = !large;
+  const scale = large && !state.whole ? readable : Math.min(fits, rem / 18 * 1.5);
+  $("graph").style.width = `${width * scale}px`;
+  $("graph").style.height = `${height * scale}px`;
+}
+function buildLegend() {
+  const roles = [...new Set(data.vertices.map(([, role]) => role))];
+  for (const [role, [, word]] of Object.entries(data.shapes)) {
+    if (!roles.includes(role)) continue;
+    const entry = make("span", $("legend"), "entry");
+    const swatch = draw("svg", entry, { class: "swatch", viewBox: "-2 -2 64 40" });
+    body(swatch, role, [30, 18, 58, 34]);
+    make("span", entry, "", word);
+  }
+  const lit = make("span", $("legend"), "entry");
+  const swatch = draw("svg", lit, { class: "swatch lit", viewBox: "-2 -2 64 40" });
+  draw("polygon", swatch, { class: "flag", points: "14,18 0,8 0,28" });
+  draw("line", swatch, { class: "edge lit", x1: 18, y1: 18, x2: 60, y2: 18 });
+  make("span", lit, "", "this step");
+  parts.flow = make("span", $("legend"), "entry");
+}
