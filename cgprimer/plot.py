@@ -326,7 +326,8 @@ def function(
         low, high: from where to where the variable goes, in its unit.
         at: values of all other inputs and parameters; declared values fill the rest.
         of: the output; the only one unless given.
-        wrt: the variable, an input or a parameter; the only input unless given.
+        wrt: the variable, an input or a parameter; the only input, or else the only
+            parameter, unless given.
         order: of the highest derivative: 0 for the function alone.
         tangent: where the tangent touches.
         dark: for dark slides.

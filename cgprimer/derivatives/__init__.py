@@ -6,6 +6,7 @@ from cgprimer.derivatives.evaluation import (
     chosen_output,
     evaluate_derivatives,
     point_values,
+    single_name,
     tape,
 )
 from cgprimer.derivatives.first import Partials, gradient, jacobian, partials
@@ -23,5 +24,6 @@ __all__ = [
     "jacobian",
     "partials",
     "point_values",
+    "single_name",
     "tape",
 ]

@@ -242,3 +242,22 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
                 f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
             )
     return names
+
+
+def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
+    """The one name asked for, or the only input, or else the only parameter.
+
+    Raises:
+        UsageError: an unknown name, or none is given where there are several.
+
+    >>> from cgprimer.graph import parse
+    >>> single_name(parse("y = tanh(k); output y"), None)
+    'k'
+    """
+    if wrt is not None:
+        return chosen_names(graph, wrt)[0]
+    for names in (graph.inputs, graph.parameters):
+        if len(names) == 1:
+            return names[0]
+    known = ", ".join((*graph.inputs, *graph.parameters)) or "none"
+    raise UsageError(f"with respect to which name? There are {known}", hint="wrt=... (--wrt NAME)")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.derivatives import chosen_output
+from cgprimer.derivatives import chosen_output, single_name
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.errors import MissingValueError, UsageError, name_hint
@@ -60,7 +60,8 @@ def function_curves(
         low, high: from where to where the variable goes.
         at: values of all other inputs and parameters; declared values fill the rest.
         of: the output; the only one unless given.
-        wrt: the variable, an input or a parameter; the only input unless given.
+        wrt: the variable, an input or a parameter; the only input, or else the
+            only parameter, unless given.
         order: of the highest derivative: 0 for the function alone.
         tangent: where the tangent touches.
         points: how many values of the variable.
@@ -75,7 +76,13 @@ def function_curves(
     ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
     """
     target = chosen_output(graph, of)
-    name = _variable(graph, wrt)
+    name = single_name(graph, wrt)
+    known = (*graph.inputs, *graph.parameters)
+    if name not in known:
+        raise UsageError(
+            f"{name!r} is computed: a function is of an input or a parameter",
+            hint=name_hint(name, known),
+        )
     if not (np.isfinite([low, high]).all() and low < high):
         raise UsageError(f"the range must ascend, not go from {low:g} to {high:g}")
     if not 0 <= order <= HIGHEST:
@@ -107,22 +114,6 @@ def function_curves(
         raise UsageError(f"{target} is not defined anywhere between {low:g} and {high:g}")
     formula = graph.expression(target) if target in graph.definitions else target
     return FunctionCurves(target, name, formula, places, shown, touch)
-
-
-def _variable(graph: ExpressionGraph, wrt: str | None) -> str:
-    known = (*graph.inputs, *graph.parameters)
-    if wrt is not None:
-        if wrt not in known:
-            raise UsageError(
-                f"the graph has no input or parameter {wrt!r}", hint=name_hint(wrt, known)
-            )
-        return wrt
-    if len(graph.inputs) == 1:
-        return graph.inputs[0]
-    raise UsageError(
-        f"a function of which variable? There are {', '.join(known) or 'none'}",
-        hint="wrt=... (--wrt NAME)",
-    )
 
 
 def _orders(

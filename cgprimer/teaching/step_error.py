@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.derivatives import chosen_names, chosen_output, point_values
+from cgprimer.derivatives import chosen_output, point_values, single_name
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.contract import StepRule
@@ -118,7 +118,7 @@ def step_errors(
     ['4.3e-05', '3.0e-09', '4.2e-05', '4.3e-02']
     """
     target = chosen_output(graph, of)
-    name = _one_name(graph, wrt)
+    name = single_name(graph, wrt)
     primal = tape_of(graph)
     point = point_values(graph, at, of=target)
     sizes = np.sort(np.logspace(-16, 0, 161) if steps is None else np.array(steps, dtype=float))
@@ -153,16 +153,6 @@ def step_errors(
         raise DifferentiationError(next(iter(refused.values()), "no scheme was asked for"))
     formula = str(graph.expression(target)) if target in graph.definitions else target
     return StepErrors(target, name, formula, point, float(exact), sizes, errors, refused)
-
-
-def _one_name(graph: ExpressionGraph, wrt: str | None) -> str:
-    if wrt is not None:
-        return chosen_names(graph, wrt)[0]
-    for names in (graph.inputs, graph.parameters):
-        if len(names) == 1:
-            return names[0]
-    known = ", ".join((*graph.inputs, *graph.parameters)) or "none"
-    raise UsageError(f"with respect to which name? There are {known}", hint="wrt=... (--wrt NAME)")
 
 
 def _error(value: float, exact: Any) -> float:

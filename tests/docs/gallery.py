@@ -15,6 +15,7 @@ from test_docs import ROOT, Mismatch, run_file
 
 PAGE = ROOT / "docs" / "gallery.md"
 PICTURES = PAGE.with_suffix("")
+MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(gallery/([\w.-]+)\)")
 
 
@@ -33,6 +34,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         for mismatch in make(Path(place)):
             print(mismatch)
+        chart = (Path(place) / "olah.mmd").read_text(encoding="utf-8")
+        text = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(MERMAID.sub(lambda _: chart, text), encoding="utf-8")
         PICTURES.mkdir(exist_ok=True)
         for old in PICTURES.iterdir():
             old.unlink()

@@ -33,6 +33,11 @@ def test_every_picture_is_made_by_a_command_of_the_page(made: Path) -> None:
             assert len(content) > 1000
 
 
+def test_the_page_holds_the_chart_that_mermaid_draws(made: Path) -> None:
+    (chart,) = gallery.MERMAID.findall(TEXT)
+    assert chart == (made / "olah.mmd").read_text(encoding="utf-8")
+
+
 def test_the_pictures_beside_the_page_are_those_it_shows() -> None:
     assert sorted(gallery.shown()) == sorted(path.name for path in gallery.PICTURES.iterdir())
     assert all(path.stat().st_size < 1_000_000 for path in gallery.PICTURES.iterdir())

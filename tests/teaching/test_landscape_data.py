@@ -110,7 +110,7 @@ def test_a_function_of_a_parameter_at_a_point() -> None:
 @pytest.mark.parametrize(
     ("text", "settings", "kind", "words"),
     [
-        ("xw = xa*xb", {}, UsageError, "which variable"),
+        ("xw = xa*xb", {}, UsageError, "which name"),
         ("xw = k*xa", {}, MissingValueError, "'k'"),
         ("xw = xa", {"wrt": "q"}, UsageError, "'q'"),
         ("xw = xa", {"low": 1.0, "high": 1.0}, UsageError, "ascend"),

@@ -12,7 +12,9 @@ from cgprimer.cli.plot.options import check_output, picture_options, save
 @graph_arguments
 @at_option
 @click.option("--of", metavar="NAME", help="The variable to differentiate (default: the output).")
-@click.option("--wrt", metavar="NAME", help="With respect to what (default: the only input).")
+@click.option(
+    "--wrt", metavar="NAME", help="With respect to what (default: the only input or parameter)."
+)
 @click.option(
     "--scheme",
     "schemes",

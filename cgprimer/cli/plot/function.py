@@ -13,7 +13,7 @@ from cgprimer.cli.plot.options import check_output, picture_options, range_optio
 @range_option("--range", "From where to where (default: -3:3).")
 @at_option
 @click.option("--of", metavar="NAME", help="The output (default: the only one).")
-@click.option("--wrt", metavar="NAME", help="The variable (default: the only input).")
+@click.option("--wrt", metavar="NAME", help="The variable (default: the only input or parameter).")
 @click.option("--order", type=click.IntRange(0), default=1, show_default=True,
               help="Of the highest derivative.")  # fmt: skip
 @click.option("--tangent", type=float, metavar="X", help="Draw the tangent at this place.")
