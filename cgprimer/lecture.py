@@ -151,11 +151,11 @@ class ComputationalGraphPrimer:
 
     def plot_loss(self, path: str | Path | None = None) -> Figure:
         """The loss of every sample in turn; written where a path is given."""
-        from cgprimer.drawing.curves import draw_loss
+        from cgprimer.plot import loss
 
         if self.run is None:
             raise UsageError("there is no loss yet", hint="call train_on_all_data() first")
-        return _written(draw_loss({"training": self.run.step_losses}, step_name="sample"), path)
+        return _written(loss({"training": self.run}, by="step"), path)
 
 
 def _written(figure: Figure, path: str | Path | None) -> Figure:
