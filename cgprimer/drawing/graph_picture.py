@@ -66,9 +66,7 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     axes.set_axis_off()
     axes.set_xlim(left, left + wide)
     axes.set_ylim(bottom, bottom + tall)
-    _draw_edges(axes, diagram, picture, look)
-    for node in diagram.nodes:
-        _draw_node(axes, node, picture.layout.boxes[node.key], picture.details[node.key], look)
+    paint(axes, diagram, picture, dark=dark)
     centre = picture.frame.x
     for number, line in enumerate(around.title):
         y = bottom + tall - MARGIN - (number + 0.5) * TITLE_SIZE * LINE_SPACING

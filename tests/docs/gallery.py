@@ -1,13 +1,14 @@
 """Make the pictures of ``docs/gallery.md`` anew: ``python tests/docs/gallery.py``.
 
 The page says how: its commands are run in a folder of their own, and what they write is put
-beside the pictures that the page shows.
+beside the page. Pages that a command writes are shown as screenshots, which need chromium.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,9 @@ PAGE = ROOT / "docs" / "gallery.md"
 PICTURES = PAGE.with_suffix("")
 MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(gallery/([\w.-]+)\)")
+
+
+SCREENSHOTS = {"step-page.png": "lecture.html#reverse/18", "comparison-page.png": "comparison.html"}
 
 
 def shown() -> list[str]:
@@ -30,6 +34,14 @@ def make(folder: Path) -> list[Mismatch]:
     return found
 
 
+def screenshot(page: str, picture: Path) -> None:
+    """What a browser shows of a page on a small projector."""
+    options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,720"]
+    subprocess.run(
+        ["chromium", *options, f"--screenshot={picture}", page], check=True, capture_output=True
+    )
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         for mismatch in make(Path(place)):
@@ -40,6 +52,8 @@ def main() -> None:
         PICTURES.mkdir(exist_ok=True)
         for old in PICTURES.iterdir():
             old.unlink()
+        for name, page in SCREENSHOTS.items():
+            screenshot(f"file://{place}/{page}", Path(place) / name)
         for name in shown():
             shutil.copyfile(Path(place) / name, PICTURES / name)
             print(PICTURES / name)
