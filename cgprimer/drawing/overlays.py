@@ -7,6 +7,7 @@ always a number that was computed.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -130,7 +131,8 @@ def overlaid(
             f"adjoint: derivative of {of}, swept back from its seed 1; "
             "on edges: upstream × local = downstream"
         )
-    notes += path_notes(numbers, path) if path else []
+    if path:
+        notes += path_notes(numbers, path, [(edge.tail, edge.head) for edge in diagram.edges])
     return replace(
         diagram,
         nodes=tuple(map(vertex, diagram.nodes)),
@@ -139,8 +141,13 @@ def overlaid(
     )
 
 
-def path_notes(numbers: LocalNumbers, path: Sequence[str]) -> list[str]:
+def path_notes(
+    numbers: LocalNumbers, path: Sequence[str], drawn: Iterable[tuple[str, str]] = ()
+) -> list[str]:
     """The product along a path, and the sum over all paths between its ends, line by line.
+
+    An edge that is drawn counts although its partial is zero everywhere, as under ``sign``: the
+    picture shows its paths, and each of them adds 0.
 
     >>> partials = {("a", "b"): 2.0, ("a", "c"): 3.0, ("b", "c"): -5.0}
     >>> for line in path_notes(LocalNumbers(("a", "b", "c"), {}, partials), ("a", "b", "c")):
@@ -152,11 +159,12 @@ def path_notes(numbers: LocalNumbers, path: Sequence[str]) -> list[str]:
     dc/da = 3 + (-10) = -7
     """
     first, last = path[0], path[-1]
-    total = tangents(numbers, first)[last]
+    total = tangents(numbers, first).get(last, 0.0)
     names = " · ".join(f"∂{head}/∂{tail}" for tail, head in pairwise(path))
     notes = [f"this path: {names} = {_product(numbers, path)[0]}"]
     rank = {key: number for number, key in enumerate(numbers.order)}
-    heads = {rank[tail]: [rank[head] for head in found] for tail, found in numbers.heads().items()}
+    whole = replace(numbers, partials={**dict.fromkeys(drawn, 0.0), **numbers.partials}).heads()
+    heads = {rank[tail]: [rank[head] for head in found] for tail, found in whole.items()}
     leading = count_paths(heads, rank[last])
     count = leading.get(rank[first], 0)
     derivative = f"d{last}/d{first}"
@@ -199,10 +207,9 @@ def _signed(value: float) -> str:
 
 
 def _product(numbers: LocalNumbers, path: Sequence[str]) -> tuple[str, float]:
-    factors = [numbers.partials.get(step, 0.0) for step in pairwise(path)]
-    product = 1.0
-    for factor in factors:
-        product *= factor
+    known = [numbers.partials.get(step) for step in pairwise(path)]
+    factors = [0.0 if factor is None else factor for factor in known]
+    product = 0.0 if None in known else math.prod(factors)  # 0 everywhere, also beside an inf
     if len(factors) == 1:
         return short(product), product
     terms = [short(factors[0]), *map(_signed, factors[1:])]
