@@ -7,6 +7,7 @@ lines, and their labels look for free places. That is done with more and more ec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -33,10 +34,11 @@ from cgprimer.errors import UsageError
 _MOST = 600  # vertices; to find the layers of more takes minutes
 _CORNER = 36.0  # rounding of the bends of edges
 _SMALL, _LARGE = 100, 250  # vertices and edges up to which every setting is tried, and beyond none
+_HOPELESS = 6.0  # points: no setting makes text of less than half the size readable
 # What a fault of a picture weighs, in points of its smallest text: labels that touch something,
 # labels over the line of another edge, every point over which edges lie on top of each other, and
 # every setting further down the list.
-_TOUCHING, _COVERING, _TANGLED, _LATER = 30.0, 1.0, 0.02, 0.01
+_TOUCHING, _COVERING, _TANGLED, _LATER = 30.0, 1.5, 0.02, 0.01
 _WORTHWHILE = 4.0  # points by which gaps must grow to lay a picture out once more
 
 
@@ -61,7 +63,19 @@ class Setting:
 
 _COMFORTABLE = Setting()
 _NARROW = (Gaps(16, 6), Gaps(16, 6, 10), Gaps(16, 6, square=True))
-_TALL = (Gaps(16, 30), Gaps(16, 30, 10), Gaps(16, 60, 10))  # lines of labels need height
+_TALL = (  # lines of labels need height
+    Gaps(16, 20, square=True),
+    Gaps(16, 20, 10, square=True),
+    Gaps(16, 30),
+    Gaps(16, 30, 10),
+    Gaps(16, 60, 10),
+    Gaps(16, 12, spread=5.0),
+    Gaps(16, 12, 10, spread=5.0),
+)
+_DENSE = tuple(
+    Setting(wrap=10, edge_wrap=7, terse=True, tight=True, gaps=gaps)
+    for gaps in (*_NARROW, *_TALL, Gaps(10, 2, 6))
+)
 _SETTINGS = (
     Setting(gaps=Gaps(spread=2.4)),
     Setting(gaps=Gaps(label=10)),
@@ -69,10 +83,7 @@ _SETTINGS = (
     Setting(wrap=24, terse=True, tight=True, gaps=Gaps(20, 4)),
     Setting(wrap=18, edge_wrap=14, terse=True, tight=True, gaps=Gaps(16, 2, 10)),
     *(Setting(wrap=14, edge_wrap=14, terse=True, gaps=gaps) for gaps in (*_NARROW, *_TALL)),
-    *(
-        Setting(wrap=10, edge_wrap=7, terse=True, tight=True, gaps=gaps)
-        for gaps in (*_NARROW, *_TALL, Gaps(10, 2, 6))
-    ),
+    *_DENSE,
 )
 # For labels that found no free place; the first is for edges that run side by side.
 _ROOMY = tuple(Setting(gaps=COMFORTABLE.times(stretch)) for stretch in (1.4, 2.0, 2.8, 4.0))
@@ -132,16 +143,17 @@ def arrange(diagram: Diagram) -> Picture:
     size = len(diagram.nodes) + len(diagram.edges)
     chosen = _COMFORTABLE
     best = _arranged(diagram, chosen)
+    assert best is not None  # nothing is better than nothing
     least = best.faults
-    settings = _SETTINGS if size <= _SMALL else _SETTINGS[::3] if size <= _LARGE else ()
+    hopeful = size <= _SMALL and best.margins.smallest_text > _HOPELESS
+    settings = _SETTINGS if hopeful else _DENSE[:3] if size <= _LARGE else ()
     for number, setting in enumerate((*settings, *_ROOMY), 1):
         if not best.faults or (setting in _ROOMY and not best.conflicts):
             break
-        found = _arranged(diagram, setting)
-        faults = found.faults + _LATER * number
-        if faults < least:
-            chosen, best, least = setting, found, faults
-    return _relaxed(diagram, chosen, best) if size <= _SMALL else best
+        found = _arranged(diagram, setting, least - _LATER * number)
+        if found is not None:
+            chosen, best, least = setting, found, found.faults + _LATER * number
+    return _relaxed(diagram, chosen, best) if hopeful else best
 
 
 def _relaxed(diagram: Diagram, setting: Setting, picture: Picture) -> Picture:
@@ -152,11 +164,12 @@ def _relaxed(diagram: Diagram, setting: Setting, picture: Picture) -> Picture:
     wider = min(wider, COMFORTABLE.layer)
     if wider < setting.gaps.layer + _WORTHWHILE:
         return picture
-    found = _arranged(diagram, replace(setting, gaps=replace(setting.gaps, layer=wider)))
-    return found if found.faults <= picture.faults else picture
+    wide = replace(setting, gaps=replace(setting.gaps, layer=wider))
+    return _arranged(diagram, wide, picture.faults + _LATER) or picture
 
 
-def _arranged(diagram: Diagram, setting: Setting) -> Picture:
+def _arranged(diagram: Diagram, setting: Setting, most: float = math.inf) -> Picture | None:
+    """The picture with a setting; None where its faults are not below `most`."""
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
     details = {node.key: _wrapped(node, setting) for node in diagram.nodes}
@@ -177,21 +190,33 @@ def _arranged(diagram: Diagram, setting: Setting) -> Picture:
         for edge, route in zip(diagram.edges, layout.routes, strict=True)
     )
     lines = tuple(rounded(route, _CORNER) for route in routes)
-    placed = place_labels(lines, label_sizes, layout.boxes.values())
-    frame = _frame(layout, lines, placed.boxes)
-    return Picture(
+    bare = _frame(layout, lines, ())
+    picture = Picture(
         layout=layout,
-        frame=frame,
-        margins=margins(diagram, (frame.width, frame.height)),
+        frame=bare,
+        margins=margins(diagram, (bare.width, bare.height)),
         routes=routes,
         lines=lines,
-        labels=placed.boxes,
+        labels=(None,) * len(lines),
         label_texts=texts,
         details=details,
-        conflicts=len(placed.conflicts),
-        covered=placed.covered,
+        conflicts=0,
+        covered=0,
         tangled=tangled(diagram.edges, lines),
     )
+    if picture.faults >= most:  # labels, which take the most time to place, make nothing better
+        return None
+    placed = place_labels(lines, label_sizes, layout.boxes.values())
+    frame = _frame(layout, lines, placed.boxes)
+    picture = replace(
+        picture,
+        frame=frame,
+        margins=margins(diagram, (frame.width, frame.height)),
+        labels=placed.boxes,
+        conflicts=len(placed.conflicts),
+        covered=placed.covered,
+    )
+    return picture if picture.faults < most else None
 
 
 def _frame(

@@ -22,10 +22,13 @@ Counts: TypeAlias = npt.NDArray[np.int_]
 CLEARANCE = 2.0
 _ARROW_ROOM = 14.0  # a label keeps this far from the head end of its line
 _BESIDE = 2.0  # less than the penalty for lying over another line
-_COVERING = 3.0
+_COVERING = 6.0
+_NEAR = 10.0  # points to another line that make it unclear whose label it is
 _TOUCHING = 1000.0
 _ROUNDS, _MANY = 8, 150  # rounds of choosing places, and edges beyond which there is one
 _STEP = 8.0
+_SIDES = (0.0, 1.0, -1.0)  # on the line, above it, below it
+_NEARBY = (1.0, 3.0, 3.0)  # for each of them
 _SHARES = tuple(0.5 + sign * k / 40 for k in range(17) for sign in (1, -1) if k or sign > 0)
 
 
@@ -94,12 +97,16 @@ def _choices(
     owners = np.repeat(np.arange(len(lines)), [len(line) for line in taken])
     order = np.argsort(points[:, 0], kind="stable")
     points, owners = points[order], owners[order]
+    room = np.array([0.0, 0.0, 2 * CLEARANCE, 2 * CLEARANCE])
+    near_room = np.array([0.0, 0.0, 2 * CLEARANCE, 2 * _NEAR])
     found = {}
     for edge, size in enumerate(sizes):
         if size is not None:
             boxes, penalties = _places(lines[edge], size)
-            covered = _covered(boxes, points, owners, edge)
+            covered = _covered(boxes + room, points, owners, edge)
             costs = penalties + _TOUCHING * _touching(boxes, vertices) + _COVERING * covered
+            near = _covered(boxes + near_room, points, owners, edge) - covered
+            costs += np.tile(_NEARBY, len(_SHARES)) * near
             found[edge] = _Choices(boxes, costs, covered)
     return found
 
@@ -129,7 +136,7 @@ def _places(line: Sequence[Point], size: Size) -> tuple[Array, Array]:
     """
     whole = length(line)
     on_line = np.array([point_at(line, share * whole) for share in _SHARES])
-    sides = np.array([0.0, 1.0, -1.0])
+    sides = np.array(_SIDES)
     boxes = np.empty((len(_SHARES) * len(sides), 4))
     boxes[:, 0] = np.repeat(on_line[:, 0], len(sides))
     boxes[:, 1] = (on_line[:, 1:] + sides * (size[1] / 2 + 2.0)).reshape(-1)
