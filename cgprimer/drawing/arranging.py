@@ -85,8 +85,12 @@ _SETTINGS = (
     *(Setting(wrap=14, edge_wrap=14, terse=True, gaps=gaps) for gaps in (*_NARROW, *_TALL)),
     *_DENSE,
 )
-# For labels that found no free place; the first is for edges that run side by side.
-_ROOMY = tuple(Setting(gaps=COMFORTABLE.times(stretch)) for stretch in (1.4, 2.0, 2.8, 4.0))
+# For labels that found no free place.
+_ROOMY = (
+    *(Setting(gaps=COMFORTABLE.times(stretch)) for stretch in (1.4, 2.0)),
+    *(replace(_DENSE[0], gaps=COMFORTABLE.times(stretch)) for stretch in (2.0, 3.0, 4.0)),
+    *(Setting(gaps=COMFORTABLE.times(stretch)) for stretch in (2.8, 4.0)),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,8 @@ def graph_diagram(
     if everything or is_readable(diagram):
         return diagram
     short = summarised(diagram)
+    if wanted.path:  # what is written out does not need the vertices
+        return replace(short, notes=(*short.notes, *diagram.notes))
     if not wanted and shown is None:
         return short
     left_out = "values and derivatives at single vertices are left out of the summary"

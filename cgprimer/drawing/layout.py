@@ -76,12 +76,13 @@ class Gaps:
     square: bool = False
 
     def times(self, stretch: float) -> Gaps:
-        """Wider gaps between layers and vertices.
+        """Wider gaps between layers and vertices, and around labels.
 
         >>> Gaps(layer=20, node=10).times(1.5).layer
         30.0
         """
-        return replace(self, layer=self.layer * stretch, node=self.node * stretch)
+        layer, node, label = (gap * stretch for gap in (self.layer, self.node, self.label))
+        return replace(self, layer=layer, node=node, label=label)
 
 
 COMFORTABLE = Gaps()
@@ -155,16 +156,18 @@ def _request(
     from graphlay import Graph
 
     graph = Graph()
+    # graphlay takes vertices that could stand in any order by the alphabet: x10 before x2.
+    names = {node.key: f"{number:06}" for number, node in enumerate(diagram.nodes)}
     for node in diagram.nodes:
         # Larger than they are, so that no line touches a vertex that is not its own.
         width, height = (side + 2 * CLEARANCE for side in sizes[node.key])
         shape = "ellipse" if node.key in ellipses else "box"
-        graph.node(node.key, width=width, height=height, shape=shape)
+        graph.node(names[node.key], width=width, height=height, shape=shape)
     for edge, size in zip(diagram.edges, label_sizes, strict=True):
         fields: dict[str, Any] = (
             {} if size is None else {"label_size": {"width": size[0], "height": size[1]}}
         )
-        graph.edge(edge.tail, edge.head, **fields)
+        graph.edge(names[edge.tail], names[edge.head], **fields)
     return graph
 
 

@@ -87,13 +87,13 @@ def margins(diagram: Diagram, graph: Size) -> Margins:
 
 
 def slide_size(width: float, height: float) -> Size:
-    """Pad to 16:9 where that adds at most half of a side; other pictures stay as they are.
+    """Pad to 16:9 where that at most doubles a side; other pictures stay as they are.
 
     >>> slide_size(1600, 700), slide_size(5000, 500)
     ((1600, 900.0), (5000, 500))
     """
     wide, tall = max(width, height * SLIDE_ASPECT), max(height, width / SLIDE_ASPECT)
-    if (wide <= 1.5 * width and tall <= 1.5 * height) or width <= _SMALLEST_WIDTH:
+    if (wide <= 2 * width and tall <= 2 * height) or width <= _SMALLEST_WIDTH:
         return (wide, tall)
     return (width, height)
 

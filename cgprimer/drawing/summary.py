@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
 from cgprimer.errors import plural
@@ -10,6 +11,7 @@ from cgprimer.errors import plural
 READABLE = 60  # vertices of a sparse graph; with more, text on a slide is too small to read
 _GROUPS = 3  # into which the layers are put together if there are more than a slide has room for
 _MOST_LAYERS = 4
+_MOST_SIDE_BY_SIDE = 25  # vertices of one layer, which stand under each other
 _NAMED = 3
 
 _NOUNS: dict[Role, tuple[str, str]] = {
@@ -36,7 +38,11 @@ def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
     (True, False)
     """
     vertices, edges = len(diagram.nodes), len(diagram.edges)
-    return vertices + max(0, edges - vertices) / 3 <= readable
+    if vertices + max(0, edges - vertices) / 3 > readable:
+        return False
+    joined = {key for edge in diagram.edges for key in (edge.tail, edge.head)}
+    layer = _layers(diagram)
+    return max(Counter(layer[key] for key in joined).values(), default=0) <= _MOST_SIDE_BY_SIDE
 
 
 def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
@@ -58,15 +64,12 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     count = max(layer.values()) + 1
     groups = count if count <= _MOST_LAYERS else _GROUPS
     group = {key: number * groups // count for key, number in layer.items()}
-    bounds: dict[int, list[int]] = defaultdict(list)
-    for number in range(count):
-        bounds[number * groups // count].append(number + 1)
     members: dict[tuple[int, Role], list[Node]] = defaultdict(list)
     for node in diagram.nodes:
         members[group[node.key], node.role].append(node)
     place = {node.key: f"{g} {role}" for (g, role), found in members.items() for node in found}
     nodes = [
-        _vertex(f"{g} {role}", role, members[g, role], bounds[g])
+        _vertex(f"{g} {role}", role, members[g, role], layer)
         for g, role in sorted(members, key=lambda pair: (pair[0], pair[1]))
     ]
     counts = Counter(
@@ -75,17 +78,22 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
         if place[edge.tail] != place[edge.head]
     )
     edges = tuple(Edge(*ends, f"{number:,}") for ends, number in counts.items())
+    inside = len(diagram.edges) - counts.total()
     note = (
         f"{plural(len(diagram.nodes), 'vertex', 'vertices')} and "
         f"{plural(len(diagram.edges), 'edge')}, summarised by layers; "
-        "numbers on edges count them; --all (everything=True) draws each"
+        "numbers on edges count them"
     )
-    return Diagram(tuple(nodes), edges, diagram.title, (note, *diagram.notes))
+    if inside:
+        note += f", {plural(inside, 'more edge')} inside of boxes"
+    return Diagram(tuple(nodes), edges, diagram.title, (note,))
 
 
-def _vertex(key: str, role: Role, found: list[Node], layers: list[int]) -> Node:
+def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:
     one, many = _NOUNS[role]
-    where = f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}"
+    first = min(layer[node.key] for node in found) + 1
+    last = max(layer[node.key] for node in found) + 1
+    where = f"layer {first}" if first == last else f"layers {first} to {last}"
     kinds = Counter(node.label for node in found)
     if role in ("operation", "constant"):
         named = [f"{number} {label}" for label, number in kinds.most_common(_NAMED)]

@@ -94,9 +94,13 @@ def test_lines_on_top_of_each_other_are_a_fault() -> None:
 
 def test_a_dense_graph_is_not_drawn_as_a_smudge() -> None:
     nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(50))
-    edges = tuple(Edge(a.key, b.key) for a in nodes for b in nodes if int(a.key) < int(b.key))
-    assert is_readable(Diagram(nodes, edges[:60]))
-    assert not is_readable(Diagram(nodes, edges))
+    pairs = [(a, b) for a in range(50) for b in range(a + 1, 50)]
+    near = tuple(Edge(str(a), str(b)) for a, b in pairs if b - a < 2)
+    fan = tuple(Edge(str(a), str(b)) for a, b in pairs if b == 49)
+    assert is_readable(Diagram(nodes, near))
+    assert not is_readable(Diagram(nodes, tuple(Edge(str(a), str(b)) for a, b in pairs)))
+    assert not is_readable(Diagram(nodes, fan))
+    assert is_readable(Diagram(nodes, ()))
 
 
 def _long(count: int) -> str:
@@ -121,6 +125,7 @@ def test_a_summary_says_what_it_leaves_out() -> None:
     plain, adjoints = graph_diagram(graph), graph_diagram(graph, at=point, adjoints=True)
     assert not any("left out" in note for note in plain.notes)
     assert any("left out of the summary" in note for note in adjoints.notes)
+    assert not any("upstream" in note for note in adjoints.notes)
     whole = graph_diagram(graph, at=point, adjoints=True, everything=True)
     assert not any("left out" in note for note in whole.notes)
 
