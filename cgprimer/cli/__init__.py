@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
+from typing import TextIO
 
 import click
 
@@ -73,8 +75,22 @@ def cli() -> None:
     """
 
 
+def _say(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours in one line; those of libraries say nothing to a user."""
+    if category is UserWarning:
+        click.echo(f"note: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line; no traceback reaches its user."""
+    warnings.showwarning = _say
     try:
         code = cli(standalone_mode=False, prog_name="cgprimer")
     except CgprimerError as error:

@@ -235,6 +235,8 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
                 "the graph has no parameters", hint="name inputs or variables: wrt=... (--wrt NAME)"
             )
         return graph.parameters
+    if not wrt and not (graph.parameters or graph.inputs):
+        raise UsageError("there is nothing to differentiate by: no parameter and no input")
     names = as_names(wrt, "wrt")
     for name in names:
         if name not in known:

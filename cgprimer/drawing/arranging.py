@@ -55,7 +55,7 @@ class Setting:
     """
 
     wrap: int = 18
-    edge_wrap: int = 28
+    edge_wrap: int = 14
     terse: bool = False
     tight: bool = False
     gaps: Gaps = COMFORTABLE
@@ -81,8 +81,8 @@ _SETTINGS = (
     Setting(gaps=Gaps(label=10)),
     *(Setting(gaps=gaps) for gaps in _NARROW),
     Setting(wrap=24, terse=True, tight=True, gaps=Gaps(20, 4)),
-    Setting(wrap=18, edge_wrap=14, terse=True, tight=True, gaps=Gaps(16, 2, 10)),
-    *(Setting(wrap=14, edge_wrap=14, terse=True, gaps=gaps) for gaps in (*_NARROW, *_TALL)),
+    Setting(wrap=18, terse=True, tight=True, gaps=Gaps(16, 2, 10)),
+    *(Setting(wrap=14, terse=True, gaps=gaps) for gaps in (*_NARROW, *_TALL)),
     *_DENSE,
 )
 # For labels that found no free place.
@@ -256,7 +256,8 @@ def _label_size(lines: tuple[str, ...]) -> Size:
 
 def _label_lines(label: str, setting: Setting) -> tuple[str, ...]:
     parts = (part for part in label.split("\n") if part.strip())
-    return tuple(line for part in parts for line in wrap_expression(part, setting.edge_wrap))
+    texts = map(fewer_digits, parts) if setting.terse else parts
+    return tuple(line for text in texts for line in wrap_expression(text, setting.edge_wrap))
 
 
 def _ends_met(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from cgprimer.derivatives import chosen_output
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
+from cgprimer.drawing.lettering import short
 from cgprimer.drawing.sweeps import adjoints, local_numbers
 from cgprimer.graph import ExpressionGraph
 from cgprimer.language.syntax import Apply, Expression, Name, Number
@@ -65,7 +66,7 @@ def backward_diagram(
 
 
 def _vertex(index: int, label: str, role: Role, text: str, numbers: Mapping[str, float]) -> Node:
-    value = (f"= {numbers[str(index)] + 0.0:.8g}",) if str(index) in numbers else ()
+    value = (f"= {short(numbers[str(index)], 8)}",) if str(index) in numbers else ()
     return Node(str(index), label, role, (text, *value) if text else ("= 1",))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from cgprimer.derivatives import point_values
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.drawing.backward import backward_diagram
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
+from cgprimer.drawing.lettering import short
 from cgprimer.drawing.overlays import Wanted, overlaid, path_names
 from cgprimer.drawing.summary import is_readable, summarised
 from cgprimer.errors import UsageError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("variables", "operations", "backward")
 PARAMETERS = ("edges", "vertices")
+_TIMES = {2: "twice", 3: "three times"}  # an operand in several places, as in a + a
 _SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "neg": "−", "pow": "^", "copy": "="}
 
 
@@ -140,7 +143,9 @@ def graph_diagram(
     if wanted.path and level != "variables":
         raise UsageError("a path leads along variables: it is drawn at level 'variables'")
     if of is not None and not adjoints and level != "backward":
-        raise UsageError("'of' says where a backward sweep begins: it belongs to the adjoints")
+        raise UsageError(
+            "'of' (--of) says where a backward sweep begins: it goes with the adjoints (--adjoints)"
+        )
     shown = at if at is not None or not values else {}
     if level == "backward":
         if wanted:
@@ -229,9 +234,8 @@ def operation_diagram(
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
         nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
-        edges.extend(
-            Edge(str(operand), str(index)) for operand in dict.fromkeys(instruction.operands)
-        )
+        uses = Counter(instruction.operands)
+        edges.extend(Edge(str(o), str(index), _TIMES.get(uses[o], "")) for o in uses)
     return Diagram(tuple(nodes), tuple(edges), title)
 
 
@@ -263,11 +267,11 @@ def _tape_values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict
 
 def _named(name: str, values: Mapping[Any, float]) -> str:
     """A parameter on an edge, with its value where values are shown."""
-    return f"{name}={values[name] + 0.0:.5g}" if name in values else name
+    return f"{name}={short(values[name])}" if name in values else name
 
 
 def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
-    return (f"= {values[key] + 0.0:.8g}",) if key in values else ()
+    return (f"= {short(values[key], 8)}",) if key in values else ()
 
 
 def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cgprimer.drawing.diagram import Diagram
 from cgprimer.drawing.saving import FORMATS as PICTURES
-from cgprimer.drawing.saving import figure_bytes, picture_kind, save_figure
+from cgprimer.drawing.saving import figure_bytes, picture_kind, printable, save_figure
 from cgprimer.files import check_writable, write_whole
 
 if TYPE_CHECKING:
@@ -25,16 +25,12 @@ def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
     'digraph'
     """
     if kind == "mmd":
-        from cgprimer.drawing.mermaid import mermaid
-
-        return mermaid(diagram, dark=dark)
-    if kind == "tex":
-        from cgprimer.drawing.tikz import tikz
-
-        return tikz(diagram, dark=dark)
-    from cgprimer.drawing.dot import dot
-
-    return dot(diagram, dark=dark)
+        from cgprimer.drawing.mermaid import mermaid as written
+    elif kind == "tex":
+        from cgprimer.drawing.tikz import tikz as written
+    else:
+        from cgprimer.drawing.dot import dot as written
+    return printable(written(diagram, dark=dark))
 
 
 def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float | None:

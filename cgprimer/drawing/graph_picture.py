@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["Picture", "arrange", "draw_diagram", "save_figure"]
 
 _HEAD_LENGTH, _HEAD_HALF_WIDTH = 12.0, 5.0
-_OVERHANG = 1.5  # of the ground behind a row of a label, so that no half of a line shows beside it
+_OVERHANG, _WIDE_OVERHANG = (
+    1.5,
+    4.0,
+)  # of the ground behind a row of a label, so that no half of a line shows beside it
 
 
 def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
@@ -86,10 +89,11 @@ def _draw_edges(axes: Axes, diagram: Diagram, picture: Picture, look: Theme) -> 
 
     for edge, line in zip(diagram.edges, picture.lines, strict=True):
         _draw_line(axes, line, edge.emphasis, look)
-    for box, lines in zip(picture.labels, picture.label_texts, strict=True):
+    labels = zip(diagram.edges, picture.labels, picture.label_texts, strict=True)
+    for edge, box, lines in labels:
         if box is None:
             continue
-        row = box.height / len(lines) + 2 * _OVERHANG
+        row = box.height / len(lines) + 2 * (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
         for number, text in enumerate(lines):
             y = box.y + ((len(lines) - 1) / 2 - number) * EDGE_LABEL_SIZE * LINE_SPACING
             width = block_size([text], EDGE_LABEL_SIZE)[0] + 8.0

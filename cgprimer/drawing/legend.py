@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cgprimer.drawing.diagram import Role
+from cgprimer.drawing.fonts import families
 from cgprimer.drawing.layout import Box, Point, Size
 from cgprimer.drawing.lettering import text_width
 from cgprimer.drawing.shapes import patches
-from cgprimer.drawing.theme import FONT, LEGEND_SIZE, Theme
+from cgprimer.drawing.theme import LEGEND_SIZE, Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +80,7 @@ def write(axes: Axes, at: Point, text: str, size: float, colour: str, **look: An
         text,
         fontsize=size,
         color=colour,
-        family=FONT,
+        family=list(families()),
         zorder=5,
         verticalalignment="center_baseline",
         parse_math=False,

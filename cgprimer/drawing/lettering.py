@@ -11,15 +11,18 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-from cgprimer.drawing.theme import FONT, LINE_SPACING
+from cgprimer.drawing.fonts import families, quiet
+from cgprimer.drawing.theme import LINE_SPACING
 
 _TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
-_RESULT = re.compile(r"(?<== )-?\d+\.\d+(?:e[-+]\d+)?$")
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_EQUATION = re.compile(r"(.*)([=≈]) (-?\d+\.\d+(?:e-?\d+)?)")
+_FACTORS = re.compile(r"[-\d.e× ()]*")
 _DIGITS = 5
 # Lines end before these: first of all before what binds least, and in parentheses only where
 # there is no other way. With each the most parentheses that may be open.
-_SUMS, _PRODUCTS = frozenset("=+-"), frozenset("=+-*/×·")
-_BREAKS = ((frozenset("="), 0), (_SUMS, 0), (_PRODUCTS, 0), (_SUMS, 1), (_PRODUCTS, math.inf))
+_SUMS, _PRODUCTS = frozenset("=≈+-"), frozenset("=≈+-*/×·")
+_BREAKS = ((frozenset("=≈"), 0), (_SUMS, 0), (_PRODUCTS, 0), (_SUMS, 1), (_PRODUCTS, math.inf))
 _LONGER = 1.35  # times the wanted length that a line may have
 
 
@@ -29,8 +32,10 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    weight = "bold" if bold else "normal"
+    font = FontProperties(family=list(families()), size=size, weight=weight)
+    with quiet():
+        width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width)
 
 
@@ -62,13 +67,36 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     return lines
 
 
+def short(value: float, digits: int = _DIGITS) -> str:
+    """A number of at most so many digits, its exponent without a sign or a zero in front.
+
+    >>> short(-0.0), short(161.8125), short(1234567.0), short(-1.25e-7)
+    ('0', '161.81', '1.2346e6', '-1.25e-7')
+    """
+    text = f"{value + 0.0:.{digits}g}"
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if mark else text
+
+
 def fewer_digits(text: str) -> str:
-    """Round the number after the last equals sign to five digits; expressions stay as they are.
+    """Round what stands after the last equals sign to five digits, and the factors before it.
+
+    Expressions stay as they are.
 
     >>> fewer_digits("adjoint = 5.671875"), fewer_digits("3.14159265*xa")
-    ('adjoint = 5.6719', '3.14159265*xa')
+    ('adjoint ≈ 5.6719', '3.14159265*xa')
+    >>> fewer_digits("22.6875 × 0.25 = 5.671875")
+    '22.688 × 0.25 ≈ 5.6719'
     """
-    return _RESULT.sub(lambda found: f"{float(found.group()):.{_DIGITS}g}", text)
+    found = _EQUATION.fullmatch(text)
+    if not found:
+        return text
+    left, sign, result = found.groups()
+    if _FACTORS.fullmatch(left):
+        left = _NUMBER.sub(lambda number: short(float(number.group())), left)
+    value = float(result)
+    same = left == found.group(1) and float(short(value)) == value
+    return f"{left}{sign if same else '≈'} {short(value)}"
 
 
 def _evenly(pieces: list[str], limit: int) -> tuple[str, ...]:

@@ -17,13 +17,14 @@ from cgprimer.derivatives import chosen_names, chosen_output
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators.path_sum import count_paths, list_paths
 from cgprimer.drawing.diagram import Diagram, Edge, Node
+from cgprimer.drawing.lettering import short
 from cgprimer.drawing.sweeps import LocalNumbers, adjoints, local_numbers, tangents
 from cgprimer.errors import UsageError, name_hint, plural
 from cgprimer.graph import ExpressionGraph
 
 NOT_COMPUTED = "not computed"
 _LISTED = 12  # paths that are written out under a picture
-_NARROW = 16  # characters that stand on an edge in one line
+_WHOLE = 7  # digits of a number that is written as it is
 _WALKED = 5_000  # paths that are looked for
 
 
@@ -118,7 +119,7 @@ def overlaid(
             local = numbers.partials.get(ends, 0.0)  # zero everywhere: no instruction computes it
             if wanted.partials or ends in steps:
                 what = "" if level == "operations" else f"∂{label[ends[1]]}/∂{label[ends[0]]}"
-                lines.append(_equation(what, short(local)) if what else short(local))
+                lines.append(f"{what} {_equal(local)} {_text(local)}" if what else _text(local))
             if of:
                 lines.append(_upstream(backward.get(edge.head), local))
         return replace(edge, label="\n".join(lines), emphasis=ends in steps)
@@ -167,9 +168,9 @@ def path_notes(
     heads = {rank[tail]: [rank[head] for head in found] for tail, found in whole.items()}
     leading = count_paths(heads, rank[last])
     count = leading.get(rank[first], 0)
-    derivative = f"d{last}/d{first}"
+    derivative, is_ = f"d{last}/d{first}", _equal(total)
     if count == 1:
-        return [*notes, f"{derivative} = {short(total)}: there is no other path"]
+        return [*notes, f"{derivative} {is_} {_text(total)}: there is no other path"]
     notes.append(f"{derivative} is the sum over {plural(count, 'path')}:")
     paths: list[Sequence[str]] = [path]
     if count <= _WALKED:
@@ -185,25 +186,29 @@ def path_notes(
         notes.append(f"{' → '.join(found)}: {text}")
     left = count - len(paths)
     if left:
-        notes.append(f"and {plural(left, 'more path')}, together {short(total - sum(products))}")
-        return [*notes, f"{derivative} = {short(total)}"]
-    terms = [short(products[0]), *map(_signed, products[1:])]
-    return [*notes, f"{derivative} = {' + '.join(terms)} = {short(total)}"]
+        notes.append(f"and {plural(left, 'more path')}, together {_text(total - sum(products))}")
+        return [*notes, f"{derivative} {is_} {_text(total)}"]
+    terms = " + ".join([_text(products[0]), *map(_signed, products[1:])])
+    signs = _equal(*products), _equal(*products, total)
+    return [*notes, f"{derivative} {signs[0]} {terms} {signs[1]} {_text(total)}"]
 
 
-def short(value: float) -> str:
-    """A number of at most five digits.
-
-    >>> short(-0.0), short(161.8125)
-    ('0', '161.81')
-    """
-    return f"{value + 0.0:.5g}"
+def _text(value: float) -> str:
+    """A number in all its digits if they are few, as 22.6875 has; otherwise rounded."""
+    whole = short(value, _WHOLE)
+    return whole if float(whole) == value else short(value)
 
 
 def _signed(value: float) -> str:
     """A number that can follow an operator."""
-    text = short(value)
+    text = _text(value)
     return f"({text})" if text.startswith("-") else text
+
+
+def _equal(*values: float) -> str:
+    """An equals sign, or the sign for about equal where a number of the equation is rounded."""
+    exact = all(float(_text(value)) == value or math.isnan(value) for value in values)
+    return "=" if exact else "≈"
 
 
 def _product(numbers: LocalNumbers, path: Sequence[str]) -> tuple[str, float]:
@@ -211,24 +216,21 @@ def _product(numbers: LocalNumbers, path: Sequence[str]) -> tuple[str, float]:
     factors = [0.0 if factor is None else factor for factor in known]
     product = 0.0 if None in known else math.prod(factors)  # 0 everywhere, also beside an inf
     if len(factors) == 1:
-        return short(product), product
-    terms = [short(factors[0]), *map(_signed, factors[1:])]
-    return f"{' · '.join(terms)} = {short(product)}", product
+        return _text(product), product
+    terms = [_text(factors[0]), *map(_signed, factors[1:])]
+    return f"{' · '.join(terms)} {_equal(*factors, product)} {_text(product)}", product
 
 
 def _named(what: str, value: float | None) -> list[str]:
-    return [what, NOT_COMPUTED] if value is None else [f"{what} = {value + 0.0:.8g}"]
+    return [what, NOT_COMPUTED] if value is None else [f"{what} = {short(value, 8)}"]
 
 
 def _upstream(upstream: float | None, local: float) -> str:
     if upstream is None:
         return NOT_COMPUTED
-    return _equation(f"{short(upstream)} × {_signed(local)}", short(upstream * local))
-
-
-def _equation(left: str, right: str) -> str:
-    """In one line if that is short: labels on edges decide how wide a picture gets."""
-    return f"{left}{' ' if len(left) + len(right) < _NARROW else chr(10)}= {right}"
+    down = upstream * local
+    sign = _equal(upstream, local, down)
+    return f"{_text(upstream)} × {_signed(local)} {sign} {_text(down)}"
 
 
 def _checked_path(graph: ExpressionGraph, path: tuple[str, ...]) -> tuple[str, ...]:

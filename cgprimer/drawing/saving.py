@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cgprimer.drawing.fonts import unknown_letters_named
 from cgprimer.errors import UsageError
 from cgprimer.files import check_writable, write_whole
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _DPI = 200.0
 _LONGEST_SIDE = 16_000  # pixels; matplotlib's raster engine ends at 2^16
 _MOST_PIXELS = 60_000_000
@@ -53,9 +56,14 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     b'PNG'
     """
     from matplotlib import rc_context
+    from matplotlib.text import Text
 
     picture = io.BytesIO()
-    with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}):
+    texts = (text.get_text() for text in figure.findobj(Text))
+    with (
+        rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}),
+        unknown_letters_named(texts),
+    ):
         figure.savefig(
             picture,
             format=kind,
@@ -64,7 +72,17 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
             facecolor=figure.get_facecolor(),
             bbox_inches=None,
         )
-    return picture.getvalue()
+    content = picture.getvalue()
+    return printable(content.decode()).encode() if kind == "svg" else content
+
+
+def printable(text: str) -> str:
+    r"""Text without the control characters that XML, DOT and LaTeX do not know.
+
+    >>> printable("a\x07b\n")
+    'a?b\n'
+    """
+    return _CONTROL.sub("?", text)
 
 
 def _dots_per_inch(figure: Figure) -> float:
@@ -91,5 +109,7 @@ def picture_kind(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in formats:
         known = ", ".join(f".{name}" for name in formats)
+        if path.is_dir():
+            raise UsageError(f"cannot write {path}: it is a folder")
         raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
     return kind
