@@ -84,10 +84,15 @@ def command(
     check_diagram_path(path)
     graph = read_graph(file, expression)
     settings["at"] = settings["at"] or None
-    size = save_diagram(graph_diagram(graph, **settings), path, dark=dark)
+    diagram = graph_diagram(graph, **settings)
+    size = save_diagram(diagram, path, dark=dark)
     note(f"wrote {path}")
+    if diagram.summary:
+        note(
+            "the graph is too large for a slide: its layers are summarised (--all draws each vertex)"
+        )
     if size is not None and round(size) < READABLE_SIZE:
         note(
-            f"its smallest text has {size:.2g} points on a slide, and from the last row"
-            f" {READABLE_SIZE:.0f} can be read: show less at once, or zoom into a .svg or .pdf"
+            f"its smallest text has {size:.2g} points on a slide, and the last row can read"
+            f" {READABLE_SIZE:.0f}: show less at once, or zoom into a .svg or .pdf"
         )

@@ -58,7 +58,8 @@ class Edge:
 class Diagram:
     """A directed graph to draw. Nodes stand in topological order; parallel edges are allowed.
 
-    `title` stands above the picture, `notes` under it, a line each.
+    `title` stands above the picture, `notes` under it, a line each. `summary` says that the nodes
+    stand for many vertices each.
 
     Raises `ValueError` where two nodes share a key or an edge names a key that no node has.
 
@@ -72,6 +73,7 @@ class Diagram:
     edges: tuple[Edge, ...]
     title: str = ""
     notes: tuple[str, ...] = ()
+    summary: bool = False
 
     def __post_init__(self) -> None:
         """Check that every edge ends at nodes that exist."""

@@ -86,7 +86,7 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     )
     if inside:
         note += f", {plural(inside, 'more edge')} inside of boxes"
-    return Diagram(tuple(nodes), edges, diagram.title, (note,))
+    return Diagram(tuple(nodes), edges, diagram.title, (note,), summary=True)
 
 
 def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:

@@ -149,6 +149,15 @@ def test_the_command_says_when_a_picture_is_too_large_for_a_slide(tmp_path: Path
     large = runner.invoke(command, arguments)
     assert large.exit_code == 0
     assert "points on a slide" in large.stderr
+    assert "summarised" not in large.stderr
+    arguments = [
+        str(EXAMPLES / "network.cg"),
+        "--level",
+        "operations",
+        "-o",
+        str(tmp_path / "c.svg"),
+    ]
+    assert "--all draws each vertex" in runner.invoke(command, arguments).stderr
     diagram = graph_diagram(cgprimer.load(EXAMPLES / "mazur.cg"), level="operations")
     width, height = draw_diagram(diagram).get_size_inches() * 72
     assert f"has {text_on_slide(width, height):.2g} points" in large.stderr
