@@ -89,7 +89,8 @@ def command(
     note(f"wrote {path}")
     if diagram.summary:
         note(
-            "the graph is too large for a slide: its layers are summarised (--all draws each vertex)"
+            "the graph is too large for a slide: its layers are summarised"
+            " (--all draws each vertex)"
         )
     if size is not None and round(size) < READABLE_SIZE:
         note(

@@ -64,8 +64,8 @@ class Setting:
 _COMFORTABLE = Setting()
 _NARROW = (Gaps(16, 6), Gaps(16, 6, 10), Gaps(16, 6, square=True))
 _TALL = (  # lines of labels need height
-    Gaps(16, 20, square=True),
-    Gaps(16, 20, 10, square=True),
+    Gaps(16, 12, 22, square=True),
+    Gaps(16, 6, 22, spread=3.0),
     Gaps(16, 30),
     Gaps(16, 30, 10),
     Gaps(16, 60, 10),
