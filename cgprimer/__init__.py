@@ -92,6 +92,7 @@ __all__ = [
     "methods",
     "parse",
     "partials",
+    "plot",
     "register_primitive",
     "step",
     "tape",

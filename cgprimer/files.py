@@ -6,16 +6,21 @@ import json
 import math
 import os
 from contextlib import suppress
+from numbers import Integral, Real
+from os import urandom
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from cgprimer.errors import UsageError
+
+_TRIES = 20  # names for a temporary file; each has 64 random bits
 
 
 def write_whole(path: str | Path, content: bytes | str) -> None:
     """Write a file under a temporary name in the same folder, then rename it.
 
-    A reader never sees half of it, and an older file survives an error.
+    A reader never sees half of it, and an older file survives an error. Of several writers at the
+    same time the last one's file stays.
 
     Raises:
         UsageError: the file cannot be written.
@@ -31,19 +36,36 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     path = path.resolve() if path.is_symlink() else path  # the link stays, its target is replaced
     if path.exists() and not path.is_file() and not path.is_dir():
         return _write(path, data)  # a device, as /dev/stdout: nothing to rename
-    # Opened by name, not by tempfile, so that the file gets the permissions of any other new file;
-    # exclusively, so that nobody can have put a link in its place.
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(partial, "xb") as file:
-            file.write(data)
-        partial.replace(path)
+        partial, file = _opened(path)
+        try:
+            with file:
+                file.write(data)
+            partial.replace(path)
+        except BaseException:  # Ctrl-C, too
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise
     except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            partial.unlink(missing_ok=True)
         raise UsageError(
             f"cannot write {path}: {getattr(error, 'strerror', '') or error}"
         ) from None
+
+
+def _opened(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside another, under a name that nobody else has.
+
+    Opened by name, not by tempfile, so that the file gets the permissions of any other new file;
+    exclusively, so that nobody can have put a link in its place.
+    """
+    for left in reversed(range(_TRIES)):
+        partial = path.with_name(f".{path.name}.{urandom(8).hex()}.part")
+        try:
+            return partial, open(partial, "xb")
+        except FileExistsError:
+            if not left:
+                raise
+    raise AssertionError  # the last try returns or raises
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -72,7 +94,7 @@ def check_writable(path: str | Path) -> None:
 def json_text(value: Any, *, indent: int | None = 1) -> str:
     """A value as JSON; nan and the infinities, which JSON cannot write, as text.
 
-    ``float`` reads such a text back.
+    ``float`` reads such a text back. Numbers of numpy are written as those of Python.
 
     >>> json_text({"loss": float("nan")}, indent=None)
     '{"loss": "nan"}'
@@ -85,6 +107,10 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(float(value))
-    return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return _plain(float(value)) if isinstance(value, Real) else value

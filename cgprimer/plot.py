@@ -12,13 +12,14 @@ of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cgprimer.data import Dataset
+    from cgprimer.differentiators.contract import Names
     from cgprimer.graph import ExpressionGraph
     from cgprimer.teaching.runs import Run
 
@@ -31,8 +32,8 @@ def error(
     *,
     of: str | None = None,
     wrt: str | None = None,
-    schemes: Sequence[str] = (),
-    steps: Sequence[float] | None = None,
+    schemes: Names = (),
+    steps: float | Sequence[float] | None = None,
     dark: bool = False,
     title: str = "",
 ) -> Figure:
@@ -44,7 +45,7 @@ def error(
         of: the variable to differentiate; the only output unless given.
         wrt: one name; the only input, or else the only parameter, unless given.
         schemes: of ``forward``, ``central`` and ``complex-step``; all unless given.
-        steps: the steps, in the unit of ``wrt``; ten for every power of ten from 1e-16 to 1
+        steps: the step or steps, in the unit of ``wrt``; ten for every power of ten from 1e-16 to 1
             unless given.
         dark: for dark slides.
         title: above the picture; the derivative unless given.
@@ -59,12 +60,14 @@ def error(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()
     ('step h', 'log')
     """
+    from cgprimer.differentiators.contract import as_names
     from cgprimer.drawing.error_curves import draw_step_errors
     from cgprimer.graph import checked_graph
     from cgprimer.teaching.step_error import SCHEMES, step_errors
 
-    chosen = tuple(schemes) or SCHEMES
-    found = step_errors(checked_graph(graph), at, of=of, wrt=wrt, schemes=chosen, steps=steps)
+    chosen = as_names(schemes, "schemes") if schemes else SCHEMES
+    several = steps if steps is None or isinstance(steps, Iterable) else (steps,)
+    found = step_errors(checked_graph(graph), at, of=of, wrt=wrt, schemes=chosen, steps=several)
     return draw_step_errors(found, dark=dark, title=title)
 
 
@@ -123,7 +126,7 @@ def loss(
 
 def parameters(
     *runs: Run | Mapping[str, Run],
-    names: Sequence[str] = (),
+    names: Names = (),
     final: bool = False,
     by: str = "auto",
     log_steps: bool = False,
@@ -134,7 +137,7 @@ def parameters(
 
     Args:
         runs: as for :func:`loss`.
-        names: only these parameters; all unless given, of which the first nine are drawn.
+        names: only this parameter, or these; all unless given, of which the first nine are drawn.
         final: what was learnt in the end, all parameters side by side, instead.
         by: ``step``, ``epoch``, or ``auto``: epochs if every run has five.
         log_steps: a logarithmic axis of steps or epochs; it begins after the start.
@@ -153,15 +156,15 @@ def parameters(
     >>> [axes.get_title() for axes in figure.axes], figure.axes[0].get_xlabel()
     (['k', 'b'], 'epoch')
     """
-    from cgprimer.teaching.runs import check_names, common_truth, named_runs, over_time
+    from cgprimer.teaching.runs import chosen_parameters, common_truth, named_runs, over_time
 
     found = named_runs(runs)
     if final:
         from cgprimer.drawing.curves import draw_parameters
 
-        check_names(found, names)
+        chosen = chosen_parameters(found, names)
         learnt = {
-            run_name: {n: v for n, v in run.parameters.items() if not names or n in names}
+            run_name: {n: v for n, v in run.parameters.items() if n in chosen}
             for run_name, run in found.items()
         }
         return draw_parameters(learnt, common_truth(found), dark=dark, title=title)
@@ -180,9 +183,9 @@ def parameters(
 
 def cost(
     family: str = "network",
-    sizes: Sequence[int] = (),
+    sizes: int | Sequence[int] = (),
     *,
-    methods: Sequence[str] = (),
+    methods: Names = (),
     timed: bool = False,
     bound: float = 5.0,
     dark: bool = False,
@@ -195,8 +198,8 @@ def cost(
 
     Args:
         family: ``network`` (hidden neurons), ``neuron`` (inputs) or ``sum`` (terms).
-        sizes: how many of these; 1 to 128, doubling, unless given.
-        methods: only these methods; all unless given.
+        sizes: how many of these, a number or several; 1 to 128, doubling, unless given.
+        methods: only this method, or these; all unless given.
         timed: seconds for one sample beside the operations.
         bound: times the function's own cost.
         dark: for dark slides.
@@ -213,18 +216,23 @@ def cost(
     from cgprimer.teaching.costs import SIZES, cost_growth
 
     checked_bound(bound)  # before the work
-    growth = cost_growth(family, tuple(sizes) or SIZES, methods=methods, timed=timed)
+    several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
+    growth = cost_growth(family, several, methods=methods, timed=timed)
     return draw_cost(growth, bound=bound, dark=dark, title=title)
 
 
 def swell(
-    family: str = "product", depths: Sequence[int] = (), *, dark: bool = False, title: str = ""
+    family: str = "product",
+    depths: int | Sequence[int] = (),
+    *,
+    dark: bool = False,
+    title: str = "",
 ) -> Figure:
     """The growth of a symbolic derivative with the depth of nesting, beside reverse mode.
 
     Args:
         family: ``product``, ``logistic`` or ``softmax``.
-        depths: levels of nesting; up to 10, for softmax up to 5, unless given.
+        depths: levels of nesting, a number or several; up to 10, for softmax up to 5, unless given.
         dark: for dark slides.
         title: above the picture.
 
@@ -242,14 +250,14 @@ def swell(
 
 def surface(
     graph: ExpressionGraph,
-    over: Sequence[str] = (),
+    over: Names = (),
     dataset: Dataset | None = None,
     *,
     in_3d: bool = False,
     ranges: Sequence[tuple[float, float]] = (),
     at: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
-    optimizers: Sequence[str] | None = None,
+    optimizers: Names | None = None,
     rates: Mapping[str, float] | None = None,
     steps: int = 200,
     loss: str = "squared-error",
@@ -268,7 +276,7 @@ def surface(
             unless given.
         at: values of parameters; declared values fill the rest.
         start: where the paths begin; a tenth from the lower left corner unless given.
-        optimizers: whose paths; all unless given, and with ``()`` none.
+        optimizers: whose path or paths; all unless given, and with ``()`` none.
         rates: learning rates by optimizer; chosen by the steepness at the start unless given.
         steps: of each path.
         loss: as in :func:`cgprimer.train`.
@@ -292,7 +300,7 @@ def surface(
 
     found = landscape(
         checked_graph(graph),
-        tuple(over) or graph.parameters[:2],
+        over or graph.parameters[:2],
         dataset,
         ranges=ranges,
         at=at,

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from math import inf
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,7 +220,7 @@ def command(
                 seed=sampling["seed"],
                 start=start,
                 validation=others,
-                records=_RECORDS,
+                short_run_records=_RECORDS,
                 resume=earlier,
                 on_progress=on_progress,
                 **settings,
@@ -346,18 +346,18 @@ def _trained_on(run: TrainingRun, samples: int) -> int:
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:
-    from cgprimer.teaching.runs import validation_curve
     from cgprimer.teaching.tables import number
 
-    found = [pair for pair in zip(*validation_curve(run, "epoch"), strict=True) if pair[1] < inf]
-    if not found:
+    losses, samples = run.validation_losses, run.settings["validation_samples"]
+    if not (losses and samples):
         return []
-    least = min(found, key=lambda pair: pair[1])
-    return [
-        f"validation loss {number(found[-1][1])} over"
-        f" {run.settings['validation_samples']:,} other samples,"
-        f" least {number(least[1])} after epoch {least[0]:,.0f}"
-    ]
+    over = f"over {samples:,} other samples"
+    finite = [(loss, epoch) for epoch, loss in enumerate(losses, start=1) if isfinite(loss)]
+    if not finite:
+        return [f"no finite validation loss {over}: some lie where the graph or the loss has none"]
+    least, epoch = min(finite)
+    last = f"validation loss {number(losses[-1])} {over}"
+    return [f"{last}, least {number(least)} after epoch {epoch:,}"]
 
 
 def _plot(run: TrainingRun, path: Path, graph: ExpressionGraph) -> None:

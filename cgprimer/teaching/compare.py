@@ -15,7 +15,7 @@ from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators import methods as all_methods
 from cgprimer.differentiators.contract import Names, as_names
-from cgprimer.errors import DifferentiationError, plural
+from cgprimer.errors import DifferentiationError, UsageError, plural
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph
 from cgprimer.teaching.reference import digits_of, is_known, reference_derivatives, relative_error
@@ -176,6 +176,20 @@ class Comparison:
         }
 
 
+def checked_comparison(found: object) -> Comparison:
+    """What was given for a comparison, which must be one.
+
+    Raises:
+        UsageError: it is something else, such as the graph to be compared.
+    """
+    if isinstance(found, Comparison):
+        return found
+    raise UsageError(
+        f"expected a Comparison, not {type(found).__name__}",
+        hint="cgprimer.compare(graph) makes one",
+    )
+
+
 def compare(
     graph: ExpressionGraph,
     at: Mapping[str, float] | None = None,
@@ -216,8 +230,8 @@ def compare(
     scalars = {name: point[name] for name in graph.parameters}
     reference = reference_derivatives(primal, target, names, point)
     certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
+    value = graph.evaluate(point)[target]  # whatever the methods can do here
     results = []
-    value = float("nan")
     for method in as_names(methods or all_methods(), "methods"):
         try:
             program = differentiate(primal, target, names, method=method)
@@ -230,7 +244,6 @@ def compare(
             start = time.perf_counter()
             found = runner(columns, scalars, 1)
             best = min(best, time.perf_counter() - start)
-        value = float(np.reshape(found.values[target], -1)[0])
         derivatives = {n: float(np.reshape(found.derivatives[target, n], -1)[0]) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
         results.append(

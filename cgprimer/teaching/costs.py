@@ -19,7 +19,7 @@ import numpy as np
 from cgprimer.derivatives import tape as tape_of
 from cgprimer.differentiators import differentiate
 from cgprimer.differentiators import methods as all_methods
-from cgprimer.differentiators.contract import DerivativeProgram
+from cgprimer.differentiators.contract import DerivativeProgram, Names, as_names
 from cgprimer.errors import (
     DifferentiationError,
     ExpressionSwellError,
@@ -29,6 +29,7 @@ from cgprimer.errors import (
 )
 from cgprimer.execution.run import Runner
 from cgprimer.graph import ExpressionGraph, parse
+from cgprimer.teaching.counts import as_counts
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 BOUND = 5.0  # times the function's own operations: Griewank and Walther's constant
@@ -108,18 +109,18 @@ class CostGrowth:
 
 def cost_growth(
     family: str = "network",
-    sizes: Sequence[int] = SIZES,
+    sizes: int | Sequence[int] = SIZES,
     *,
-    methods: Sequence[str] = (),
+    methods: Names = (),
     timed: bool = False,
 ) -> CostGrowth:
     """Operations, and times, of the gradient for each method over a family of graphs.
 
     Args:
         family: ``network`` (hidden neurons), ``neuron`` (inputs) or ``sum`` (terms).
-        sizes: how many of these, ascending.
-        methods: which methods; all unless given, symbolic then up to 256 parameters, beyond which
-            it takes long.
+        sizes: how many of these: a number or several.
+        methods: which method or methods; all unless given, symbolic then up to 256 parameters,
+            beyond which it takes long.
         timed: run each program too, and take the least time of five runs on one sample.
 
     Raises:
@@ -133,16 +134,16 @@ def cost_growth(
     """
     if family not in FAMILIES:
         raise UsageError(f"there is no family {family!r}", hint=name_hint(family, FAMILIES))
-    if not sizes or any(not isinstance(size, int) or size < 1 for size in sizes):
-        raise UsageError("sizes must be positive whole numbers")
+    counts = as_counts(sizes, "sizes")
     known = all_methods()
-    for name in methods:
+    chosen = as_names(methods, "methods") if methods else ()
+    for name in chosen:
         if name not in known:
             raise UsageError(f"there is no method {name!r}", hint=name_hint(name, known))
     primal: list[Cost] = []
-    costs: dict[str, list[Cost]] = {name: [] for name in methods or known}
+    costs: dict[str, list[Cost]] = {name: [] for name in chosen or known}
     refused: dict[str, str] = {}
-    for size in sorted(set(sizes)):
+    for size in sorted(set(counts)):
         graph = FAMILIES[family](size)
         tape = tape_of(graph)
         count = len(graph.parameters)
@@ -151,7 +152,7 @@ def cost_growth(
         for name, found in costs.items():
             if name in refused:
                 continue
-            if name == "symbolic" and count > _MOST_SYMBOLIC and not methods:
+            if name == "symbolic" and count > _MOST_SYMBOLIC and not chosen:
                 refused[name] = "slow beyond"
                 continue
             try:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.data import Dataset, make_dataset
+from cgprimer.differentiators.contract import Names, as_names
 from cgprimer.errors import MissingValueError, UsageError, name_hint
 from cgprimer.graph import ExpressionGraph
 from cgprimer.training.objective import Objective
@@ -73,13 +74,13 @@ class Landscape:
 
 def landscape(
     graph: ExpressionGraph,
-    over: Sequence[str],
+    over: Names,
     dataset: Dataset | None = None,
     *,
     ranges: Sequence[Range] = (),
     at: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
-    optimizers: Sequence[str] = tuple(OPTIMIZERS),
+    optimizers: Names = tuple(OPTIMIZERS),
     rates: Mapping[str, float] | None = None,
     steps: int = 200,
     grid: int = 81,
@@ -97,7 +98,7 @@ def landscape(
         at: values of parameters; declared values fill the rest. They are the truth where the
             data are made here.
         start: where the paths begin; a tenth from the lower left corner unless given.
-        optimizers: their names; none for the surface alone.
+        optimizers: a name or names; none for the surface alone.
         rates: learning rates by optimizer. Unless given the rate is chosen from the steepness at
             the start: the first step, were it a plain one, is a hundredth of the ranges.
         steps: of each optimizer.
@@ -147,8 +148,9 @@ def landscape(
     span = np.array([high1 - low1, high2 - low2])
     for name in rates or {}:
         _optimizer(name)
+    chosen = as_names(optimizers, "optimizers") if optimizers else ()
     paths = tuple(
-        descend.path(name, begin, steps, (rates or {}).get(name), span) for name in optimizers
+        descend.path(name, begin, steps, (rates or {}).get(name), span) for name in chosen
     )
     truth = None
     if all(name in values for name in names):
@@ -211,8 +213,8 @@ def _rate(name: str, slope: Array, span: Array) -> float:
     return step / steep if np.isfinite(steep) and steep > 0 else _optimizer(name).rate
 
 
-def _two(graph: ExpressionGraph, over: Sequence[str]) -> tuple[str, str]:
-    names = list(over)
+def _two(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
+    names = [over] if isinstance(over, str) else list(over)
     for name in names:
         if name not in graph.parameters:
             hint = name_hint(name, graph.parameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cgprimer.errors import DataError, UsageError, name_hint
-from cgprimer.graph import parse
+from cgprimer.differentiators.contract import Names, as_names
+from cgprimer.errors import UsageError, name_hint
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.loop import TrainingRun
 from cgprimer.training.recording import moments
@@ -35,6 +34,7 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
         DataError: a file holds no run.
 
     >>> from cgprimer.data import make_dataset
+    >>> from cgprimer.graph import parse
     >>> from cgprimer.training.loop import train
     >>> graph = parse("xw = k*xa; parameter k = 2")
     >>> run = train(graph, make_dataset(graph, samples=9), epochs=1)
@@ -48,15 +48,10 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
     for number, one in enumerate(given, start=1):
         if isinstance(one, str | Path):
             named = dict([next(files)])
-        elif isinstance(one, TrainingRun):
-            named = {"training" if alone else f"run {number}": one}
         elif isinstance(one, Mapping):
             named = {str(name): _one(run) for name, run in one.items()}
         else:
-            raise UsageError(
-                f"expected a TrainingRun or a file, not {type(one).__name__}",
-                hint="cgprimer.train(...) returns one, cgprimer train --save writes one",
-            )
+            named = {"training" if alone else f"run {number}": _one(one)}
         for name, run in named.items():
             if name in found:
                 raise UsageError(f"two runs are called {name!r}")
@@ -67,8 +62,14 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
 
 
 def _one(run: Run) -> TrainingRun:
-    (found,) = named_runs([run]).values()
-    return found
+    if isinstance(run, str | Path):
+        return load_run(run)
+    if isinstance(run, TrainingRun):
+        return run
+    raise UsageError(
+        f"expected a TrainingRun or a file, not {type(run).__name__}",
+        hint="cgprimer.train(...) returns one, cgprimer train --save writes one",
+    )
 
 
 def read_runs(paths: Sequence[str | Path]) -> dict[str, TrainingRun]:
@@ -86,23 +87,7 @@ def read_runs(paths: Sequence[str | Path]) -> dict[str, TrainingRun]:
         raise UsageError("the same run is given twice")
     stems = [Path(path).name.split(".")[0] or Path(path).name for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    return {name: _read(path) for name, path in zip(names, paths, strict=True)}
-
-
-def _read(path: str | Path) -> TrainingRun:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text") from None
-    try:
-        graph = str(json.loads(text)["graph"])
-    except (ValueError, KeyError, TypeError):
-        raise DataError(
-            f"{path} does not hold a run of cgprimer", hint="such files are written by --save"
-        ) from None
-    return load_run(path, parse(graph, name=str(path)))
+    return {name: load_run(path) for name, path in zip(names, paths, strict=True)}
 
 
 def common_truth(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
@@ -175,6 +160,7 @@ def validation_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float
     """Validation losses, and the steps or epochs after which they were taken.
 
     >>> from cgprimer.data import make_dataset
+    >>> from cgprimer.graph import parse
     >>> from cgprimer.training.loop import train
     >>> graph = parse("xw = k*xa; parameter k = 2")
     >>> data = make_dataset(graph, samples=100)
@@ -201,20 +187,21 @@ class OverTime:
 
 
 def over_time(
-    runs: Mapping[str, TrainingRun], by: str = "auto", names: Sequence[str] = ()
+    runs: Mapping[str, TrainingRun], by: str = "auto", names: Names = ()
 ) -> tuple[str, dict[str, OverTime]]:
     """The parameters of runs over steps or epochs, and which of the two it is.
 
     Args:
         runs: by name.
         by: as for :func:`histories`.
-        names: only these parameters; all unless given.
+        names: only this parameter, or these; all unless given.
 
     Raises:
         UsageError: a run without a step, a parameter that no run has, or a run saved before
             parameters were recorded.
 
     >>> from cgprimer.data import make_dataset
+    >>> from cgprimer.graph import parse
     >>> from cgprimer.training.loop import train
     >>> graph = parse("xw = k*xa; parameter k = 2")
     >>> run = train(graph, make_dataset(graph, samples=100), epochs=6, start={"k": 1.0})
@@ -222,7 +209,7 @@ def over_time(
     >>> by, found["adam"].places, found["adam"].values["k"][0]
     ('epoch', [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1.0)
     """
-    check_names(runs, names)
+    chosen = chosen_parameters(runs, names)
     for name, run in runs.items():
         if not run.steps:
             raise UsageError(
@@ -236,11 +223,11 @@ def over_time(
                 hint="train it again, or draw only what it has learnt (--final)",
             )
     by = axis_of(runs, by)
-    return by, {name: _over_time(run, by, names) for name, run in runs.items()}
+    return by, {name: _over_time(run, by, chosen) for name, run in runs.items()}
 
 
 def _over_time(run: TrainingRun, by: str, names: Sequence[str]) -> OverTime:
-    chosen = [name for name in run.parameters if not names or name in names]
+    chosen = [name for name in run.parameters if name in names]
     steps = list(run.recorded_steps)
     values = {name: list(run.recorded_parameters[name]) for name in chosen}
     if _whole(run):
@@ -263,12 +250,20 @@ def _whole(run: TrainingRun) -> bool:
     return (run.recorded_steps[0] if run.recorded_steps else run.steps) <= first
 
 
-def check_names(runs: Mapping[str, TrainingRun], names: Sequence[str]) -> None:
-    """Raise UsageError for a parameter that no run has."""
-    known = list(dict.fromkeys(name for run in runs.values() for name in run.parameters))
-    for name in names:
+def chosen_parameters(runs: Mapping[str, TrainingRun], names: Names = ()) -> tuple[str, ...]:
+    """The parameter or parameters asked for; those of all runs unless given.
+
+    Raises:
+        UsageError: a parameter that no run has.
+    """
+    known = tuple(dict.fromkeys(name for run in runs.values() for name in run.parameters))
+    if not names:
+        return known
+    chosen = as_names(names, "names")
+    for name in chosen:
         if name not in known:
             raise UsageError(f"no run has a parameter {name!r}", hint=name_hint(name, known))
+    return chosen
 
 
 def usual_window(losses: Mapping[str, Sequence[float]]) -> int:
@@ -296,11 +291,26 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
         raise UsageError(f"smoothing takes the mean of a positive number of values, not {window!r}")
     array = np.asarray(values, dtype=float)
     finite = np.isfinite(array)
-    sums = np.concatenate([[0.0], np.cumsum(np.where(finite, array, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(finite)])
-    middle = np.arange(len(array))
-    low = np.maximum(0, middle - (window - 1) // 2)
-    high = np.minimum(len(array), middle + window // 2 + 1)
+    sums = _window_sums(np.where(finite, array, 0.0), window)
+    counts = _window_sums(finite.astype(float), window)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means: list[float] = ((sums[high] - sums[low]) / (counts[high] - counts[low])).tolist()
+        means: list[float] = (sums / counts).tolist()
     return means
+
+
+def _window_sums(values: Array, window: int) -> Array:
+    """The sum over the window around each value, with zeros beyond the ends.
+
+    A window is put together from blocks of 1, 2, 4, ... values. Differences of running sums would
+    be faster, but a loss of 1e50 at the start would swallow all that come after it.
+    """
+    blocks = np.pad(values, ((window - 1) // 2, window // 2))
+    found = np.zeros(len(values))
+    begun, size = 0, 1
+    while size <= window:
+        if window & size:
+            found += blocks[begun : begun + len(values)]
+            begun += size
+        blocks = blocks[:-size] + blocks[size:]
+        size *= 2
+    return found

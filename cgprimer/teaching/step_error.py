@@ -1,6 +1,6 @@
 """The error of finite differences against their step: the V-shaped curve.
 
-A large step is wrong because the curve is not its tangent (error of order h, or h^2 for central
+A large step is wrong because the curve is not its tangent (error of order h, or h² for central
 differences); a small one because the difference of two nearly equal numbers has few digits left
 (error of order 1/h). The complex step subtracts nothing, so it has only the first half of the V.
 """
@@ -25,6 +25,7 @@ from cgprimer.teaching.reference import is_known, reference_derivatives
 
 Array = Any
 SCHEMES = ("forward", "central", "complex-step")
+_JUMP = 1e20  # times the slope that the rules give: no rounding, but a jump
 _NEIGHBOURS = 4  # steps to either side whose errors are looked at together: rounding is a lottery
 
 
@@ -124,16 +125,23 @@ def step_errors(
     sizes = np.sort(np.logspace(-16, 0, 161) if steps is None else np.array(steps, dtype=float))
     if not sizes.size or not (np.isfinite(sizes).all() and sizes[0] > 0):
         raise UsageError("steps must be positive and finite")
+    columns = {n: np.array([point[n]]) for n in graph.inputs}
+    scalars = {n: point[n] for n in graph.parameters}
     found = reference_derivatives(primal, target, (name,), point)
-    if found is None or not is_known(found[name]):
+    by_rules = Runner(differentiate(primal, target, name, method="reverse"))
+    slope = float(np.ravel(by_rules(columns, scalars, 1).derivatives[target, name])[0])
+    # At a jump whose value is the middle, both sides have one slope, which is enormous.
+    if (
+        found is None
+        or not is_known(found[name])
+        or abs(found[name]) > _JUMP * max(1.0, abs(slope))
+    ):
         raise DifferentiationError(
             f"there is no exact derivative of {target} with respect to {name} to compare with",
             hint="a kink, a pole, an edge of the domain, or a function without a formula"
             " of its own; choose another point (--at)",
         )
     exact = found[name]
-    columns = {n: np.array([point[n]]) for n in graph.inputs}
-    scalars = {n: point[n] for n in graph.parameters}
     errors: dict[str, Array] = {}
     refused: dict[str, str] = {}
     for scheme in dict.fromkeys(schemes):

@@ -19,6 +19,7 @@ from cgprimer.differentiators import differentiate
 from cgprimer.differentiators.symbolic import written_out_size
 from cgprimer.errors import ExpressionSwellError, UsageError, name_hint
 from cgprimer.graph import ExpressionGraph, parse
+from cgprimer.teaching.counts import as_counts
 
 LIMIT = 20_000  # operations beyond which a formula is not written out
 
@@ -82,13 +83,13 @@ class Swell:
 
 
 def swell(
-    family: str = "product", depths: Sequence[int] = (), *, limit: int = LIMIT
+    family: str = "product", depths: int | Sequence[int] = (), *, limit: int = LIMIT
 ) -> tuple[Swell, ...]:
     """Counts for each depth of a family.
 
     Args:
         family: ``product``, ``logistic`` or ``softmax``.
-        depths: levels of nesting; a range that suits the family unless given.
+        depths: levels of nesting, a number or several; a range that suits the family unless given.
         limit: the largest formula that is made.
 
     Raises:
@@ -99,12 +100,10 @@ def swell(
     """
     if family not in FAMILIES:
         raise UsageError(f"there is no family {family!r}", hint=name_hint(family, FAMILIES))
-    depths = depths or DEPTHS[family]
-    if any(not isinstance(depth, int) or depth < 1 for depth in depths):
-        raise UsageError("depths must be positive whole numbers")
+    given = DEPTHS[family] if isinstance(depths, Sequence) and not depths else depths
     rows = []
     too_large = False
-    for depth in sorted(set(depths)):
+    for depth in sorted(set(as_counts(given, "depths"))):
         tape = tape_of(FAMILIES[family](depth))
         (root,) = tape.outputs.values()
         formula = None if too_large else _symbolic(FAMILIES[family](depth), False, limit)

@@ -31,7 +31,7 @@ def whole_batch(batch_size: int | None, samples: int) -> int:
         raise UsageError(f"a batch has a whole number of samples, not {batch_size!r}")
     if batch_size < 1:
         raise UsageError(f"a batch has at least one sample, not {batch_size}")
-    return min(batch_size, samples)
+    return min(int(batch_size), samples)
 
 
 def check(
@@ -41,16 +41,19 @@ def check(
     learning_rate: float | None,
     stop_below: float | None,
     seed: int,
-    records: int,
+    short_run_records: int,
 ) -> None:
     """Raise UsageError for numbers that make no run."""
-    for what, count in (("epochs", epochs), ("seed", seed), ("records", records)):
+    counts = {"epochs": epochs, "seed": seed, "short_run_records": short_run_records}
+    for what, count in counts.items():
         if not isinstance(count, int | np.integer):
             raise UsageError(f"{what} must be a whole number, not {count!r}")
     if seed < 0:
         raise UsageError(f"a seed cannot be negative, as {seed} is")
-    if records < 1:
-        raise UsageError(f"the parameters are recorded at least once, not {records} times")
+    if short_run_records < 1:
+        raise UsageError(
+            f"the parameters are recorded at least once, not {short_run_records} times"
+        )
     if epochs < 0:
         raise UsageError(f"the number of epochs cannot be {epochs}")
     if schedule not in SCHEDULES:
@@ -66,7 +69,8 @@ def check(
 
 def share(validation: object) -> float:
     """The share of samples to validate with, as a number."""
-    if isinstance(validation, int | float) and not isinstance(validation, bool):
+    number = int | float | np.integer | np.floating
+    if isinstance(validation, number) and not isinstance(validation, bool):
         return float(validation)
     raise UsageError(
         f"validation takes a Dataset or a share of the samples, not {type(validation).__name__}"

@@ -35,12 +35,16 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph) -> dict[str, Any]:
     return {"format": FORMAT, "version": VERSION, "graph": str(graph), **fields}
 
 
-def load_run(path: str | Path, graph: ExpressionGraph) -> TrainingRun:
+def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> TrainingRun:
     """Read a run that :func:`save_run` wrote, to be given to ``train(..., resume=run)``.
+
+    Args:
+        path: where it is.
+        graph: the graph that it must be a run of; the one in the file unless given.
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: it holds no run, or a run of a graph with other parameters.
+        DataError: it holds no run, or a run of another graph.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -52,18 +56,19 @@ def load_run(path: str | Path, graph: ExpressionGraph) -> TrainingRun:
         fields = json.loads(text)
         if fields["format"] != FORMAT or fields["version"] != VERSION:
             raise ValueError
-        run = _run(fields)
+        run, text = _run(fields), str(fields["graph"])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(
             f"{path} does not hold a run of cgprimer", hint="such files are written by --save"
         ) from None
-    names = list(run.parameters)
+    own = parse(text, name=str(path))
+    names, graph = list(run.parameters), own if graph is None else graph
     if sorted(names) != sorted(graph.parameters):
         raise DataError(
             f"{path} is a run of another graph: its parameters are {', '.join(names)},"
             f" this graph's are {', '.join(graph.parameters)}"
         )
-    if not _same_function(parse(str(fields["graph"])), graph):
+    if graph is not own and not _same_function(own, graph):
         raise DataError(f"{path} is a run of another graph: its expressions differ")
     order = [names.index(name) for name in graph.parameters]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}

@@ -42,8 +42,9 @@ class TrainingRun:
         start_loss, loss: mean loss over the whole dataset before and after.
         step_losses: mean loss of the batch at every step, before the step.
         epoch_losses: mean of the step losses of each epoch.
-        validation_losses: mean loss over the validation samples after each epoch, nan for an
-            epoch without; empty where no epoch had any.
+        validation_losses: mean loss over the validation samples after each epoch; nan for an
+            epoch without, and where the loss is no number, as outside the domain of a logarithm.
+            Empty where no epoch had any.
         recorded_steps: ascending; steps after which the parameters were recorded: the end of each
             epoch; in runs of few epochs moments between, too; in long ones every second, fourth...
         recorded_parameters: for each parameter its values then.
@@ -102,7 +103,7 @@ def train(
     stop_below: float | None = None,
     dtype: str = "float64",
     validation: Dataset | float | None = None,
-    records: int = WITHIN,
+    short_run_records: int = WITHIN,
     resume: TrainingRun | None = None,
     on_step: Callable[[int, int, float], None] | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
@@ -128,10 +129,12 @@ def train(
         dtype: ``float64`` or ``float32``.
         validation: other samples, or a share of the dataset (between 0 and 1) that is then not
             trained on: their mean loss after each epoch is recorded.
-        records: how often about the parameters are recorded in a run of fewer than five epochs;
-            longer runs record them at the ends of epochs. A record halts an engine for some 30 us.
+        short_run_records: how often about the parameters are recorded in a run of fewer than five
+            epochs; longer ones record them at the ends of epochs. A record halts an engine for
+            some 30 us.
         resume: a run to take up where it ended, with the same optimizer, batches and number of
-            samples; with the same other settings too, the result is that of one uninterrupted run.
+            samples, and with the same seed where a share of them is for validation; with the same
+            other settings too, the result is that of one uninterrupted run.
         on_step: called after each step with the step, the number of steps and the batch's loss.
             Steps are then done one by one in Python, whatever the engine could do by itself.
         on_progress: the same, called a few times a second.
@@ -174,8 +177,9 @@ def train(
         learning_rate=learning_rate,
         stop_below=stop_below,
         seed=seed,
-        records=records,
+        short_run_records=short_run_records,
     )
+    epochs, seed = int(epochs), int(seed)  # numbers of numpy could not be saved
     objective = Objective(
         graph,
         loss=loss,
@@ -185,7 +189,7 @@ def train(
         options=options,
         samples=samples * epochs,
     )
-    rate = rule.rate if learning_rate is None else learning_rate
+    rate = float(rule.rate if learning_rate is None else learning_rate)
     settings = {
         "method": method,
         "engine": objective.runner.engine,
@@ -196,7 +200,7 @@ def train(
         "batch_size": batch,
         "loss": loss,
         "seed": seed,
-        "shuffle": shuffle,
+        "shuffle": bool(shuffle),
         "dtype": dtype,
         "samples": given,
         "validation": share,
@@ -221,7 +225,7 @@ def train(
     columns = objective.columns(dataset)
     steps = Steps(objective, columns, rule, batch, rate_of, one_by_one=on_step is not None)
     validate = None if validation is None else validation_loss(objective, validation)
-    when = moments(epochs, steps.per_epoch, len(values), records)
+    when = moments(epochs, steps.per_epoch, len(values), short_run_records)
     _thin(run, when)
     if resume is None:
         run.start_loss = objective.sums(steps.resident, values, samples)[0] / samples
@@ -261,8 +265,6 @@ def _go_through(
     """All epochs that the run has not done yet; the run tells at any time what was done."""
     per_epoch = steps.per_epoch
     kept: list[tuple[int, Array]] = []
-    if validate is not None:  # a run that is taken up may have begun without
-        run.validation_losses += [math.nan] * (run.epochs - len(run.validation_losses))
     clock = time.perf_counter()
     try:
         for epoch in range(run.epochs, epochs):
@@ -272,14 +274,15 @@ def _go_through(
             due = frozenset(halts)
             for done in steps.epoch(order, held, first, halts):
                 run.step_losses += done.losses
+                if done.steps in due and not done.failed:  # a failed step adds none to the last
+                    kept.append((done.steps, done.values))
                 held = done  # one assignment: Ctrl-C comes before it or after it
                 tell(done, order, first)
-                if done.steps in due:
-                    kept.append((done.steps, done.values))
             if validate is not None or run.validation_losses:
                 begun = time.perf_counter()
                 other = math.nan if validate is None else validate(held.values)
-                run.validation_losses.append(other)
+                missing = epoch - len(run.validation_losses)  # taken up, and begun without
+                run.validation_losses += [*[math.nan] * missing, other]
                 clock += time.perf_counter() - begun  # it is no part of the steps' time
             run.epoch_losses.append(sum(run.step_losses[-per_epoch:]) / per_epoch)
             run.epochs = epoch + 1
@@ -293,7 +296,7 @@ def _go_through(
         run.steps, run.state = held.steps, held.state
         del run.step_losses[run.steps :]
         del run.epoch_losses[run.epochs :], run.validation_losses[run.epochs :]
-        _keep(run, kept)
+        _keep(run, [(step, values) for step, values in kept if step <= run.steps])
         run.parameters = dict(zip(run.parameters, held.values.tolist(), strict=True))
 
 
@@ -326,14 +329,22 @@ def _taken_up(
         raise UsageError(
             f"the run is one of another graph: its parameters are {', '.join(earlier.parameters)}"
         )
-    for name in ("optimizer", "batch_size", "samples", "validation"):
+    hint = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
+    for name in ("optimizer", "batch_size", "samples", "validation", "seed"):
         began = earlier.settings.get(name)
         if name == "validation" and not isinstance(began, float):
             began = 0.0  # no share of the data: other samples, none, or a file from before that
+        if name == "seed":
+            if not settings["validation"]:
+                continue  # it orders the samples, and another order does no harm
+            hint = (
+                "it has drawn the samples to validate with, and another would take samples that"
+                f" were trained on: seed={began} (--seed {began})"
+            )
         if began != settings[name]:
             raise UsageError(
                 f"the run began with {name} {began}, and cannot go on with {settings[name]}",
-                hint="start from its parameters instead: start=run.parameters (--start NAME=VALUE)",
+                hint=hint,
             )
     return replace(
         earlier,

@@ -128,6 +128,25 @@ def test_validation_by_share_and_by_file(tmp_path: Path) -> None:
     assert plain["validation_losses"] == []
 
 
+def test_validation_losses_that_are_not_finite_are_said_once(tmp_path: Path) -> None:
+    others = tmp_path / "others.csv"
+    others.write_text("xa,xw\n-1,0\n2,1\n")
+    data = ("-e", "xw = k*log(xa)", "--truth", "k=2", "--low", "1", "--high", "2")
+    text = good("train", *data, *SHORT, "--validation", others)
+    assert text.count("validation") == 1
+    assert "no finite validation loss over 2 other samples" in text
+    assert "validation" not in good("train", *data, *SHORT)
+
+
+def test_another_seed_does_not_go_on_where_it_has_drawn_a_share(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    good("train", LECTURE, *SHORT, "--validation", "0.5", "--save", path)
+    message = bad("train", LECTURE, *SHORT[:-2], "--epochs", "9", "--seed", "1", "--resume", path)
+    assert "began with seed 0, and cannot go on with 1" in message
+    assert "--seed 0" in message
+    good("train", LECTURE, *SHORT[:-2], "--epochs", "9", "--seed", "0", "--resume", path)
+
+
 def test_validation_goes_on_with_the_run(tmp_path: Path) -> None:
     settings = ("--samples", "200", "--schedule", "constant")
     share = ("--validation", "0.25")

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -15,8 +17,14 @@ import cgprimer
 from cgprimer import plot
 from cgprimer.cli import main
 from cgprimer.cli.plot import command
+from cgprimer.drawing.curves import LOG_AXES
 from cgprimer.drawing.saving import save_figure
 from cgprimer.errors import UsageError
+from cgprimer.teaching.costs import FAMILIES, cost_growth
+from cgprimer.teaching.runs import AXES
+from cgprimer.teaching.step_error import SCHEMES
+from cgprimer.teaching.swell import FAMILIES as NESTINGS
+from cgprimer.teaching.swell import swell
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import TrainingRun
 
@@ -151,6 +159,9 @@ def test_curves_begin_at_the_start_and_end_at_what_was_learnt(
     [
         (lambda run: plot.loss(), "which runs"),
         (lambda run: plot.loss(3), "not int"),
+        (lambda run: plot.loss({"a": {"b": run, "c": run}}), "not dict(.|\n)*cgprimer.train"),
+        (lambda run: plot.loss({"a": {"b": run}}), "not dict"),
+        (lambda run: plot.loss({"a": 3}), "not int"),
         (lambda run: plot.loss({"a": run}, {"a": run}), "two runs are called 'a'"),
         (lambda run: plot.loss(run, by="year"), "'year'"),
         (lambda run: plot.loss(run, smooth=0), "positive number"),
@@ -165,6 +176,73 @@ def test_curves_begin_at_the_start_and_end_at_what_was_learnt(
 def test_mistakes(call: Any, words: str, runs: dict[str, TrainingRun]) -> None:
     with pytest.raises(UsageError, match=words):
         call(runs["adam"])
+
+
+PAIR = cgprimer.parse("xw = ab*xa + a + b; parameter a = 1, b = 2, ab = 3")
+
+
+def test_one_name_is_a_name_and_not_its_letters() -> None:
+    run = cgprimer.train(PAIR, cgprimer.make_dataset(PAIR, samples=50), epochs=6)
+    assert [axes.get_title() for axes in plot.parameters(run, names="ab").axes] == ["ab"]
+    final = plot.parameters(run, names="ab", final=True)
+    assert [text.get_text() for text in final.axes[0].get_xticklabels()] == ["ab"]
+    with pytest.raises(UsageError, match="two different parameters"):
+        plot.surface(PAIR, "ab", steps=3)
+    with pytest.raises(UsageError, match="has a parameter 'k'"):
+        plot.parameters(run, names="k")
+    drawn = entries(plot.surface(PAIR, ["a", "b"], optimizers="sgd", steps=3))
+    assert any("sgd" in entry for entry in drawn)
+    assert not any("adam" in entry for entry in drawn)
+    assert any("reverse" in entry for entry in entries(plot.cost("sum", 4, methods="reverse")))
+    assert "forward" in " ".join(entries(plot.error(SINE, {"xa": 1}, schemes="forward")))
+
+
+@pytest.mark.parametrize("number", [3, np.int64(3), [3], np.array([3])])
+def test_one_number_is_a_number(number: Any) -> None:
+    def places(figure: Figure) -> list[float]:
+        return sorted({float(x) for line in figure.axes[0].lines for x in line.get_xdata()})
+
+    wanted = [plot.cost("sum", [3], methods="reverse"), plot.swell("product", [3])]
+    found = [plot.cost("sum", number, methods="reverse"), plot.swell("product", number)]
+    assert [places(figure) for figure in found] == [places(figure) for figure in wanted]
+
+
+def test_one_step_is_a_step() -> None:
+    figure = plot.error(SINE, {"xa": 1}, schemes="central", steps=1e-3)
+    assert any(list(line.get_xdata()) == [1e-3] for line in figure.axes[0].lines)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5, "3", [2, 0], []])
+def test_what_is_no_number_of_anything(number: Any) -> None:
+    for call in (lambda: cost_growth("sum", number), lambda: swell("product", number or 0)):
+        with pytest.raises(UsageError, match="positive whole numbers"):
+            call()
+
+
+def test_choices_of_the_command_line_are_those_of_the_functions() -> None:
+    """They are written twice, so that --help loads neither numpy's users nor matplotlib."""
+    written = {
+        (kind, option.name): tuple(option.type.choices)
+        for kind, one in command.commands.items()
+        for option in one.params
+        if isinstance(option.type, click.Choice)
+    }
+    assert written == {
+        ("error", "schemes"): SCHEMES,
+        ("loss", "by"): AXES,
+        ("loss", "log"): LOG_AXES,
+        ("parameters", "by"): AXES,
+        ("cost", "family"): tuple(FAMILIES),
+        ("swell", "family"): tuple(NESTINGS),
+    }
+
+
+def test_validation_without_a_finite_loss_is_said_in_the_legend() -> None:
+    graph = cgprimer.parse("xw = k*log(xa); parameter k = 2")
+    good = cgprimer.Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"xw": [0.0, 1.0, 2.0]})
+    others = cgprimer.Dataset.from_arrays({"xa": [-1.0]}, {"xw": [0.0]})
+    run = cgprimer.train(graph, good, epochs=6, validation=others)
+    assert entries(plot.loss(run)) == ["training", "training, validation: no finite loss"]
 
 
 def test_it_is_loaded_when_it_is_asked_for() -> None:

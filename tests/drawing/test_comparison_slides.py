@@ -14,9 +14,11 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 import cgprimer
-from cgprimer.drawing.comparing import words
+from cgprimer.drawing.arranging import Picture
+from cgprimer.drawing.comparing import panel, words
 from cgprimer.drawing.comparing.output import check_comparison_path, save_comparison
 from cgprimer.drawing.comparing.slides import comparison_slides
+from cgprimer.drawing.diagram import Diagram
 from cgprimer.errors import UsageError
 from cgprimer.teaching.compare import Comparison, compare
 
@@ -245,6 +247,51 @@ def test_files(tmp_path: Path, comparisons: dict[str, Comparison]) -> None:
     save_comparison(two, tmp_path / "a.pdf")
     save_comparison(two, tmp_path / "c.svg")
     assert before == ((tmp_path / "a.pdf").read_bytes(), (tmp_path / "c-2.svg").read_bytes())
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.pdf", "a.png", "a.svg"])
+def test_draw_comparison_writes_what_the_command_line_does(
+    name: str, tmp_path: Path, comparisons: dict[str, Comparison]
+) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+    save_comparison(comparisons["mazur"], tmp_path / "there" / name, dark=True, title="a < b")
+    figure = cgprimer.draw_comparison(
+        comparisons["mazur"], dark=True, title="a < b", output=str(tmp_path / "here" / name)
+    )
+    assert figure.get_size_inches()[1] == pytest.approx(15.0)
+    written, wanted = ({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
+                       for folder in ("here", "there"))  # fmt: skip
+    assert written == wanted
+    assert name in written
+
+
+def test_draw_comparison_looks_at_the_path_first(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no folder"):
+        cgprimer.draw_comparison(GRAPHS["lecture"](), output=tmp_path / "missing" / "a.png")
+    with pytest.raises(UsageError, match=r"\.html, \.pdf, \.png, \.svg"):
+        cgprimer.draw_comparison(GRAPHS["lecture"](), output=tmp_path / "a.gif")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_few_vertices_with_many_edges_are_summarised_and_not_arranged_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arranged: list[int] = []
+
+    def arrange(diagram: Diagram) -> Picture:
+        arranged.append(len(diagram.nodes))
+        return real(diagram)
+
+    real = panel.arrange
+    monkeypatch.setattr(panel, "arrange", arrange)
+    sums = [f"v{n} = sin({' + '.join(f'v{k}' for k in range(n))})" for n in range(1, 20)]
+    graph = cgprimer.parse("; ".join(["v0 = k*xa", *sums]))
+    found = compare(graph, {"k": 0.7, "xa": 0.4}, methods=["reverse"])
+    slides = comparison_slides(found)
+    assert any("summarised by layers" in text for text in said(slides[0]))
+    assert arranged
+    assert max(arranged) < len(graph.variables)
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a", "a.tex", ".pdf"])

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from cgprimer.data import make_dataset
-from cgprimer.errors import CgprimerError, DataError, MissingValueError, UsageError
+from cgprimer.errors import (
+    CgprimerError,
+    DataError,
+    DifferentiationError,
+    MissingValueError,
+    UsageError,
+)
 from cgprimer.graph import load, parse
 from cgprimer.teaching.landscape import landscape
 from cgprimer.teaching.runs import common_truth, histories, read_runs, smoothed
@@ -116,7 +122,11 @@ def test_a_function_of_a_parameter_at_a_point() -> None:
         ("xw = xa", {"low": 1.0, "high": 1.0}, UsageError, "ascend"),
         ("xw = xa", {"order": 9}, UsageError, "order"),
         ("xw = log(xa)", {"low": -2.0, "high": -1.0}, UsageError, "not defined"),
-        ("xw = log(xa)", {"tangent": 0.0}, UsageError, "tangent"),
+        ("xw = log(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
+        ("xw = abs(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent of xw at xa = 0"),
+        ("xw = relu(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
+        ("xw = step(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
+        ("xw = stop_gradient(xa^2)", {"tangent": 1.0}, DifferentiationError, "no tangent"),
     ],
 )
 def test_mistakes_with_functions(
@@ -124,6 +134,32 @@ def test_mistakes_with_functions(
 ) -> None:
     with pytest.raises(kind, match=words):
         function_curves(parse(text), **settings)  # type: ignore[arg-type]
+
+
+def test_a_derivative_is_nan_where_the_function_is() -> None:
+    found = function_curves(parse("xw = log(xa)"), -2, 2, order=2, points=5)
+    for values in found.orders:
+        assert np.isnan(values[:2]).all()
+        assert np.isfinite(values[3:]).all()
+
+
+def test_jumps_and_poles_are_found_and_steep_slopes_are_none() -> None:
+    found = function_curves(parse("xw = abs(xa - 0.3)"), -1, 1, order=1)
+    assert found.jumps[0] == ()
+    (jump,) = found.jumps[1]
+    assert (jump.left, jump.right) == (-1, 1)
+    assert jump.place == pytest.approx(0.3, abs=1e-9)
+    assert found.places[jump.after] < 0.3 < found.places[jump.after + 1]
+    (pole,) = function_curves(parse("xw = 1/(xa - 0.3001)"), -1, 1, order=0).jumps[0]
+    assert pole.left < -1e6 < 1e6 < pole.right
+    for text in ("xw = tanh(900*xa)", "xw = sin(1/xa)", "xw = exp(30*xa)", "xw = xa"):
+        assert function_curves(parse(text), -1.003, 1, order=0).jumps == ((),)
+
+
+def test_tangents_where_parts_have_a_kink_or_hide_their_derivative() -> None:
+    assert function_curves(parse("xw = abs(xa)*xa"), tangent=0.0).tangent == (0.0, 0.0, 0.0)
+    hiding = parse("xw = xa^2 + 0*stop_gradient(xa)")
+    assert function_curves(hiding, tangent=1.0).tangent == (1.0, 1.0, 2.0)
 
 
 def test_saved_runs_come_back_by_name(tmp_path: Path) -> None:
@@ -156,5 +192,13 @@ def test_mistakes_with_runs(tmp_path: Path) -> None:
 def test_smoothing() -> None:
     assert smoothed([1.0, 2.0, 6.0], 1) == [1.0, 2.0, 6.0]
     assert smoothed([1.0, float("nan"), 3.0], 3) == [1.0, 2.0, 3.0]
+    tiny = smoothed([1e50, *[1e-20] * 40], 7)[-20:]  # what is large and gone leaves no trace
+    assert tiny == pytest.approx([1e-20] * 20)
+    values = np.random.default_rng(0).normal(size=50)
+    for window in (1, 2, 5, 8, 49, 50, 64, 200):
+        slow = [
+            values[max(0, k - (window - 1) // 2) : k + window // 2 + 1].mean() for k in range(50)
+        ]
+        assert smoothed(values.tolist(), window) == pytest.approx(slow)
     with pytest.raises(UsageError):
         smoothed([1.0], 0)

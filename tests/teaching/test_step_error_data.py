@@ -62,6 +62,7 @@ def test_points_outside_the_domain_leave_gaps() -> None:
     ("text", "settings", "kind", "words"),
     [
         ("xw = abs(xa)", {"at": {"xa": 0}}, DifferentiationError, "no exact derivative"),
+        ("xw = step(xa)", {"at": {"xa": 0}}, DifferentiationError, "no exact derivative"),
         ("xw = sin(xa)", {}, MissingValueError, "xa"),
         ("xw = xa*xb", {"at": {"xa": 1, "xb": 1}}, UsageError, "which name"),
         ("xw = sin(xa)", {"at": {"xa": 1}, "wrt": "xb"}, UsageError, "xb"),

@@ -248,3 +248,28 @@ def test_what_is_not_asked_for_is_not_complained_about() -> None:
 def test_errors_are_of_the_package() -> None:
     with pytest.raises(CgprimerError):
         compare(cgprimer.parse("xv = xa; xw = xa"), {"xa": 1.0})
+
+
+def test_the_value_does_not_need_a_method_that_succeeds() -> None:
+    """A diamond of forty stages has a million million paths: the sum over them refuses."""
+    stages = [f"xa{k} = sin(x{k}); xb{k} = cos(x{k}); x{k + 1} = xa{k} + xb{k}" for k in range(40)]
+    diamond = cgprimer.parse("\n".join(stages))
+    found = compare(diamond, {"x0": 0.5}, methods=["path-sum"])
+    assert found.results[0].refused
+    assert found.value == diamond.evaluate({"x0": 0.5})["x40"]
+    assert "nan" not in str(found)
+    assert found.value == pytest.approx(compare(diamond, {"x0": 0.5}, methods="forward").value)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+def test_the_value_of_an_inner_variable_and_of_an_input(engine: str) -> None:
+    graph = cgprimer.parse("xx = k*xa; xw = xx^2; xv = log(xm)")
+    assert compare(graph, {"xa": 3, "k": 2}, of="xx", engine=engine).value == 6
+    assert compare(graph, {"xa": 3, "k": 2}, of="xw", engine=engine).value == 36
+    assert compare(graph, {"xa": 3}, of="xa", wrt="xa", engine=engine).value == 3
+
+
+@pytest.mark.parametrize("given", [LECTURE, "xw = xa", None])
+def test_only_a_comparison_is_a_comparison(given: object) -> None:
+    with pytest.raises(UsageError, match=r"expected a Comparison, not(.|\n)*cgprimer.compare"):
+        cgprimer.draw_comparison(given)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from training_graphs import lecture, lecture_data, line, line_data
 
 import cgprimer
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, UsageError
+from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.recording import MOST, Moments, moments
@@ -121,6 +121,31 @@ def test_another_share_cannot_go_on() -> None:
     assert len(train(lecture(), data, epochs=2, resume=run, validation=0.25).validation_losses) == 2
 
 
+def test_another_seed_would_draw_other_samples_to_validate_with() -> None:
+    data = lecture_data()
+    run = train(lecture(), data, epochs=1, validation=0.5, seed=0)
+    with pytest.raises(UsageError, match=r"began with seed 0, (.|\n)*--seed 0"):
+        train(lecture(), data, epochs=2, resume=run, validation=0.5, seed=1)
+    # Without a share, or with samples of their own, the seed only orders the samples.
+    others = lecture_data(50, seed=1)
+    for validation in (None, others):
+        bare = train(lecture(), data, epochs=1, validation=validation, seed=0)
+        on = train(lecture(), data, epochs=2, resume=bare, validation=validation, seed=1)
+        assert on.epochs == 2
+
+
+def test_epochs_without_validation_are_only_marked_where_others_have_some() -> None:
+    """A run that is taken up with validation, and ended before its first, has had none."""
+
+    def stop(_step: int, _steps: int, _loss: float) -> None:
+        raise KeyboardInterrupt
+
+    bare = train(line(), line_data(), epochs=2)
+    run = train(line(), line_data(), epochs=3, resume=bare, validation=line_data(1.0), on_step=stop)
+    assert run.interrupted
+    assert run.validation_losses == []
+
+
 # --- parameters over time ------------------------------------------------------------------------
 
 
@@ -142,9 +167,9 @@ def test_what_is_recorded_is_what_a_shorter_run_learns(engine: str, epochs: int)
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
 def test_a_long_epoch_is_recorded_on_the_way(engine: str) -> None:
     settings: dict[str, Any] = {**SLOW, "learning_rate": 1e-6, "batch_size": 1, "engine": engine}
-    run = train(lecture(), lecture_data(), epochs=1, records=64, **settings)
+    run = train(lecture(), lecture_data(), epochs=1, short_run_records=64, **settings)
     assert run.recorded_steps == [25, 50, 75, 100, 125, 150, 175, 200]  # 16 steps apart at least
-    bare = train(lecture(), lecture_data(), epochs=1, records=1, **settings)
+    bare = train(lecture(), lecture_data(), epochs=1, short_run_records=1, **settings)
     assert bare.recorded_steps == [200]
     assert (run.parameters, run.step_losses) == (bare.parameters, bare.step_losses)
     assert at(run, -1) == run.parameters
@@ -153,7 +178,7 @@ def test_a_long_epoch_is_recorded_on_the_way(engine: str) -> None:
 
 def test_one_step_after_the_other_records_the_same() -> None:
     settings: dict[str, Any] = {**SLOW, "learning_rate": 1e-6, "batch_size": 1, "epochs": 2}
-    settings["records"] = 64
+    settings["short_run_records"] = 64
     fast = train(lecture(), lecture_data(), **settings)
     slow = train(lecture(), lecture_data(), on_step=lambda *_: None, **settings)
     assert fast.recorded_steps == slow.recorded_steps
@@ -162,7 +187,12 @@ def test_one_step_after_the_other_records_the_same() -> None:
 
 
 def test_a_run_that_is_taken_up_records_what_a_whole_one_does() -> None:
-    settings: dict[str, Any] = {**SLOW, "learning_rate": 1e-6, "batch_size": 1, "records": 64}
+    settings: dict[str, Any] = {
+        **SLOW,
+        "learning_rate": 1e-6,
+        "batch_size": 1,
+        "short_run_records": 64,
+    }
     settings["engine"] = "cpu"  # auto goes by the number of epochs, and engines differ in a digit
     found: TrainingRun | None = None
     for epochs in (1, 2, 3, 9):
@@ -174,7 +204,7 @@ def test_a_run_that_is_taken_up_records_what_a_whole_one_does() -> None:
 
 def test_an_interrupted_run_records_each_moment_once() -> None:
     settings: dict[str, Any] = {**SLOW, "learning_rate": 1e-6, "batch_size": 1, "epochs": 2}
-    settings["records"] = 64
+    settings["short_run_records"] = 64
 
     def stop(step: int, _steps: int, _loss: float) -> None:
         if step == 120:
@@ -188,6 +218,50 @@ def test_an_interrupted_run_records_each_moment_once() -> None:
     assert found.recorded_steps == whole.recorded_steps
     for name in lecture().parameters:
         assert found.recorded_parameters[name] == pytest.approx(whole.recorded_parameters[name])
+
+
+@pytest.mark.parametrize("listener", ["on_step", "on_progress"])
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+def test_ctrl_c_at_a_recorded_step_keeps_the_record(engine: str, listener: str) -> None:
+    settings: dict[str, Any] = {**SLOW, "epochs": 3, "batch_size": 10, "engine": engine}
+    whole = train(lecture(), lecture_data(), **settings)
+    assert set(whole.recorded_steps) >= {20, 40, 60}
+    found: TrainingRun | None = None
+    for at_step in whole.recorded_steps:
+
+        def stop(step: int, _steps: int, _loss: float, at_step: int = at_step) -> None:
+            if step == at_step:
+                raise KeyboardInterrupt
+
+        ears: dict[str, Any] = {listener: stop}
+        found = train(lecture(), lecture_data(), resume=found, **ears, **settings)
+        assert found.interrupted
+        assert found.recorded_steps[-1] == found.steps == at_step
+        assert at(found, -1) == found.parameters
+    found = train(lecture(), lecture_data(), resume=found, **settings)
+    assert (found.stopped, found.recorded_steps) == ("finished", whole.recorded_steps)
+    for name in lecture().parameters:
+        assert found.recorded_parameters[name] == pytest.approx(whole.recorded_parameters[name])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_a_step_that_fails_is_not_recorded_twice(
+    engine: str, one_by_one: bool, tmp_path: Path
+) -> None:
+    """The step after a recorded one fails: the record before it stands there once."""
+    graph = cgprimer.parse("xw = log(k)*xa; parameter k = 1")
+    data = Dataset.from_arrays({"xa": [1.0]}, {"xw": [-100.0]})
+    with pytest.raises(NonFiniteError) as stopped:
+        train(
+            graph, data, epochs=9, start={"k": 1.0}, learning_rate=0.01, optimizer="sgd",
+            schedule="constant", engine=engine, on_step=(lambda *_: None) if one_by_one else None,
+        )  # fmt: skip
+    run = stopped.value.run
+    assert isinstance(run, TrainingRun)
+    assert run.recorded_steps == list(range(1, run.steps + 1))
+    save_run(run, tmp_path / "run.json", graph)
+    assert load_run(tmp_path / "run.json", graph).recorded_steps == run.recorded_steps
 
 
 def test_there_are_never_too_many_records() -> None:
@@ -220,7 +294,7 @@ def test_no_epochs_no_records() -> None:
     assert run.recorded_parameters == {"k": [], "b": []}
     assert moments(0, 5, 2) == Moments(5)
     with pytest.raises(UsageError, match="recorded"):
-        train(line(), line_data(), records=0)
+        train(line(), line_data(), short_run_records=0)
 
 
 # --- files ----------------------------------------------------------------------------------------

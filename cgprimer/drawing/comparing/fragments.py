@@ -6,11 +6,11 @@ Every text of a user goes through `escape`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from cgprimer.drawing.comparing import words
-from cgprimer.drawing.comparing.tables import error_share, place_of
+from cgprimer.drawing.comparing.columns import METHOD, cost_columns, place_of
 from cgprimer.errors import CgprimerError, plural
 from cgprimer.teaching.compare import Comparison, MethodResult
 from cgprimer.teaching.trace import Trace, TraceRow, trace
@@ -57,26 +57,17 @@ def derivative_section(found: Comparison) -> str:
 
 def cost_section(found: Comparison) -> str:
     """A row per method: largest error, passes, operations, live values and time, with bars."""
-    able = [result for result in found.results if not result.refused]
-    operations = _share(able, lambda r: float(r.operations))
-    live = _share(able, lambda r: float(r.live_values))
-    seconds = _share(able, lambda r: r.seconds)
+    columns = cost_columns(found)
     rows = []
     for r in found.results:
         title = f'<th scope="row">{_key(r)}{escape(r.method)}</th>'
         if r.refused:
-            rows.append(f'<tr>{title}<td colspan="5" class="refused">refused: '
+            rows.append(f'<tr>{title}<td colspan="{len(columns)}" class="refused">refused: '
                         f"{escape(r.refused)}</td></tr>")  # fmt: skip
             continue
-        cells = [
-            _cell(words.largest_error(r), _bar(r, error_share(r))),
-            _cell(words.passes(r)),
-            _cell(f"{r.operations:,}", _bar(r, operations(r)), words.times(found, r)),
-            _cell(f"{r.live_values:,}", _bar(r, live(r))),
-            _cell(words.duration(r.seconds), _bar(r, seconds(r))),
-        ]
+        cells = [_cell(c.text(r), _bar(r, c.share(r)), c.more(r)) for c in columns]
         rows.append(f"<tr>{title}{''.join(cells)}</tr>")
-    titles = ("method", "largest error", "passes", "operations", "live values", "time")
+    titles = (METHOD, *(column.title for column in columns))
     return _section(
         "Costs",
         "costs",
@@ -205,14 +196,6 @@ def _table(kind: str, caption: str, header: str, rows: Sequence[str]) -> str:
 def _cell(text: str, bar: str = "", more: str = "") -> str:
     beside = f' <span class="more">{more}</span>' if more else ""
     return f'<td><span class="value">{text}</span>{beside}{bar}</td>'
-
-
-def _share(
-    able: Sequence[MethodResult], of: Callable[[MethodResult], float]
-) -> Callable[[MethodResult], float]:
-    """A value as a share of the largest."""
-    largest = max((of(result) for result in able), default=0.0)
-    return lambda result: of(result) / largest if largest > 0 else 0.0
 
 
 def _bar(result: MethodResult, share: float | None) -> str:

@@ -9,7 +9,7 @@ from cgprimer.drawing.comparing.slides import comparison_slides
 from cgprimer.drawing.saving import FORMATS as PICTURES
 from cgprimer.drawing.saving import figure_bytes, picture_kind
 from cgprimer.files import check_writable, write_whole
-from cgprimer.teaching.compare import Comparison
+from cgprimer.teaching.compare import Comparison, checked_comparison
 
 FORMATS = ("html", "pdf", "png", "svg")
 
@@ -34,7 +34,8 @@ def save_comparison(
     """Write a comparison as a page (``.html``) or as slides (``.pdf``, ``.png``, ``.svg``).
 
     A PDF has all slides. PNG and SVG files have one each: where there are two, the second is
-    written beside the first, as ``lecture-2.png`` beside ``lecture.png``.
+    written beside the first, as ``lecture-2.png`` beside ``lecture.png``; a file that has this
+    name is replaced.
 
     Args:
         found: from ``cgprimer.compare``.
@@ -46,7 +47,7 @@ def save_comparison(
         The files that were written.
 
     Raises:
-        UsageError: an unknown ending, or a file that cannot be written.
+        UsageError: an unknown ending, a file that cannot be written, or no comparison.
 
     >>> import tempfile
     >>> from cgprimer.graph import parse
@@ -57,6 +58,7 @@ def save_comparison(
     ['line.pdf']
     """
     kind = check_comparison_path(path)
+    checked_comparison(found)
     if kind not in PICTURES:
         from cgprimer.drawing.comparing.page import comparison_page
 

@@ -12,7 +12,7 @@ from cgprimer.drawing.diagram import Diagram, Edge, Node
 from cgprimer.drawing.diagrams import graph_diagram
 from cgprimer.drawing.graph_picture import paint
 from cgprimer.drawing.legend import ROW_HEIGHT, draw_row, legend_rows
-from cgprimer.drawing.summary import READABLE, summarised
+from cgprimer.drawing.summary import is_readable, summarised
 from cgprimer.drawing.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, theme
 from cgprimer.errors import plural
 from cgprimer.teaching.compare import Comparison
@@ -170,7 +170,7 @@ def _summary(diagram: Diagram) -> tuple[Diagram, str]:
 def _shorter(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
     """A diagram, then with less and less in it; the smallest scale; what was left out."""
     usual, large = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
-    if len(diagram.nodes) <= READABLE:
+    if is_readable(diagram):
         yield diagram, usual, ""
         named = tuple(replace(e, label=_names(e)) for e in diagram.edges)
         if named != diagram.edges:

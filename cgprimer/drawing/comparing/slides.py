@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cgprimer.drawing.comparing import words
@@ -31,9 +32,9 @@ from cgprimer.drawing.comparing.tables import (
 from cgprimer.drawing.diagram import Diagram
 from cgprimer.drawing.legend import ROW_HEIGHT, Entry, draw_row, legend_rows
 from cgprimer.drawing.lettering import text_width, wrap_words
-from cgprimer.drawing.summary import READABLE
+from cgprimer.drawing.summary import is_readable
 from cgprimer.drawing.theme import DETAIL_SIZE, READABLE_SIZE, TITLE_SIZE, Theme, theme
-from cgprimer.teaching.compare import Comparison
+from cgprimer.teaching.compare import Comparison, checked_comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +78,13 @@ class Slide:
         return sum(part is not None for part in shown)
 
 
-def draw_comparison(comparison: Comparison, *, dark: bool = False, title: str = "") -> Figure:
+def draw_comparison(
+    comparison: Comparison,
+    *,
+    dark: bool = False,
+    title: str = "",
+    output: str | Path | None = None,
+) -> Figure:
     """A comparison as a figure: the graph with its values, derivatives with errors, costs as bars.
 
     The figure is a slide of 13.33 by 7.5 inches, with no text under 14 points. What does not fit
@@ -89,9 +96,15 @@ def draw_comparison(comparison: Comparison, *, dark: bool = False, title: str = 
         comparison: from ``cgprimer.compare``.
         dark: for dark slides.
         title: the heading; says what is compared unless given.
+        output: a file to write as ``cgprimer compare -o`` does: a page (``.html``), or slides
+            (``.pdf``, ``.png``, ``.svg``), of which a second picture stands beside the first, as
+            ``lecture-2.png`` beside ``lecture.png``. Files of these names are replaced.
 
     Returns:
-        A matplotlib figure; ``cgprimer.drawing.saving.save_figure`` writes it.
+        A matplotlib figure.
+
+    Raises:
+        UsageError: what is given is no comparison, or the file cannot be written.
 
     >>> from cgprimer.graph import parse
     >>> from cgprimer.teaching.compare import compare
@@ -99,6 +112,11 @@ def draw_comparison(comparison: Comparison, *, dark: bool = False, title: str = 
     >>> [round(float(side), 2) for side in draw_comparison(found).get_size_inches()]
     [13.33, 7.5]
     """
+    checked_comparison(comparison)
+    if output is not None:
+        from cgprimer.drawing.comparing.output import save_comparison
+
+        save_comparison(comparison, Path(output), dark=dark, title=title)
     return _figure(comparison, _slides(comparison, title), dark=dark, title=title)
 
 
@@ -112,7 +130,7 @@ def comparison_slides(
     >>> len(comparison_slides(compare(parse("xw = k*xa"), {"xa": 1, "k": 2})))
     1
     """
-    slides = _slides(comparison, title)
+    slides = _slides(checked_comparison(comparison), title)
     return tuple(_figure(comparison, [slide], dark=dark, title=title) for slide in slides)
 
 
@@ -121,7 +139,7 @@ def _slides(found: Comparison, title: str) -> tuple[Slide, ...]:
     room = _BOTTOM - _heading(found, title).below
     notes = note_lines(found, _ROOM)
     diagram = whole_graph(found)
-    for row in (ROW, NARROW_ROW) if len(diagram.nodes) <= READABLE else ():
+    for row in (ROW, NARROW_ROW) if is_readable(diagram) else ():
         everything = derivative_table(found, _ROOM, len(found.wrt), row)
         numbers = Slide(None, everything, cost_table(found, _ROOM, row), notes)
         left = room - numbers.height - numbers.parts * _BETWEEN

@@ -5,13 +5,12 @@ Lengths are points; y grows downwards. A table is measured first and drawn when 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.differentiators import methods as all_methods
 from cgprimer.drawing.comparing import words
+from cgprimer.drawing.comparing.columns import METHOD, Column, cost_columns, place_of
 from cgprimer.drawing.legend import write
 from cgprimer.drawing.lettering import text_width, wrap_words
 from cgprimer.drawing.theme import Theme, mix
@@ -28,7 +27,6 @@ _DIGITS = (8, 7, 6, 5, 4, 3)
 _GAP = 18.0  # between columns
 _NEAR = 8.0  # between a derivative and its error
 _WIDEST_NAME = 260.0
-_LEAST_ERROR = 1e-17  # where the bars of errors begin
 _METHOD = 158.0  # width of the column of methods
 _SHORTEST = 40.0  # of the longest bars
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "oo")
@@ -71,12 +69,6 @@ class Pen:
     def faint(self) -> str:
         """For what matters less; still readable."""
         return mix(self.look.ink, self.look.background, 0.75)
-
-
-def place_of(method: str) -> int:
-    """The number of a method among all, which is that of its colour and hatching."""
-    known = all_methods()
-    return known.index(method) if method in known else len(known)
 
 
 def shortened(text: str, room: float, size: float = TEXT, *, bold: bool = False) -> str:
@@ -224,8 +216,8 @@ class CostTable:
     def draw(self, pen: Pen, left: float, right: float, top: float) -> None:
         """Draw it from ``top`` down."""
         able = [result for result in self.found.results if not result.refused]
-        places = _places(_columns(self.found, able), able, left + _METHOD, right)
-        pen.write(left, top + self.row / 2, "method", weight="bold")
+        places = _places(cost_columns(self.found), able, left + _METHOD, right)
+        pen.write(left, top + self.row / 2, METHOD, weight="bold")
         for place in places:
             pen.write(place.left, top + self.row / 2, place.column.title, weight="bold")
         pen.rule(left, right, top + self.row, strong=True)
@@ -260,21 +252,10 @@ def cost_table(found: Comparison, width: float, row: float = ROW) -> CostTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """What a column of costs says: a number, what stands behind it, and the length of its bar."""
-
-    title: str
-    text: Callable[[MethodResult], str]
-    share: Callable[[MethodResult], float | None]  # of the longest bar; None: no bar
-    more: Callable[[MethodResult], str] = lambda _: ""
-    bars: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class _Place:
     """A column, where it begins, where its two texts end, and where its bars begin and end."""
 
-    column: _Column
+    column: Column
     left: float
     text: float
     more: float
@@ -291,51 +272,15 @@ class _Place:
             pen.bar(start, y, share * (end - start), thick, place_of(result.method))
 
 
-def _columns(found: Comparison, able: Sequence[MethodResult]) -> tuple[_Column, ...]:
-    def share(of: Callable[[MethodResult], float]) -> Callable[[MethodResult], float | None]:
-        largest = max((of(result) for result in able), default=0.0)
-        return lambda result: of(result) / largest if largest > 0 else 0.0
-
-    return (
-        _Column("largest error", words.largest_error, error_share),
-        _Column("passes", words.passes, lambda _: None, bars=False),
-        _Column(
-            "operations",
-            lambda r: f"{r.operations:,}",
-            share(lambda r: float(r.operations)),
-            lambda r: words.times(found, r),
-        ),
-        _Column(
-            "live values", lambda r: f"{r.live_values:,}", share(lambda r: float(r.live_values))
-        ),
-        _Column("time", lambda r: words.duration(r.seconds), share(lambda r: r.seconds)),
-    )
-
-
-def error_share(result: MethodResult) -> float | None:
-    """The length of the bar of an error, on a logarithmic scale from 1e-17 to 1; None: no bar.
-
-    >>> error_share(MethodResult("", errors={"xa": 1.0})), error_share(MethodResult(""))
-    (1.0, None)
-    """
-    error = result.worst_error
-    if error is None or error == 0:
-        return None
-    if not math.isfinite(error) or error >= 1:
-        return 1.0
-    scale = -math.log10(_LEAST_ERROR)
-    return max(0.0, (math.log10(error) + scale) / scale)
-
-
 def _places(
-    columns: Sequence[_Column], able: Sequence[MethodResult], left: float, right: float
+    columns: Sequence[Column], able: Sequence[MethodResult], left: float, right: float
 ) -> list[_Place]:
     """Columns as wide as their texts; bars share what is left."""
 
     def widest(texts: Iterator[str]) -> float:
         return max((text_width(text, TEXT) for text in texts), default=0.0)
 
-    def widths(column: _Column) -> tuple[float, float, float]:
+    def widths(column: Column) -> tuple[float, float, float]:
         more = widest(column.more(r) for r in able)
         title = text_width(column.title, TEXT, bold=True)
         return title, widest(column.text(r) for r in able), more + _NEAR if more else 0.0

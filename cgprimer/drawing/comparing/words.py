@@ -64,13 +64,17 @@ def error(number: float | None) -> str:
 
     >>> error(0.0), error(1.4e-8), error(0.25), error(float("inf")), error(None)
     ('exact', '1.4e-8', '0.25', 'inf', '')
+    >>> error(99.4), error(99.7), error(512.3), error(999.7), error(1234.0)
+    ('99', '100', '512', '1e3', '1.2e3')
     """
     if number is None:
         return ""
     if number == 0:
         return "exact"
-    if not math.isfinite(number) or 0.01 <= number < 1000:
-        return f"{number:.2g}" if not number >= 100 else f"{number:.3g}"
+    if not math.isfinite(number) or 0.01 <= number < 99.5:  # what two digits round to 100 is more
+        return f"{number:.2g}"
+    if 99.5 <= number < 999.5:
+        return f"{number:.0f}"
     digits, _, exponent = f"{number:.1e}".partition("e")
     return f"{digits.removesuffix('.0')}e{int(exponent)}"
 
@@ -96,9 +100,11 @@ def duration(seconds: float) -> str:
 
     >>> duration(1.24e-6), duration(3.1e-5), duration(0.0123), duration(2.5)
     ('1.2 µs', '31 µs', '12 ms', '2.5 s')
+    >>> duration(0.0009994), duration(0.0009996), duration(0.9996)
+    ('999 µs', '1.0 ms', '1.0 s')
     """
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= size or unit == "µs":
+        if seconds >= 0.9995 * size or unit == "µs":  # 999.6 of a unit is one of the next
             count = seconds / size
             return f"{count:.1f} {unit}" if count < 9.95 else f"{count:.0f} {unit}"
     raise AssertionError  # the last unit takes all that is left

@@ -14,7 +14,7 @@ def test_what_is_recorded_is_what_the_plain_loop_records() -> None:
     data = cgprimer.make_dataset(graph, samples=40)
     settings: dict[str, Any] = {
         "optimizer": "sgd", "learning_rate": 0.01, "schedule": "constant", "batch_size": 1,
-        "epochs": 2, "validation": 0.2, "records": 64,
+        "epochs": 2, "validation": 0.2, "short_run_records": 64,
     }  # fmt: skip
     found = cgprimer.train(graph, data, engine="cuda", **settings)
     plain = cgprimer.train(graph, data, engine="numpy", **settings)
