@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cgprimer.differentiators.contract import Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.loop import TrainingRun
 from cgprimer.training.recording import moments
+
+Array: TypeAlias = npt.NDArray[np.float64]
 
 AXES = ("auto", "step", "epoch")
 _ENOUGH_EPOCHS = 5

@@ -50,7 +50,8 @@ class TrainingRun:
         recorded_parameters: for each parameter its values then.
         epochs, steps: how many were done.
         seconds: time spent in steps.
-        stopped: why training ended: ``finished``, ``converged`` or ``interrupted``.
+        stopped: why training ended: ``finished``, ``converged``, ``interrupted``, or ``diverged``
+            where a number was not finite (the error that says so has this run).
         settings: the arguments of the run.
         state: the optimizer's state, for taking the run up again.
     """
@@ -374,6 +375,7 @@ def _stopped(
         else "the very first step: look at the start values (--start), the inputs' bounds (--low,"
         " --high) and the loss; cross-entropy needs outputs between 0 and 1, as of sigmoid(...)",
     )
+    run.stopped = "diverged"
     error.run = run
     return error
 

@@ -259,6 +259,7 @@ def test_a_step_that_fails_is_not_recorded_twice(
         )  # fmt: skip
     run = stopped.value.run
     assert isinstance(run, TrainingRun)
+    assert run.stopped == "diverged"
     assert run.recorded_steps == list(range(1, run.steps + 1))
     save_run(run, tmp_path / "run.json", graph)
     assert load_run(tmp_path / "run.json", graph).recorded_steps == run.recorded_steps
