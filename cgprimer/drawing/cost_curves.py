@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from cgprimer.drawing.frame import (
@@ -11,8 +12,10 @@ from cgprimer.drawing.frame import (
     framed,
     headline,
     legend_below,
+    linear_axis,
     log_axis,
     new_figure,
+    number,
 )
 from cgprimer.drawing.theme import AXIS_SIZE, DASHES, FONT, Theme, theme
 from cgprimer.errors import UsageError
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_WIDE = 1.06  # times the only size: half the width of its band
 _WORDS = {
     "network": "a network with one hidden layer",
     "neuron": "one neuron",
@@ -74,31 +78,48 @@ def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
     def values(costs: Sequence[Cost]) -> list[float]:
         return [float(getattr(cost, what)) for cost in costs]
 
-    sizes = [cost.parameters for cost in growth.primal]
+    sizes = [float(cost.parameters) for cost in growth.primal]
     own = values(growth.primal)
+    wide = (sizes, own)
+    if len(sizes) == 1:  # a band needs a width to be seen
+        wide = ([sizes[0] / _WIDE, sizes[0] * _WIDE], own * 2)
     axes.fill_between(
-        sizes,
-        own,
-        [bound * value for value in own],
+        wide[0],
+        wide[1],
+        [bound * value for value in wide[1]],
         color=look.edge,
         alpha=0.16,
         linewidth=0,
-        label=f"up to {bound:g} times the function: cheap gradient",
+        label=f"up to {number(bound)} times the function: cheap gradient",
     )
-    axes.plot(sizes, own, color=look.ink, linewidth=2.0, label="the function alone")
-    for number, (method, costs) in enumerate(growth.methods.items()):
+    axes.plot(
+        sizes,
+        own,
+        color=look.ink,
+        linewidth=2.0,
+        marker="x",
+        markersize=8,
+        markeredgewidth=2.4,
+        label="the function alone",
+    )
+    for order, (method, costs) in enumerate(growth.methods.items()):
         ends = ""
         if costs and method in growth.refused:
-            ends = f", up to {costs[-1].parameters}: {growth.refused[method]}"
-            _end_mark(axes, costs[-1].parameters, values(costs)[-1], look)
+            last, reason = costs[-1].parameters, growth.refused[method]
+            ends = f", up to {number(last)}: {reason}"
+            others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
+            there = [v for c in others for v, cost in zip(values(c), c, strict=True)
+                     if cost.parameters == last]  # fmt: skip
+            _end_mark(axes, last, values(costs)[-1], look.curves[order % len(look.curves)])
+            _end_word(axes, last, values(costs)[-1], there, f"stops at {number(last)}", look)
         axes.plot(
             [cost.parameters for cost in costs],
             values(costs),
-            color=look.curves[number % len(look.curves)],
-            linestyle=DASHES[number % len(DASHES)],
+            color=look.curves[order % len(look.curves)],
+            linestyle=DASHES[order % len(DASHES)],
             linewidth=2.2,
-            marker=MARKERS[number % len(MARKERS)],
-            markersize=10 if method == "path-sum" else 8,
+            marker=MARKERS[order % len(MARKERS)],
+            markersize=13 if method == "path-sum" else 8,
             markerfacecolor="none" if method == "path-sum" else None,
             markeredgewidth=2.0,
             label=method + (ends if costs else ": refused everywhere"),
@@ -106,21 +127,45 @@ def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
     axes.set_xscale("log")
     axes.set_yscale("log")
     log_axis(axes, "x")
+    if len(sizes) == 1:
+        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
+        axes.set_xticks(sizes)
     log_axis(axes, "y")
 
 
-def _end_mark(axes: Axes, x: float, y: float, look: Theme) -> None:
-    """A bar across the end of a curve that others go on beyond."""
+def _end_mark(axes: Axes, x: float, y: float, colour: str) -> None:
+    """An open ring around the end of a curve that others go on beyond."""
     axes.plot(
         [x],
         [y],
         linestyle="",
-        marker="|",
-        markersize=34,
-        markeredgewidth=3.0,
-        color=look.ink,
+        marker="o",
+        markersize=18,
+        markerfacecolor="none",
+        markeredgewidth=2.0,
+        color=colour,
         label="_end",
         zorder=6,
+    )
+
+
+def _end_word(
+    axes: Axes, x: float, y: float, others: Sequence[float], word: str, look: Theme
+) -> None:
+    """A word at the end of a curve, on the side where the next curve is farther away."""
+    up = min((value / y for value in others if value > y), default=inf)
+    down = min((y / value for value in others if 0 < value < y), default=inf)
+    axes.annotate(
+        word,
+        (x, y),
+        xytext=(0, 16 if up >= down else -16),
+        textcoords="offset points",
+        ha="center",
+        va="bottom" if up >= down else "top",
+        fontsize=AXIS_SIZE,
+        color=look.ink,
+        family=FONT,
+        zorder=7,
     )
 
 
@@ -136,8 +181,6 @@ def draw_swell(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_yscale()
     ('depth of nesting', 'log')
     """
-    from matplotlib.ticker import MaxNLocator
-
     if not rows:
         raise UsageError("there are no counts to draw")
     figure, axes, look = framed(
@@ -175,37 +218,76 @@ def draw_swell(
             [float(row.expression) for row in rows],
         ),
     )
-    for number, (name, depths, counts) in enumerate(curves):
+    ends: list[tuple[float, float]] = []
+    for order, (name, depths, counts) in enumerate(curves):
         if not depths:
             continue
         whole = depths[-1] == rows[-1].depth  # else other curves go on to the right of its end
         axes.plot(
             depths,
             counts,
-            color=look.curves[number],
-            linestyle=DASHES[number % len(DASHES)],
+            color=look.curves[order],
+            linestyle=DASHES[order % len(DASHES)],
             linewidth=2.4,
-            marker=MARKERS[number],
+            marker=MARKERS[order],
             markersize=9,
             label=name if whole else f"{name}: too large beyond depth {depths[-1]}",
         )
-        if not whole:
-            _end_mark(axes, depths[-1], counts[-1], look)
+        if whole:
+            ends.append((depths[-1], counts[-1]))
+        else:
+            _end_mark(axes, depths[-1], counts[-1], look.curves[order])
+            _end_word(axes, depths[-1], counts[-1], [], f"{counts[-1]:,.0f}", look)
+    first, last = rows[0].depth, rows[-1].depth
+    axes.set_xlim(first - 0.3, last + 0.06 * (last - first + 1) + 0.3)
+    axes.set_yscale("log")
+    axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
+    log_axis(axes, "y")
+    linear_axis(axes, "x", most=12, whole=True)
+    legend_below(figure, axes, look)
+    _end_numbers(figure, axes, ends, look)
+    return figure
+
+
+def _end_numbers(
+    figure: Figure, axes: Axes, ends: Sequence[tuple[float, float]], look: Theme
+) -> None:
+    """The numbers to the right of the last points, moved apart where they would overlap."""
+    figure.draw_without_rendering()  # the layout says where the points are
+    scale = 72.0 / figure.dpi
+    ends = sorted(ends, key=lambda end: end[1])
+    levels = [float(axes.transData.transform(end)[1]) * scale for end in ends]
+    for end, level, moved in zip(ends, levels, apart(levels, 1.15 * AXIS_SIZE), strict=True):
         axes.annotate(
-            f"{counts[-1]:,.0f}",
-            (depths[-1], counts[-1]),
-            xytext=(12, 0) if whole else (-4, 12),
+            f"{end[1]:,.0f}",
+            end,
+            xytext=(12, moved - level),
             textcoords="offset points",
-            ha="left" if whole else "right",
-            va="center" if whole else "bottom",
+            ha="left",
+            va="center",
             fontsize=AXIS_SIZE,
             color=look.ink,
             family=FONT,
         )
-    axes.set_xlim(rows[0].depth - 0.3, rows[-1].depth + 0.06 * len(rows) + 0.3)
-    axes.set_yscale("log")
-    axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
-    log_axis(axes, "y")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
-    legend_below(figure, axes, look)
-    return figure
+
+
+def apart(levels: Sequence[float], least: float) -> list[float]:
+    """Ascending levels, moved as little as is needed to be `least` from one another.
+
+    >>> apart([0.0, 4.0, 30.0], 10.0)
+    [-3.0, 7.0, 30.0]
+    """
+    groups: list[list[float]] = []  # levels that touch one another, centred on where they were
+    for level in levels:
+        groups.append([level])
+        while len(groups) > 1 and _top(groups[-2], least) + least > _bottom(groups[-1], least):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return [_bottom(group, least) + least * k for group in groups for k in range(len(group))]
+
+
+def _bottom(group: Sequence[float], least: float) -> float:
+    return sum(group) / len(group) - 0.5 * least * (len(group) - 1)
+
+
+def _top(group: Sequence[float], least: float) -> float:
+    return sum(group) / len(group) + 0.5 * least * (len(group) - 1)

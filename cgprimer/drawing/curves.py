@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from cgprimer.drawing.frame import MARKERS, framed, legend_below, log_axis, plain, tick
-from cgprimer.drawing.theme import DASHES
+from cgprimer.drawing.frame import (
+    MARKERS,
+    framed,
+    legend_below,
+    line_look,
+    linear_axis,
+    log_axis,
+    plain,
+)
 from cgprimer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +26,8 @@ _FAR = 1000.0  # times the loss of the start, or the size of the truth: a run th
 _FIRST = 9  # losses that say where a run begins
 _AROUND = 30.0  # times the means' least and greatest: what is outside is noise
 _LONG = 1000  # steps beyond which a thick line would hide its own ups and downs
+_STEADY = 10  # times the window: a run that diverges in fewer steps has no means
+_SHORT = 20  # times as long is another run: then each loss has a marker
 _MOST_NAMES = 24  # parameters whose names fit under a picture
 
 
@@ -38,7 +48,8 @@ def draw_loss(
     the same names to losses measured on other samples, drawn thin and with markers in the run's
     colour, at the steps that `places` has for the name, or else spread evenly over the run's. With
     `smooth` above 1 a curve shows the mean of so many neighbouring losses, and the losses
-    themselves stay behind it, faint. A run that diverges leaves the picture through its top.
+    themselves stay behind it, faint; a run of fewer losses is shown as it is. A run
+    that diverges leaves the picture through its top, and the legend says that it does.
 
     `log` says which axes are logarithmic: ``auto`` (the loss, where none is negative), ``none``,
     ``x``, ``y`` or ``both``. On such an axis a loss of 0 leaves a gap, as on any axis does one
@@ -51,43 +62,45 @@ def draw_loss(
     >>> figure.axes[0].get_yscale()
     'log'
     """
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     from cgprimer.teaching.runs import smoothed
 
-    figure, axes, look = framed(dark=dark, title=title, x=step_name, y="loss")
+    figure, axes, look = framed(dark=dark, title=title or "Loss", x=step_name, y="loss")
     others = dict(validation or {})
     values = [v for run in (*histories.values(), *others.values()) for v in run if isfinite(v)]
     logarithmic = _log_axes(log, values)
     names = list(dict.fromkeys((*histories, *others)))
+    longest = max(map(len, histories.values()), default=0)
     shown: list[list[float]] = []
     for number, name in enumerate(names):
-        colour = look.curves[number % len(look.curves)]
-        dash = DASHES[number % len(DASHES)]
         run, other = histories.get(name, ()), others.get(name, ())
+        shape = line_look(number, look, len(run))
         if run:
-            means = smoothed(run, smooth)
+            # The mean of an explosion is the explosion, at every step that it is near to.
+            least = _STEADY * smooth if _explodes(run) else smooth
+            window = smooth if len(run) >= least else 1
+            means = smoothed(run, window)
             shown.append(means)
             steps = range(1, len(run) + 1)
-            if smooth > 1:
-                axes.plot(steps, list(run), color=colour, linewidth=1.0, alpha=0.3, label="_raw")
+            if window > 1:
+                axes.plot(
+                    steps, list(run), color=shape["color"], linewidth=1.0, alpha=0.3, label="_raw"
+                )
+            # A short run beside long ones is a stroke at the edge: markers make it a curve.
+            brief = {"marker": MARKERS[number % len(MARKERS)], "markevery": 1}
+            short = len(run) == 1 or _SHORT * len(run) < longest
             (curve,) = axes.plot(
                 steps,
                 means,
-                color=colour,
-                linestyle=dash,
-                linewidth=2.6 if smooth > 1 or len(run) < _LONG else 1.3,
-                marker="o" if len(run) == 1 else "",
-                markersize=10,
+                linewidth=2.6 if window > 1 or len(run) < _LONG else 1.3,
+                **(shape | brief if short else shape),
             )
-            gone = "" if any(map(isfinite, run)) else ": no finite loss"
-            curve.set_label(plain((name if smooth == 1 else f"{name}, mean of {smooth}") + gone))
+            curve.set_label(plain(_run_label(name, run, window)))
         if other:
             (curve,) = axes.plot(
                 (places or {}).get(name) or _spread(len(other), len(run)),
                 list(other),
-                color=colour,
-                linestyle=dash,
+                color=shape["color"],
+                linestyle=shape["linestyle"],
                 linewidth=1.4,
                 marker=MARKERS[number % len(MARKERS)],
                 markersize=8,
@@ -95,34 +108,63 @@ def draw_loss(
                 markevery=max(1, len(other) // 20),
                 markerfacecolor=look.background,
             )
-            curve.set_label(plain(f"{name}, validation"))
-    if max(map(len, histories.values()), default=0) == 1:
+            gone = "" if any(map(isfinite, other)) else ": no finite loss"
+            curve.set_label(plain(f"{name}, validation{gone}"))
+    if longest == 1:
         axes.set_xlim(0, 2)  # one step: around it there is nothing to number
         axes.set_xticks([1])
     elif "x" in logarithmic:
         log_axis(axes, "x")
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+        linear_axis(axes, "x", whole=True)
     if "y" in logarithmic:
         axes.set_yscale("log", nonpositive="mask")  # a loss that is exactly 0 leaves a gap
-        top = _FAR * max((_beginning(run) for run in histories.values() if run), default=0.0)
+        top = _FAR * _beginning([run for run in histories.values() if run])
         means = [v for run in (*shown, *others.values()) for v in run]
         low, high = _window(values, means, top)
         axes.set_ylim(low, high)
         log_axis(axes, "y")
     else:
-        axes.ticklabel_format(axis="y", useOffset=False)  # numbers that can be read as they stand
-    if sum(not str(line.get_label()).startswith("_") for line in axes.lines) > 1 or smooth > 1:
+        linear_axis(axes, "y")
+    if sum(not str(line.get_label()).startswith("_") for line in axes.lines) > 1 or any(
+        ", mean of" in str(line.get_label()) for line in axes.lines
+    ):
         legend_below(figure, axes, look)
     return figure
 
 
-def _beginning(run: Sequence[float]) -> float:
-    """The loss that a run begins with: the first, or where that is a lucky sample's a usual one."""
+def _run_label(name: str, run: Sequence[float], window: int) -> str:
+    label = name if window == 1 else f"{name}, mean of {window}"
+    if not any(map(isfinite, run)):
+        return f"{label}: no finite loss"
+    return f"{label}: diverges" if _explodes(run) else label
+
+
+def _explodes(run: Sequence[float]) -> bool:
+    """Whether a run ends far above its beginning.
+
+    Its first losses say where it begins, unless every one is above the one before: then it
+    explodes from its first step, and the first loss does.
+    """
+    ascends = all(before < after for before, after in pairwise(run[:_FIRST]))
+    start = abs(run[0] if ascends else _usual(run))
+    return not isfinite(run[-1]) or (start > 0 and run[-1] > _FAR * start)
+
+
+def _beginning(runs: Sequence[Sequence[float]]) -> float:
+    """The loss that runs begin with, or 0: that of the runs that do not diverge if there are some.
+
+    That is the first loss, or where that is a lucky sample's a usual one.
+    """
+    calm = [run for run in runs if not _explodes(run)]
+    first = [max(run[0], _usual(run)) for run in calm] or [run[0] for run in runs]
+    return max((v for v in first if isfinite(v)), default=0.0)
+
+
+def _usual(run: Sequence[float]) -> float:
+    """What most of the first losses do not exceed."""
     first = sorted(v if isfinite(v) else inf for v in run[:_FIRST])
-    usual = first[(len(first) - 1) * 3 // 4]
-    return max(v for v in (run[0], usual, 0.0) if isfinite(v))
+    return first[(len(first) - 1) * 3 // 4]
 
 
 def _window(
@@ -177,7 +219,9 @@ def draw_parameters(
     names = list(dict.fromkeys(name for values in learnt.values() for name in values))
     if not names:
         raise UsageError("there are no learnt parameters to draw")
-    figure, axes, look = framed(dark=dark, title=title, x="parameter", y="value")
+    figure, axes, look = framed(
+        dark=dark, title=title or "What was learnt", x="parameter", y="value"
+    )
     known = [(k, truth[name]) for k, name in enumerate(names) if truth and name in truth]
     if known:
         axes.hlines(
@@ -214,6 +258,7 @@ def draw_parameters(
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.15)
+    linear_axis(axes, "y")
     legend_below(figure, axes, look)
     return figure
 

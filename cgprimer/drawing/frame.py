@@ -6,10 +6,13 @@ a typeset power would be smaller.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.drawing.lettering import text_width
-from cgprimer.drawing.theme import AXIS_SIZE, FONT, TITLE_SIZE, Theme, theme
+from cgprimer.drawing.theme import AXIS_SIZE, DASHES, FONT, TITLE_SIZE, Theme, theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,31 +89,89 @@ def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def linear_axis(axes: Axes, which: str, *, most: int = 8, whole: bool = False) -> None:
+    """Number the axis `x`, `y` or `z` in steps of 1, 2 or 5, each number as it stands.
+
+    With `whole` only whole numbers stand there, if there is but one.
+    """
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis: Axis = getattr(axes, f"{which}axis")
+    fewest = 1 if whole else 2
+    axis.set_major_locator(
+        MaxNLocator(nbins=most, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=fewest)
+    )
+    if whole:
+        low, high = axis.get_view_interval()
+        if high - low < 2:  # matplotlib would take fractions to fill the axis
+            axis.set_ticks(list(range(ceil(low), floor(high) + 1)))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: on_axis(value, list(axis.get_majorticklocs())))
+    )
+
+
+def on_axis(value: float, places: Sequence[float]) -> str:
+    """A number on an axis that has numbers at `places`, all in one form.
+
+    >>> [on_axis(value, [999_999, 1_000_000, 1_000_001]) for value in (999_999, 1_000_000)]
+    ['999,999', '1,000,000']
+    >>> on_axis(2e5, [0, 2e5, 4e5]), on_axis(0.005, [0, 0.005, 0.01]), on_axis(2e-5, [0, 2e-5])
+    ('2e5', '0.005', '2e-5')
+    """
+    steps = [b - a for a, b in pairwise(places) if b > a]
+    largest = max(map(abs, places), default=abs(value))
+    step = min(steps, default=largest) or 1.0
+    if abs(value) < step / 1e6:
+        return "0"
+    digits = 1 + max(0, floor(log10(largest / step) + 1e-9)) if largest else 1
+    most = 1e5 if digits <= 5 else 1e9
+    if 0.01 <= largest < most:
+        decimals = max(0, -floor(log10(step) + 1e-9))
+        return f"{value:,.{decimals}f}".rstrip("0").rstrip(".") if decimals else f"{value:,.0f}"
+    return number(value, digits + 1)
+
+
+def number(value: float, digits: int = 6) -> str:
+    """A number in a title, a legend or on an axis, with at most so many digits.
+
+    >>> number(2.3e-05), number(1e6), number(12345.6789), number(0.0125893, 1)
+    ('2.3e-5', '1e6', '12,345.7', '0.01')
+    """
+    if value == 0 or not isfinite(value):
+        return f"{value:g}"
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    if -2 <= int(exponent) < 5:
+        return f"{float(f'{mantissa}e{exponent}'):,.15g}"
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}e{int(exponent)}"
+
+
 def tick(value: float) -> str:
-    """A number on an axis.
+    """A number on a logarithmic axis.
 
     >>> tick(1e-8), tick(0.5), tick(2000.0), tick(1e6), tick(0.0)
     ('1e-8', '0.5', '2,000', '1e6', '0')
     """
-    if value == 0 or 0.01 <= abs(value) < 1e5:
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
-    digits, _, exponent = f"{value:.0e}".partition("e")
-    return f"{digits}e{int(exponent)}"
+    return number(value)
 
 
-def legend(axes: Axes, look: Theme, **settings: Any) -> Legend:
-    """The legend, with every name as its user wrote it."""
-    made = axes.legend(
-        prop={"family": FONT, "size": AXIS_SIZE - 1},
-        facecolor=look.background,
-        edgecolor=look.grid,
-        labelcolor=look.ink,
-        **{"handlelength": 3.2, "framealpha": 0.92, **settings},
-    )
-    made.set_zorder(20)
-    for text in made.get_texts():
-        text.set_parse_math(False)
-    return made
+def line_look(order: int, look: Theme, points: int) -> dict[str, Any]:
+    """Colour, dash and, once the dashes are used up, markers of the curve number `order` from 0.
+
+    >>> from cgprimer.drawing.theme import LIGHT
+    >>> looks = [line_look(k, LIGHT, 100) for k in range(8)]
+    >>> len({(str(one["linestyle"]), one["marker"]) for one in looks})
+    8
+    """
+    rounds, dash = divmod(order, len(DASHES))
+    between = max(1, points // 10)
+    return {
+        "color": look.curves[order % len(look.curves)],
+        "linestyle": DASHES[dash],
+        "marker": MARKERS[(rounds - 1) % len(MARKERS)] if rounds else "",
+        "markersize": 9,
+        "markevery": (order * between // 4 % between, between),
+    }
 
 
 def legend_below(figure: Figure, axes: Axes, look: Theme) -> Legend:

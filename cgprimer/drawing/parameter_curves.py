@@ -11,10 +11,10 @@ from cgprimer.drawing.frame import (
     dress,
     headline,
     legend_below,
+    linear_axis,
     log_axis,
     new_figure,
     plain,
-    tick,
 )
 from cgprimer.drawing.theme import DASHES, Theme, theme
 from cgprimer.errors import UsageError
@@ -65,11 +65,12 @@ def draw_parameters_over_time(
     for axes in panels[len(names) :]:
         axes.remove()
     gone = {run for run, found in runs.items() if any(_far(found, n, truth) for n in names)}
+    drawn = {run: _after_start(found) if log_steps else found for run, found in runs.items()}
     for number, (name, axes) in enumerate(zip(names, panels, strict=False)):
         lowest = number + columns >= len(names)  # no panel below
         dress(axes, look, x=step_name if lowest else "", y="value" if number % columns == 0 else "")
         axes.set_title(name, parse_math=False, fontsize=17, color=look.ink, weight="bold", pad=4)
-        _panel(axes, name, runs, truth or {}, gone, look)
+        _panel(axes, name, drawn, truth or {}, gone, look)
         axes.tick_params(axis="x", labelbottom=lowest)
         _numbers(axes, log_steps, rows, columns)
     cut = f", the first {len(names)} of {len(every)}" if len(names) < len(every) else ""
@@ -88,6 +89,15 @@ def _limit(values: Sequence[float], name: str, truth: Mapping[str, float]) -> fl
     return _FAR * max(1.0, abs(near))
 
 
+def _after_start(found: OverTime) -> OverTime:
+    """Without the start, which has no place on a logarithmic axis and so no say in the scales."""
+    kept = [k for k, place in enumerate(found.places) if place > 0]
+    return OverTime(
+        [found.places[k] for k in kept],
+        {name: [values[k] for k in kept] for name, values in found.values.items()},
+    )
+
+
 def _panel(
     axes: Axes,
     name: str,
@@ -103,6 +113,7 @@ def _panel(
         axes.axhline(level, color=look.ink, linestyle=_TRUE_DASH, linewidth=2.0, label="_level")
     for number, (run, found) in enumerate(runs.items()):
         values = found.values.get(name, [])
+        apart = max(1, len(values) // 4)
         axes.plot(
             found.places if values else [],
             values,
@@ -111,7 +122,7 @@ def _panel(
             linewidth=2.4,
             marker=MARKERS[number % len(MARKERS)],
             markersize=6 if len(values) <= _FEW else 8,
-            markevery=1 if len(values) <= _FEW else (number * 3, max(1, len(values) // 4)),
+            markevery=1 if len(values) <= _FEW else (number * 3 % apart, apart),
             label=plain(f"{run}: diverges" if run in gone else run),
         )
         limit = _limit(values, name, truth)
@@ -130,13 +141,8 @@ def _panel(
 
 
 def _numbers(axes: Axes, log_steps: bool, rows: int, columns: int) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     if log_steps:
         log_axis(axes, "x", most=9 - columns)
     else:
-        bins = 8 // columns + 1
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=bins, integer=True, min_n_ticks=2))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=7 - rows, min_n_ticks=2))
-    axes.ticklabel_format(axis="y", useOffset=False)  # numbers that can be read as they stand
+        linear_axis(axes, "x", most=8 // columns + 1, whole=True)
+    linear_axis(axes, "y", most=7 - rows)

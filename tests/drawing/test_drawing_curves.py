@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cgprimer.drawing.curves import draw_loss
+from cgprimer.drawing.curves import draw_loss, draw_parameters
 from cgprimer.drawing.graph_picture import save_figure
+from cgprimer.drawing.parameter_curves import draw_parameters_over_time
 from cgprimer.errors import UsageError
+from cgprimer.teaching.runs import OverTime
 
 
 @pytest.mark.parametrize(
@@ -95,3 +97,42 @@ def test_names_are_shown_as_written(tmp_path: Path) -> None:
     (legend,) = figure.legends
     assert legend.get_texts()[0].get_text().endswith("_a$b^2$")
     save_figure(figure, tmp_path / "a.svg")
+
+
+def test_a_run_that_explodes_is_named_and_leaves_the_others_in_sight() -> None:
+    """The first losses of a run that diverges are no measure of where runs begin."""
+    good = [5000.0 / k for k in range(1, 200)]
+    bad = [4000.0 * 1e9 ** (k**2) for k in range(6)]
+    figure = draw_loss({"good": good, "bad": bad, "short": [4000.0, 1e60, 1e200]}, smooth=9)
+    axes = figure.axes[0]
+    assert axes.get_ylim()[1] < 1e8
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words == ["good, mean of 9", "bad: diverges", "short: diverges"]
+    short = axes.lines[-1]
+    assert list(short.get_ydata()) == [4000.0, 1e60, 1e200]
+    assert short.get_marker()
+    assert short.get_linewidth() > 2
+
+
+def test_a_run_too_short_for_means_has_none() -> None:
+    figure = draw_loss({"one": [1.0], "long": [1.0, 0.5] * 50}, smooth=9)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["one", "long, mean of 9"]
+
+
+def test_a_noisy_run_does_not_diverge() -> None:
+    figure = draw_loss({"a": [1e-12, *[50.0, 80.0] * 20], "b": [3.0, 2.0]})
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+
+
+def test_the_usual_titles() -> None:
+    assert draw_loss({"a": [1.0, 0.5]}).axes[0].get_title() == "Loss"
+    assert draw_parameters({"a": {"k": 1.0}}).axes[0].get_title() == "What was learnt"
+
+
+def test_on_logarithmic_steps_the_start_does_not_set_the_scale() -> None:
+    run = OverTime([0.0, 1.0, 2.0], {"k": [90.0, 2.0, 2.9]})
+    figure = draw_parameters_over_time({"a": run}, {"k": 3.0}, log_steps=True)
+    assert figure.axes[0].get_ylim()[1] < 10

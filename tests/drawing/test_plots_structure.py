@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from plot_tools import entries
 
 from cgprimer.drawing.cost_curves import draw_cost, draw_swell
 from cgprimer.drawing.curves import draw_loss, draw_parameters
@@ -65,11 +66,6 @@ def texts(figure: Figure) -> list[Text]:
     ]
 
 
-def entries(figure: Figure) -> list[str]:
-    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend()] + figure.legends
-    return [text.get_text() for legend in legends if legend for text in legend.get_texts()]
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", PLOTS)
 def test_a_slide_with_large_letters(kind: str, dark: bool) -> None:
@@ -115,7 +111,7 @@ def test_error_axes_slopes_and_stars() -> None:
     assert axes.get_title() == "xw = sin(xa): d xw / d xa at xa = 1"
     assert {text.partition(":")[0] for text in entries(figure)} == set(SCHEMES)
     assert sorted(text.get_text() for text in axes.texts) == [
-        "error ~ h", "error ~ h^2", "rounding: error ~ 1/h"]  # fmt: skip
+        "error ~ h", "error ~ h²", "rounding: error ~ 1/h"]  # fmt: skip
     assert sum(line.get_marker() == "*" for line in axes.lines) == 3
 
 
@@ -165,8 +161,9 @@ def test_a_curve_that_stops_earlier_says_why() -> None:
     growth = CostGrowth("sum", costs, {"symbolic": costs[:1]}, {"symbolic": "slow beyond"})
     figure = draw_cost(growth)
     assert "symbolic, up to 4: slow beyond" in entries(figure)
-    (bar,) = [line for line in figure.axes[0].lines if line.get_marker() == "|"]
-    assert (list(bar.get_xdata()), list(bar.get_ydata())) == ([4], [10])
+    (ring,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
+    assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [10])
+    assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
     deep = draw_swell(swell("product", [1, 2, 3], limit=50))
     assert "derivative as a formula (symbolic): too large beyond depth 2" in entries(deep)
 
