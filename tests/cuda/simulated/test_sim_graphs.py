@@ -32,7 +32,8 @@ def test_the_simulator_counts_as_a_gpu() -> None:
 @pytest.mark.parametrize("path", tools.LEARNING, ids=lambda path: path.stem)
 def test_loss_and_gradient_of_every_example(path, engine: CudaEngine) -> None:
     found = tools.assert_agrees(engine, tools.gradient_tape(cgprimer.load(path)), (7,))
-    wanted = "Interpreted" if engine is INTERPRETER else "Straight"
+    too_long = path.stem == "network"  # for straight-line code
+    wanted = "Interpreted" if engine is INTERPRETER or too_long else "Straight"
     assert type(found.work).__name__ == wanted
 
 
