@@ -1,4 +1,4 @@
-"""The progress bar of a training run."""
+"""Progress bars: of a training run, and of slides that are drawn."""
 
 from __future__ import annotations
 
@@ -33,3 +33,16 @@ def progress_bar(clock: Callable[[], float]) -> Iterator[Callable[[int, int, flo
                 bar.update(task, completed=step, total=total, loss=f"{loss:.4g}")
 
         yield on_step
+
+
+@contextmanager
+def drawing_bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error for slides: how many are drawn, and of how many."""
+    columns = (TextColumn("drawing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("drawing", total=None)
+
+        def on_frame(number: int, total: int) -> None:
+            bar.update(task, completed=number, total=total)
+
+        yield on_frame

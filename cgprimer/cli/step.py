@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
@@ -17,6 +20,8 @@ from cgprimer.cli.common import (
 from cgprimer.stepping.differences import SCHEMES
 from cgprimer.stepping.scene import LEVELS
 from cgprimer.stepping.walks import METHODS
+
+_LONGEST_HEADING = 60  # characters
 
 
 @make_command(name="step")
@@ -60,7 +65,12 @@ from cgprimer.stepping.walks import METHODS
 @click.option("--speed", type=click.FloatRange(0.1, 50), default=1.0, show_default=True,
               help="Steps per second of a .gif.")  # fmt: skip
 @click.option("--dark", is_flag=True, help="Open in dark colours.")
-@click.option("--title", default="", metavar="TEXT", help="The heading (default: FILE's name).")
+@click.option(
+    "--title",
+    default="",
+    metavar="TEXT",
+    help="The heading (default: FILE's name, or TEXT of -e shortened).",
+)
 def command(
     file: str | None,
     expression: str | None,
@@ -98,7 +108,7 @@ def command(
     path = Path(output or f"{Path(named).stem}.html")
     check_step_path(path, kind)
     graph = read_graph(file, expression)
-    default = Path(file).name if file and file != "-" else ""
+    default = Path(file).name if file and file != "-" else _heading(expression or "")
     # Slides show one method; the others need not be worked out.
     methods = METHODS if path.suffix.lower() == ".html" and kind is None else (method,)
     for flag, value in (("scheme", scheme), ("step", step)):
@@ -114,8 +124,37 @@ def command(
         methods=methods,
         level=level,
         title=title or default,
-        scheme=scheme or SCHEMES[0],
+        scheme=scheme,
         h=step,
     )
-    written = write_steps(shown, path, method=method, kind=kind, dark=dark, speed=speed)
+    with _progress(path, kind) as on_frame:
+        written = write_steps(
+            shown, path, method=method, kind=kind, dark=dark, speed=speed, on_frame=on_frame
+        )
     note(f"wrote {written}")
+
+
+def _heading(expression: str) -> str:
+    """Expressions in one line, cut where they are too long for a heading.
+
+    >>> _heading("xx = xa^2\\n\\n xw = cd*xx")
+    'xx = xa^2; xw = cd*xx'
+    """
+    lines = (" ".join(line.split()).rstrip("; ") for line in expression.splitlines())
+    text = "; ".join(line for line in lines if line)
+    return text if len(text) <= _LONGEST_HEADING else f"{text[: _LONGEST_HEADING - 2].rstrip()} …"
+
+
+def _progress(
+    path: Path, kind: str | None
+) -> AbstractContextManager[Callable[[int, int], None] | None]:
+    """A bar while slides are drawn; nothing for a page, or where standard error is piped."""
+    if (kind is None and path.suffix.lower() == ".html") or not _on_a_terminal():
+        return nullcontext(None)
+    from cgprimer.cli.progress import drawing_bar
+
+    return drawing_bar()
+
+
+def _on_a_terminal() -> bool:
+    return sys.stderr.isatty()

@@ -27,11 +27,14 @@ function remember() { // the address opens at this tab and step; browsers want i
     if (location.hash !== place) history.replaceState(null, "", place);
   }, 300);
 }
-function arrive() { // at the tab and step that the address names
-  const [method, step] = decodeURIComponent(location.hash.slice(1)).split("/");
+function arrive() { // at the tab and step that the address names; anybody may have typed it
+  let named = "";
+  try { named = decodeURIComponent(location.hash.slice(1)); } catch { return false; }
+  const [method, step] = named.split("/");
   const walk = data.walks.findIndex(w => w.method === method);
   if (walk < 0) return false;
-  state.frames[walk] = Math.max(0, Math.min(data.walks[walk].steps.length, Number(step) || 1) - 1);
+  const wanted = /^\d+$/.test(step) ? Number(step) : 1, last = data.walks[walk].steps.length;
+  state.frames[walk] = Math.max(0, Math.min(last, wanted) - 1);
   choose(walk);
   return true;
 }
@@ -119,6 +122,8 @@ function buildSliders() {
       state.point[name] = moved;
       recompute();
     });
+    box.style.setProperty("--digits", Math.max(...[start, from, to, start + reach / 100]
+      .map(number => String(Number(number.toPrecision(10))).length)));
     resets.push(() => {
       Object.assign(range, { min: from, max: to, value: start });
       box.value = Number.isFinite(value) ? value : "";

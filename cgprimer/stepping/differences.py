@@ -7,7 +7,7 @@ from dataclasses import replace
 from cgprimer.differentiators import differentiate
 from cgprimer.stepping.reading import Program, read_program
 from cgprimer.stepping.scene import Scene
-from cgprimer.stepping.steps import Phase, Show, Step, Walk, Write
+from cgprimer.stepping.steps import CONSTANT, STEP, Phase, Show, Step, Walk, Write
 
 SCHEMES = ("central", "forward")  #: the page has no complex numbers
 _SIDES = {"central": ("+", "-"), "forward": ("+",)}
@@ -45,21 +45,27 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
     size = tape.size
     steps = list(_first_run(read, base))
     # The steps are chosen at the point itself, before anything is moved.
-    first = [Write(tape.index(shift), "const", (0.0,)) for shift in program.shifts.values()]
+    first = [Write(tape.index(shift), CONSTANT, (0.0,)) for shift in program.shifts.values()]
     steps[0] = replace(steps[0], writes=(*steps[0].writes, *first))
-    sizes = [Write(size + k, "step", (tape.index(w), relative)) for k, w in enumerate(scene.wrt)]
-    steps[-1] = replace(steps[-1], writes=(*steps[-1].writes, *sizes))
-    kept, plus, minus, total, quotient, half, less, right, left = range(
-        size + len(sizes), size + len(sizes) + 9
+    leading = [name for name in scene.wrt if name in tape.names]  # the rest is left out of the tape
+    sizes = [Write(size + k, STEP, (tape.index(w), relative)) for k, w in enumerate(leading)]
+    kept, plus, minus, total, quotient, half, less, right, left, unmoved = range(
+        size + len(sizes), size + len(sizes) + 10
     )
-    size += len(sizes) + 9
+    size += len(sizes) + 10
+    sizes_and_output = (*sizes, Write(unmoved, "copy", (output,)))
+    steps[-1] = replace(steps[-1], writes=(*steps[-1].writes, *sizes_and_output))
     phases = [Phase("the point itself")]
     if base:
         steps.append(_measured(scene, rows[scene.target], "f", 0, output, minus))
     for number, name in enumerate(scene.wrt):
+        at = Step("", line=base, row=rows[name], vertices=(name,))
+        if name not in leading:
+            last = len(phases) - 1
+            steps.append(_unmoved(replace(at, phase=last), scene, number, unmoved, quotient))
+            continue
         moved = tape.index(program.shifts.get(name, name))
-        h_slot = sizes[number].slot
-        at = Step("", line=base, row=rows[name], vertices=(scene.rows[rows[name]].vertex,))
+        h_slot = sizes[leading.index(name)].slot
         for which, side in enumerate(sides):
             start = replace(
                 at,
@@ -80,7 +86,7 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
                 end = replace(end, shows=(Show("line", base + count + 1, plus),))
             again = (replace(s, line=s.line + 1 + base) for s in read.steps)
             steps += [replace(s, phase=len(phases)) for s in (start, *again, end)]
-            counted = f"pass {len(phases) + base} of {base + len(sides) * len(scene.wrt)}"
+            counted = f"pass {len(phases) + base} of {base + len(sides) * len(leading)}"
             phases.append(Phase(f"{counted}: {name} {side} h", ("derivative", "result")))
         weights = (0.5, -0.5) if scheme == "central" else (1.0, -1.0)
         # In the order in which the engines add: the first run of the graph comes first.
@@ -93,9 +99,9 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
                 line=len(lines) - 1,
                 column="derivative",
                 writes=(
-                    Write(half, "const", (weights[0],)),
+                    Write(half, CONSTANT, (weights[0],)),
                     Write(right, "mul", (half, plus)),
-                    Write(less, "const", (weights[1],)),
+                    Write(less, CONSTANT, (weights[1],)),
                     Write(left, "mul", (less, minus)),
                     Write(total, "add", ends),
                     Write(quotient, "div", (total, h_slot)),
@@ -120,6 +126,22 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
         read.given,
         scheme=scheme,
         h=h,
+    )
+
+
+def _unmoved(at: Step, scene: Scene, number: int, output: int, into: int) -> Step:
+    """The step for a variable that no run of the graph needs: it moves nothing."""
+    target, name = scene.target, scene.wrt[number]
+    return replace(
+        at,
+        text=f"d{target}/d{name} = {target} - {target}",
+        line=-1,
+        column="derivative",
+        writes=(Write(into, "sub", (output, output)),),  # nan where the output is not finite
+        shows=(Show("derivative", at.row, into), Show("result", number, into)),
+        operands=((target, output),),
+        result=into,
+        note=f"{name} does not lead to {target}",
     )
 
 

@@ -7,11 +7,12 @@ over the finished program: whatever it asks for is found there, and what it aske
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cgprimer.stepping.scene import Scene
+from cgprimer.stepping.steps import CONSTANT, Write
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.lower import emit_partial
 from cgprimer.tapes.passes import depends, reachable
@@ -22,38 +23,51 @@ class Share(NamedTuple):
     """One summand of a tangent or an adjoint; values are those of the derivative program.
 
     Attributes:
-        edge: number of the picture's edge along which it comes; -1 inside of a vertex.
+        edges: numbers of the picture's edges along which it comes: none inside of a vertex,
+            several where vertices share the value that hands it on.
         value: the value that holds it; -1 where the program does without.
         negative: it is minus that value.
         total: the sum so far, this share included; -1 where the program does without.
         work: the values that are computed for it alone.
+        loads: for each edge what it has carried in all, this share included; of adjoints only.
     """
 
-    edge: int
+    edges: tuple[int, ...]
     value: int
     negative: bool
     total: int
     work: frozenset[int]
+    loads: tuple[tuple[int, int], ...]
 
 
 class _Found(NamedTuple):
     """A share while the program is walked; values are the builder's."""
 
     row: int  # the value of the primal whose derivative it is a summand of
-    edge: int
+    edges: tuple[int, ...]
     share: int
     total: int
+    loads: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class Flows:
-    """For each row of the trace the shares of its derivative, in the order of the sum."""
+    """For each row of the trace the shares of its derivative, in the order of the sum.
+
+    Attributes:
+        shares: by row.
+        extra: how slots come about that the program does without: sums of an edge's shares, and
+            what belongs to one edge of a share that the program computes for several at once.
+        size: number of slots, the program's and these.
+    """
 
     shares: Mapping[int, tuple[Share, ...]]
+    extra: Mapping[int, Write]
+    size: int
 
     def edges(self, row: int) -> tuple[int, ...]:
         """All edges along which shares come."""
-        return _numbers(share.edge for share in self.shares.get(row, ()))
+        return _numbers(share.edges for share in self.shares.get(row, ()))
 
     def edges_of(self, row: int, value: int) -> tuple[int, ...]:
         """The edges that an instruction works on when it computes a part of a row's derivative.
@@ -63,12 +77,12 @@ class Flows:
         shares, found = self.shares.get(row, ()), set[int]()
         for number, share in enumerate(shares):
             if value in share.work:
-                found.add(share.edge)
+                found.update(share.edges)
             elif number and value == share.total:
-                found.add(share.edge)
+                found.update(share.edges)
                 if number == 1:  # the first sum adds two shares, every later one adds one
-                    found.add(shares[0].edge)
-        return _numbers(found)
+                    found.update(shares[0].edges)
+        return tuple(sorted(found))
 
 
 def flows(tape: Tape, scene: Scene, *, backwards: bool) -> Flows:
@@ -95,17 +109,20 @@ def flows(tape: Tape, scene: Scene, *, backwards: bool) -> Flows:
     for share in walk(builder, scene, value):
         found.setdefault(share.row, []).append(share)
     own = {new: old for old, new in copied.items()}
+    slots, extra, size = _extra_slots(builder, own, found, tape.size)
     ends = {parts[-1].total for parts in found.values()}
     labels = primal.labels
     return Flows(
         {
             rows[labels[row]]: tuple(
-                _share(part, builder, own, {*value.values(), *ends} - {parts[-1].total})
+                _share(part, builder, own, slots, {*value.values(), *ends} - {parts[-1].total})
                 for part in parts
             )
             for row, parts in found.items()
             if labels.get(row) in rows
-        }
+        },
+        extra,
+        size,
     )
 
 
@@ -114,7 +131,10 @@ def _adjoints(builder: Builder, scene: Scene, value: Mapping[int, int]) -> Itera
     tape, root = scene.tape, scene.tape.index(scene.target)
     needed = reachable(tape, [root])
     active = depends(tape, [tape.index(name) for name in scene.wrt])
-    adjoint, edge = {root: builder.constant(1.0)}, _edge_numbers(scene)
+    adjoint, places = {root: builder.constant(1.0)}, _places(scene)
+    on_edge: dict[int, int] = {}
+    # Of an inner value that several vertices share: the part of its adjoint from each of them.
+    part: dict[tuple[int, str], int] = {}
     for head in range(tape.size - 1, len(tape.leaves) - 1, -1):
         if head not in adjoint or not needed[head] or not active[head]:
             continue
@@ -123,7 +143,25 @@ def _adjoints(builder: Builder, scene: Scene, value: Mapping[int, int]) -> Itera
                 share = builder.emit("mul", adjoint[head], partial)
                 total = builder.emit("add", adjoint[tail], share) if tail in adjoint else share
                 adjoint[tail] = total
-                yield _Found(tail, edge(tail, head), share, total)
+                loads: dict[int, int] = {}
+                heads = places.homes[head]
+                for home in heads:
+                    if len(heads) == 1:
+                        flow = share
+                    elif (head, home) in part:
+                        flow = builder.emit("mul", part[head, home], partial)
+                    else:
+                        continue  # no way from here to the output
+                    edge = places.edge(tail, home)
+                    if edge >= 0:
+                        here = builder.emit("add", on_edge[edge], flow) if edge in on_edge else flow
+                        loads[edge] = on_edge[edge] = here
+                    elif len(places.homes[tail]) > 1:
+                        known = part.get((tail, home))
+                        part[tail, home] = (
+                            flow if known is None else builder.emit("add", known, flow)
+                        )
+                yield _Found(tail, tuple(loads), share, total, tuple(loads.items()))
 
 
 def _tangents(builder: Builder, scene: Scene, value: Mapping[int, int]) -> Iterator[_Found]:
@@ -135,7 +173,7 @@ def _tangents(builder: Builder, scene: Scene, value: Mapping[int, int]) -> Itera
         for name in scene.wrt
     }
     tangent = {index: seed for index, seed in seeds.items() if index < first}
-    edge = _edge_numbers(scene)
+    places = _places(scene)
     for head in range(first, tape.size):
         if not needed[head]:
             continue
@@ -143,12 +181,13 @@ def _tangents(builder: Builder, scene: Scene, value: Mapping[int, int]) -> Itera
             share = builder.emit("mul", partial, tangent[tail])
             total = builder.emit("add", tangent[head], share) if head in tangent else share
             tangent[head] = total
-            yield _Found(head, edge(tail, head), share, total)
+            edges = (places.edge(tail, home) for home in places.homes[head])
+            yield _Found(head, tuple(e for e in edges if e >= 0), share, total)
         if head in seeds:
             known = head in tangent
             seed = seeds[head]
             tangent[head] = builder.emit("add", tangent[head], seed) if known else seed
-            yield _Found(head, -1, seed, tangent[head])
+            yield _Found(head, (), seed, tangent[head])
 
 
 def _partials(
@@ -169,18 +208,61 @@ def _partials(
                 yield tail, partial
 
 
-def _edge_numbers(scene: Scene) -> Callable[[int, int], int]:
-    """Two values of the primal to the number of the picture's edge between them."""
-    rows, number = scene.row_of(), {edge: k for k, edge in enumerate(scene.edges)}
-    vertex = {
-        index: scene.rows[rows[name]].vertex
-        for index, name in scene.tape.labels.items()
-        if name in rows
-    }
-    return lambda tail, head: number.get((vertex.get(tail, ""), vertex.get(head, "")), -1)
+class _Places(NamedTuple):
+    """Where the values of the primal are in the picture."""
+
+    labels: Mapping[int, str]
+    homes: Mapping[int, tuple[str, ...]]  # the vertices that a value belongs to
+    numbers: Mapping[tuple[str, str], int]  # of the edges
+
+    def edge(self, tail: int, head: str) -> int:
+        """The edge from a value to a vertex; -1 where the value is inside of the vertex."""
+        return self.numbers.get((self.labels[tail], head), -1)
 
 
-def _share(found: _Found, builder: Builder, own: Mapping[int, int], stops: set[int]) -> Share:
+def _places(scene: Scene) -> _Places:
+    rows, labels = scene.row_of(), scene.tape.labels
+    homes = {i: scene.rows[rows[name]].vertices for i, name in labels.items() if name in rows}
+    return _Places(labels, homes, scene.edge_of())
+
+
+def _extra_slots(
+    builder: Builder, own: Mapping[int, int], found: Mapping[int, list[_Found]], size: int
+) -> tuple[dict[int, int], dict[int, Write], int]:
+    """Slots for what the edges carry: the program's where it has the value, new ones behind them.
+
+    Returns:
+        The builder's values to slots, how the new slots are computed, and the number of all slots.
+    """
+    slots, missing = dict(own), set[int]()
+    waiting = [value for parts in found.values() for part in parts for _, value in part.loads]
+    while waiting:
+        value = waiting.pop()
+        if value in slots or value in missing:
+            continue
+        missing.add(value)
+        entry = builder.entries[value]
+        if isinstance(entry, Instruction):
+            waiting.extend(entry.operands)
+    extra: dict[int, Write] = {}
+    for value in sorted(missing):  # operands stand before their users
+        entry = builder.entries[value]
+        slots[value] = size
+        if isinstance(entry, Instruction):
+            extra[size] = Write(size, entry.primitive, tuple(slots[o] for o in entry.operands))
+        else:
+            extra[size] = Write(size, CONSTANT, (entry.value,))
+        size += 1
+    return slots, extra, size
+
+
+def _share(
+    found: _Found,
+    builder: Builder,
+    own: Mapping[int, int],
+    slots: Mapping[int, int],
+    stops: set[int],
+) -> Share:
     index, negative = found.share, False
     entry = builder.entries[index]
     if index not in own and isinstance(entry, Instruction) and entry.primitive == "neg":
@@ -193,13 +275,14 @@ def _share(found: _Found, builder: Builder, own: Mapping[int, int], stops: set[i
             work.add(here)
             waiting.extend(entry.operands)
     return Share(
-        found.edge,
+        found.edges,
         own.get(index, -1),
         negative,
         own.get(found.total, -1),
         frozenset(own[i] for i in work if i in own),
+        tuple((edge, slots[value]) for edge, value in found.loads),
     )
 
 
-def _numbers(edges: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted({edge for edge in edges if edge >= 0}))
+def _numbers(edges: Iterable[Iterable[int]]) -> tuple[int, ...]:
+    return tuple(sorted({edge for some in edges for edge in some}))

@@ -26,6 +26,19 @@ function compact(value, most) { // in so many characters, if it can be; for the 
   const texts = [6, 5, 4, 3, 2].map(digits => number(value, digits));
   return texts.find(text => text.length <= most) ?? texts[4];
 }
+// A value in a vertex: while a finite difference moves a variable, with enough digits to see by how
+// much; where eight do not tell, as a sum. As moving.py has it.
+function moved(value, unmoved) {
+  const move = value - unmoved; // not a number where nothing is moved
+  if (move === 0 || !Number.isFinite(move)) return compact(value, 9);
+  for (const digits of [8, 7, 6]) {
+    const text = number(value, digits);
+    if (text.length <= 12 && Math.abs(Number(text) - value) <= 0.05 * Math.abs(move)) return text;
+  }
+  const added = ` ${move > 0 ? "+" : "-"} ${number(Math.abs(move), 2)}`;
+  const rest = compact(unmoved, 15 - added.length);
+  return (rest.length + added.length <= 15 ? rest : "…") + added;
+}
 function shift(value, relative) { // how far a finite difference moves a value
   const size = Number.isFinite(value) ? Math.max(1, Math.abs(value)) : 1;
   let power = 1;
@@ -36,8 +49,8 @@ function compute(walk, point, h) { // for every step the numbers it writes
   const memory = new Array(walk.size).fill(NaN);
   for (const [name, slot] of Object.entries(walk.given)) memory[slot] = point[name];
   return walk.steps.map(step => step.writes.map(([slot, operation, operands]) => {
-    if (operation === "const") memory[slot] = operands[0];
-    else if (operation === "step") memory[slot] = h ?? shift(memory[operands[0]], operands[1]);
+    if (operation === ".const") memory[slot] = operands[0];
+    else if (operation === ".step") memory[slot] = h ?? shift(memory[operands[0]], operands[1]);
     else memory[slot] = PRIMITIVES[operation](...operands.map(o => memory[o]));
     return memory[slot];
   }));
@@ -45,7 +58,7 @@ function compute(walk, point, h) { // for every step the numbers it writes
 function missing(walks) { // primitives that the page cannot compute: sliders would lie
   const names = new Set();
   for (const walk of walks) for (const step of walk.steps) for (const [, name] of step.writes)
-    if (name !== "const" && name !== "step" && !Object.hasOwn(PRIMITIVES, name)) names.add(name);
+    if (!name.startsWith(".") && !Object.hasOwn(PRIMITIVES, name)) names.add(name);
   return [...names];
 }
 function finals(walk, numbers) { // the finished derivatives
@@ -65,10 +78,12 @@ function frame(walk, numbers, point, last, before) {
   if (!on) for (const [name, slot] of Object.entries(walk.given)) memory[slot] = point[name];
   const known = on ? before.known : new Map(), touched = new Set();
   let phase = on ? before.phase : -1;
+  let unmoved = on ? before.unmoved : new Map(); // values at the point, where variables are moved
   const learn = (key, value) => { known.set(key, value); if (on) touched.add(key); };
   for (let k = on ? before.last + 1 : 0; k <= last; k++) {
     const step = walk.steps[k];
     if (step.phase !== phase) {
+      if (walk.scheme && phase === 0) unmoved = new Map(known);
       phase = step.phase;
       const keeps = walk.phases[phase].keeps;
       for (const key of known.keys()) if (!keeps.includes(key.split(":")[0])) {
@@ -83,5 +98,5 @@ function frame(walk, numbers, point, last, before) {
   const back = !on && before && before.walk === walk && before.numbers === numbers;
   if (back) for (const map of [before.known, known]) for (const key of map.keys())
     if (!known.has(key) || !Object.is(known.get(key), before.known.get(key))) touched.add(key);
-  return { walk, numbers, last, known, memory, phase, touched: on || back ? touched : null };
+  return { walk, numbers, last, known, memory, phase, unmoved, touched: on || back ? touched : null };
 }

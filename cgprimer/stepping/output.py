@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from cgprimer.errors import UsageError, plural
 from cgprimer.files import check_writable, write_whole
-from cgprimer.stepping.frames import Stepping
+from cgprimer.stepping.frames import Stepping, check_drawn
 from cgprimer.stepping.page import page
 
 ENDINGS = (".html", ".gif")
@@ -51,6 +52,7 @@ def write_steps(
     kind: str | None = None,
     dark: bool = False,
     speed: float = 1.0,
+    on_frame: Callable[[int, int], None] | None = None,
 ) -> str:
     """Write the steps and say what was written.
 
@@ -61,9 +63,11 @@ def write_steps(
         kind: ``png``, ``svg`` or ``pdf``: one slide per step, ``001.png`` and on.
         dark: for dark rooms.
         speed: steps per second of an animation.
+        on_frame: called after each slide or frame with its number and how many there are.
 
     Raises:
-        UsageError: what :func:`check_step_path` says, or the file cannot be written.
+        UsageError: what :func:`check_step_path` says, too many slides, or the file cannot be
+            written.
 
     >>> import tempfile
     >>> from cgprimer.graph import parse
@@ -77,11 +81,14 @@ def write_steps(
     if kind is None and path.suffix.lower() == ".html":
         write_whole(path, page(shown, method=method, dark=dark))
         return str(path)
+    check_drawn(shown, method)
     from cgprimer.stepping.slides import animation, slides
 
     if kind is None:
-        write_whole(path, animation(shown, method, dark=dark, speed=speed))
+        content = animation(shown, method, dark=dark, speed=speed, on_frame=on_frame)
+        write_whole(path, content)
         return str(path)
+    total = len(shown.walk(method).steps)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         partial.mkdir()
@@ -89,6 +96,8 @@ def write_steps(
         for number, content in enumerate(slides(shown, method, kind, dark=dark), start=1):
             (partial / f"{number:03d}.{kind}").write_bytes(content)
             count = number
+            if on_frame:
+                on_frame(number, total)
         with suppress(OSError):
             path.rmdir()  # an empty folder that was there
         partial.replace(path)

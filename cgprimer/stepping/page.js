@@ -1,8 +1,20 @@
 // The page of a stepping: data.walks[k].steps are instructions for a memory of numbered slots.
 // Nothing that a user wrote is executed: an instruction names a function of PRIMITIVES.
 const $ = id => document.getElementById(id);
-const data = JSON.parse($("data").textContent, (key, value) =>
-  value === "nan" ? NaN : value === "inf" ? Infinity : value === "-inf" ? -Infinity : value);
+// JSON has no nan and no infinities: they come as text. Only where numbers stand: "nan" and "inf"
+// are names, too, which a user may give to a parameter.
+const BEYOND = { nan: NaN, inf: Infinity, "-inf": -Infinity };
+const numeric = value => typeof value === "string" ? BEYOND[value] : value;
+const withNumbers = walk => ({ ...walk,
+  numbers: walk.numbers.map(written => written.map(numeric)),
+  steps: walk.steps.map(step => ({ ...step, writes: step.writes.map(
+    ([slot, operation, operands]) => [slot, operation, operands.map(numeric)]) })) });
+function received(text) {
+  const read = JSON.parse(text);
+  const point = Object.fromEntries(Object.entries(read.point).map(([n, v]) => [n, numeric(v)]));
+  return { ...read, point, walks: read.walks.map(withNumbers), others: read.others.map(withNumbers) };
+}
+const data = received($("data").textContent);
 const state = { walk: 0, frames: data.walks.map(() => 0), point: { ...data.point }, h: data.h,
   computed: null, shown: null, lit: [], whole: false };
 const here = () => state.frames[state.walk];
@@ -29,26 +41,48 @@ function buildProgram() {
     make("span", item, "code", text);
     return { item, mark, value: make("span", item, "number") };
   });
-  if (walk.refused) make("li", $("lines"), "", walk.refused);
-  $("derivative").textContent = walk.derivative;
+  if (walk.refused) { // an option is not broken at its hyphens
+    const words = make("span", make("li", $("lines"), "refused"), "code");
+    for (const part of walk.refused.split(/(--\S+)/))
+      if (part.startsWith("--")) make("span", words, "word", part);
+      else words.append(part);
+  }
+  buildHeading(walk.derivative || "derivative");
   $("place").max = Math.max(0, walk.steps.length - 1);
   parts.flow.textContent = walk.flow ? `on the edges: ${walk.flow}` : "";
   $("differences").hidden = !walk.scheme;
   state.shown = null;
 }
+function buildHeading(title) { // no word is broken; what is long ends a line behind a slash
+  const heading = $("derivative");
+  heading.title = title;
+  heading.replaceChildren();
+  const words = title.split(" ").flatMap(word => word.length > 13 ? word.split(/(?<=[/])/) : [word]);
+  words.forEach((word, k) => {
+    if (k) heading.append(words[k - 1].endsWith("/") ? document.createElement("wbr") : " ");
+    const cut = word.length > 11 && words.length > 1 && word.endsWith("/");
+    make("span", heading, "word", cut ? `${word.slice(0, 9)}…/` : word);
+  });
+}
 function fitColumns() { // as wide as the widest number of the walk, so that nothing jumps
   const walk = data.walks[state.walk], numbers = numbersOf(state.walk), slots = {};
-  const widest = { value: 12, derivative: 13 }; // "not computed", and the heading
+  // "not computed"; and the heading, whose bold letters are wider than those of the numbers
+  const words = [...$("derivative").children].map(word => 1.15 * word.textContent.length);
+  const widest = { value: 12, derivative: Math.max(13, ...words), line: 1 };
+  for (const [name, slot] of Object.entries(walk.given)) slots[slot] = state.point[name];
   walk.steps.forEach((step, k) => {
     step.writes.forEach(([slot], n) => { slots[slot] = numbers[k][n]; });
     for (const [column, , slot] of step.shows) if (slot in slots && column in widest)
       widest[column] = Math.max(widest[column], number(slots[slot]).length);
+    if (step.line >= 0 && step.result >= 0)
+      widest.line = Math.max(widest.line, number(slots[step.result]).length);
   });
   const name = Math.max(4, ...data.rows.map(row => row[0].length));
   const style = $("trace").style;
   style.setProperty("--name", `${name + 1}ch`);
   style.setProperty("--value", `${widest.value}ch`);
   style.setProperty("--derivative", `${widest.derivative}ch`);
+  $("program").style.setProperty("--line", `${widest.line}ch`);
 }
 
 // --- what a step changes -------------------------------------------------------------------------
@@ -58,8 +92,11 @@ function put(node, text, unknown = false) { // touches the page only where somet
   } else if (text !== "") node.textContent = text;
   if (node.classList.contains("unknown") !== unknown) node.classList.toggle("unknown", unknown);
 }
-const odd = (node, value) => node.classList.toggle("odd", value !== undefined && !Number.isFinite(value));
-function paintRow(k, known, walk) {
+function odd(node, value) {
+  const is = value !== undefined && !Number.isFinite(value);
+  if (node.classList.contains("odd") !== is) node.classList.toggle("odd", is);
+}
+function paintRow(k, known, walk, unmoved) {
   const row = parts.rows[k], vertex = parts.ofRow[k];
   const value = known.get(`value:${k}`), derivative = known.get(`derivative:${k}`);
   const sum = derivative === undefined ? known.get(`sofar:${k}`) : undefined;
@@ -68,33 +105,43 @@ function paintRow(k, known, walk) {
   put(row.derivative, derivative === undefined ? part(9) || UNKNOWN : number(derivative),
     derivative === undefined);
   odd(row.value, value);
-  odd(row.derivative, derivative);
+  odd(row.derivative, derivative ?? sum);
   if (!vertex) return;
-  put(vertex.value, value === undefined ? UNKNOWN : compact(value, 9), value === undefined);
+  put(vertex.value, value === undefined ? UNKNOWN : moved(value, unmoved.get(`value:${k}`)),
+    value === undefined);
   put(vertex.derivative, derivative === undefined ? part(6) && `${walk.mark} ${part(6)}`
     : `${walk.mark} ${compact(derivative, 9)}`, derivative === undefined);
+  odd(vertex.value, value);
+  odd(vertex.derivative, derivative ?? sum);
 }
 const painters = {
   value: paintRow, derivative: paintRow, sofar: paintRow,
-  edge: (k, known) => put(parts.edges[k].label,
-    known.has(`edge:${k}`) ? compact(known.get(`edge:${k}`), 7) : ""),
-  line: (k, known) => put(parts.lines[k].value,
-    known.has(`line:${k}`) ? number(known.get(`line:${k}`)) : ""),
+  edge: (k, known) => {
+    const { label } = parts.edges[k], value = known.get(`edge:${k}`);
+    put(label, value === undefined ? "" : compact(value, 7));
+    odd(label, value);
+  },
+  line: (k, known) => {
+    const node = parts.lines[k].value, value = known.get(`line:${k}`);
+    put(node, value === undefined ? "" : number(value));
+    odd(node, value);
+  },
   result: (k, known, walk) => {
     const { chip, value, error } = parts.results[k], found = known.get(`result:${k}`);
     put(value, found === undefined ? UNKNOWN : number(found), found === undefined);
+    odd(value, found);
     chip.classList.toggle("done", found !== undefined);
     const exact = walk.scheme && found !== undefined ? state.exact?.[k] : undefined;
     put(error, exact === undefined ? "" : `error ${number(Math.abs(found - exact), 3)}`);
   },
 };
 function paint(shown, walk) {
-  const { known, touched } = shown;
+  const { known, touched, unmoved } = shown;
   if (touched) for (const key of touched) {
     const [column, k] = key.split(":");
-    painters[column](Number(k), known, walk);
+    painters[column](Number(k), known, walk, unmoved);
   } else {
-    parts.rows.forEach((_, k) => paintRow(k, known, walk));
+    parts.rows.forEach((_, k) => paintRow(k, known, walk, unmoved));
     for (const column of ["edge", "line", "result"])
       parts[`${column}s`].forEach((_, k) => painters[column](k, known, walk));
   }
@@ -130,10 +177,12 @@ function reach(pane, node, nodes = null, above = 0) { // only inside the pane, o
         if (nodes[middle].offsetTop < goal) low = middle + 1;
         else up = middle;
       }
+      const most = pane.scrollHeight - pane.clientHeight;
+      while (low > 0 && nodes[low].offsetTop - above > most) low--; // near the end
       down = nodes[low].offsetTop - above - pane.scrollTop;
     }
   }
-  const across = b.left < a.left || b.right > a.right
+  const across = !nodes && (b.left < a.left || b.right > a.right) // lists stay at their left
     ? b.left - a.left - (a.width - b.width) / 2 : 0;
   return () => { if (down || across) pane.scrollBy(across, down); };
 }
@@ -141,7 +190,7 @@ function show() {
   const walk = data.walks[state.walk], last = here(), step = walk.steps[last];
   const numbers = numbersOf(state.walk);
   state.shown = step ? frame(walk, numbers, state.point, last, state.shown)
-    : { known: new Map(), memory: [], touched: null };
+    : { known: new Map(), memory: [], unmoved: new Map(), touched: null };
   const { memory } = state.shown;
   paint(state.shown, walk);
   light(step);
@@ -150,11 +199,15 @@ function show() {
   put($("phase"), step ? walk.phases[step.phase].title : "");
   const found = step && step.result >= 0 ? memory[step.result] : undefined;
   const result = found === undefined ? "" : number(found, 12);
-  const equals = result && !step.text.endsWith(` = ${result}`) ? ` → ${result}` : "";
+  const sign = step && step.text.includes(" = ") ? " →" : ":"; // a path has arrows of its own
+  const equals = result && !step.text.endsWith(` = ${result}`) ? `${sign} ${result}` : "";
   put($("what"), step ? step.text + equals : `${walk.method}: ${walk.refused}`);
   const told = [];
-  if (step && step.operands.length)
-    told.push(`with ${step.operands.map(([n, slot]) => `${n} = ${number(memory[slot])}`).join(", ")}`);
+  if (step && step.operands.length) {
+    const written = step.operands.map(([n, slot]) => `${n} = ${number(memory[slot])}`);
+    if (written.length > 8) written.splice(7, written.length - 8, "…"); // as many as names in a text
+    told.push(`with ${written.join(", ")}`);
+  }
   if (step && step.note) told.push(step.note);
   if (found !== undefined && !Number.isFinite(found)) {
     const first = numbers.findIndex(written => written.some(v => !Number.isFinite(v)));

@@ -13,7 +13,6 @@ from cgprimer.drawing.page_look import colour_variables, filled
 from cgprimer.drawing.theme import theme
 from cgprimer.files import check_writable, json_text, write_whole
 from cgprimer.graph import ExpressionGraph
-from cgprimer.stepping.differences import SCHEMES
 from cgprimer.stepping.frames import Stepping, stepping
 from cgprimer.stepping.placing import drawing_data, placed
 from cgprimer.stepping.walks import METHODS
@@ -30,7 +29,7 @@ def step(
     level: str = "variables",
     title: str = "",
     dark: bool = False,
-    scheme: str = SCHEMES[0],
+    scheme: str | None = None,
     h: float | None = None,
     output: str | Path | None = None,
 ) -> str:
@@ -44,18 +43,21 @@ def step(
         method: the tab that is open at first.
         methods: the tabs.
         level: the picture's vertices: ``variables`` or ``operations``.
-        title: the heading.
+        title: the heading; names the variable that is differentiated unless given.
         dark: open in dark colours; the page has a switch.
-        scheme: of finite differences: ``central`` or ``forward``; the page can change it.
-        h: by how much finite differences move a variable; chosen from its size if None.
+        scheme: of finite differences: ``central``, unless given, or ``forward``; the page can
+            change it.
+        h: by how much finite differences move a variable, in its unit; chosen from its size if
+            None.
         output: a file to write the page to.
 
     Returns:
         The page as text.
 
     Raises:
-        UsageError: an unknown name, method, scheme or level; arrays; a step that is not positive;
-            a path that cannot be written.
+        UsageError: an unknown name, method, scheme or level; arrays; a step that is not a positive
+            number; a scheme or a step without the method finite-difference; a path that cannot be
+            written.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.graph import parse
@@ -65,9 +67,8 @@ def step(
     if output is not None:
         check_writable(output)
     tabs = tuple(dict.fromkeys((*methods, method)))
-    heading = title or f"{of or ', '.join(graph.outputs)} step by step"
     shown = stepping(
-        graph, at, of=of, wrt=wrt, methods=tabs, level=level, title=heading, scheme=scheme, h=h
+        graph, at, of=of, wrt=wrt, methods=tabs, level=level, title=title, scheme=scheme, h=h
     )
     text = page(shown, method=method, dark=dark)
     if output is not None:

@@ -39,24 +39,27 @@ function buildPicture() {
     const [ux, uy] = [dx / size * 6, dy / size * 6];
     const path = draw("polyline", svg,
       { class: "edge", points: line.map(p => p.join(",")).join(" "), "data-edge": `${tail}>${head}` });
-    const arrow = draw("polygon", svg, { class: "tip", points:
-      `${tip.join(",")} ${end[0] - uy},${end[1] + ux} ${end[0] + uy},${end[1] - ux}` });
-    parts.edges.push({ path, arrow });
+    const points = `${tip.join(",")} ${end[0] - uy},${end[1] + ux} ${end[0] + uy},${end[1] - ux}`;
+    parts.edges.push({ path, points });
   });
   data.vertices.forEach(([name, role, row], k) => {
-    const box = place.boxes[k], [x, y, w] = box;
+    const box = place.boxes[k], [x, y, w, h] = box;
     const group = draw("g", svg, { class: "vertex", "data-vertex": name });
     body(group, role, box);
     outline(group, data.shapes[role][0], box, "ring", 5);
-    const left = x - w / 2 - 9; // a flag, as in the tables: the second cue beside the colour
-    draw("polygon", group, { class: "flag",
-      points: `${left},${y} ${left - 15},${y - 11} ${left - 15},${y + 11}` });
+    // A flag, as in the tables: the second cue beside the colour. Not where the arrows come in.
+    const left = x - w / 2 - 9, top = y - h / 2 - 9;
+    draw("polygon", group, { class: "flag", points: place.across
+      ? `${x},${top} ${x - 11},${top - 15} ${x + 11},${top - 15}`
+      : `${left},${y} ${left - 15},${y - 11} ${left - 15},${y + 11}` });
     draw("text", group, { class: "name", x, y: y - 15 }, name);
     const value = draw("text", group, { x, y: y + 7 });
     const derivative = draw("text", group, { x, y: y + 28 });
     parts.vertices.push({ name, group, value, derivative });
     parts.ofRow[row] = parts.vertices[k];
   });
+  for (const edge of parts.edges) // heads over the ring of a vertex that is lit
+    edge.arrow = draw("polygon", svg, { class: "tip", points: edge.points });
   data.edges.forEach((_, k) => { // numbers over everything else
     const [x, y] = place.labels[k];
     parts.edges[k].label = draw("text", svg, { class: "partial", x, y: y + 6 });

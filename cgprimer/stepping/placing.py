@@ -22,8 +22,10 @@ _CHARACTER = 0.62 * LETTER
 _HEIGHT = 4.2 * LETTER
 _PADDING = 26.0
 _MARGIN = 26.0  # holds the mark beside a vertex that is lit
-_ARROW = 9.0
-_LABEL = (7 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  # an edge's number has at most seven characters
+RING = 5.0  #: from a vertex to the middle of the ring around it, where it is lit
+FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
+_ARROW = 13.0
+LABEL = (7 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number has at most seven characters
 _MANY = 80  # edges beyond which not all gaps are tried
 _HUGE = 200  # edges beyond which numbers stand on the middles of their edges
 
@@ -33,7 +35,8 @@ class Placed:
     """A picture without ink; lengths in units of which a letter has ``LETTER``, y downwards.
 
     `boxes` has one box per vertex, `lines` one polyline per edge, which ends where its arrow head
-    begins; `tips` where the head ends; `labels` where an edge's number stands.
+    begins; `tips` where the head ends; `labels` where an edge's number stands. `across`: the
+    layers go to the right, not down.
     """
 
     boxes: tuple[Box, ...]
@@ -42,6 +45,7 @@ class Placed:
     labels: tuple[Point, ...]
     width: float
     height: float
+    across: bool = False
 
 
 def placed(
@@ -117,7 +121,7 @@ def _placed(scene: Scene, direction: str, gap: float) -> tuple[int, Placed]:
         bent.append(rounded(points, 24.0))
     conflicts, labels = 0, tuple(point_at(line, length(line) / 2) for line in bent)
     if len(bent) <= _HUGE:
-        chosen = place_labels(bent, [_LABEL] * len(bent), moved)
+        chosen = place_labels(bent, [LABEL] * len(bent), moved)
         conflicts = len(chosen.conflicts)
         labels = tuple((b.x, b.y) for b in chosen.boxes if b is not None)
     return conflicts, Placed(
@@ -127,6 +131,7 @@ def _placed(scene: Scene, direction: str, gap: float) -> tuple[int, Placed]:
         labels,
         max(xs) - left + _MARGIN,
         max(ys) - top + _MARGIN,
+        direction == "leftright",
     )
 
 
@@ -144,4 +149,5 @@ def drawing_data(found: Placed) -> dict[str, Any]:
         "pill": round(pill_radius(found.boxes[0]), 1),
         "width": round(found.width, 1),
         "height": round(found.height, 1),
+        "across": found.across,
     }

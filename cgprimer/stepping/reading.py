@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cgprimer.language.unparse import number_text, unparse
 from cgprimer.stepping.flows import Flows
 from cgprimer.stepping.scene import Scene
-from cgprimer.stepping.steps import Show, Step, Write
+from cgprimer.stepping.steps import CONSTANT, Show, Step, Write, listed
 from cgprimer.tapes.show import expressions, labels, shown_name
 from cgprimer.tapes.tape import Tape
 
@@ -39,7 +39,7 @@ class _Meaning:
     """What a name of the program stands for: a row's value or derivative, or an edge."""
 
     show: Show
-    vertex: str
+    vertices: tuple[str, ...]
     edge: tuple[str, str] | None = None
 
 
@@ -86,7 +86,7 @@ def read_program(
             writes=(Write(index, instruction.primitive, instruction.operands),),
             shows=shows,
             operands=tuple((names[o], o) for o in dict.fromkeys(instruction.operands) if names[o]),
-            vertices=() if about is None else (about.vertex,),
+            vertices=() if about is None else about.vertices,
             edges=_edges(index, instruction.operands, about, known, scene, found),
             result=index,
         )
@@ -105,17 +105,17 @@ def read_program(
 
 
 def _meaning(name: str, index: int, scene: Scene) -> _Meaning | None:
-    rows, number = scene.row_of(), {edge: k for k, edge in enumerate(scene.edges)}
+    rows, number = scene.row_of(), scene.edge_of()
     if name in rows:
-        return _Meaning(Show("value", rows[name], index), scene.rows[rows[name]].vertex)
+        return _Meaning(Show("value", rows[name], index), scene.rows[rows[name]].vertices)
     for prefix in _DERIVATIVES:
         rest = name.removeprefix(prefix)
         if rest != name and rest in rows:
-            return _Meaning(Show("derivative", rows[rest], index), scene.rows[rows[rest]].vertex)
+            return _Meaning(Show("derivative", rows[rest], index), scene.rows[rows[rest]].vertices)
     if name.startswith("partial."):
         _, head, tail = name.split(".")
         if (tail, head) in number:
-            return _Meaning(Show("edge", number[tail, head], index), head, (tail, head))
+            return _Meaning(Show("edge", number[tail, head], index), (head,), (tail, head))
     return None
 
 
@@ -149,9 +149,9 @@ def _edges(
         return (about.show.number,)
     if about.show.column == "derivative":
         return found.edges_of(about.show.number, index) if found else ()
-    number = {edge: k for k, edge in enumerate(scene.edges)}
+    number = scene.edge_of()
     values = [m for o in operands for m in known.get(o, ()) if m.show.column == "value"]
-    pairs = {(m.vertex, about.vertex) for m in values}
+    pairs = {(scene.rows[m.show.number].name, head) for m in values for head in about.vertices}
     return tuple(sorted(number[pair] for pair in pairs if pair in number))
 
 
@@ -196,7 +196,7 @@ def _aliases(
             column=meaning.show.column,
             shows=(meaning.show,),
             operands=((names[index], index),) if names[index] else (),
-            vertices=(meaning.vertex,),
+            vertices=meaning.vertices,
             edges=edges,
             result=index,
         )
@@ -213,13 +213,13 @@ def _start(tape: Tape, scene: Scene, given: Mapping[str, int]) -> Step:
     rows = scene.row_of()
     inside = [name for name in given if name in rows]
     return Step(
-        f"given: {', '.join(inside)}",
+        f"given: {listed(inside, ', ')}",
         writes=tuple(
-            Write(i, "const", (leaf.value,))
+            Write(i, CONSTANT, (leaf.value,))
             for i, leaf in enumerate(tape.leaves)
             if leaf.kind == "constant"
         ),
         shows=tuple(Show("value", rows[name], given[name]) for name in inside),
         operands=tuple((name, given[name]) for name in inside),
-        vertices=tuple(scene.rows[rows[name]].vertex for name in inside),
+        vertices=tuple(inside),
     )

@@ -21,7 +21,7 @@ class Row:
 
     name: str
     expression: str
-    vertex: str  # the vertex that the row belongs to
+    vertices: tuple[str, ...]  # that the row belongs to: those whose expressions use its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,10 @@ class Scene:
         """Name to number of its row."""
         return {row.name: number for number, row in enumerate(self.rows)}
 
+    def edge_of(self) -> dict[tuple[str, str], int]:
+        """Tail and head to number of the edge."""
+        return {edge: number for number, edge in enumerate(self.edges)}
+
 
 def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables") -> Scene:
     """What a walk over a tape shows.
@@ -85,28 +89,28 @@ def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables")
     ]
     named = replace(tape, names={**tape.names, **{names[i]: i for i in shown}})
     separate = set(shown) if level == "operations" else {i for i in shown if i in tape.labels}
-    home: dict[int, int] = {}
-    for index in reversed(shown):  # a value without a name belongs to the vertex that uses it
+    homes: dict[int, set[int]] = {}
+    for index in reversed(shown):  # a value without a name belongs to all vertices that use it
         if index in separate:
-            home[index] = index
+            homes[index] = {index}
         instruction = tape.instruction(index)
         for operand in instruction.operands if instruction else ():
             if operand not in separate:
-                home[operand] = home.get(index, index)
+                homes.setdefault(operand, set()).update(homes[index])
     rows, vertices = [], []
     edges: dict[tuple[str, str], None] = {}
     for number, index in enumerate(shown):
         kind = tape.leaves[index].kind if index < first else ""
         given = "input" if kind == "column" else "parameter"
         text = unparse(trees[index]) if index in trees else given
-        rows.append(Row(names[index], text, names[home.get(index, index)]))
+        own = tuple(names[home] for home in sorted(homes[index]))
+        rows.append(Row(names[index], text, own))
         if index in separate:
             vertices.append(Vertex(names[index], _role(tape, index, kind, target), number))
         instruction = tape.instruction(index)
         for operand in instruction.operands if instruction else ():
             if operand in separate:
-                edges[names[operand], names[home.get(index, index)]] = None
-    edges = {e: None for e in edges if e[0] != e[1]}
+                edges.update(((names[operand], home), None) for home in own)
     return Scene(
         named,
         named if level == "operations" else tape,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cgprimer.stepping.flows import Flows, Share
 from cgprimer.stepping.scene import Scene
-from cgprimer.stepping.steps import Show, Step, Write
+from cgprimer.stepping.steps import CONSTANT, Show, Step, Write
 
 
 def with_shares(
-    steps: Sequence[Step], found: Flows, scene: Scene, size: int, mark: str
+    steps: Sequence[Step], found: Flows, scene: Scene, mark: str
 ) -> tuple[list[Step], int]:
     """Steps that also show the shares; returns the number of slots that they need, too.
 
@@ -19,7 +19,6 @@ def with_shares(
         steps: of the program, each row's derivative computed in one or more of them.
         found: the shares.
         scene: what is on the stage.
-        size: the number of slots so far.
         mark: what stands before a derivative: ``bar`` or ``dot``.
     """
     told = list(steps)
@@ -27,49 +26,72 @@ def with_shares(
     for place, step in enumerate(steps):
         if step.row >= 0 and step.column == "derivative":
             places.setdefault(step.row, []).append(place)
-    written = {w.slot: place for place, step in enumerate(steps) for w in step.writes}
+    _numbers(told, found, places)
     for row, shares in found.shares.items():
-        here = places.get(row)
-        if not here:
-            continue
-        on_edge: dict[int, int] = {}
-        for number, share in enumerate(shares, start=1):
-            ready = max(written.get(share.value, -1), here[0])
-            place = next((p for p in here if p >= ready and _works(told[p], share)), -1)
-            if share.value < 0 or place < 0:
-                continue
-            # A number on the edge; several shares between two vertices are summed.
-            before, slot = on_edge.get(share.edge), share.value
-            extra: list[Write] = []
-            if share.negative:
-                extra, slot, size = [Write(size, "neg", (slot,))], size, size + 1
-            if before is not None:
-                extra, slot, size = [*extra, Write(size, "add", (before, slot))], size, size + 1
-            # A tangent's share goes to one operation of a vertex, an adjoint's leaves a vertex
-            # whole: only the latter are numbers of the edge.
-            shows: tuple[Show, ...] = ()
-            if share.edge >= 0 and mark == "bar":
-                shows, on_edge[share.edge] = (Show("edge", share.edge, slot),), slot
-            step = told[place]
-            own_line = step.result == share.value
-            sign = "-" if share.negative else "+"
-            note = f"{mark}_{scene.rows[row].name} {sign}= {_name(step)}" if own_line else ""
-            told[place] = replace(
-                step,
-                writes=(*step.writes, *extra),
-                shows=(*step.shows, *shows),
-                note=f"{note}, share {number} of {len(shares)}" if note and len(shares) > 1 else "",
-            )
+        here = places.get(row, [])
+        _notes(told, here, shares, f"{mark}_{scene.rows[row].name}")
         _sums(told, here, shares, row)
-    return told, size
+    return told, found.size
 
 
-def _works(step: Step, share: Share) -> bool:
-    return share.edge < 0 or share.edge in step.edges
+def _numbers(told: list[Step], found: Flows, places: Mapping[int, Sequence[int]]) -> None:
+    """A number on an edge is the sum of the shares that came along it until then.
+
+    The program may compute a later share first, as part of something else; the edge's sum then
+    waits for the earlier one, so that nothing is added before it is known.
+    """
+    known = {w.slot: place for place, step in enumerate(told) for w in step.writes}
+    for slot, write in found.extra.items():  # operands first
+        operands = () if write.operation == CONSTANT else write.arguments
+        known[slot] = max((known.get(int(o), -1) for o in operands), default=-1)
+    last: dict[int, int] = {}  # of an edge: the step of its latest number
+    made: dict[int, int] = {}  # the first step that has a slot which the program does without
+    for row, shares in found.shares.items():
+        here = places.get(row, [])
+        for share in shares if here else ():  # an adjoint that the program does without has none
+            for edge, slot in share.loads:
+                ready = max(
+                    here[0], last.get(edge, -1), known.get(slot, -1), known.get(share.value, -1)
+                )
+                fits = (p for p in here if p >= ready and edge in told[p].edges)
+                place = last[edge] = next(fits, max(ready, here[-1]))
+                writes = _missing(slot, found.extra, made, place)
+                made.update((write.slot, place) for write in writes)
+                told[place] = replace(
+                    told[place],
+                    writes=(*told[place].writes, *writes),
+                    shows=(*told[place].shows, Show("edge", edge, slot)),
+                )
 
 
-def _name(step: Step) -> str:
-    return step.text.partition(" = ")[0]
+def _missing(
+    slot: int, extra: Mapping[int, Write], made: Mapping[int, int], place: int
+) -> list[Write]:
+    """What has to be written for a slot, in order, where a step and those before it lack it."""
+    writes, waiting = dict[int, Write](), [slot]
+    while waiting:
+        here = waiting.pop()
+        if here in extra and here not in writes and made.get(here, place + 1) > place:
+            writes[here] = extra[here]
+            if extra[here].operation != CONSTANT:
+                waiting.extend(int(a) for a in extra[here].arguments)
+    return [writes[here] for here in sorted(writes)]
+
+
+def _notes(told: list[Step], here: Sequence[int], shares: Sequence[Share], name: str) -> None:
+    """Which shares of a sum a line computes; one line may serve for several."""
+    for place in here:
+        step = told[place]
+        own = [k for k, share in enumerate(shares, start=1) if share.value == step.result]
+        for negative in (False, True):
+            numbers = [k for k in own if shares[k - 1].negative == negative]
+            if numbers and step.text.partition(" = ")[0] != name:
+                note = f"{name} {'-' if negative else '+'}= {step.text.partition(' = ')[0]}"
+                if len(shares) > 1:
+                    word = "share" if len(numbers) == 1 else "shares"
+                    note += f", {word} {' and '.join(map(str, numbers))} of {len(shares)}"
+                step = replace(step, note=f"{step.note}; {note}" if step.note else note)
+        told[place] = step
 
 
 def _sums(told: list[Step], here: Sequence[int], shares: Sequence[Share], row: int) -> None:

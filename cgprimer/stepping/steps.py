@@ -15,14 +15,16 @@ import numpy as np
 
 from cgprimer.primitives import primitive
 
+CONSTANT, STEP = ".const", ".step"  #: operations that are no primitives
 Column = Literal["value", "derivative", "sofar", "edge", "result", "line"]
 
 
 class Write(NamedTuple):
     """``slot = operation(arguments)``.
 
-    The operation is the name of a primitive, ``const`` (the argument is a number, not a slot) or
-    ``step`` (how far a finite difference moves a value; the second argument is a number).
+    The operation is the name of a primitive, ``.const`` (the argument is a number, not a slot) or
+    ``.step`` (how far a finite difference moves a value; the second argument is a number). No
+    primitive's name has a dot.
     """
 
     slot: int
@@ -150,6 +152,16 @@ class Walk:
         }
 
 
+def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
+    """Parts in one line; where there are many, the first ones and the last.
+
+    >>> listed(["xa", "xb"], ", "), listed([f"path {k}" for k in range(1, 41)], " + ", 3)
+    ('xa, xb', 'path 1 + path 2 + … + path 40')
+    """
+    few = parts if len(parts) <= most else [*parts[: most - 1], "…", parts[-1]]
+    return separator.join(few)
+
+
 def shift(value: float, relative: float) -> float:
     """The step of a finite difference for a value, in the value's unit.
 
@@ -157,7 +169,8 @@ def shift(value: float, relative: float) -> float:
     (2.0, 0.5)
     """
     size = abs(value) if math.isfinite(value) else 1.0
-    return float(relative * 2.0 ** math.floor(math.log2(max(1.0, size))))
+    # Not by a logarithm, which is rounded: that of 15.999999999999998 is 4.
+    return math.ldexp(relative, math.frexp(max(1.0, size))[1] - 1)
 
 
 def computed(walk: Walk, point: Mapping[str, float]) -> list[list[float]]:
@@ -185,9 +198,9 @@ def computed(walk: Walk, point: Mapping[str, float]) -> list[list[float]]:
 def _apply(
     operation: str, arguments: Sequence[float], memory: Sequence[float], h: float | None
 ) -> float:
-    if operation == "const":
+    if operation == CONSTANT:
         return float(arguments[0])
-    if operation == "step":
+    if operation == STEP:
         return shift(memory[int(arguments[0])], arguments[1]) if h is None else h
     operands = (np.float64(memory[int(a)]) for a in arguments)
     return float(primitive(operation).numpy(*operands))

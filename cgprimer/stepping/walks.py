@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,12 +15,13 @@ from cgprimer.stepping.flows import flows
 from cgprimer.stepping.reading import read_program
 from cgprimer.stepping.scene import Scene
 from cgprimer.stepping.sharing import with_shares
-from cgprimer.stepping.steps import Phase, Show, Step, Walk, Write
+from cgprimer.stepping.steps import CONSTANT, Phase, Show, Step, Walk, Write, listed
 from cgprimer.tapes.builder import Builder
 from cgprimer.tapes.passes import reachable
 from cgprimer.tapes.show import shown_name
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
+_FEW_SEEDS = 8  # written one by one
 MOST_PATHS = 200  #: paths that a class would sit through
 
 
@@ -42,7 +43,7 @@ def _reverse(scene: Scene) -> Walk:
     tape, rows = program.tape, scene.row_of()
     found = flows(tape, scene, backwards=True)
     read = read_program(tape, scene, found, backwards=True)
-    told, size = with_shares(read.steps, found, scene, tape.size, "bar")
+    told, size = with_shares(read.steps, found, scene, "bar")
     steps = [read.start]
     for step, primal in zip(told, read.primal, strict=True):
         steps.append(replace(step, phase=0 if primal else 1))
@@ -70,7 +71,7 @@ def _forward(scene: Scene) -> Walk:
     tape, rows = program.tape, scene.row_of()
     found = flows(tape, scene, backwards=False)
     read = read_program(tape, scene, found, backwards=False)
-    told, size = with_shares(read.steps, found, scene, tape.size, "dot")
+    told, size = with_shares(read.steps, found, scene, "dot")
     steps: list[Step] = []
     phases = []
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
@@ -82,18 +83,20 @@ def _forward(scene: Scene) -> Walk:
         )
         seeding = replace(
             read.start,
-            text="; ".join(f"{shown_name(seed)} = {value:g}" for seed, value in run.seeds.items()),
+            text=_seeding(run.seeds),
             line=0,
             row=rows[name],
             column="derivative",
             writes=read.start.writes
-            + tuple(Write(seeds[seed], "const", (value,)) for seed, value in run.seeds.items()),
+            + tuple(Write(seeds[seed], CONSTANT, (value,)) for seed, value in run.seeds.items()),
             shows=read.start.shows + shows,
             operands=(),
-            vertices=(scene.rows[rows[name]].vertex,),
+            vertices=(name,),
             result=next(seeds[seed] for seed, value in run.seeds.items() if value),
         )
-        run_steps = [seeding, *(replace(s, line=s.line + 1) for s in told)]
+        zeros = {seeds[seed] for seed, value in run.seeds.items() if not value}
+        moved = (replace(s, line=s.line + 1) for s in told)
+        run_steps = [seeding, *(replace(s, writes=_unseeded(s.writes, zeros)) for s in moved)]
         result = Show("result", number, tape.index(run.reads[0].output))
         steps += [replace(s, phase=number) for s in _shown_also(run_steps, result, -1)]
         counted = f"pass {number + 1} of {len(scene.wrt)}: " if len(scene.wrt) > 1 else ""
@@ -112,6 +115,41 @@ def _forward(scene: Scene) -> Walk:
     )
 
 
+def _seeding(seeds: Mapping[str, float]) -> str:
+    """Which tangent is 1, and that the others are 0."""
+    texts = [f"{shown_name(seed)} = {value:g}" for seed, value in seeds.items()]
+    ones = [text for text, value in zip(texts, seeds.values(), strict=True) if value]
+    if len(texts) <= _FEW_SEEDS:
+        return "; ".join(texts)
+    return f"{'; '.join(ones)}; the other {len(texts) - len(ones)} seeds = 0"
+
+
+def _unseeded(writes: Iterable[Write], zeros: set[int]) -> tuple[Write, ...]:
+    """What is left of linear operations when some tangents are 0 because their seeds are.
+
+    As in the engines, such a 0 is not multiplied: 0 times infinity would be nan. ``zeros`` grows
+    by the slots that are 0 for the same reason.
+    """
+    found: list[Write] = []
+    for write in writes:
+        slot, operation, operands = write
+        left = [o for o in operands if o not in zeros]
+        none = operation in ("add", "sub", "mul", "neg", "copy") and (
+            not left or (operation == "mul" and len(left) == 1)
+        )
+        if operation == CONSTANT:
+            found.append(write)
+        elif none or (operation == "div" and operands[0] in zeros):
+            zeros.add(slot)
+            found.append(Write(slot, CONSTANT, (0.0,)))
+        elif operation in ("add", "sub") and len(left) == 1:
+            negative = operation == "sub" and operands[0] in zeros
+            found.append(Write(slot, "neg" if negative else "copy", tuple(left)))
+        else:
+            found.append(write)
+    return tuple(found)
+
+
 def _path_sum(scene: Scene) -> Walk:
     plain, rows = scene.plain, scene.row_of()
     root, sources = plain.index(scene.target), [plain.index(name) for name in scene.wrt]
@@ -127,7 +165,7 @@ def _path_sum(scene: Scene) -> Walk:
     if paths > MOST_PATHS:
         raise PathLimitError(
             f"there are {paths:,} paths, more than the {MOST_PATHS} that one would step through",
-            hint="fewer names in wrt=... (--wrt NAME)",
+            hint="choose fewer names: --wrt NAME (in Python wrt=...)",
         )
     labels = plain.labels
     keys = {edge: f"partial.{labels[edge[1]]}.{labels[edge[0]]}" for edge in partials}
@@ -140,7 +178,7 @@ def _path_sum(scene: Scene) -> Walk:
     for step, primal in zip(read.steps, read.primal, strict=True):
         steps.append(replace(step, phase=0 if primal else 1))
     lines, size = list(read.lines), tape.size
-    numbers = {edge: k for k, edge in enumerate(scene.edges)}
+    numbers = scene.edge_of()
     for number, (name, source) in enumerate(zip(scene.wrt, sources, strict=True)):
         found = list_paths(heads, source, root, leading)
         products: list[tuple[str, int]] = []
@@ -151,7 +189,7 @@ def _path_sum(scene: Scene) -> Walk:
             products.append((f"path {count}", size))
             steps.append(
                 Step(
-                    f"path {count}: {' -> '.join(labels[i] for i in path)}",
+                    f"path {count}: {' → '.join(labels[i] for i in path)}",
                     2,
                     len(lines),
                     rows[name],
@@ -165,7 +203,8 @@ def _path_sum(scene: Scene) -> Walk:
             )
             lines.append(steps[-1].text)
             size += 1
-        total = f"d{scene.target}/d{name} = {' + '.join(p for p, _ in products) or '0, no path'}"
+        summed = listed([p for p, _ in products], " + ") or "0, no path"
+        total = f"d{scene.target}/d{name} = {summed}"
         steps.append(
             Step(
                 total,
@@ -191,7 +230,7 @@ def _path_sum(scene: Scene) -> Walk:
 def _folded(operation: str, slots: list[int], into: int) -> tuple[Write, ...]:
     """A product of partials or a sum of paths; the sum of no path is 0."""
     if not slots:
-        return (Write(into, "const", (1.0 if operation == "mul" else 0.0,)),)
+        return (Write(into, CONSTANT, (1.0 if operation == "mul" else 0.0,)),)
     first = Write(into, "copy", (slots[0],))
     return (first, *(Write(into, operation, (into, slot)) for slot in slots[1:]))
 

@@ -19,6 +19,7 @@ from conftest import opened, resize
 import cgprimer
 from cgprimer.primitives import primitive, primitives
 from cgprimer.stepping.frames import Frame, stepping
+from cgprimer.stepping.moving import moved
 from cgprimer.stepping.page import step
 from cgprimer.stepping.placing import compact
 from cgprimer.stepping.walks import METHODS
@@ -84,20 +85,20 @@ def expected(frame: Frame, shown: Any, method: str) -> dict[str, Any]:
     def partly(derivative: float | None, total: float | None, most: int) -> str:
         return f"{compact(total, most)} + …" if derivative is None and total is not None else ""
 
-    pairs = list(zip(frame.values, frame.derivatives, frame.sums, strict=True))
+    pairs = list(zip(frame.values, frame.derivatives, frame.sums, frame.unmoved, strict=True))
     mark = shown.walk(method).mark
     return {
-        "columns": [[text(v), partly(d, s, 9) or text(d)] for v, d, s in pairs],
+        "columns": [[text(v), partly(d, s, 9) or text(d)] for v, d, s, _ in pairs],
         "vertices": [
             [
                 vertex.name,
-                UNKNOWN if v is None else compact(v, 9),
+                UNKNOWN if v is None else moved(v, u),
                 f"{mark} {partly(d, s, 6) if d is None else compact(d, 9)}"
                 if d is not None or s is not None
                 else "",
             ]
             for vertex in shown.scene.vertices
-            for v, d, s in [pairs[vertex.row]]
+            for v, d, s, u in [pairs[vertex.row]]
         ],
         "edges": ["" if v is None else compact(v, 7) for v in frame.partials],
         "results": [text(v) for v in frame.results],

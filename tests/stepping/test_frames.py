@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.drawing.lettering import text_width
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.files import json_text
 from cgprimer.stepping.frames import Frame, stepping
+from cgprimer.stepping.moving import moved
+from cgprimer.stepping.placing import LETTER
+from cgprimer.stepping.steps import shift
 from cgprimer.stepping.walks import METHODS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -168,6 +175,16 @@ def test_a_sum_is_shown_while_shares_are_missing() -> None:
     assert notes[-1] == "the sum of 3 of 3 shares"
 
 
+def test_a_line_that_is_two_shares_says_so() -> None:
+    shown = stepping(cgprimer.parse("xw = (xa*xa)*k\ninput xa=3; parameter k=2"), wrt=["xa"])
+    last = shown.walk("reverse").steps[-2:]
+    assert [step.note for step in last] == [
+        "bar_xa += v2, shares 1 and 2 of 2",
+        "the sum of both shares",
+    ]
+    assert [frame.partials for frame in shown.frames("reverse")][-1] == (12.0, None)
+
+
 @pytest.mark.parametrize("scheme", ["central", "forward"])
 @pytest.mark.parametrize("h", [None, 0.125, 1e-6])
 def test_differences_are_those_of_the_method(scheme: str, h: float | None) -> None:
@@ -197,12 +214,136 @@ def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.Monke
         stepping(LECTURE, methods=["finite-difference"])
 
 
+def test_a_refusal_is_made_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cgprimer.stepping.walks.MOST_PATHS", 3)
+    monkeypatch.setattr("cgprimer.stepping.frames.MOST_STEPS", 60)
+    shown = stepping(LECTURE)
+    paths, steps = shown.walk("path-sum").refused, shown.walk("forward").refused
+    assert paths == (
+        "There are 4 paths, more than the 3 that one would step through. "
+        "Choose fewer names: --wrt NAME (in Python wrt=...)."
+    )
+    for text in (paths, steps):
+        assert "hint" not in text
+        assert "\n" not in text
+
+
+def test_long_lists_are_cut_and_their_numbers_are_not() -> None:
+    names = [f"p{k}" for k in range(12)]
+    graph = cgprimer.parse("xw = " + " + ".join(f"{name}*xa" for name in names))
+    point = {"xa": 2.0} | dict.fromkeys(names, 0.1)
+    shown = stepping(graph, point)
+    first = shown.walk("reverse").steps[0]
+    assert first.text == "given: xa, p0, p1, p2, p3, p4, p5, …, p11"
+    assert len(first.operands) == 13
+    seeds = [s.text for s in shown.walk("forward").steps if s.line == 0]
+    assert seeds[:2] == [f"dot_p{k} = 1; the other 11 seeds = 0" for k in (0, 1)]
+    total = stepping(graph, point, wrt=["xa"]).frames("path-sum")[-1]
+    assert total.step.text == "dxw/dxa = path 1"  # variables: one edge
+    apart = stepping(graph, point, wrt=["xa"], level="operations").frames("path-sum")[-1]
+    assert apart.step.text.endswith("path 6 + path 7 + … + path 12")
+    assert apart.results == pytest.approx((1.2,))
+
+
+def test_a_move_of_a_finite_difference_can_be_seen() -> None:
+    for h in (None, 1e-3, 1e-9, 1e-13):
+        shown = stepping(LECTURE, wrt=["xa", "bc"], methods=["finite-difference"], h=h)
+        frames = shown.frames("finite-difference")
+        base = max((f for f in frames if f.step.phase == 0), key=lambda f: f.number).values
+        told = 0
+        for frame in frames:
+            if frame.step.phase == 0:
+                assert set(frame.unmoved) == {None}
+                continue
+            assert frame.unmoved == base
+            for value, unmoved in zip(frame.values, frame.unmoved, strict=True):
+                if value is None or unmoved is None:
+                    continue
+                text = moved(value, unmoved)
+                assert (text != moved(unmoved, unmoved)) == (value != unmoved)
+                assert text_width(text, LETTER) < 12 * 0.62 * LETTER + 18
+                parts = text.replace("… ", "0 ").split(" ")
+                if len(parts) == 3:
+                    move = float(parts[1] + parts[2])
+                    assert move == pytest.approx(value - unmoved, rel=0.1)
+                elif value != unmoved:
+                    assert float(text) - unmoved == pytest.approx(value - unmoved, rel=0.06)
+                told += value != unmoved
+        assert told > 20
+    assert {f.unmoved for f in stepping(LECTURE).frames("reverse")} == {(None,) * len(base)}
+
+
+@pytest.mark.parametrize(
+    ("value", "unmoved", "text"),
+    [
+        (2.75 + 2**-18, 2.75, "2.7500038"),
+        (2 + 2**-16, 2.0, "2.0000153"),
+        (-0.0009015747 + 1e-13, -0.0009015747, "-0.0009 + 1e-13"),
+        (-1.234e-05 - 1.5e-14, -1.234e-05, "… - 1.5e-14"),
+        (0.5 - 1e-12, 0.5, "0.5 - 1e-12"),
+        (math.nan, 0.5, "nan"),
+        (math.inf, math.inf, "inf"),
+        (1 / 3, None, "0.333333"),
+        (1 / 3, 1 / 3, "0.333333"),
+    ],
+)
+def test_the_text_of_a_value_that_is_moved(value: float, unmoved: float | None, text: str) -> None:
+    assert moved(value, unmoved) == text
+
+
 def test_schemes_and_steps_that_cannot_be() -> None:
     with pytest.raises(UsageError, match="no stepping through the scheme 'complex-step'"):
         stepping(LECTURE, scheme="complex-step")
     for h in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(UsageError, match="must be positive and finite"):
             stepping(LECTURE, h=h)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("scheme", "forward"), ("scheme", "central"), ("h", 1)]
+)
+def test_options_of_differences_are_not_ignored(name: str, value: object) -> None:
+    options: dict[str, Any] = {name: value}
+    for refused in (
+        lambda: stepping(LECTURE, methods=["reverse"], **options),
+        lambda: cgprimer.step(LECTURE, method="reverse", methods=["reverse"], **options),
+    ):
+        with pytest.raises(UsageError, match=f"{name}={value!r} belongs to the method finite-"):
+            refused()
+    page = cgprimer.step(LECTURE, method="finite-difference", methods=["reverse"], **options)
+    assert "finite-difference" in page
+
+
+def test_a_step_is_a_number() -> None:
+    for wrong in (True, "x", "1e-3", [1.0], 1j):
+        with pytest.raises(UsageError, match="the step h must be a number, not"):
+            stepping(LECTURE, h=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="must be positive and finite"):
+        stepping(LECTURE, h=10**400)
+    for h in (1, np.float32(1.0), Fraction(1)):
+        found = stepping(LECTURE, h=h).walk("finite-difference").h  # type: ignore[arg-type]
+        assert found == 1.0
+        assert type(found) is float
+
+
+def test_no_method_at_all() -> None:
+    with pytest.raises(UsageError, match="no method"):
+        stepping(LECTURE, methods=[])
+
+
+def test_a_primitive_is_not_taken_for_an_operation_of_the_walk() -> None:
+    graph = cgprimer.parse("xw = step(xa)*k", name="steps")
+    for method in METHODS:
+        last = stepping(graph, {"xa": 1.0, "k": 2.0}, methods=[method]).frames(method)[-1]
+        assert last.results == pytest.approx((1.0,))
+
+
+def test_the_size_of_a_step_is_exact() -> None:
+    for exponent in (1, 4, 31, 1000):
+        power = 2.0**exponent
+        assert shift(power, 0.5) == 0.5 * power
+        assert shift(-math.nextafter(power, 0.0), 0.5) == 0.25 * power
+    assert shift(math.inf, 0.5) == shift(math.nan, 0.5) == shift(0.0, 0.5) == 0.5
 
 
 def test_a_graph_without_anything_to_step_through() -> None:
