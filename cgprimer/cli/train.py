@@ -276,8 +276,8 @@ def _as_the_run_began(
     sampling |= _unless_given(earlier.settings, sampling)
     if earlier.epochs >= settings["epochs"]:
         raise click.UsageError(
-            f"the run has done its {earlier.epochs:,} epochs; say how many it shall have in all"
-            " with --epochs"
+            f"the run has done {earlier.epochs:,} epochs already; with --epochs say how many it"
+            f" shall have in all: more than that, not {settings['epochs']:,}"
         )
     for name, value in sampling.items():
         if name != "samples" and value != earlier.settings.get(name, value):

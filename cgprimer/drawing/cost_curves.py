@@ -231,7 +231,7 @@ def draw_swell(
             linewidth=2.4,
             marker=MARKERS[order],
             markersize=9,
-            label=name if whole else f"{name}: too large beyond depth {depths[-1]}",
+            label=name if whole else f"{name}: too large a formula beyond depth {depths[-1]}",
         )
         if whole:
             ends.append((depths[-1], counts[-1]))

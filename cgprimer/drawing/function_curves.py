@@ -44,7 +44,7 @@ def draw_function(found: FunctionCurves, *, dark: bool = False, title: str = "")
     if found.places[0] <= 0 <= found.places[-1]:
         axes.axvline(0.0, color=look.edge, linewidth=1.0)
     for order, (values, jumps) in enumerate(zip(found.orders, found.jumps, strict=True)):
-        places, drawn = _broken(found.places, values, jumps)
+        places, drawn = _broken(found.places, values, jumps, (low, high))
         axes.plot(
             places,
             # What lies far outside is drawn at a distance that matplotlib can compute with.
@@ -88,13 +88,23 @@ def _window(found: FunctionCurves) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _broken(places: Array, values: Array, jumps: Sequence[Jump]) -> tuple[Array, Array]:
-    """With a gap at each jump; the line goes up to it from both sides."""
+def _broken(
+    places: Array, values: Array, jumps: Sequence[Jump], window: tuple[float, float]
+) -> tuple[Array, Array]:
+    """With a gap at each jump, up to which the line goes from both sides, and at each pole.
+
+    A pole is where the line leaves the picture at one side and comes in at the other.
+    """
     index = np.repeat([jump.after + 1 for jump in jumps], 3).astype(int)
     between = np.array([[jump.place] * 3 for jump in jumps])
     ends = np.array([[jump.left, np.nan, jump.right] for jump in jumps])
     drawn = np.where(np.isfinite(values), values, np.nan)
-    return np.insert(places, index, between.ravel()), np.insert(drawn, index, ends.ravel())
+    side = (drawn > window[1]).astype(int) - (drawn < window[0])
+    poles = np.setdiff1d(np.flatnonzero(side[:-1] * side[1:] < 0) + 1, index)
+    index = np.concatenate([index, poles])
+    between = np.concatenate([between.ravel(), places[poles]])
+    ends = np.concatenate([ends.ravel(), np.full(len(poles), np.nan)])
+    return np.insert(places, index, between), np.insert(drawn, index, ends)
 
 
 def _number(axes: Axes, which: str) -> None:

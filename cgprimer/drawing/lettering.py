@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from itertools import pairwise
 
@@ -70,10 +71,15 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
 def short(value: float, digits: int = _DIGITS) -> str:
     """A number of at most so many digits, its exponent without a sign or a zero in front.
 
-    >>> short(-0.0), short(161.8125), short(1234567.0), short(-1.25e-7)
-    ('0', '161.81', '1.2346e6', '-1.25e-7')
+    Halves are rounded up, as a class does it.
+
+    >>> short(-0.0), short(161.8125), short(1234567.0), short(-1.25e-7), short(71.0625)
+    ('0', '161.81', '1.2346e6', '-1.25e-7', '71.063')
     """
-    text = f"{value + 0.0:.{digits}g}"
+    value += 0.0
+    if math.isfinite(value):
+        value = float(Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(value)))
+    text = f"{value:.{digits}g}"
     mantissa, mark, exponent = text.partition("e")
     return f"{mantissa}e{int(exponent)}" if mark else text
 

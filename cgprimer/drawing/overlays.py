@@ -162,7 +162,8 @@ def path_notes(
     first, last = path[0], path[-1]
     total = tangents(numbers, first).get(last, 0.0)
     names = " · ".join(f"∂{head}/∂{tail}" for tail, head in pairwise(path))
-    notes = [f"this path: {names} = {_product(numbers, path)[0]}"]
+    factors = [numbers.partials.get(step, 0.0) for step in pairwise(path)]
+    notes = [f"this path: {names} {_equal(*factors)} {_product(numbers, path)[0]}"]
     rank = {key: number for number, key in enumerate(numbers.order)}
     whole = replace(numbers, partials={**dict.fromkeys(drawn, 0.0), **numbers.partials}).heads()
     heads = {rank[tail]: [rank[head] for head in found] for tail, found in whole.items()}

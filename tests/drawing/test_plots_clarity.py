@@ -222,3 +222,16 @@ def test_heights_in_3d_are_logarithmic_where_colours_are() -> None:
     assert labels == ["1", "10"]
     places = figure.axes[0].get_zticks()  # type: ignore[attr-defined]
     assert list(places) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("text", ["tan(xa)", "1000*tan(xa)", "1/(xa-1.5)", "1/sin(xa)"])
+def test_the_sides_of_a_pole_are_not_joined(text: str) -> None:
+    axes = draw_function(function_curves(parse(f"xw = {text}"), -3, 3, order=0)).axes[0]
+    low, high = axes.get_ylim()
+    line = next(line for line in axes.lines if len(line.get_xdata()) > 100)
+    values = np.asarray(line.get_ydata(), dtype=float)
+    above, below = values > high, values < low
+    assert above.any()
+    assert below.any()
+    assert not (above[:-1] & below[1:]).any()
+    assert not (below[:-1] & above[1:]).any()

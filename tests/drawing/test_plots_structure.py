@@ -165,7 +165,7 @@ def test_a_curve_that_stops_earlier_says_why() -> None:
     assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [10])
     assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
     deep = draw_swell(swell("product", [1, 2, 3], limit=50))
-    assert "derivative as a formula (symbolic): too large beyond depth 2" in entries(deep)
+    assert "derivative as a formula (symbolic): too large a formula beyond depth 2" in entries(deep)
 
 
 def test_each_parameter_has_a_panel_with_its_true_level() -> None:
