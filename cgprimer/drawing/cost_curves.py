@@ -169,6 +169,15 @@ def _end_word(
     )
 
 
+_SWELLING = {  # the curves, and which count of a `Swell` each shows
+    "derivative as a formula (symbolic)": "formula",
+    "expression as a formula": "written_out",
+    "symbolic, equal parts shared": "shared",
+    "reverse mode": "reverse",
+    "expression, each value named once": "expression",
+}
+
+
 def draw_swell(
     rows: Sequence[Swell], *, dark: bool = False, title: str = "", family: str = ""
 ) -> Figure:
@@ -189,39 +198,13 @@ def draw_swell(
         x="depth of nesting",
         y="operations",
     )
-    formula = [row for row in rows if row.formula is not None]
-    shared = [row for row in rows if row.shared is not None]
-    curves: tuple[tuple[str, list[int], list[float]], ...] = (
-        (
-            "derivative as a formula (symbolic)",
-            [row.depth for row in formula],
-            [float(row.formula or 0) for row in formula],
-        ),
-        (
-            "expression as a formula",
-            [row.depth for row in rows],
-            [float(row.written_out) for row in rows],
-        ),
-        (
-            "symbolic, equal parts shared",
-            [row.depth for row in shared],
-            [float(row.shared or 0) for row in shared],
-        ),
-        (
-            "reverse mode",
-            [row.depth for row in rows],
-            [float(row.reverse) for row in rows],
-        ),
-        (
-            "expression, each value named once",
-            [row.depth for row in rows],
-            [float(row.expression) for row in rows],
-        ),
-    )
     ends: list[tuple[float, float]] = []
-    for order, (name, depths, counts) in enumerate(curves):
-        if not depths:
+    for order, (name, what) in enumerate(_SWELLING.items()):
+        known = [row for row in rows if getattr(row, what) is not None]
+        if not known:
             continue
+        depths = [row.depth for row in known]
+        counts = [float(getattr(row, what)) for row in known]
         whole = depths[-1] == rows[-1].depth  # else other curves go on to the right of its end
         axes.plot(
             depths,

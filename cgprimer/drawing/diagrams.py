@@ -15,7 +15,7 @@ from cgprimer.drawing.backward import backward_diagram
 from cgprimer.drawing.diagram import Diagram, Edge, Node, Role
 from cgprimer.drawing.lettering import short
 from cgprimer.drawing.overlays import Wanted, overlaid, path_names
-from cgprimer.drawing.summary import is_readable, summarised
+from cgprimer.drawing.summary import summarised
 from cgprimer.errors import UsageError
 from cgprimer.execution.contract import select
 from cgprimer.graph import ExpressionGraph, checked_graph
@@ -159,9 +159,9 @@ def graph_diagram(
         diagram = variable_diagram(graph, at=shown, parameters=where, title=title)
     if wanted:
         diagram = overlaid(diagram, graph, wanted, at=at, level=level)
-    if everything or is_readable(diagram):
+    short = diagram if everything else summarised(diagram)
+    if not short.summary:
         return diagram
-    short = summarised(diagram)
     if wanted.path:  # what is written out does not need the vertices
         return replace(short, notes=(*short.notes, *diagram.notes))
     if not wanted and shown is None:

@@ -14,7 +14,6 @@ from cgprimer.drawing.frame import (
     log_axis,
     number,
     text_style,
-    tick,
 )
 from cgprimer.drawing.theme import DASHES, Theme
 from cgprimer.teaching.step_error import StepErrors
@@ -102,7 +101,7 @@ def _number_above(axes: Axes, floor: float) -> None:
     axes.yaxis.set_major_locator(FixedLocator([floor, *powers]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: _EXACT if value < 2 * floor else tick(value))
+        FuncFormatter(lambda value, _: _EXACT if value < 2 * floor else number(value))
     )
 
 

@@ -12,7 +12,16 @@ from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.drawing.lettering import text_width
-from cgprimer.drawing.theme import AXIS_SIZE, DASHES, FONT, TITLE_SIZE, Theme, theme
+from cgprimer.drawing.theme import (
+    AXIS_SIZE,
+    DASHES,
+    FONT,
+    SLIDE_HEIGHT,
+    SLIDE_WIDTH,
+    TITLE_SIZE,
+    Theme,
+    theme,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-SLIDE = (960 / 72, 540 / 72)  # inches
+SLIDE = (SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72)  # inches
 _ROOM = 930.0  # points for a legend under a picture
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Shapes of points, cycled beside colours and dashes."""
@@ -85,7 +94,7 @@ def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
     low, high = axis.get_view_interval()
     few = low > 0 and high / low < 50
     axis.set_major_locator(LogLocator(numticks=most, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -136,6 +145,8 @@ def number(value: float, digits: int = 6) -> str:
 
     >>> number(2.3e-05), number(1e6), number(12345.6789), number(0.0125893, 1)
     ('2.3e-5', '1e6', '12,345.7', '0.01')
+    >>> number(1e-8), number(0.5), number(2000.0), number(0.0)
+    ('1e-8', '0.5', '2,000', '0')
     """
     if value == 0 or not isfinite(value):
         return f"{value:g}"
@@ -144,15 +155,6 @@ def number(value: float, digits: int = 6) -> str:
         return f"{float(f'{mantissa}e{exponent}'):,.15g}"
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{mantissa}e{int(exponent)}"
-
-
-def tick(value: float) -> str:
-    """A number on a logarithmic axis.
-
-    >>> tick(1e-8), tick(0.5), tick(2000.0), tick(1e6), tick(0.0)
-    ('1e-8', '0.5', '2,000', '1e6', '0')
-    """
-    return number(value)
 
 
 def line_look(order: int, look: Theme, points: int) -> dict[str, Any]:

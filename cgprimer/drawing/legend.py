@@ -28,7 +28,7 @@ def entry_width(look: Theme, entry: Entry) -> float:
     return SWATCH[0] + 8.0 + text_width(_word(look, entry), LEGEND_SIZE)
 
 
-def legend_rows(look: Theme, entries: list[Entry], width: float) -> list[list[Entry]]:
+def legend_rows(look: Theme, entries: Sequence[Entry], width: float) -> list[list[Entry]]:
     """Break the entries into rows that are at most `width` wide."""
     rows: list[list[Entry]] = []
     used = width

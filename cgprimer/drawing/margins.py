@@ -11,9 +11,11 @@ from cgprimer.drawing.lettering import block_size, wrap_words
 from cgprimer.drawing.theme import (
     DETAIL_SIZE,
     SLIDE_ASPECT,
+    SLIDE_HEIGHT,
     SLIDE_WIDTH,
     SMALLEST_SIZE,
     TITLE_SIZE,
+    roles_in,
     theme,
 )
 
@@ -66,8 +68,7 @@ def margins(diagram: Diagram, graph: Size) -> Margins:
     (('A title',), (('input',),), 936.0)
     """
     look = theme(dark=False)  # both themes have the same words and shapes
-    present = {node.role for node in diagram.nodes}
-    entries: list[Entry] = [role for role in look.roles if role in present]
+    entries: list[Entry] = [*roles_in(diagram, look)]
     if any(edge.emphasis for edge in diagram.edges):
         entries.append("path")
     inner = max(graph[0], _SMALLEST_WIDTH - 2 * MARGIN)
@@ -106,5 +107,5 @@ def text_on_slide(width: float, height: float) -> float:
     >>> text_on_slide(800, 400), text_on_slide(1920, 1080)
     (16.0, 8.0)
     """
-    scale = min(SLIDE_WIDTH / width, SLIDE_WIDTH / SLIDE_ASPECT / height)
+    scale = min(SLIDE_WIDTH / width, SLIDE_HEIGHT / height)
     return SMALLEST_SIZE * min(scale, 1.0)

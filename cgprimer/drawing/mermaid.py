@@ -10,7 +10,7 @@ import re
 
 from cgprimer.drawing.diagram import Diagram, Edge, Role
 from cgprimer.drawing.lettering import wrap_expression
-from cgprimer.drawing.theme import Theme, theme
+from cgprimer.drawing.theme import Theme, roles_in, theme
 
 _WIDEST = 900  # pixels of a line; only notes come near it
 _BRACKETS = {
@@ -50,8 +50,7 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     if diagram.notes:
         lines.append(f'  notes["{"<br/>".join(map(_escaped, diagram.notes))}"]:::notes')
         lines.append(f"  classDef notes fill:{look.background},stroke:none,color:{look.ink}")
-    present = {node.role for node in diagram.nodes}
-    lines += [_class(role, look) for role in look.roles if role in present]
+    lines += [_class(role, look) for role in roles_in(diagram, look)]
     marked = [node for node in diagram.nodes if node.emphasis]
     if marked:
         names = ",".join(number[node.key] for node in marked)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.drawing.frame import legend_below, linear_axis, text_style, tick
+from cgprimer.drawing.frame import legend_below, linear_axis, number, text_style
 from cgprimer.drawing.surface_marks import (
     Array,
     Relief,
@@ -202,4 +202,4 @@ def _levels(low: float, high: float) -> tuple[list[float], list[str]]:
     losses = decades[:: 1 + len(decades) // 6]
     if len(losses) < 2:
         losses = [n * 10.0**k for k in every for n in (1, 2, 5) if low <= n * 10.0**k <= high]
-    return [log10(loss) for loss in losses], [tick(loss) for loss in losses]
+    return [log10(loss) for loss in losses], [number(loss) for loss in losses]

@@ -12,8 +12,8 @@ from cgprimer.drawing.frame import (
     legend_below,
     linear_axis,
     new_figure,
+    number,
     text_style,
-    tick,
 )
 from cgprimer.drawing.surface_marks import (
     colours,
@@ -84,7 +84,7 @@ def _in_plane(figure: Figure, found: Landscape, look: Theme) -> None:
     if norm is not None:
         few = high < 100 * floor
         bar.locator = LogLocator(numticks=9, subs=(1.0, 2.0, 5.0) if few else (1.0,))
-        bar.formatter = FuncFormatter(lambda value, _: tick(value))
+        bar.formatter = FuncFormatter(lambda value, _: number(value))
         bar.update_ticks()
         bar.ax.minorticks_off()
     else:

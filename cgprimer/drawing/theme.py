@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from cgprimer.drawing.diagram import Role
+from cgprimer.drawing.diagram import Diagram, Role
 
 Shape: TypeAlias = Literal["rounded", "rectangle", "double", "hexagon", "dotted", "circle"]
 LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
@@ -29,8 +29,8 @@ AXIS_SIZE = 16.0
 SMALLEST_SIZE = min(LABEL_SIZE, DETAIL_SIZE, EDGE_LABEL_SIZE, LEGEND_SIZE)
 READABLE_SIZE = 14.0  # of the smallest text on a slide, to be read from the last row
 LINE_SPACING = 1.25  # times the font size
-SLIDE_ASPECT = 16 / 9
-SLIDE_WIDTH = 960.0  # 13.33 inches
+SLIDE_WIDTH, SLIDE_HEIGHT = 960.0, 540.0  # 13.33 by 7.5 inches
+SLIDE_ASPECT = SLIDE_WIDTH / SLIDE_HEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +146,15 @@ def theme(dark: bool) -> Theme:
     ('#ffffff', 'double')
     """
     return DARK if dark else LIGHT
+
+
+def roles_in(diagram: Diagram, look: Theme) -> list[Role]:
+    """The roles that occur in a diagram, in the theme's order.
+
+    >>> from cgprimer.drawing.diagram import Node
+    >>> nodes = (Node("k", "k", "parameter"), Node("xa", "xa", "input"))
+    >>> roles_in(Diagram(nodes, ()), theme(dark=False))
+    ['input', 'parameter']
+    """
+    present = {node.role for node in diagram.nodes}
+    return [role for role in look.roles if role in present]

@@ -23,6 +23,7 @@ from cgprimer.drawing.theme import (
     LINE_SPACING,
     TITLE_SIZE,
     Theme,
+    roles_in,
     theme,
 )
 
@@ -70,8 +71,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     look = theme(dark)
     picture = arrange(diagram)
     pen = _Pen(min(1.0, _LONGEST / max(picture.frame.width, picture.frame.height, 1.0)))
-    present = {node.role for node in diagram.nodes}
-    roles = [role for role in look.roles if role in present]
+    roles = roles_in(diagram, look)
     colours = {"background": look.background, "ink": look.ink, "edge": look.edge}
     colours["path"] = look.path
     for role in roles:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.drawing.layout import Point
 from cgprimer.drawing.lettering import text_width, wrap_words
-from cgprimer.drawing.theme import FONT, READABLE_SIZE, Theme, mix
+from cgprimer.drawing.theme import FONT, READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix
 from cgprimer.teaching.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH, HEIGHT = 960.0, 540.0
+WIDTH, HEIGHT = SLIDE_WIDTH, SLIDE_HEIGHT
 EDGE = 16.0
 TEXT, LARGE = READABLE_SIZE, 16.0
 ROW = 20.0

@@ -13,7 +13,7 @@ from cgprimer.drawing.diagrams import graph_diagram
 from cgprimer.drawing.graph_picture import paint
 from cgprimer.drawing.legend import ROW_HEIGHT, draw_row, legend_rows
 from cgprimer.drawing.summary import is_readable, summarised
-from cgprimer.drawing.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, theme
+from cgprimer.drawing.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in, theme
 from cgprimer.errors import plural
 from cgprimer.teaching.compare import Comparison
 
@@ -143,10 +143,9 @@ def standing_alone(found: Comparison, *, dark: bool = False) -> tuple[Figure, st
     panel = replace(panel, scale=1.0)
     diagram = panel.diagram
     look = theme(dark)
-    present = {node.role for node in diagram.nodes}
     width, height = panel.size
     width = max(width, _LEGEND_WIDTH)
-    rows = legend_rows(look, [role for role in look.roles if role in present], width)
+    rows = legend_rows(look, roles_in(diagram, look), width)
     below = len(rows) * ROW_HEIGHT + 10.0
     figure = Figure(figsize=(width / 72, (height + below) / 72), facecolor=look.background, dpi=72)
     paint_panel(figure, panel, ((width - panel.size[0]) / 2, 0.0), dark=dark)

@@ -29,17 +29,24 @@ from cgprimer.drawing.comparing.tables import (
     rows_that_fit,
     shortened,
 )
-from cgprimer.drawing.diagram import Diagram
-from cgprimer.drawing.legend import ROW_HEIGHT, Entry, draw_row, legend_rows
+from cgprimer.drawing.legend import ROW_HEIGHT, draw_row, legend_rows
 from cgprimer.drawing.lettering import text_width, wrap_words
 from cgprimer.drawing.summary import is_readable
-from cgprimer.drawing.theme import DETAIL_SIZE, READABLE_SIZE, TITLE_SIZE, Theme, theme
+from cgprimer.drawing.theme import (
+    DETAIL_SIZE,
+    READABLE_SIZE,
+    SLIDE_HEIGHT,
+    SLIDE_WIDTH,
+    TITLE_SIZE,
+    roles_in,
+    theme,
+)
 from cgprimer.teaching.compare import Comparison, checked_comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH, HEIGHT = 960.0, 540.0  # points: 13.33 by 7.5 inches
+WIDTH, HEIGHT = SLIDE_WIDTH, SLIDE_HEIGHT
 _EDGE = 28.0
 _ROOM = WIDTH - 2 * _EDGE
 _BOTTOM = HEIGHT - 10.0
@@ -149,7 +156,7 @@ def _slides(found: Comparison, title: str) -> tuple[Slide, ...]:
         if graph is not None:
             return (_explained(found, replace(numbers, graph=graph), room),)
     costs = cost_table(found, _ROOM)
-    legend = legend_rows(theme(False), _entries(diagram, theme(False)), _ROOM)
+    legend = legend_rows(theme(False), roles_in(diagram, theme(False)), _ROOM)
     graph = fitted(found, _ROOM, room - len(legend) * ROW_HEIGHT - LINE - _ABOVE_LEGEND)
     if graph.picture is None:
         notes = (*notes, graph.note)
@@ -258,7 +265,7 @@ def _draw_graph(
 ) -> float:
     """Draw the graph, on a slide of its own with a legend; returns where the next part begins."""
     width, height = graph.size
-    rows = legend_rows(pen.look, _entries(graph.diagram, pen.look), _ROOM) if alone else []
+    rows = legend_rows(pen.look, roles_in(graph.diagram, pen.look), _ROOM) if alone else []
     note = wrap_words(graph.note, _ROOM, TEXT)
     below = len(rows) * ROW_HEIGHT + len(note) * LINE
     start = y + (max(0.0, spare - below - _ABOVE_LEGEND) / 2 if alone else 0.0)
@@ -273,9 +280,3 @@ def _draw_graph(
         pen.write(WIDTH / 2, end + LINE / 2, line, align="center", color=pen.faint)
         end += LINE
     return end
-
-
-def _entries(diagram: Diagram, look: Theme) -> list[Entry]:
-    """What the legend of a diagram explains."""
-    present = {node.role for node in diagram.nodes}
-    return [role for role in look.roles if role in present]
