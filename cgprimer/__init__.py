@@ -15,8 +15,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from cgprimer import plot as plot
-    from cgprimer.data import Dataset, make_dataset
-    from cgprimer.derivatives import (
+    from cgprimer.analysis.comparison import compare
+    from cgprimer.analysis.trace import trace
+    from cgprimer.core.derivatives import (
         gradient,
         hessian,
         hessian_vector_product,
@@ -24,17 +25,16 @@ if TYPE_CHECKING:
         partials,
         tape,
     )
-    from cgprimer.differentiators import differentiate, methods
-    from cgprimer.drawing.comparing.slides import draw_comparison
-    from cgprimer.drawing.diagrams import draw
+    from cgprimer.core.engines import engines
+    from cgprimer.core.graph import ExpressionGraph, load, parse
+    from cgprimer.core.methods import differentiate, methods
+    from cgprimer.core.primitives import register_primitive, unregister_primitive
+    from cgprimer.data import Dataset, make_dataset
     from cgprimer.errors import CgprimerError
-    from cgprimer.execution.contract import engines
-    from cgprimer.graph import ExpressionGraph, load, parse
     from cgprimer.lecture import ComputationalGraphPrimer
-    from cgprimer.primitives import register_primitive, unregister_primitive
-    from cgprimer.stepping.page import step
-    from cgprimer.teaching.compare import compare
-    from cgprimer.teaching.trace import trace
+    from cgprimer.pages.comparison.slides import draw_comparison
+    from cgprimer.pages.stepping.page import step
+    from cgprimer.pictures.diagrams import draw
     from cgprimer.training.loop import train
     from cgprimer.training.objective import loss_and_gradient
 
@@ -44,28 +44,28 @@ _PUBLIC = {
     "CgprimerError": "errors",
     "ComputationalGraphPrimer": "lecture",
     "Dataset": "data",
-    "ExpressionGraph": "graph",
-    "compare": "teaching.compare",
-    "differentiate": "differentiators",
-    "draw": "drawing.diagrams",
-    "draw_comparison": "drawing.comparing.slides",
-    "engines": "execution.contract",
-    "gradient": "derivatives",
-    "hessian": "derivatives",
-    "hessian_vector_product": "derivatives",
-    "jacobian": "derivatives",
-    "load": "graph",
+    "ExpressionGraph": "core.graph",
+    "compare": "analysis.comparison",
+    "differentiate": "core.methods",
+    "draw": "pictures.diagrams",
+    "draw_comparison": "pages.comparison.slides",
+    "engines": "core.engines",
+    "gradient": "core.derivatives",
+    "hessian": "core.derivatives",
+    "hessian_vector_product": "core.derivatives",
+    "jacobian": "core.derivatives",
+    "load": "core.graph",
     "loss_and_gradient": "training.objective",
     "make_dataset": "data",
-    "methods": "differentiators",
-    "parse": "graph",
-    "partials": "derivatives",
-    "register_primitive": "primitives",
-    "step": "stepping.page",
-    "tape": "derivatives",
-    "trace": "teaching.trace",
+    "methods": "core.methods",
+    "parse": "core.graph",
+    "partials": "core.derivatives",
+    "register_primitive": "core.primitives",
+    "step": "pages.stepping.page",
+    "tape": "core.derivatives",
+    "trace": "analysis.trace",
     "train": "training.loop",
-    "unregister_primitive": "primitives",
+    "unregister_primitive": "core.primitives",
 }
 
 # Modules of functions that are called by both names, as in cgprimer.plot.loss(run).

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.derivatives import tape
+from cgprimer.core.derivatives import tape
+from cgprimer.core.engines import select
+from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
-from cgprimer.execution.contract import select
 from cgprimer.files import write_whole
-from cgprimer.graph import ExpressionGraph, checked_graph
 
 Array = Any
 Bound = float | Mapping[str, float]
@@ -167,7 +167,7 @@ def make_dataset(
         UsageError: samples below 1, bounds the wrong way round, negative noise.
         DataError: a target is not finite for some input.
 
-    >>> from cgprimer.graph import parse
+    >>> from cgprimer.core.graph import parse
     >>> data = make_dataset(parse("xw = k*xa"), truth={"k": 2.0}, samples=3, seed=1)
     >>> bool((data.targets["xw"] == 2*data.inputs["xa"]).all())
     True

@@ -154,7 +154,7 @@ class CycleError(SourceError):
 
 
 class TapeError(CgprimerError):
-    """A tape broke a rule of :mod:`cgprimer.tapes.check`: a defect of whoever built it."""
+    """A tape broke a rule of :mod:`cgprimer.core.tape.verifier`: a defect of whoever built it."""
 
 
 class DifferentiationError(CgprimerError):

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
-from cgprimer.graph import ExpressionGraph, parse
 from cgprimer.training.loop import TrainingRun, train
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class ComputationalGraphPrimer:
 
         A notebook shows the figure that is returned.
         """
-        from cgprimer.drawing.diagrams import draw
+        from cgprimer.pictures.diagrams import draw
 
         return _written(draw(self.graph), path)
 
@@ -160,7 +160,7 @@ class ComputationalGraphPrimer:
 
 def _written(figure: Figure, path: str | Path | None) -> Figure:
     if path is not None:
-        from cgprimer.drawing.saving import save_figure
+        from cgprimer.pictures.saving import save_figure
 
         save_figure(figure, Path(path))
     return figure

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from cgprimer.core.graph import ExpressionGraph
+    from cgprimer.core.methods.contract import Names
     from cgprimer.data import Dataset
-    from cgprimer.differentiators.contract import Names
-    from cgprimer.graph import ExpressionGraph
-    from cgprimer.teaching.runs import Run
+    from cgprimer.plots.run_curves import Run
 
 __all__ = ["cost", "error", "function", "loss", "parameters", "surface", "swell"]
 
@@ -60,10 +60,10 @@ def error(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()
     ('step h', 'log')
     """
-    from cgprimer.differentiators.contract import as_names
-    from cgprimer.drawing.error_curves import draw_step_errors
-    from cgprimer.graph import checked_graph
-    from cgprimer.teaching.step_error import SCHEMES, step_errors
+    from cgprimer.core.graph import checked_graph
+    from cgprimer.core.methods.contract import as_names
+    from cgprimer.plots.error import draw_step_errors
+    from cgprimer.plots.error_data import SCHEMES, step_errors
 
     chosen = as_names(schemes, "schemes") if schemes else SCHEMES
     several = steps if steps is None or isinstance(steps, Iterable) else (steps,)
@@ -106,8 +106,8 @@ def loss(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['adam', 'adam, validation']
     """
-    from cgprimer.drawing.curves import draw_loss
-    from cgprimer.teaching.runs import histories, named_runs, usual_window, validation_curve
+    from cgprimer.plots.curves import draw_loss
+    from cgprimer.plots.run_curves import histories, named_runs, usual_window, validation_curve
 
     found = named_runs(runs)
     step_name, losses = histories(found, by)
@@ -156,11 +156,11 @@ def parameters(
     >>> [axes.get_title() for axes in figure.axes], figure.axes[0].get_xlabel()
     (['k', 'b'], 'epoch')
     """
-    from cgprimer.teaching.runs import chosen_parameters, common_truth, named_runs, over_time
+    from cgprimer.plots.run_curves import chosen_parameters, common_truth, named_runs, over_time
 
     found = named_runs(runs)
     if final:
-        from cgprimer.drawing.curves import draw_parameters
+        from cgprimer.plots.curves import draw_parameters
 
         chosen = chosen_parameters(found, names)
         learnt = {
@@ -168,7 +168,7 @@ def parameters(
             for run_name, run in found.items()
         }
         return draw_parameters(learnt, common_truth(found), dark=dark, title=title)
-    from cgprimer.drawing.parameter_curves import draw_parameters_over_time
+    from cgprimer.plots.parameters import draw_parameters_over_time
 
     step_name, moved = over_time(found, by, names)
     return draw_parameters_over_time(
@@ -212,8 +212,8 @@ def cost(
     >>> figure.axes[0].get_ylabel()
     'operations for the whole gradient'
     """
-    from cgprimer.drawing.cost_curves import checked_bound, draw_cost
-    from cgprimer.teaching.costs import SIZES, cost_growth
+    from cgprimer.plots.cost import checked_bound, draw_cost
+    from cgprimer.plots.cost_data import SIZES, cost_growth
 
     checked_bound(bound)  # before the work
     several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
@@ -242,8 +242,8 @@ def swell(
     >>> swell("product", [1, 2, 3]).axes[0].get_xlabel()
     'depth of nesting'
     """
-    from cgprimer.drawing.cost_curves import draw_swell
-    from cgprimer.teaching.swell import swell as counts
+    from cgprimer.plots.cost import draw_swell
+    from cgprimer.plots.swell_data import swell as counts
 
     return draw_swell(counts(family, depths), family=family, dark=dark, title=title)
 
@@ -293,9 +293,9 @@ def surface(
     >>> surface(graph, steps=20).axes[0].get_xlabel()
     'k'
     """
-    from cgprimer.drawing.surfaces import draw_surface
-    from cgprimer.graph import checked_graph
-    from cgprimer.teaching.landscape import landscape
+    from cgprimer.core.graph import checked_graph
+    from cgprimer.plots.surface import draw_surface
+    from cgprimer.plots.surface_data import landscape
     from cgprimer.training.optimizers import OPTIMIZERS
 
     found = landscape(
@@ -350,9 +350,9 @@ def function(
     >>> len(figure.legends[0].get_texts())
     3
     """
-    from cgprimer.drawing.function_curves import draw_function
-    from cgprimer.graph import checked_graph
-    from cgprimer.teaching.slopes import function_curves
+    from cgprimer.core.graph import checked_graph
+    from cgprimer.plots.function import draw_function
+    from cgprimer.plots.function_data import function_curves
 
     found = function_curves(
         checked_graph(graph), low, high, at=at, of=of, wrt=wrt, order=order, tangent=tangent

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cgprimer.differentiators import methods
-from cgprimer.differentiators.finite_difference import SCHEMES
+from cgprimer.core.methods import methods
+from cgprimer.core.methods.finite_difference import SCHEMES
 from cgprimer.files import json_text
 
 if TYPE_CHECKING:
-    from cgprimer.graph import ExpressionGraph
+    from cgprimer.core.graph import ExpressionGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -149,8 +149,8 @@ def read_graph(
     file: str | None, expression: str | None, *, may_be_empty: bool = False
 ) -> ExpressionGraph:
     """The graph that a command is about."""
+    from cgprimer.core.graph import load, parse
     from cgprimer.errors import UsageError
-    from cgprimer.graph import load, parse
 
     if expression is not None:
         if file is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from cgprimer.analysis.tables import FORMATS
 from cgprimer.cli.common import (
     at_option,
     echo_json,
@@ -18,8 +19,7 @@ from cgprimer.cli.common import (
     note,
     read_graph,
 )
-from cgprimer.differentiators import methods as all_methods
-from cgprimer.teaching.tables import FORMATS
+from cgprimer.core.methods import methods as all_methods
 
 
 @make_command(name="compare")
@@ -90,14 +90,14 @@ def command(
     With -o the same numbers beside the graph: a page that needs no network, or slides, of which
     the second .png or .svg stands beside the first, as lecture-2.png.
     """
-    from cgprimer.teaching.compare import compare
+    from cgprimer.analysis.comparison import compare
 
     path = None if output is None else Path(output)
     _check_output(ctx, path, dark=dark, title=title, as_json=as_json)
     graph = read_graph(file, expression)
     found = compare(graph, at, of=of, wrt=wrt or None, methods=methods, engine=engine)
     if path is not None:
-        from cgprimer.drawing.comparing.output import save_comparison
+        from cgprimer.pages.comparison.output import save_comparison
 
         named = Path(file).name if file and file != "-" else ""
         written = save_comparison(found, path, dark=dark, title=title or named)
@@ -117,7 +117,7 @@ def _check_output(
             option = "--dark" if dark else "--title"
             raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")
         return
-    from cgprimer.drawing.comparing.output import check_comparison_path
+    from cgprimer.pages.comparison.output import check_comparison_path
 
     printed = "--json" if as_json else "--format"
     if as_json or ctx.get_parameter_source("style") is not ParameterSource.DEFAULT:

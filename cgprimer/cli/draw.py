@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import at_option, graph_arguments, make_command, note, read_graph
-from cgprimer.drawing.diagrams import LEVELS, PARAMETERS, graph_diagram
-from cgprimer.drawing.formats import FORMATS
-from cgprimer.drawing.theme import READABLE_SIZE
+from cgprimer.pictures.diagrams import LEVELS, PARAMETERS, graph_diagram
+from cgprimer.pictures.formats import FORMATS
+from cgprimer.pictures.theme import READABLE_SIZE
 
 _ENDINGS = ", ".join(f".{kind}" for kind in FORMATS)
 
@@ -77,7 +77,7 @@ def command(
       cgprimer draw examples/log_sine.cg -o backward.tex --values --adjoints
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
     """
-    from cgprimer.drawing.formats import check_diagram_path, save_diagram
+    from cgprimer.pictures.formats import check_diagram_path, save_diagram
 
     named = file and file != "-"
     path = Path(output or (f"{Path(file).stem}.png" if named and file else "graph.png"))

@@ -53,8 +53,8 @@ def command(
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
       cgprimer grad examples/lecture.cg --method reverse --show
     """
-    from cgprimer.derivatives import evaluate_derivatives, tape
-    from cgprimer.differentiators import differentiate
+    from cgprimer.core.derivatives import evaluate_derivatives, tape
+    from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
 
     graph = read_graph(file, expression)

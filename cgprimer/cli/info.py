@@ -56,8 +56,8 @@ def _machine() -> dict[str, object]:
     import os
     from importlib.metadata import PackageNotFoundError, version
 
-    from cgprimer.differentiators import methods
-    from cgprimer.execution.contract import engines
+    from cgprimer.core.engines import engines
+    from cgprimer.core.methods import methods
 
     usable = engines()
     libraries: dict[str, str] = {}
@@ -84,7 +84,7 @@ def _machine() -> dict[str, object]:
 
 
 def _graph(file: str | None, expression: str | None) -> dict[str, object]:
-    from cgprimer.derivatives import tape
+    from cgprimer.core.derivatives import tape
 
     graph = read_graph(file, expression, may_be_empty=True)
     return {

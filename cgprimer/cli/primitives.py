@@ -23,8 +23,8 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 
     Derivatives are in the language itself: a, b and c are the operands, out is the result.
     """
-    from cgprimer.primitives import OPERANDS, Primitive, primitive, primitives, spelled
-    from cgprimer.teaching.tables import table
+    from cgprimer.analysis.tables import table
+    from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives, spelled
 
     rows: list[Primitive] = []
     for name in names:

@@ -17,9 +17,9 @@ from cgprimer.cli.common import (
     note,
     read_graph,
 )
-from cgprimer.stepping.differences import SCHEMES
-from cgprimer.stepping.scene import LEVELS
-from cgprimer.stepping.walks import METHODS
+from cgprimer.pages.stepping.differences import SCHEMES
+from cgprimer.pages.stepping.scene import LEVELS
+from cgprimer.pages.stepping.walks import METHODS
 
 _LONGEST_HEADING = 60  # characters
 
@@ -101,8 +101,8 @@ def command(
     .gif, or with --format a folder of slides, holds the same steps of the method that is named.
     --scheme and --step set up the page's tab of finite differences, where both can be changed.
     """
-    from cgprimer.stepping.frames import stepping
-    from cgprimer.stepping.output import check_step_path, write_steps
+    from cgprimer.pages.stepping.frames import stepping
+    from cgprimer.pages.stepping.output import check_step_path, write_steps
 
     named = file if file and file != "-" else "graph"
     path = Path(output or f"{Path(named).stem}.html")

@@ -17,7 +17,7 @@ from cgprimer.cli.common import (
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer
 _MOST_PART = 24
-# As in cgprimer.execution.listing, which this module does not load to say what it does.
+# As in cgprimer.native.listing, which this module does not load to say what it does.
 _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
 
@@ -58,9 +58,9 @@ def command(
     each. --code cpu and cuda show what the engine takes for a tape of this size; with -interpreter,
     what it takes for large ones. No GPU is needed.
     """
-    from cgprimer.derivatives import tape
-    from cgprimer.differentiators import differentiate
-    from cgprimer.tapes.show_plan import cut, passes_text
+    from cgprimer.core.derivatives import tape
+    from cgprimer.core.methods import differentiate
+    from cgprimer.native.plans.printing import cut, passes_text
     from cgprimer.training.losses import LOSS, with_loss
 
     if passes and form is not None:
@@ -83,7 +83,7 @@ def command(
         text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)
         lines = text.split("\n")
     elif form is not None:
-        from cgprimer.execution.listing import code_text
+        from cgprimer.native.listing import code_text
 
         text = code_text(found, form, sums=loss is not None)
         lines = cut(text.split("\n"), None if whole else _MOST_LINES)

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from cgprimer.analysis.tables import FORMATS
+from cgprimer.analysis.trace import LEVELS, trace
 from cgprimer.cli.common import (
     at_option,
     echo_json,
@@ -16,8 +18,6 @@ from cgprimer.cli.common import (
     own_options,
     read_graph,
 )
-from cgprimer.teaching.tables import FORMATS
-from cgprimer.teaching.trace import LEVELS, trace
 
 
 @make_command(name="trace")

@@ -26,14 +26,14 @@ from cgprimer.cli.common import (
     read_graph,
 )
 from cgprimer.cli.sampling import sampling_options
+from cgprimer.core.engines import DTYPES
 from cgprimer.data import Dataset, make_dataset
-from cgprimer.execution.contract import DTYPES
 from cgprimer.training.arguments import SCHEDULES
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
 
 if TYPE_CHECKING:
-    from cgprimer.graph import ExpressionGraph
+    from cgprimer.core.graph import ExpressionGraph
     from cgprimer.training.identifiability import Identifiability
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
@@ -189,7 +189,7 @@ def command(
 
     options = own_options(method, settings)
     if plot:
-        from cgprimer.drawing.saving import check_picture_path
+        from cgprimer.pictures.saving import check_picture_path
 
         check_picture_path(Path(plot))
     if save:
@@ -308,7 +308,7 @@ def _unless_given(saved: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
 def _report(
     run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph, samples: int
 ) -> str:
-    from cgprimer.teaching.tables import number, table
+    from cgprimer.analysis.tables import number, table
     from cgprimer.training.identifiability import combination_text
 
     undetermined = found.undetermined() if found else ()
@@ -346,7 +346,7 @@ def _trained_on(run: TrainingRun, samples: int) -> int:
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:
-    from cgprimer.teaching.tables import number
+    from cgprimer.analysis.tables import number
 
     losses, samples = run.validation_losses, run.settings["validation_samples"]
     if not (losses and samples):
@@ -362,7 +362,7 @@ def _validation_lines(run: TrainingRun) -> list[str]:
 
 def _plot(run: TrainingRun, path: Path, graph: ExpressionGraph) -> None:
     from cgprimer import plot
-    from cgprimer.drawing.saving import save_figure
+    from cgprimer.pictures.saving import save_figure
 
     title = f"Mean loss, {Path(graph.source.name).stem}"
     save_figure(plot.loss({"training": run}, title=title), path)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import DataError, UsageError
 from cgprimer.files import json_text, write_whole
-from cgprimer.graph import ExpressionGraph, parse
 from cgprimer.training.loop import TrainingRun
 
 FORMAT = "cgprimer-run"

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.core.derivatives import jacobian
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
-from cgprimer.derivatives import jacobian
-from cgprimer.graph import ExpressionGraph
 
 Array = Any
 _TOLERANCE = 1e-9  # singular values below this share of the largest are zero
@@ -118,7 +118,7 @@ def identifiability(
     Returns:
         None where it would be too large (over 500 parameters) or is not finite.
 
-    >>> from cgprimer.graph import parse
+    >>> from cgprimer.core.graph import parse
     >>> from cgprimer.data import make_dataset
     >>> graph = parse("xw = (ab + bc)*xa; parameter ab = 1, bc = 2")
     >>> found = identifiability(graph, make_dataset(graph), graph.values)

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError, name_hint
-from cgprimer.graph import ExpressionGraph, checked_graph
 from cgprimer.training.arguments import check, refuse_non_finite, whole_batch
 from cgprimer.training.arguments import share as share_of
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as _optimizer
-from cgprimer.training.recording import WITHIN, Moments, moments
+from cgprimer.training.snapshots import WITHIN, Moments, moments
 from cgprimer.training.steps import Done, Steps, order_of, rates
 from cgprimer.training.validation import split, validation_loss
 

@@ -6,13 +6,13 @@ value) and ``target``. So it is differentiated, compiled and printed like everyt
 
 from __future__ import annotations
 
-from cgprimer.collector import collector_paused
+from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.language.parser import parse_expression
+from cgprimer.core.language.syntax import Expression, Name, Number, fold, leaves
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.verifier import checked
 from cgprimer.errors import UsageError, did_you_mean
-from cgprimer.language.parser import parse_expression
-from cgprimer.language.syntax import Expression, Name, Number, fold, leaves
-from cgprimer.tapes.builder import Builder
-from cgprimer.tapes.check import checked
-from cgprimer.tapes.tape import Tape
 
 LOSSES = {
     "squared-error": "(out - target)^2",
@@ -40,7 +40,7 @@ def loss_expression(loss: str) -> Expression:
     Raises:
         UsageError: neither a known loss nor an expression that uses ``out``.
 
-    >>> from cgprimer.language.unparse import unparse
+    >>> from cgprimer.core.language.unparse import unparse
     >>> unparse(loss_expression("absolute-error"))
     'abs(out - target)'
     """

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cgprimer.core.engines import select
+from cgprimer.core.language.unparse import unparse
+from cgprimer.core.run import Runner
+from cgprimer.core.tape.printing import shown_name
 from cgprimer.data import Dataset
-from cgprimer.execution.contract import select
-from cgprimer.execution.run import Runner
-from cgprimer.language.unparse import unparse
-from cgprimer.tapes.show import shown_name
 from cgprimer.training.losses import LOSS
 
 if TYPE_CHECKING:

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.collector import collector_paused
+from cgprimer.core.derivatives import tape
+from cgprimer.core.engines import Summing, Trainer
+from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.language.syntax import Apply, postorder
+from cgprimer.core.methods.contract import DerivativeProgram
+from cgprimer.core.primitives import primitive
+from cgprimer.core.run import Runner
+from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
-from cgprimer.derivatives import tape
-from cgprimer.differentiators.contract import DerivativeProgram
-from cgprimer.differentiators.keeping import kept_program
-from cgprimer.differentiators.single_run import single_run
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
-from cgprimer.execution.contract import Summing, Trainer
-from cgprimer.execution.given import as_scalars
-from cgprimer.execution.run import Runner
-from cgprimer.graph import ExpressionGraph, checked_graph
-from cgprimer.language.syntax import Apply, postorder
-from cgprimer.primitives import primitive
-from cgprimer.tapes.tape import Tape
+from cgprimer.native.arguments import as_scalars
+from cgprimer.native.joined_passes import single_run
+from cgprimer.native.program_cache import kept_program
 from cgprimer.training.losses import LOSS, loss_expression, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
 

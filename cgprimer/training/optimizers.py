@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.core.engines import UpdateRule
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.recorder import Recorded
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.execution.contract import UpdateRule
-from cgprimer.tapes.builder import Builder
-from cgprimer.tapes.recording import Recorded
 
 Array = Any
 PARAMETER, GRADIENT, RATE = "update.parameter", "update.gradient", "update.rate"

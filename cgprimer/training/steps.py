@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.execution.contract import Trainer
-from cgprimer.execution.point import PointRunner
+from cgprimer.core.engines import Trainer
+from cgprimer.core.point import PointRunner
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import Optimizer, State
 

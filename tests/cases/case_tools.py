@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 METHODS = cgprimer.methods()

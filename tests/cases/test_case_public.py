@@ -7,7 +7,7 @@ import pytest
 from case_tools import EXACT, METHODS, check, example, near
 
 import cgprimer
-from cgprimer.execution.run import Runner
+from cgprimer.core.run import Runner
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -12,7 +12,7 @@ import pytest
 from cli_tools import good, read_json
 
 import cgprimer
-from cgprimer.execution.cuda import about, device
+from cgprimer.native.cuda import about, device
 
 
 def test_each_engine_says_what_it_uses_or_why_not(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cli_tools import EXAMPLES, LECTURE, bad, good
 from test_cli_tape import LAYERS
 
 import cgprimer
-from cgprimer.execution.listing import FORMS, code_text
+from cgprimer.native.listing import FORMS, code_text
 from cgprimer.training.losses import LOSS, with_loss
 
 THREE = "xs = a*xa + b; xh = tanh(xs); xw = c*xh"
@@ -25,7 +25,7 @@ def code(*arguments: object, form: str) -> list[str]:
     return good("tape", *arguments, "--code", form, env=NARROW).splitlines()
 
 
-def gradient_tape(text: str) -> cgprimer.tapes.tape.Tape:
+def gradient_tape(text: str) -> cgprimer.core.tape.tape.Tape:
     graph = cgprimer.parse(text)
     tape = with_loss(cgprimer.tape(graph), "squared-error")
     return cgprimer.differentiate(tape, of=LOSS, wrt=graph.parameters, method="reverse").tape

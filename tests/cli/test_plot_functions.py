@@ -17,14 +17,14 @@ import cgprimer
 from cgprimer import plot
 from cgprimer.cli import main
 from cgprimer.cli.plot import command
-from cgprimer.drawing.curves import LOG_AXES
-from cgprimer.drawing.saving import save_figure
 from cgprimer.errors import UsageError
-from cgprimer.teaching.costs import FAMILIES, cost_growth
-from cgprimer.teaching.runs import AXES
-from cgprimer.teaching.step_error import SCHEMES
-from cgprimer.teaching.swell import FAMILIES as NESTINGS
-from cgprimer.teaching.swell import swell
+from cgprimer.pictures.saving import save_figure
+from cgprimer.plots.cost_data import FAMILIES, cost_growth
+from cgprimer.plots.curves import LOG_AXES
+from cgprimer.plots.error_data import SCHEMES
+from cgprimer.plots.run_curves import AXES
+from cgprimer.plots.swell_data import FAMILIES as NESTINGS
+from cgprimer.plots.swell_data import swell
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import TrainingRun
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import cgprimer
-from cgprimer.differentiators.contract import DerivativeProgram
-from cgprimer.execution.cuda.engine import CudaEngine
-from cgprimer.execution.numpy_engine import ENGINE as NUMPY
-from cgprimer.graph import ExpressionGraph
-from cgprimer.tapes.passes import with_seeds
-from cgprimer.tapes.tape import Tape
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.methods.contract import DerivativeProgram
+from cgprimer.core.tape.passes import with_seeds
+from cgprimer.core.tape.tape import Tape
+from cgprimer.native.blocks import ENGINE as NUMPY
+from cgprimer.native.cuda.engine import CudaEngine
 from cgprimer.training.losses import LOSS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS, update_rule

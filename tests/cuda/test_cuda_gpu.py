@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.execution.cuda import device
-from cgprimer.execution.cuda.device import Settings
-from cgprimer.execution.cuda.engine import ENGINE, CudaEngine
-from cgprimer.execution.numpy_engine import ENGINE as NUMPY
-from cgprimer.primitives import primitives
-from cgprimer.tapes.builder import Builder
+from cgprimer.core.primitives import primitives
+from cgprimer.core.tape.builder import Builder
+from cgprimer.native.blocks import ENGINE as NUMPY
+from cgprimer.native.cuda import device
+from cgprimer.native.cuda.device import Settings
+from cgprimer.native.cuda.engine import ENGINE, CudaEngine
 from cgprimer.training.optimizers import OPTIMIZERS
 
 REASON = "the simulator runs" if device.simulated() else device.unavailable()

@@ -10,14 +10,14 @@ import cuda_tools as tools
 import pytest
 
 import cgprimer
-from cgprimer.execution.cuda import device, epochs, interpreted, straight
-from cgprimer.execution.cuda.epoch_source import GATHER
-from cgprimer.execution.cuda.interpreter_source import Layout
-from cgprimer.execution.cuda.mathematics import TEXTS
-from cgprimer.execution.cuda.program import encoded
-from cgprimer.execution.cuda.source import body
-from cgprimer.tapes.passes import optimize
-from cgprimer.tapes.planning import plan
+from cgprimer.core.tape.passes import optimize
+from cgprimer.native.cuda import device, epochs, interpreted, straight
+from cgprimer.native.cuda.epoch_source import GATHER
+from cgprimer.native.cuda.interpreter_source import Layout
+from cgprimer.native.cuda.mathematics import TEXTS
+from cgprimer.native.cuda.program import encoded
+from cgprimer.native.cuda.source import body
+from cgprimer.native.plans.making import plan
 from cgprimer.training.optimizers import OPTIMIZERS, update_rule
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")

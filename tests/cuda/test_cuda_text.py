@@ -10,16 +10,16 @@ import cuda_tools as tools
 import pytest
 
 import cgprimer
+from cgprimer.core.tape.passes import optimize
 from cgprimer.errors import EngineError
-from cgprimer.execution.cuda import device, mathematics
-from cgprimer.execution.cuda.engine import ENGINE
-from cgprimer.execution.cuda.epoch_source import epoch_text
-from cgprimer.execution.cuda.interpreter_source import Layout, kernel_text
-from cgprimer.execution.cuda.program import encoded
-from cgprimer.execution.cuda.source import body
-from cgprimer.execution.cuda.source import kernel_text as straight_text
-from cgprimer.tapes.passes import optimize
-from cgprimer.tapes.planning import plan
+from cgprimer.native.cuda import device, mathematics
+from cgprimer.native.cuda.engine import ENGINE
+from cgprimer.native.cuda.epoch_source import epoch_text
+from cgprimer.native.cuda.interpreter_source import Layout, kernel_text
+from cgprimer.native.cuda.program import encoded
+from cgprimer.native.cuda.source import body
+from cgprimer.native.cuda.source import kernel_text as straight_text
+from cgprimer.native.plans.making import plan
 
 # Names of a user that would be noticed anywhere in a text.
 GRAPH = "x__import__ = zebra*xquux + tanh(okapi*xquux); xw = x__import__ + 0.123456789"
@@ -100,7 +100,7 @@ def test_without_a_driver_a_sentence_says_so(monkeypatch) -> None:
 
 def test_looking_for_a_gpu_loads_no_numba() -> None:
     program = (
-        "import sys; from cgprimer.execution.cuda.engine import ENGINE; ENGINE.unavailable();"
+        "import sys; from cgprimer.native.cuda.engine import ENGINE; ENGINE.unavailable();"
         "assert not {'numba', 'llvmlite'} & set(sys.modules), 'numba is loaded'"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

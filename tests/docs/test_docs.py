@@ -158,7 +158,7 @@ def run_command(line: str) -> str:
 @contextlib.contextmanager
 def vectors_of(bits: str) -> Iterator[None]:
     """A processor with such vectors, as a process would see it that starts with the setting."""
-    from cgprimer.execution.cpu.library import VECTORS, processor
+    from cgprimer.native.cpu.library import VECTORS, processor
 
     before = os.environ.get(VECTORS)
     os.environ[VECTORS] = bits

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from language_trees import python_shape, shape
 
 import cgprimer
+from cgprimer.core.language.parser import parse_expression, parse_program
+from cgprimer.core.language.syntax import Declaration, Definition
+from cgprimer.core.language.tokens import tokenize
+from cgprimer.core.primitives import function_names, primitives, spelled
 from cgprimer.errors import Source
-from cgprimer.language.parser import parse_expression, parse_program
-from cgprimer.language.syntax import Declaration, Definition
-from cgprimer.language.tokens import tokenize
-from cgprimer.primitives import function_names, primitives, spelled
 
 X, A, B = 3.0, 5.0, 7.0
 

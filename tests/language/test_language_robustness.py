@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from language_trees import NAMES, shape, trees
 
 import cgprimer
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.parser import parse_expression
+from cgprimer.core.language.syntax import Apply, Name, Number
+from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.primitives import function_names
+from cgprimer.core.tape.lowering import lower
 from cgprimer.errors import CgprimerError, SourceError
-from cgprimer.graph import ExpressionGraph
-from cgprimer.language.parser import parse_expression
-from cgprimer.language.syntax import Apply, Name, Number
-from cgprimer.language.unparse import number_text, unparse
-from cgprimer.primitives import function_names
-from cgprimer.tapes.lower import lower
 
 CHARACTERS = "xaе019.eE+-*/^()=,;#\n\r\t _²×\u00a0\ufeff\u2028\x00'\"[]{}\\%"
 TOKENS = (

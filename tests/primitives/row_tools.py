@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 
 import cgprimer
-from cgprimer.primitives import OPERANDS, Primitive, primitives
+from cgprimer.core.primitives import OPERANDS, Primitive, primitives
 
 ROWS = primitives()
 OPERANDS_OF_GRAPH = ("pa", "pb", "pc")

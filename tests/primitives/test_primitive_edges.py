@@ -26,7 +26,7 @@ from row_tools import (
 )
 
 import cgprimer
-from cgprimer.primitives import primitive
+from cgprimer.core.primitives import primitive
 
 inf, nan = math.inf, math.nan
 
@@ -370,7 +370,7 @@ def test_python_text_and_numpy_agree_at_special_values(row):
 @pytest.mark.parametrize("row", ROWS, ids=ids)
 def test_one_sample_at_a_time_has_numpys_values(row):
     """Programs on Python's own floats: Python raises where IEEE 754 has a value."""
-    from cgprimer.execution.point import PointProgram
+    from cgprimer.core.point import PointProgram
 
     program = PointProgram(cgprimer.tape(one_line(row)), ["xw"])
     with np.errstate(all="ignore"):  # as the program's docstring asks of its caller

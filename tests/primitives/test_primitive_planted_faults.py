@@ -8,7 +8,7 @@ import pytest
 from row_tools import check_partials, random_points
 
 import cgprimer
-from cgprimer.primitives import primitive, replaced
+from cgprimer.core.primitives import primitive, replaced
 
 FAULTS = [
     ("tanh", ("1 - out",)),

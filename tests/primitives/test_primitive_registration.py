@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.core.primitives import primitive, primitives, register_primitive, unregister_primitive
 from cgprimer.errors import SourceError, UsageError
-from cgprimer.primitives import primitive, primitives, register_primitive, unregister_primitive
 
 TABLE_METHODS = ("forward", "reverse", "path-sum", "symbolic")
 

@@ -21,7 +21,7 @@ from row_tools import (
 )
 
 import cgprimer
-from cgprimer.primitives import OPERANDS, Primitive, function_names, primitive, spelled
+from cgprimer.core.primitives import OPERANDS, Primitive, function_names, primitive, spelled
 
 # What flows back through it is not the slope of its value, on purpose.
 HONEST = [row for row in ROWS if row.name != "stop_gradient"]

@@ -14,11 +14,11 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.primitives import register_primitive, unregister_primitive
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError
-from cgprimer.execution.cpu import engine
-from cgprimer.graph import ExpressionGraph
-from cgprimer.primitives import register_primitive, unregister_primitive
+from cgprimer.native.cpu import engine
 from cgprimer.training import steps
 from cgprimer.training.loop import TrainingRun, train
 

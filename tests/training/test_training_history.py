@@ -16,7 +16,7 @@ from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.loop import TrainingRun, train
-from cgprimer.training.recording import MOST, Moments, moments
+from cgprimer.training.snapshots import MOST, Moments, moments
 from cgprimer.training.validation import split
 
 SLOW: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1e-4, "schedule": "constant"}

@@ -68,14 +68,14 @@ def range_option(name: str, text: str, *, multiple: bool = False) -> Callable[[F
 
 def check_output(output: str) -> None:
     """Refuse, before the work, a path that no picture can be written to."""
-    from cgprimer.drawing.saving import check_picture_path
+    from cgprimer.pictures.saving import check_picture_path
 
     check_picture_path(Path(output))
 
 
 def save(figure: Figure, output: str) -> None:
     """Write a picture, and say so."""
-    from cgprimer.drawing.saving import save_figure
+    from cgprimer.pictures.saving import save_figure
 
     save_figure(figure, Path(output))
     note(f"wrote {output}")

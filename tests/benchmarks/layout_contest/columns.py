@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from cgprimer.drawing.layout import Box, Point
-from cgprimer.drawing.shapes import meet
+from cgprimer.pictures.layout import Box, Point
+from cgprimer.pictures.shapes import meet
 
 from .measures import Drawing
 from .problems import Problem

@@ -15,10 +15,10 @@ from typing import Any
 
 import networkx
 
-from cgprimer.drawing.graph_picture import arrange
-from cgprimer.drawing.layout import CLEARANCE, Box, Point, Size
-from cgprimer.drawing.routes import rounded
-from cgprimer.drawing.shapes import meet
+from cgprimer.pictures.graph_picture import arrange
+from cgprimer.pictures.layout import CLEARANCE, Box, Point, Size
+from cgprimer.pictures.routes import rounded
+from cgprimer.pictures.shapes import meet
 
 from .columns import LABEL_MARGIN, LAYER_GAP, NODE_GAP, in_columns, least_scale, straight
 from .measures import Drawing

@@ -9,10 +9,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from cgprimer.drawing.layout import Box, Point
-from cgprimer.drawing.routes import length, sampled
-from cgprimer.drawing.shapes import inside
-from cgprimer.drawing.tangles import tangled
+from cgprimer.pictures.layout import Box, Point
+from cgprimer.pictures.routes import length, sampled
+from cgprimer.pictures.shapes import inside
+from cgprimer.pictures.tangles import tangled
 
 from .problems import Problem
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import cgprimer
-from cgprimer.drawing.diagram import Diagram
-from cgprimer.drawing.diagrams import graph_diagram
-from cgprimer.drawing.graph_picture import Picture, arrange
-from cgprimer.drawing.layout import Size
-from cgprimer.drawing.theme import Shape, theme
+from cgprimer.pictures.diagram import Diagram
+from cgprimer.pictures.diagrams import graph_diagram
+from cgprimer.pictures.graph_picture import Picture, arrange
+from cgprimer.pictures.layout import Size
+from cgprimer.pictures.theme import Shape, theme
 from tests.benchmarks.random_graphs import random_expressions
 
 _EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 import cgprimer
-from cgprimer.execution.contract import select
-from cgprimer.tapes.passes import optimize
+from cgprimer.core.engines import select
+from cgprimer.core.tape.passes import optimize
 from cgprimer.training.objective import Objective
 
 from ..measuring import Entry, Row, add_ratios, contest

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 def reading(settings: Settings) -> list[Row]:
     """Parse and lower: the workloads, 100,000 expressions, and one sum of 100,000 terms."""
-    from cgprimer.tapes.lower import lower
+    from cgprimer.core.tape.lowering import lower
 
     size = 1_000 if settings.quick else 100_000
     texts = {
@@ -60,8 +60,8 @@ def reading(settings: Settings) -> list[Row]:
 
 def chain(settings: Settings) -> list[Row]:
     """A chain of expressions: every stage should take time linear in its length."""
-    from cgprimer.execution.run import Runner
-    from cgprimer.tapes.lower import lower
+    from cgprimer.core.run import Runner
+    from cgprimer.core.tape.lowering import lower
 
     lengths = (500, 1_000) if settings.quick else (12_500, 25_000, 50_000, 100_000)
     rows: list[Row] = []

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cgprimer.errors import EngineError, UsageError
-from cgprimer.execution.cuda import epochs
-from cgprimer.execution.cuda.device import SIMULATED
-from cgprimer.execution.cuda.engine import ENGINE, CudaEngine
+from cgprimer.native.cuda import epochs
+from cgprimer.native.cuda.device import SIMULATED
+from cgprimer.native.cuda.engine import ENGINE, CudaEngine
 from cgprimer.training.optimizers import OPTIMIZERS, update_rule
 
 STEPWISE = CudaEngine(replace(SIMULATED, straight=-1))

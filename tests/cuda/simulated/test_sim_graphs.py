@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.core import engines as contract
 from cgprimer.errors import EngineError
-from cgprimer.execution import contract
-from cgprimer.execution.cuda import columns as device_columns
-from cgprimer.execution.cuda import executable, interpreted
-from cgprimer.execution.cuda.columns import DeviceColumn
-from cgprimer.execution.cuda.device import SIMULATED
-from cgprimer.execution.cuda.engine import ENGINE, CudaEngine
+from cgprimer.native.cuda import columns as device_columns
+from cgprimer.native.cuda import executable, interpreted
+from cgprimer.native.cuda.columns import DeviceColumn
+from cgprimer.native.cuda.device import SIMULATED
+from cgprimer.native.cuda.engine import ENGINE, CudaEngine
 
 INTERPRETER = CudaEngine(replace(SIMULATED, straight=-1))
 BOTH = pytest.mark.parametrize("engine", [ENGINE, INTERPRETER], ids=["straight", "interpreter"])
@@ -212,7 +212,7 @@ def test_a_column_of_another_length_is_refused() -> None:
 @pytest.mark.parametrize("method", [m for m in cgprimer.methods() if m != "symbolic"])
 def test_every_method(monkeypatch, engine: CudaEngine, method: str) -> None:
     monkeypatch.setitem(contract._ENGINES, "cuda", "cuda.engine")
-    monkeypatch.setattr("cgprimer.execution.cuda.engine.ENGINE", engine)
+    monkeypatch.setattr("cgprimer.native.cuda.engine.ENGINE", engine)
     at = {"xa": np.linspace(0.2, 0.8, 5), "ab": 0.3, "bc": 0.5, "cd": 0.7, "ac": 0.9}
     wrt = ["xa", "ab", "cd"]
     expected = cgprimer.gradient(LECTURE, at, wrt=wrt, method=method, engine="numpy")

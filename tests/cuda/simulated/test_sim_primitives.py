@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.core.primitives import primitives
+from cgprimer.core.primitives.registry import register_primitive, unregister_primitive
+from cgprimer.core.tape.builder import Builder
 from cgprimer.errors import EngineError
-from cgprimer.execution.cuda.device import SIMULATED
-from cgprimer.execution.cuda.engine import ENGINE, CudaEngine
-from cgprimer.execution.cuda.mathematics import TEXTS
-from cgprimer.primitives import primitives
-from cgprimer.primitives.registry import register_primitive, unregister_primitive
-from cgprimer.tapes.builder import Builder
+from cgprimer.native.cuda.device import SIMULATED
+from cgprimer.native.cuda.engine import ENGINE, CudaEngine
+from cgprimer.native.cuda.mathematics import TEXTS
 
 INTERPRETER = CudaEngine(replace(SIMULATED, straight=-1, block_limit=1))
 ROWS = [row for row in primitives() if row.built_in]

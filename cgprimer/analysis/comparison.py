@@ -1,0 +1,263 @@
+"""The methods side by side: each derivative, its error, and what it cost."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
+from cgprimer.analysis.tables import number, table
+from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.methods import differentiate
+from cgprimer.core.methods import methods as all_methods
+from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.run import Runner
+from cgprimer.errors import DifferentiationError, UsageError, plural
+
+_REPEATS = 5
+_MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
+
+
+@dataclass(frozen=True, slots=True)
+class MethodResult:
+    """What one method gave and what it cost.
+
+    Attributes:
+        method: its name.
+        derivatives: name to derivative; empty where the method refused.
+        errors: name to relative error against the reference.
+        passes: runs over the graph; paths, for the sum over paths.
+        operations: instructions executed for the whole gradient.
+        live_values: the most values alive at one time.
+        seconds: for the whole gradient, once compiled: the least of five runs.
+        refused: why the method could not do it; empty if it could.
+    """
+
+    method: str
+    derivatives: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+    passes: int = 0
+    operations: int = 0
+    live_values: int = 0
+    seconds: float = 0.0
+    refused: str = ""
+
+    @property
+    def worst_error(self) -> float | None:
+        """The largest relative error; None without a reference."""
+        if not self.errors:
+            return None
+        return max(self.errors.values(), key=lambda e: math.inf if math.isnan(e) else e)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All methods on one graph at one point.
+
+    Attributes:
+        of: what is differentiated; ``value`` is its value.
+        wrt: with respect to which names.
+        at: the point.
+        reference: derivatives to fifty digits, as texts; None where there are none.
+        primal_operations: instructions of the graph's own tape.
+        results: one per method.
+        graph: what was differentiated, for pictures.
+
+    A notebook shows it as a picture of the graph with two tables.
+    """
+
+    of: str
+    value: float
+    wrt: tuple[str, ...]
+    at: dict[str, float]
+    reference: dict[str, str] | None
+    primal_operations: int
+    results: tuple[MethodResult, ...]
+    graph: ExpressionGraph = field(repr=False, compare=False)
+
+    def result(self, method: str) -> MethodResult:
+        """The result of a method."""
+        return next(r for r in self.results if r.method == method)
+
+    def to_table(self, style: str = "text") -> str:
+        """Derivatives, then costs, as ``text``, ``markdown``, ``latex`` or ``csv``."""
+        if len(self.wrt) > _MOST_COLUMNS:
+            return f"{self._derivative_rows(style)}\n\n{self._cost_rows(style, ())}"
+        return self._cost_rows(style, self.wrt)
+
+    def _derivative_rows(self, style: str) -> str:
+        """A row per name, a column per method."""
+        able = [r for r in self.results if not r.refused]
+        rows = [[f"d{self.of}/d{n}", *(number(r.derivatives[n]) for r in able)] for n in self.wrt]
+        return table(["", *(r.method for r in able)], rows, style=style)
+
+    def _cost_rows(self, style: str, shown: tuple[str, ...]) -> str:
+        """A row per method: the derivatives shown, and what they cost."""
+        names = [f"d{self.of}/d{n}" for n in shown]
+        rows = []
+        for r in self.results:
+            if r.refused:
+                rows.append([r.method, *["refused"] * len(names), *[""] * 5])
+                continue
+            error = r.worst_error
+            rows.append(
+                [
+                    r.method,
+                    *(number(r.derivatives[n]) for n in shown),
+                    "no reference" if error is None else number(error, 2),
+                    plural(r.passes, "path") if r.method == "path-sum" else str(r.passes),
+                    str(r.operations),
+                    str(r.live_values),
+                    f"{r.seconds * 1e6:.0f}",
+                ]
+            )
+        header = [
+            "method",
+            *names,
+            "largest relative error",
+            "passes",
+            "operations",
+            "live values",
+            "time/us",
+        ]
+        if style == "latex":
+            header = [h.replace("_", r"\_").replace("/us", r"/$\mu$s") for h in header]
+        return table(header, rows, style=style)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.of} = {number(self.value)}, computed with {self.primal_operations} operations",
+            "",
+            self.to_table(),
+        ]
+        refused = [f"{r.method}: {r.refused}" for r in self.results if r.refused]
+        kinks = [n for n in self.wrt if self.reference and self.reference[n] == "nan"]
+        if kinks:
+            refused.append(
+                f"there is no derivative with respect to {', '.join(kinks)} here (a kink, a pole or"
+                " an edge of the domain), so no error is counted; each method has its convention"
+            )
+        return "\n".join([*lines, *([""] if refused else []), *refused])
+
+    def _repr_html_(self) -> str:
+        from cgprimer.pages.comparison.page import notebook_html
+
+        return notebook_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; the keys are documented in ``docs/command-line.md``."""
+        return {
+            "of": self.of,
+            "value": self.value,
+            "wrt": list(self.wrt),
+            "at": self.at,
+            "reference": self.reference,
+            "primal_operations": self.primal_operations,
+            "methods": [
+                {
+                    "method": r.method,
+                    "derivatives": r.derivatives,
+                    "relative_errors": r.errors,
+                    "passes": r.passes,
+                    "operations": r.operations,
+                    "live_values": r.live_values,
+                    "seconds": r.seconds,
+                    "refused": r.refused,
+                }
+                for r in self.results
+            ],
+        }
+
+
+def checked_comparison(found: object) -> Comparison:
+    """What was given for a comparison, which must be one.
+
+    Raises:
+        UsageError: it is something else, such as the graph to be compared.
+    """
+    if isinstance(found, Comparison):
+        return found
+    raise UsageError(
+        f"expected a Comparison, not {type(found).__name__}",
+        hint="cgprimer.compare(graph) makes one",
+    )
+
+
+def compare(
+    graph: ExpressionGraph,
+    at: Mapping[str, float] | None = None,
+    *,
+    of: str | None = None,
+    wrt: Names | None = None,
+    methods: Names = (),
+    engine: str = "numpy",
+) -> Comparison:
+    """All methods (or those named) on the same derivatives.
+
+    The reference is computed to fifty digits by a way of its own, see
+    :mod:`cgprimer.analysis.reference`.
+
+    Args:
+        graph: the graph.
+        at: a number for each input and parameter; declared values fill the rest.
+        of: the variable to differentiate; the only output unless given.
+        wrt: with respect to which names; all parameters unless given (all inputs where there
+            are no parameters).
+        methods: which methods; all unless given.
+        engine: what runs them.
+
+    Raises:
+        UsageError: an unknown name or method. A method that refuses is a row that says so.
+        MissingValueError: a value is missing.
+
+    >>> from cgprimer.core.graph import parse
+    >>> side_by_side = compare(parse("xw = sin(k*xa)"), {"xa": 1, "k": 2})
+    >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
+    [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
+    """
+    target = chosen_output(graph, of)
+    names = chosen_names(graph, wrt or graph.parameters or graph.inputs)
+    primal = tape_of(graph)
+    point = point_values(graph, at, of=target)
+    columns = {name: np.array([point[name]]) for name in graph.inputs}
+    scalars = {name: point[name] for name in graph.parameters}
+    reference = reference_derivatives(primal, target, names, point)
+    certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
+    value = graph.evaluate(point)[target]  # whatever the methods can do here
+    results = []
+    for method in as_names(methods or all_methods(), "methods"):
+        try:
+            program = differentiate(primal, target, names, method=method)
+        except DifferentiationError as error:
+            results.append(MethodResult(method, refused=error.message))
+            continue
+        runner = Runner(program, engine=engine, samples=1)
+        best = math.inf
+        for _ in range(_REPEATS):
+            start = time.perf_counter()
+            found = runner(columns, scalars, 1)
+            best = min(best, time.perf_counter() - start)
+        derivatives = {n: float(np.reshape(found.derivatives[target, n], -1)[0]) for n in names}
+        errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
+        results.append(
+            MethodResult(
+                method,
+                derivatives,
+                errors,
+                program.pass_count,
+                program.operation_count,
+                program.live_values,
+                best,
+            )
+        )
+    digits = None
+    if reference is not None:
+        digits = {n: digits_of(v) for n, v in reference.items()}
+    return Comparison(target, value, names, point, digits, len(primal), tuple(results), graph)

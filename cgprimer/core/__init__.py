@@ -1,0 +1,1 @@
+"""Text to gradient: language, primitives, graph, tape, methods, a plain engine."""

@@ -1,0 +1,265 @@
+"""From names and values to arrays, through a derivative program, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.methods import differentiate
+from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
+from cgprimer.core.primitives import generation
+from cgprimer.core.run import Derivatives, Runner, engine_for
+from cgprimer.core.tape.lowering import lower
+from cgprimer.core.tape.passes import as_columns, reachable
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import UsageError, name_hint
+
+Value = Any  # a float or an ndarray of samples
+
+
+Made = TypeVar("Made")
+_MOST_KEPT = 64  # programs and runners that are kept for one graph
+_KEPT: WeakKeyDictionary[ExpressionGraph, dict[Hashable, Any]] = WeakKeyDictionary()
+
+
+def kept(graph: ExpressionGraph, key: Hashable, make: Callable[[], Made]) -> Made:
+    """What was made for a graph before, or made now: it goes when the graph goes."""
+    entries = _KEPT.setdefault(graph, {})
+    key = (generation(), key)
+    if key not in entries:
+        made = make()
+        while len(entries) >= _MOST_KEPT:
+            del entries[next(iter(entries))]  # the oldest
+        entries[key] = made
+    found: Made = entries[key]
+    return found
+
+
+def tape(graph: ExpressionGraph) -> Tape:
+    """The tape of a graph; ``print`` shows it line by line.
+
+    >>> from cgprimer.core.graph import parse
+    >>> len(tape(parse("xw = ab*xa + 1")))
+    2
+    """
+    return kept(checked_graph(graph), "tape", lambda: lower(graph))
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Values and derivatives at a point, or at many.
+
+    Attributes:
+        values: of each differentiated variable.
+        derivatives: ``(of, wrt)`` to the derivative, in the order asked for.
+        complaint: where the first infinity or nan came from; empty if all is finite.
+    """
+
+    values: dict[str, Value]
+    derivatives: dict[tuple[str, str], Value]
+    complaint: str = ""
+
+
+def derivatives_at(
+    graph: ExpressionGraph,
+    at: Mapping[str, Value] | None = None,
+    *,
+    of: Names | None = None,
+    wrt: Names | None = None,
+    method: str = "reverse",
+    engine: str = "numpy",
+    **options: Any,
+) -> Evaluation:
+    """Values and derivatives together; arguments and errors are those of :func:`jacobian`."""
+    checked_graph(graph)
+    names = chosen_names(graph, wrt)
+    if of is None and not graph.outputs:
+        raise UsageError("the graph has no output to differentiate")
+    targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
+    key = ("first", targets, names, method, repr(sorted(options.items())))
+    program = kept(
+        graph, key, lambda: differentiate(tape(graph), targets, names, method=method, **options)
+    )
+    found = run(graph, at, program, engine)
+    return Evaluation(
+        found.values, {(t, n): found.derivatives[t, n] for t in targets for n in names}
+    )
+
+
+def evaluate_derivatives(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None = None, **settings: Any
+) -> Evaluation:
+    """The same, and where the first infinity or nan came from: for whoever shows the numbers.
+
+    >>> from cgprimer.core.graph import parse
+    >>> evaluate_derivatives(parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}).complaint
+    'xb = log(xa) is nan'
+    """
+    found = derivatives_at(graph, at, **settings)
+    numbers = (*found.values.values(), *found.derivatives.values())
+    if all(np.isfinite(number).all() for number in numbers):
+        return found
+    return replace(found, complaint=_complaint(graph, at, found.derivatives))
+
+
+def _complaint(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Mapping[tuple[str, str], Value]
+) -> str:
+    """The first vertex in topological order that is not finite, else the first derivative."""
+    primal = tape(graph)
+    needed = reachable(primal, [primal.index(target) for target, _ in found])
+    point = graph.point(at, needed=())
+    for name in (*graph.inputs, *graph.parameters):
+        point.setdefault(name, 0.0)  # nothing that is needed depends on these
+    values = point | {n: v for n, v in graph.evaluate(point).items() if n in graph.definitions}
+    for name, value in values.items():
+        if not needed[primal.index(name)]:
+            continue
+        bad = np.flatnonzero(~np.isfinite(value))
+        if bad.size:
+            first = np.reshape(value, -1)[bad[0]]
+            text = f" = {graph.expression(name)}" if name in graph.definitions else ""
+            return f"{name}{text} is {first}" + (f" at sample {bad[0]}" if np.ndim(value) else "")
+    for (target, name), value in found.items():
+        bad = np.flatnonzero(~np.isfinite(value))
+        if bad.size:
+            first = np.reshape(value, -1)[bad[0]]
+            return f"d {target} / d {name} is {first}, though every value is finite"
+    return ""
+
+
+def run(
+    graph: ExpressionGraph,
+    at: Mapping[str, Value] | None,
+    program: DerivativeProgram,
+    engine: str,
+    *,
+    direction: Mapping[str, float] | None = None,
+) -> Derivatives:
+    """A program at a point of a graph; results in the samples' shape.
+
+    ``direction`` gives values to seeds that the program's passes leave open.
+    """
+    leaves = program.tape.leaves
+    needed = reachable(program.tape, program.tape.outputs.values())
+    names = [
+        leaf.name for leaf, n in zip(leaves, needed, strict=False) if n and leaf.kind != "constant"
+    ]
+    point = graph.point(at, needed=names)
+    for name in (*graph.inputs, *graph.parameters):
+        point.setdefault(name, 0.0)  # nothing that is asked for depends on these
+    shape, columns, scalars, samples, moved = arguments(graph, point, program.tape)
+    varying = tuple(name for name in graph.parameters if name in columns)
+    engine = engine_for(program, engine, samples)
+    runner = kept(
+        graph,
+        ("runner", program, varying, engine),
+        lambda: Runner(replace(program, tape=moved), engine=engine),
+    )
+    found = runner(columns, {**scalars, **(direction or {})}, samples)
+    return Derivatives(
+        {name: shaped(value, shape) for name, value in found.values.items()},
+        {pair: shaped(value, shape) for pair, value in found.derivatives.items()},
+    )
+
+
+def point_values(
+    graph: ExpressionGraph, at: Mapping[str, float] | None = None, *, of: str | None = None
+) -> dict[str, float]:
+    """A number for every input and parameter; zero for those that nothing asked for needs.
+
+    Args:
+        graph: the graph.
+        at: values, as in :func:`gradient`, but numbers only.
+        of: the variable that is asked for; all variables unless given.
+
+    Raises:
+        MissingValueError: a needed value is missing.
+        UsageError: a value is an array.
+    """
+    primal = tape(graph)
+    needed = reachable(primal, [primal.index(of)] if of else range(primal.size))
+    point = graph.point(
+        at, needed=[leaf.name for leaf, n in zip(primal.leaves, needed, strict=False) if n]
+    )
+    arrays = [name for name, value in point.items() if np.ndim(value)]
+    if arrays:
+        raise UsageError(f"this needs numbers, and {arrays[0]!r} has an array")
+    return {name: float(point.get(name, 0.0)) for name in (*graph.inputs, *graph.parameters)}
+
+
+def arguments(
+    graph: ExpressionGraph, point: Mapping[str, Value], program: Tape
+) -> tuple[tuple[int, ...], dict[str, Any], dict[str, float], int, Tape]:
+    """Columns of one length, scalars, and the tape with parameters that vary as columns."""
+    shape = np.broadcast_shapes(*(np.shape(v) for v in point.values()))
+    samples = int(np.prod(shape, dtype=int))
+    varying = [name for name in graph.parameters if np.ndim(point[name])]
+    columns = {
+        name: np.ascontiguousarray(np.broadcast_to(np.asarray(point[name], float), shape)).reshape(
+            -1
+        )
+        for name in (*graph.inputs, *varying)
+    }
+    scalars = {name: float(point[name]) for name in graph.parameters if name not in columns}
+    return shape, columns, scalars, samples, as_columns(program, varying) if varying else program
+
+
+def shaped(value: Any, shape: tuple[int, ...]) -> Value:
+    """A column in the samples' shape; a float where the shape is ()."""
+    array = np.asarray(value).reshape(shape)
+    return array if shape else float(array)
+
+
+def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
+    """The variable asked for, or the only output."""
+    checked_graph(graph)
+    if of is None:
+        return graph.only_output()
+    if of not in graph.variables:
+        raise UsageError(f"the graph has no variable {of!r}", hint=name_hint(of, graph.variables))
+    return of
+
+
+def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
+    """The names asked for, or all parameters."""
+    known: Sequence[str] = (*graph.variables, *graph.parameters)
+    if wrt is None:
+        if not graph.parameters:
+            raise UsageError(
+                "the graph has no parameters", hint="name inputs or variables: wrt=... (--wrt NAME)"
+            )
+        return graph.parameters
+    if not wrt and not (graph.parameters or graph.inputs):
+        raise UsageError("there is nothing to differentiate by: no parameter and no input")
+    names = as_names(wrt, "wrt")
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
+            )
+    return names
+
+
+def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
+    """The one name asked for, or the only input, or else the only parameter.
+
+    Raises:
+        UsageError: an unknown name, or none is given where there are several.
+
+    >>> from cgprimer.core.graph import parse
+    >>> single_name(parse("y = tanh(k); output y"), None)
+    'k'
+    """
+    if wrt is not None:
+        return chosen_names(graph, wrt)[0]
+    for names in (graph.inputs, graph.parameters):
+        if len(names) == 1:
+            return names[0]
+    known = ", ".join((*graph.inputs, *graph.parameters)) or "none"
+    raise UsageError(f"with respect to which name? There are {known}", hint="wrt=... (--wrt NAME)")

@@ -1,0 +1,207 @@
+"""What every engine offers, and how one is chosen.
+
+An engine turns a tape into something that can be called with columns and scalars. It knows
+nothing of derivatives: whatever a differentiator made is a tape like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import EngineError, UsageError, did_you_mean
+
+Array = Any
+Reduction = Literal["none", "sum"]
+DTYPES = ("float64", "float32")
+
+_ENGINES = {"numpy": "blocks", "cpu": "cpu.engine", "cuda": "cuda.engine"}
+# What ``auto`` goes by, in operations (of the tape, times samples): rules of thumb.
+WORTH_COMPILING = 20_000  # below it numpy has finished before the compiled code is loaded
+WORTH_A_GPU = 2_000_000_000  # below it the processor is done before the columns have arrived
+
+
+class Executable(Protocol):
+    """A compiled tape."""
+
+    def __call__(
+        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
+    ) -> dict[str, Array]:
+        """Compute the outputs.
+
+        Args:
+            columns: for each column of the tape a contiguous array of shape (samples,).
+            scalars: for each scalar of the tape a number.
+            samples: how many samples there are; needed where the tape has no column.
+
+        Returns:
+            For each output an array of shape (samples,), or its sum over the samples.
+        """
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """An executable that also takes scalars and gives sums as arrays.
+
+    A network of 25,000 weights would spend more time in dictionaries than in its samples.
+
+    Attributes:
+        scalars: names, in the order of ``values``.
+    """
+
+    scalars: tuple[str, ...]
+
+    def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
+        """The sums of all outputs.
+
+        Args:
+            columns: as for a call.
+            values: of the scalars; shape (scalars,).
+            samples: how many there are.
+
+        Returns:
+            An array of shape (outputs,), in the order of the tape's outputs.
+        """
+
+
+class Engine(Protocol):
+    """A way to run tapes."""
+
+    name: str
+
+    def unavailable(self) -> str:
+        """Why the engine cannot be used on this machine; empty if it can."""
+
+    def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Executable:
+        """Prepare a tape for being run many times."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRule:
+    """How an optimizer changes parameters, as a tape over them.
+
+    Attributes:
+        name: of the optimizer.
+        tape: a value per parameter in its columns, one for all in its scalars.
+        columns: parameter, gradient, then the parts of the state that are arrays.
+        scalars: learning rate, then the parts of the state that are numbers.
+        after: the outputs: the parameter, then the state's parts, arrays before numbers.
+    """
+
+    name: str
+    tape: Tape
+    columns: tuple[str, ...]
+    scalars: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class Trainer(Protocol):
+    """Steps of training that an engine does by itself."""
+
+    def epoch(
+        self,
+        columns: Mapping[str, Array],
+        order: Array,
+        batch: int,
+        values: Array,
+        state: tuple[Array, ...],
+        rates: Array,
+    ) -> tuple[Array, tuple[Array, ...], Array, int]:
+        """Steps over samples in a given order.
+
+        Args:
+            columns: an array of shape (samples,) for each column of the tape.
+            order: numbers of the samples, in the order in which they are gone through.
+            batch: samples per step; the last step may have fewer.
+            values: of the parameters; shape (parameters,).
+            state: the optimizer's.
+            rates: the learning rate of each step.
+
+        Returns:
+            Values and state after the last step; the mean loss of each step's batch, before the
+            step; and the first step whose loss or gradient was not finite, or -1. Values and state
+            are then those before that step, and the losses end with it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """An engine, and whether it can be used here.
+
+    Attributes:
+        name: as in ``engine=...``.
+        available: whether it can be used on this machine.
+        reason: why it cannot.
+        detail: what it uses, a line ``what: which`` each.
+    """
+
+    name: str
+    available: bool
+    reason: str
+    detail: str = ""
+
+
+def engines() -> tuple[EngineInfo, ...]:
+    """All engines, whether each can be used on this machine, and if not, why.
+
+    >>> [engine.name for engine in engines()]
+    ['numpy', 'cpu', 'cuda']
+    """
+    found = []
+    for name in _ENGINES:
+        engine = _load(name)
+        reason = engine.unavailable()
+        describe = getattr(engine, "describe", None)  # an engine need not have it
+        detail = describe() if describe is not None and not reason else ""
+        found.append(EngineInfo(name, not reason, reason, detail))
+    return tuple(found)
+
+
+def select(name: str, *, work: int | None = None) -> Engine:
+    """The engine of a name.
+
+    Args:
+        name: ``auto`` is the fastest one that this machine has for the work.
+        work: operations of all samples together, in one run; None if that is not known.
+
+    Raises:
+        UsageError: there is no such engine.
+        EngineError: it cannot be used here.
+
+    >>> select("auto", work=10).name
+    'numpy'
+    """
+    if name == "auto":
+        return _fastest(WORTH_COMPILING if work is None else work)
+    if name not in _ENGINES:
+        raise UsageError(
+            f"there is no engine {name!r}",
+            hint="GPUs are used by the engine 'cuda'"
+            if name.lower() == "gpu"
+            else did_you_mean(name, _ENGINES) or f"one of: auto, {', '.join(_ENGINES)}",
+        )
+    engine = _load(name)
+    reason = engine.unavailable()
+    if reason:
+        usable = ", ".join(e.name for e in engines() if e.available)
+        raise EngineError(
+            f"the engine {name!r} cannot be used here: {reason}",
+            hint=f"usable here: {usable}; 'auto' takes the fastest of them",
+        )
+    return engine
+
+
+def _fastest(work: int) -> Engine:
+    if work >= WORTH_A_GPU and not _load("cuda").unavailable():
+        return _load("cuda")
+    if work >= WORTH_COMPILING and not _load("cpu").unavailable():
+        return _load("cpu")
+    return _load("numpy")
+
+
+def _load(name: str) -> Engine:
+    engine: Engine = import_module(f"cgprimer.native.{_ENGINES[name]}").ENGINE
+    return engine

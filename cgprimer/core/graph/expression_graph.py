@@ -1,0 +1,338 @@
+"""The expression graph: which variable depends on which, and which leads to which.
+
+Vertices are the variables (names beginning with ``x``, names on a left-hand side, and names
+declared ``input``); every other name is a learnable parameter. An edge runs from a variable to
+each variable whose expression uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cgprimer.core.language.syntax import (
+    Definition,
+    Expression,
+    Name,
+    Number,
+    Program,
+    fold,
+    leaves,
+)
+from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.primitives import primitive, symbolic_call
+from cgprimer.errors import (
+    MissingValueError,
+    Source,
+    UsageError,
+    name_hint,
+    plural,
+)
+
+if TYPE_CHECKING:
+    import networkx
+    import sympy
+
+Value = Any  # a float or an ndarray of samples
+_CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpressionGraph:
+    """A directed acyclic graph of expressions. Made by :func:`cgprimer.parse`.
+
+    Attributes:
+        program: the statements that it was built from, and their source.
+        variables: every vertex, in topological order, ties by first appearance in the text.
+        inputs: variables that nothing defines.
+        outputs: variables that lead to nothing, or those that ``output`` names.
+        parameters: learnable parameters, by first appearance in the text.
+        values: values given in declarations.
+        definitions: the expression of every variable that has one.
+        depends_on: for each variable the variables that its expression uses.
+        leads_to: for each variable the variables whose expressions use it.
+
+    Both dictionaries list vertices in the order of ``variables`` and leave out empty lists.
+
+    >>> from cgprimer.core.graph import parse
+    >>> graph = parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
+    >>> graph.depends_on
+    {'xx': ['xa'], 'xy': ['xa', 'xx'], 'xz': ['xx', 'xy'], 'xw': ['xx', 'xz']}
+    >>> graph.leads_to
+    {'xa': ['xx', 'xy'], 'xx': ['xy', 'xz', 'xw'], 'xy': ['xz'], 'xz': ['xw']}
+    """
+
+    program: Program
+    variables: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    values: dict[str, float]
+    definitions: dict[str, Expression]
+    depends_on: dict[str, list[str]]
+    leads_to: dict[str, list[str]]
+
+    @property
+    def source(self) -> Source:
+        """The text that it was parsed from."""
+        return self.program.source
+
+    def __repr__(self) -> str:
+        parts = (
+            plural(len(self.inputs), "input"),
+            plural(len(self.definitions), "expression"),
+            plural(len(self.parameters), "parameter"),
+        )
+        return f"<ExpressionGraph {self.source.name}: {', '.join(parts)}>"
+
+    def __str__(self) -> str:
+        """Text that parses to the same graph: the statements in their order, names in theirs."""
+        lines: list[str] = []
+        role = ""
+        for statement in self.program.statements:
+            if isinstance(statement, Definition):
+                lines.append(f"{statement.name} = {unparse(statement.expression)}")
+                role = ""
+                continue
+            name = statement.name
+            text = name if statement.value is None else f"{name} = {number_text(statement.value)}"
+            if statement.role == role:
+                lines[-1] += f", {text}"
+            else:
+                lines.append(f"{statement.role} {text}")
+            role = statement.role
+        return "\n".join(lines)
+
+    def _repr_svg_(self) -> str | None:
+        """The picture that a notebook shows; None where there is nothing to draw."""
+        from cgprimer.pictures.formats import notebook_svg
+
+        return notebook_svg(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The picture, and the text for whoever cannot show it."""
+        picture = self._repr_svg_()
+        return {"text/plain": repr(self), **({"image/svg+xml": picture} if picture else {})}
+
+    def expression(self, name: str) -> str:
+        """The right-hand side that defines a variable, as text.
+
+        >>> from cgprimer.core.graph import parse
+        >>> parse("xw = (cd*xx) + xz**3").expression("xw")
+        'cd*xx + xz^3'
+        """
+        if name not in self.definitions:
+            raise UsageError(f"nothing defines {name!r}", hint=name_hint(name, self.definitions))
+        return unparse(self.definitions[name])
+
+    @cached_property
+    def parameters_of(self) -> dict[str, list[str]]:
+        """For each variable the parameters that stand in its expression, in parameter order."""
+        rank = {name: i for i, name in enumerate(self.parameters)}
+        found = {}
+        for name, expression in self.definitions.items():
+            used = {n.name for n in leaves(expression) if isinstance(n, Name) and n.name in rank}
+            if used:
+                found[name] = sorted(used, key=rank.__getitem__)
+        return found
+
+    def only_output(self) -> str:
+        """The output, where there is just one.
+
+        Raises:
+            UsageError: there are several (the message lists them) or none.
+        """
+        if len(self.outputs) != 1:
+            what = f"several outputs: {', '.join(self.outputs)}" if self.outputs else "no output"
+            raise UsageError(f"the graph has {what}", hint="say which one with of=... (--of NAME)")
+        return self.outputs[0]
+
+    def point(
+        self, at: Mapping[str, Value] | None = None, *, needed: Iterable[str] | None = None
+    ) -> dict[str, Value]:
+        """Values of all inputs and parameters: those of ``at``, else the declared ones.
+
+        Args:
+            at: names to numbers or arrays; arrays must broadcast together.
+            needed: names that must have a value; all inputs and parameters unless given.
+
+        Raises:
+            MissingValueError: a needed name has no value.
+            UsageError: ``at`` has a name that is neither input nor parameter, or a value that is
+                no real number, or arrays that do not broadcast.
+        """
+        if at is not None and not isinstance(at, Mapping):
+            raise UsageError(
+                f"a point maps names to values, as {{'xa': 0.5}} does; {type(at).__name__} does not"
+            )
+        free = {*self.inputs, *self.parameters}
+        given: dict[str, Value] = dict(self.values)
+        for name, value in (at or {}).items():
+            if name not in free:
+                if name in self.definitions:
+                    raise UsageError(
+                        f"{name!r} is computed by the graph; inputs and parameters are given"
+                    )
+                raise UsageError(
+                    f"no input or parameter is called {name!r}", hint=name_hint(name, free)
+                )
+            given[name] = _real(name, value)
+        wanted = tuple(needed) if needed is not None else (*self.inputs, *self.parameters)
+        missing = [name for name in wanted if name in free and name not in given]
+        if missing:
+            raise MissingValueError(
+                f"no value for {', '.join(missing)}", hint=self._missing_hint(missing[0])
+            )
+        try:
+            np.broadcast_shapes(*(np.shape(v) for v in given.values()))
+        except ValueError:
+            shapes = ", ".join(f"{n} {np.shape(v)}" for n, v in given.items() if np.ndim(v))
+            raise UsageError(f"the arrays do not broadcast together: {shapes}") from None
+        return given
+
+    def _missing_hint(self, name: str) -> str:
+        unused = [n for n in self.values if n not in self._used]
+        if unused:
+            return "; ".join(f"{n!r} has a value but stands in no expression" for n in unused)
+        other = next((n for n in self.definitions if n.casefold() == name.casefold()), None)
+        if other is not None:
+            return f"did you mean {other!r}? Capital and small letters differ"
+        if name in _CONSTANTS:
+            return f"there are no named constants: write {_CONSTANTS[name]}"
+        role = "input" if name in self._input_set else "parameter"
+        return (
+            f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, or in the text: {role} {name} = 0.5"
+        )
+
+    @cached_property
+    def _used(self) -> set[str]:
+        return {n.name for e in self.definitions.values() for n in leaves(e) if isinstance(n, Name)}
+
+    def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:
+        """The value of every variable.
+
+            This walks the syntax trees and calls the table's numpy functions, with no tape and no
+            engine between: the reference that all engines are compared with.
+
+            Args:
+                at: names of inputs and parameters to numbers or arrays (shape: the samples).
+
+            Returns:
+                Floats if every value is a number, else arrays of the common shape. Outside a
+                function's domain a value is nan, at a pole it is infinite; nothing raises.
+
+        >>> from cgprimer.core.graph import parse
+        >>> graph = parse("input xa = 0.5; xx = xa^2; xw = 3*xx")
+        >>> graph.evaluate()
+        {'xa': 0.5, 'xx': 0.25, 'xw': 0.75}
+        >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
+        array([ 3., 12.])
+        """
+        values = self.point(at)
+        shape = np.broadcast_shapes(*(np.shape(v) for v in values.values()))
+        known: dict[str, Any] = {n: np.asarray(v, dtype=float) for n, v in values.items()}
+        with np.errstate(all="ignore"):
+            for name in self.variables:
+                if name in self.definitions:
+                    known[name] = fold(
+                        self.definitions[name],
+                        lambda leaf: (
+                            known[leaf.name] if isinstance(leaf, Name) else np.float64(leaf.value)
+                        ),
+                        lambda row, arguments: np.asarray(primitive(row).numpy(*arguments), float),
+                    )
+        if not shape:
+            return {name: float(known[name]) for name in self.variables}
+        return {name: np.array(np.broadcast_to(known[name], shape)) for name in self.variables}
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """The graph as networkx sees it.
+
+            Nodes carry ``role`` (input, inner or output), ``expression`` and ``parameters``.
+
+        >>> from cgprimer.core.graph import parse
+        >>> sorted(parse("xb = xa^2; xc = xa*xb").to_networkx().edges)
+        [('xa', 'xb'), ('xa', 'xc'), ('xb', 'xc')]
+        """
+        import networkx
+
+        graph = networkx.DiGraph()
+        for name in self.variables:
+            graph.add_node(
+                name,
+                role=self.role(name),
+                expression=self.expression(name) if name in self.definitions else None,
+                parameters=tuple(self.parameters_of.get(name, ())),
+            )
+        graph.add_edges_from((u, v) for u, heads in self.leads_to.items() for v in heads)
+        return graph
+
+    def role(self, name: str) -> str:
+        """``input``, ``inner``, ``output`` or ``parameter``."""
+        if name in self._input_set:
+            return "input"
+        if name in self._output_set:
+            return "output"
+        return "inner" if name in self.definitions else "parameter"
+
+    @cached_property
+    def _input_set(self) -> frozenset[str]:
+        return frozenset(self.inputs)
+
+    @cached_property
+    def _output_set(self) -> frozenset[str]:
+        return frozenset(self.outputs)
+
+    def to_sympy(self) -> dict[str, sympy.Expr]:
+        """Every defined variable as a sympy expression in the symbols of its own right-hand side.
+
+        >>> from cgprimer.core.graph import parse
+        >>> parse("xx = xa^2; xw = 3*xx").to_sympy()
+        {'xx': xa**2, 'xw': 3*xx}
+        """
+        import sympy
+
+        def leaf(node: Name | Number) -> Any:
+            if isinstance(node, Name):
+                return sympy.Symbol(node.name, real=True)
+            return (
+                sympy.Rational(repr(node.value))
+                if node.value % 1
+                else sympy.Integer(int(node.value))
+            )
+
+        return {
+            name: fold(e, leaf, lambda row, args: symbolic_call(primitive(row), sympy, args))
+            for name, e in self.definitions.items()
+        }
+
+
+def checked_graph(graph: Any) -> ExpressionGraph:
+    """The graph itself, if it is one.
+
+    Raises:
+        UsageError: it is something else, such as a text that was not parsed.
+    """
+    if not isinstance(graph, ExpressionGraph):
+        raise UsageError(
+            f"expected an ExpressionGraph, not {type(graph).__name__}",
+            hint="cgprimer.parse(text) makes one of a text, cgprimer.load(path) of a file",
+        )
+    return graph
+
+
+def _real(name: str, value: Value) -> Value:
+    """A float, or an array of doubles."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"the value of {name!r} must be a real number or an array of them"
+        ) from None
+    return array.astype(float) if array.ndim else float(array)

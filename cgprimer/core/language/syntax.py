@@ -1,0 +1,121 @@
+"""The syntax tree of an expression, and walks over it that never recurse.
+
+A tree has three kinds of node. Operators and functions are the same kind: ``xa + xb`` is the
+primitive ``add`` applied to two names. Trees can be a hundred thousand levels deep (a long sum
+leans to the left), so everything here keeps its own stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from cgprimer.errors import Source
+
+T = TypeVar("T")
+
+
+# eq=False and repr=False: the generated ones would recurse into the tree.
+@dataclass(slots=True, eq=False, repr=False)
+class Number:
+    """A literal. ``start`` and ``end`` are offsets into the source."""
+
+    value: float
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Name:
+    """A variable or a parameter."""
+
+    name: str
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Apply:
+    """A primitive applied to arguments: an operator or a function call."""
+
+    primitive: str
+    arguments: tuple[Expression, ...]
+    start: int = 0
+    end: int = 0
+
+
+Expression: TypeAlias = Number | Name | Apply
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Definition:
+    """``name = expression``; the offsets are those of the name."""
+
+    name: str
+    expression: Expression
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Declaration:
+    """One name of an ``input``, ``parameter`` or ``output`` statement."""
+
+    role: str
+    name: str
+    value: float | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Program:
+    """A whole text: its statements in the order of the text."""
+
+    source: Source
+    statements: tuple[Definition | Declaration, ...]
+
+
+def postorder(expression: Expression) -> Iterator[Expression]:
+    """Every node, arguments before what they are arguments of, left to right."""
+    stack: list[tuple[Expression, bool]] = [(expression, False)]
+    while stack:
+        node, done = stack.pop()
+        if done or not isinstance(node, Apply):
+            yield node
+        else:
+            stack.append((node, True))
+            stack.extend((argument, False) for argument in reversed(node.arguments))
+
+
+def leaves(expression: Expression) -> Iterator[Number | Name]:
+    """Every number and name, left to right."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Apply):
+            stack.extend(reversed(node.arguments))
+        else:
+            yield node
+
+
+def fold(
+    expression: Expression, leaf: Callable[[Number | Name], T], apply: Callable[[str, list[T]], T]
+) -> T:
+    """Evaluate a tree from its leaves up: what ``leaf`` and ``apply`` return is put together.
+
+    >>> from cgprimer.core.language.parser import parse_expression
+    >>> fold(parse_expression("1 + 2*xa"), lambda leaf: 1, lambda name, counts: sum(counts))
+    3
+    """
+    stack: list[T] = []
+    for node in postorder(expression):
+        if isinstance(node, Apply):
+            count = len(node.arguments)
+            arguments = stack[-count:]
+            del stack[-count:]
+            stack.append(apply(node.primitive, arguments))
+        else:
+            stack.append(leaf(node))
+    return stack[0]

@@ -1,0 +1,107 @@
+"""The differentiators: a method is a function from a tape to a derivative program.
+
+Adding one takes a file with a ``differentiate(tape, of, wrt, **options)`` and a line in
+``_METHODS``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.methods.contract import DerivativeProgram, Differentiator, Names, as_names
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.verifier import checked
+from cgprimer.errors import UsageError, name_hint
+
+_METHODS = {  # name -> module; symbolic imports sympy only when it runs
+    "finite-difference": "finite_difference",
+    "symbolic": "symbolic",
+    "forward": "forward",
+    "reverse": "reverse",
+    "path-sum": "path_sum",
+}
+
+
+def methods() -> tuple[str, ...]:
+    """The names of all differentiators.
+
+    >>> methods()
+    ('finite-difference', 'symbolic', 'forward', 'reverse', 'path-sum')
+    """
+    return tuple(_METHODS)
+
+
+def differentiate(
+    tape: Tape,
+    of: Names | None = None,
+    wrt: Names | None = None,
+    *,
+    method: str = "reverse",
+    **options: Any,
+) -> DerivativeProgram:
+    """The program that computes derivatives of a tape.
+
+    Args:
+        tape: what is differentiated.
+        of: a name or names; the tape's only output unless given.
+        wrt: a name or names of leaves or inner variables; all scalars (the parameters) unless
+            given.
+        method: one of :func:`methods`.
+        options: of the method: ``scheme`` and ``step`` (finite-difference), ``share`` and
+            ``limit`` (symbolic), ``carry`` (forward), ``limit`` (path-sum).
+
+    Returns:
+        A program; ``print`` shows it as readable code.
+
+    Raises:
+        UsageError: unknown method, option or name, or several outputs to choose from.
+        DifferentiationError: the method cannot do it.
+
+    >>> import cgprimer
+    >>> tape = cgprimer.tape(cgprimer.parse("xz = bc*xa; xw = xz^3"))
+    >>> print(cgprimer.differentiate(tape, method="reverse"))
+    # given: xa, bc
+    # primal
+    xz = bc*xa
+    xw = xz^3
+    # derivative
+    bar_xw = 1
+    bar_xz = 3*xz^2
+    bar_bc = bar_xz*xa
+    # output  xw
+    # output  bar_bc
+    # 1 pass
+    """
+    if method not in _METHODS:
+        raise UsageError(
+            f"there is no method {method!r}",
+            hint=name_hint(method, _METHODS),
+        )
+    if of is None:
+        if len(tape.outputs) != 1:
+            raise UsageError(
+                f"there are several outputs: {', '.join(tape.outputs)}",
+                hint="say which with of=... (--of NAME)",
+            )
+        of = tuple(tape.outputs)
+    if wrt is None:
+        wrt = tape.of_kind("scalar")
+        if not wrt:
+            raise UsageError(
+                "there are no parameters to differentiate with respect to",
+                hint="name inputs or variables with wrt=... (--wrt NAME)",
+            )
+    module = import_module(f"cgprimer.core.methods.{_METHODS[method]}")
+    function: Differentiator = module.differentiate
+    allowed = list(inspect.signature(function).parameters)[3:]
+    for name in options:
+        if name not in allowed:
+            has = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
+            raise UsageError(f"the method {method!r} has no option {name!r}", hint=has)
+    with collector_paused():
+        program = function(tape, as_names(of, "of"), as_names(wrt, "wrt"), **options)
+        checked(program.tape)
+    return program

@@ -1,0 +1,126 @@
+"""Forward mode: every value carries its tangent along.
+
+The tangent of a value is its derivative along a direction, the seed. Each instruction combines
+the tangents of its operands with its local partial derivatives:
+
+    dot[result] = sum over operands of d(result)/d(operand) * dot[operand]
+
+One pass gives the derivatives of all outputs along one direction, so a gradient over n
+parameters takes n passes, or one pass that carries n tangents (``carry=True``).
+
+Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
+"""
+
+from __future__ import annotations
+
+from cgprimer.core.methods.contract import (
+    DerivativeProgram,
+    Pass,
+    Read,
+    derivative_name,
+    fresh,
+)
+from cgprimer.core.methods.reverse import add_to, signature_and
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.lowering import emit_partial
+from cgprimer.core.tape.passes import depends, reachable
+from cgprimer.core.tape.tape import Tape
+
+
+def differentiate(
+    tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, carry: bool = False
+) -> DerivativeProgram:
+    """The program of forward mode.
+
+    Args:
+        tape: the primal.
+        of: names to differentiate.
+        wrt: names with respect to which.
+        carry: carry all tangents along in one pass, instead of a pass for each of ``wrt``.
+    """
+    roots = [tape.index(name) for name in of]
+    keep = signature_and(tape, reachable(tape, roots))
+    builder = Builder()
+    builder.extend(tape, keep=[i for i in keep if i < len(tape.leaves)])
+    zero = builder.constant(0.0)
+    passes: tuple[Pass, ...]
+
+    if carry:
+        one = builder.constant(1.0)
+        value, directions = push(
+            builder, tape, keep, [({tape.index(w): one}, f".{w}") for w in wrt]
+        )
+        tangents = {
+            derivative_name(target, name): direction.get(root, zero)
+            for name, direction in zip(wrt, directions, strict=True)
+            for target, root in zip(of, roots, strict=True)
+        }
+        reads = tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)
+        passes = (Pass(reads),)
+    else:
+        names = {name: seed_name(tape, name) for name in wrt}
+        dots = {target: fresh("dot", target, tape) for target in of}
+        seeds: dict[int, int] = {}
+        for name in wrt:
+            add_to(builder, seeds, tape.index(name), builder.scalar(names[name]))
+        value, (direction,) = push(builder, tape, keep, [(seeds, "")])
+        tangents = {
+            dots[target]: direction.get(root, zero) for target, root in zip(of, roots, strict=True)
+        }
+        passes = tuple(
+            Pass(
+                reads=tuple(Read(target, name, dots[target]) for target in of),
+                seeds={names[other]: float(other == name) for other in wrt},
+            )
+            for name in wrt
+        )
+    outputs = {name: value[root] for name, root in zip(of, roots, strict=True)} | tangents
+    for name, index in tangents.items():
+        builder.names.setdefault(name, index)
+    return DerivativeProgram("forward", builder.finish(outputs, prune=True), of, wrt, passes)
+
+
+def push(
+    builder: Builder, tape: Tape, keep: list[int], directions: list[tuple[dict[int, int], str]]
+) -> tuple[dict[int, int], list[dict[int, int]]]:
+    """Copy the tape, each instruction followed by its tangents: no value is held for long.
+
+    Args:
+        builder: where the instructions go.
+        tape: the primal.
+        keep: the values that are needed.
+        directions: for each direction the tangents that are given (of leaves, and added to those
+            of inner values), and what is put behind the names of its tangents.
+
+    Returns:
+        The primal's values in the builder, and for each direction the tangents.
+    """
+    tangents = [dict(seeds) for seeds, _ in directions]
+    active = [depends(tape, seeds) for seeds, _ in directions]
+
+    def differentiate_instruction(index: int, value: dict[int, int]) -> int:
+        primitive, operands = tape.instructions[index - len(tape.leaves)]
+        values = tuple(value[o] for o in operands)
+        for (seeds, suffix), dot, reached in zip(directions, tangents, active, strict=True):
+            if not reached[index]:
+                continue
+            total: dict[int, int] = {}
+            for which, operand in enumerate(operands):
+                if operand in dot:
+                    partial = emit_partial(builder, primitive, which, values, value[index])
+                    if partial is not None:
+                        add_to(builder, total, index, builder.emit("mul", partial, dot[operand]))
+            if index in seeds:
+                add_to(builder, total, index, seeds[index])
+            dot.update(total)  # nothing, where all partials are zero everywhere
+            if index in dot and index in tape.labels:
+                name = fresh("dot", tape.labels[index], tape) + suffix
+                builder.names.setdefault(name, dot[index])
+        return value[index]
+
+    return builder.extend(tape, keep=keep, then=differentiate_instruction), tangents
+
+
+def seed_name(tape: Tape, name: str) -> str:
+    """The scalar that seeds a variable: a leaf's tangent, or what is added to an inner one's."""
+    return fresh("dot" if tape.index(name) < len(tape.leaves) else "seed", name, tape)

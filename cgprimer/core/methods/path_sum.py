@@ -1,0 +1,172 @@
+"""The sum over all paths: the chain rule written out.
+
+The derivative of one vertex with respect to another is the sum, over every path from the one to
+the other, of the product of the partial derivatives along its edges. That is what the other
+methods compute without walking each path; here every path is walked, so the cost grows with
+their number, which can be exponential in the size of the graph: beyond ``limit`` paths the
+method refuses.
+
+Vertices are the named values of the tape and its leaves. The partial derivative on an edge
+treats the operands of the vertex's own expression as independent of each other.
+
+Source: Bauer 1974, "Computational graphs and rounding error".
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
+from cgprimer.core.methods.reverse import signature_and, sweep
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import PathLimitError
+
+LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise
+
+
+def differentiate(
+    tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, limit: int = LIMIT
+) -> DerivativeProgram:
+    """The program of the sum over paths.
+
+    Args:
+        tape: the primal.
+        of: names to differentiate.
+        wrt: names with respect to which.
+        limit: the most paths that may be walked.
+
+    Raises:
+        PathLimitError: there are more; the message says how many.
+    """
+    roots = [tape.index(name) for name in of]
+    sources = [tape.index(name) for name in wrt]
+    needed = reachable(tape, roots)
+    builder = Builder()
+    value = builder.extend(tape, keep=signature_and(tape, needed))
+    edges = edge_partials(builder, tape, value, needed, extra={*roots, *sources})
+    heads: dict[int, list[int]] = {}
+    for tail, head in edges:
+        heads.setdefault(tail, []).append(head)
+
+    pairs = [(t, w) for t in range(len(of)) for w in range(len(wrt))]
+    leading = [count_paths(heads, root) for root in roots]
+    counts = {(t, w): leading[t].get(sources[w], 0) for t, w in pairs}
+    total = sum(counts.values())
+    if total > limit:
+        raise PathLimitError(
+            f"there are {total:,} paths, more than the limit of {limit:,}",
+            hint="reverse mode needs one pass, or raise the limit: limit=... (--path-limit N)",
+        )
+    labels = tape.labels
+    outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
+    paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
+    builder.share = False  # every path pays for its own product: that is the method
+    for t, w in pairs:
+        found = list_paths(heads, sources[w], roots[t], leading[t]) if counts[t, w] else []
+        shown = [
+            tuple(labels.get(i, of[t] if i == roots[t] else f"value {i}") for i in p) for p in found
+        ]
+        paths[of[t], wrt[w]] = tuple(shown)
+        sum_of_products = None
+        for path in found:
+            product = builder.constant(1.0)
+            for tail, head in pairwise(path):
+                product = builder.emit("mul", product, edges[tail, head])
+            sum_of_products = (
+                product
+                if sum_of_products is None
+                else builder.emit("add", sum_of_products, product)
+            )
+        zero = builder.constant(0.0)
+        outputs[derivative_name(of[t], wrt[w])] = (
+            zero if sum_of_products is None else sum_of_products
+        )
+    reads = tuple(Read(of[t], wrt[w], derivative_name(of[t], wrt[w])) for t, w in pairs)
+    for name, index in outputs.items():
+        builder.names.setdefault(name, index)
+    finished = builder.finish(outputs, prune=True)
+    return DerivativeProgram(
+        "path-sum",
+        finished,
+        of,
+        wrt,
+        (Pass(reads),),
+        paths=paths,
+        primal_names=frozenset(tape.names),
+    )
+
+
+def edge_partials(
+    builder: Builder,
+    tape: Tape,
+    value: dict[int, int],
+    needed: list[bool],
+    *,
+    extra: set[int] | None = None,
+) -> dict[tuple[int, int], int]:
+    """The partial derivative on every edge between vertices: a small reverse sweep per vertex.
+
+    Args:
+        builder: where the instructions go.
+        tape: the primal.
+        value: the primal's values in the builder.
+        needed: for each value whether it is of interest.
+        extra: values that count as vertices although they have no name.
+
+    Returns:
+        ``(tail, head)``, as values of the tape, to the partial's value in the builder.
+    """
+    first = len(tape.leaves)
+    vertices = {*tape.labels, *(extra or ())}
+    varies = [i >= first or tape.leaves[i].kind != "constant" for i in range(tape.size)]
+    edges: dict[tuple[int, int], int] = {}
+    for head in sorted(v for v in vertices if v >= first and needed[v]):
+        region = [head]
+        waiting, seen = [head], {head}
+        while waiting:
+            instruction = tape.instruction(waiting.pop())
+            for operand in instruction.operands if instruction else ():
+                if operand not in seen and operand not in vertices and operand >= first:
+                    seen.add(operand)
+                    region.append(operand)
+                    waiting.append(operand)
+        adjoints = {head: builder.constant(1.0)}
+        sweep(builder, tape, value, adjoints, sorted(region), varies, name_adjoints=False)
+        for tail in sorted(adjoints):
+            if tail != head and tail in vertices:
+                edges[tail, head] = adjoints[tail]
+    for (tail, head), partial in edges.items():
+        if tail in tape.labels and head in tape.labels:
+            builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
+    return edges
+
+
+def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
+    """For each vertex that leads to the root, how many paths do; without walking them."""
+    counts = {root: 1}
+    for vertex in sorted(heads, reverse=True):  # values are numbered in topological order
+        if vertex < root:
+            total = sum(counts.get(head, 0) for head in heads[vertex])
+            if total:
+                counts[vertex] = total
+    return counts
+
+
+def list_paths(
+    heads: dict[int, list[int]], source: int, root: int, leading: dict[int, int]
+) -> list[list[int]]:
+    """Every path from a vertex to another, by length and then in order.
+
+    ``leading`` has the vertices that lead to the root; the others are no way to go.
+    """
+    found: list[list[int]] = []
+    stack = [[source]] if source in leading else []
+    while stack:
+        path = stack.pop()
+        if path[-1] == root:
+            found.append(path)
+            continue
+        stack.extend([*path, head] for head in heads.get(path[-1], ()) if head in leading)
+    return sorted(found, key=lambda path: (len(path), path))

@@ -1,0 +1,279 @@
+"""The one place where tapes are made: equal instructions once, constants folded.
+
+Differentiators, lowering and passes all emit through a :class:`Builder`. It hands out values as
+integers in the order of their making and, at the end, puts the leaves first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from cgprimer.core.primitives import primitive
+from cgprimer.core.tape.tape import Instruction, Kind, Leaf, Tape
+
+_LOOK_THROUGH = ("add", "neg")  # simplified by what their operands are, constants or not
+_new = tuple.__new__  # a third of the time of Instruction(...), in loops of a million
+
+
+class Builder:
+    """Collects leaves and instructions.
+
+    Args:
+        share: give an instruction that exists already instead of making it again.
+        simplify: use ``x*1 = x``, ``x - 0 = x`` and the like. Rules that would hide a nan or an
+            infinity (``x*0 = 0``), or change the sign of a zero (``x + 0 = x``), are not among
+            them.
+
+    A *pinned* instruction is never given to anybody else: a vertex of the graph stays a value of
+    its own even if two vertices are computed alike, so that a derivative with respect to one of
+    them does not flow through the other.
+
+    >>> b = Builder()
+    >>> x = b.column("xa")
+    >>> b.emit("mul", x, x) == b.emit("mul", x, x)
+    True
+    >>> b.emit("mul", x, b.constant(1.0)) == x
+    True
+    """
+
+    def __init__(self, *, share: bool = True, simplify: bool = True) -> None:
+        self.share = share
+        self.simplify = simplify
+        self.entries: list[Leaf | Instruction] = []
+        self.names: dict[str, int] = {}
+        self.pinned: set[int] = set()
+        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._constants: dict[str, int] = {}
+        self._value_of: dict[int, float] = {}
+
+    # --- leaves --------------------------------------------------------------------------------
+
+    def leaf(self, kind: Kind, name: str) -> int:
+        """A column or a scalar; the same one for the same name."""
+        found = self.names.get(name)
+        if found is None:
+            found = self.names[name] = self._append(Leaf(kind, name))
+        return found
+
+    def column(self, name: str) -> int:
+        """A leaf with one value per sample."""
+        return self.leaf("column", name)
+
+    def scalar(self, name: str) -> int:
+        """A leaf that all samples share."""
+        return self.leaf("scalar", name)
+
+    def constant(self, value: float) -> int:
+        """A number. Zero and minus zero are two constants, and every nan is the same."""
+        key = float(value).hex()
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self._append(Leaf("constant", key, float(value)))
+            self._value_of[found] = float(value)
+        return found
+
+    def value_of(self, index: int) -> float | None:
+        """The number that a constant stands for; None for anything else."""
+        return self._value_of.get(index)
+
+    # --- instructions --------------------------------------------------------------------------
+
+    def emit(self, name: str, *operands: int, pinned: bool = False) -> int:
+        """The value of a primitive applied to values."""
+        entries = self.entries
+        if pinned:
+            self.pinned.add(len(entries))
+            entries.append(_new(Instruction, (name, operands)))
+            return len(entries) - 1
+        value_of = self._value_of
+        if name in _LOOK_THROUGH or operands[0] in value_of or operands[-1] in value_of:
+            simple = self._simpler(name, operands)
+            if simple is not None:
+                return simple
+        instruction = _new(Instruction, (name, operands))
+        # A program of a million instructions comes through here: nothing is called twice.
+        here = len(entries)
+        found = self._known.setdefault(instruction, here) if self.share else here
+        if found == here:
+            entries.append(instruction)
+        return found
+
+    def pin(self, index: int) -> None:
+        """Keep an instruction that was just emitted from being given to anybody else."""
+        entry = self.entries[index]
+        if isinstance(entry, Instruction) and self._known.get(entry) == index:
+            del self._known[entry]
+        self.pinned.add(index)
+
+    def name(self, index: int, name: str) -> int:
+        """Give a value a name; returns the value."""
+        self.names[name] = index
+        return index
+
+    def extend(
+        self,
+        tape: Tape,
+        *,
+        keep: Iterable[int] | None = None,
+        then: Callable[[int, dict[int, int]], int] | None = None,
+    ) -> dict[int, int]:
+        """Copy a tape's values in; returns old index to new.
+
+        Named instructions stay pinned, and names stay with their values.
+
+        Args:
+            tape: what is copied.
+            keep: the values to copy; all unless given.
+            then: called after each instruction with its index and what is copied so far; it may
+                emit more, and returns the value that stands for the instruction from then on.
+        """
+        kept = range(tape.size) if keep is None else sorted(keep)
+        new: dict[int, int] = {}
+        names: dict[int, list[str]] = {}
+        for name, index in tape.names.items():
+            names.setdefault(index, []).append(name)
+        first, emit = len(tape.leaves), self.emit
+        for index in kept:
+            if index < first:
+                leaf = tape.leaves[index]
+                constant = leaf.kind == "constant"
+                new[index] = (
+                    self.constant(leaf.value) if constant else self.leaf(leaf.kind, leaf.name)
+                )
+                continue
+            primitive_name, operands = tape.instructions[index - first]
+            moved = [new[o] for o in operands]
+            own = names.get(index)
+            new[index] = emit(primitive_name, *moved, pinned=own is not None)
+            if own is not None:  # at once: what ``then`` emits must not name it first
+                self.names.update(dict.fromkeys(own, new[index]))
+            if then is not None:
+                new[index] = then(index, new)
+                if own is not None:
+                    self.names.update(dict.fromkeys(own, new[index]))
+        for name, index in tape.names.items():
+            if index in new:  # other names of leaves
+                self.names.setdefault(name, new[index])
+        return new
+
+    def finish(self, outputs: Mapping[str, int], *, prune: bool = False) -> Tape:
+        """The tape, with leaves before instructions and columns before scalars.
+
+        Args:
+            outputs: names of the results and their values.
+            prune: leave out what no output needs. Columns and scalars always stay: they are the
+                program's signature.
+        """
+        entries = self.entries
+        needed = self._needed(outputs.values()) if prune else [True] * len(entries)
+        rank = {"column": 0, "scalar": 1, "constant": 2}
+        named = set(self.names.values())  # a constant that has a name, such as bar_xw = 1, is shown
+        leaves: list[int] = []
+        kept: list[int] = []
+        for index, (entry, wanted) in enumerate(zip(entries, needed, strict=True)):
+            if type(entry) is Instruction:
+                if wanted:
+                    kept.append(index)
+            elif wanted or entry[0] != "constant" or index in named:
+                leaves.append(index)
+        leaves.sort(key=lambda i: rank[entries[i][0]])
+        new = [-1] * len(entries)
+        for position, index in enumerate(leaves):
+            new[index] = position
+        for position, index in enumerate(kept, len(leaves)):
+            new[index] = position
+        instructions = []
+        for index in kept:
+            name, operands = entries[index]  # type: ignore[misc]
+            if len(operands) == 2:
+                moved: tuple[int, ...] = (new[operands[0]], new[operands[1]])
+            else:
+                moved = tuple([new[o] for o in operands])
+            instructions.append(_new(Instruction, (name, moved)))
+        return Tape(
+            leaves=tuple([entries[i] for i in leaves]),  # type: ignore[misc]
+            instructions=tuple(instructions),
+            outputs={name: new[i] for name, i in outputs.items()},
+            names={name: new[i] for name, i in self.names.items() if new[i] >= 0},
+        )
+
+    def _needed(self, roots: Iterable[int]) -> list[bool]:
+        needed = [False] * len(self.entries)
+        for root in roots:
+            needed[root] = True
+        for index in range(len(needed) - 1, -1, -1):
+            if needed[index]:
+                entry = self.entries[index]
+                if type(entry) is Instruction:
+                    for operand in entry[1]:
+                        needed[operand] = True
+        return needed
+
+    def _append(self, entry: Leaf | Instruction) -> int:
+        self.entries.append(entry)
+        return len(self.entries) - 1
+
+    # --- simplification ------------------------------------------------------------------------
+
+    def _simpler(self, name: str, operands: tuple[int, ...]) -> int | None:
+        """A value that equals the instruction and costs nothing, if there is one."""
+        value_of = self._value_of.get
+        left, right = value_of(operands[0]), value_of(operands[-1])
+        if left is not None and right is not None:
+            values = [value_of(o) for o in operands]
+            if None not in values:
+                with np.errstate(all="ignore"):
+                    folded = primitive(name).numpy(*(np.float64(v) for v in values))
+                return self.constant(float(folded))
+        if not self.simplify:
+            return None
+        match name:
+            case "add":
+                # Only -0 adds nothing to every number: 0 + -0 is 0.
+                if left == 0.0 and _is_zero(left, negative=True):
+                    return operands[1]
+                if right == 0.0 and _is_zero(right, negative=True):
+                    return operands[0]
+                first, second = operands
+                negated = self._negated(second)
+                if negated is not None:
+                    return self.emit("sub", first, negated)
+                negated = self._negated(first)
+                if negated is not None:
+                    return self.emit("sub", second, negated)
+            case "sub":
+                if _is_zero(right, negative=False):
+                    return operands[0]
+                if _is_zero(left, negative=True):
+                    return self.emit("neg", operands[1])
+            case "mul":
+                for one, other in ((left, operands[1]), (right, operands[0])):
+                    if one == 1.0:
+                        return other
+                    if one == -1.0:
+                        return self.emit("neg", other)
+            case "div" if right == 1.0:
+                return operands[0]
+            case "pow" if right == 1.0:
+                return operands[0]
+            case "pow" if right == 0.0:
+                return self.constant(1.0)  # IEEE 754: pow(x, 0) is 1, even for nan
+            case "neg":
+                return self._negated(operands[0])
+            case "where" if left is not None and not math.isnan(left):
+                return operands[1] if left != 0.0 else operands[2]
+        return None
+
+    def _negated(self, index: int) -> int | None:
+        """What a negation negates; None also where the negation is a vertex's own value."""
+        entry = self.entries[index]  # the first field of a leaf is its kind, never "neg"
+        if entry[0] == "neg" and index not in self.pinned:
+            return entry[1][0]  # type: ignore[return-value]
+        return None
+
+
+def _is_zero(value: float | None, *, negative: bool) -> bool:
+    return value == 0.0 and (math.copysign(1.0, value) < 0) == negative

@@ -1,0 +1,210 @@
+"""Passes: small pure functions from a tape to a tape, or to facts about it.
+
+``optimize`` is what engines run before they execute a tape. It may merge values that carry
+different names, so it comes after differentiation, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.core.tape.verifier import checked
+
+Variance = Literal["constant", "scalar", "column"]
+_LARGEST_POWER = 64  # beyond it a call of pow is no slower than the multiplications
+
+
+def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
+    """For each value, whether any of the roots needs it."""
+    needed = [False] * tape.size
+    for root in roots:
+        needed[root] = True
+    first = len(tape.leaves)
+    for position in range(len(tape) - 1, -1, -1):
+        if needed[first + position]:
+            for operand in tape.instructions[position].operands:
+                needed[operand] = True
+    return needed
+
+
+def depends(tape: Tape, sources: Iterable[int]) -> list[bool]:
+    """For each value, whether it is one of the sources or computed from one."""
+    reached = [False] * tape.size
+    for source in sources:
+        reached[source] = True
+    first = len(tape.leaves)
+    for position, instruction in enumerate(tape.instructions):
+        if not reached[first + position]:
+            reached[first + position] = any(reached[o] for o in instruction.operands)
+    return reached
+
+
+def dead_code(tape: Tape) -> Tape:
+    """Without what no output needs. Columns and scalars stay: they are the program's signature."""
+    builder = Builder(share=False, simplify=False)
+    value = builder.extend(tape)
+    return builder.finish({name: value[i] for name, i in tape.outputs.items()}, prune=True)
+
+
+def share(tape: Tape) -> Tape:
+    """With equal instructions stored once, constants folded and neutral elements removed."""
+    return _rebuilt(tape, powers=False)
+
+
+def strength_reduced(tape: Tape) -> Tape:
+    """With whole powers as multiplications: ``x^3`` is ``x*x*x``, ``x^-2`` is ``1/(x*x)``."""
+    return _rebuilt(tape, powers=True)
+
+
+def optimize(tape: Tape) -> Tape:
+    """The same outputs for less work: dead code, sharing, constants, whole powers.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.core.tape.lowering import lower
+    >>> tape = lower(parse("xx = xa^2; xy = xa^2*1; xw = xx*xy"))
+    >>> len(tape), len(optimize(tape))
+    (4, 2)
+    """
+    with collector_paused():
+        return checked(strength_reduced(tape))
+
+
+def _rebuilt(tape: Tape, *, powers: bool) -> Tape:
+    builder = Builder()
+    emit = builder.emit
+    new: list[int] = []
+    for leaf in tape.leaves:
+        constant = leaf.kind == "constant"
+        new.append(builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name))
+    needed = reachable(tape, tape.outputs.values())[len(new) :]
+    for (name, operands), wanted in zip(tape.instructions, needed, strict=True):
+        if not wanted:
+            new.append(-1)
+        elif name == "copy":
+            new.append(new[operands[0]])
+        elif powers and name == "pow" and _whole(builder.value_of(new[operands[1]])):
+            exponent = int(builder.value_of(new[operands[1]]) or 0)
+            new.append(_multiplied_out(builder, new[operands[0]], exponent))
+        else:
+            new.append(emit(name, *[new[o] for o in operands]))
+    builder.names = {name: new[i] for name, i in tape.names.items() if new[i] >= 0}
+    return builder.finish({name: new[i] for name, i in tape.outputs.items()}, prune=True)
+
+
+def _whole(exponent: float | None) -> bool:
+    if exponent is None or not 0 < abs(exponent) <= _LARGEST_POWER:
+        return False
+    return exponent == int(exponent)
+
+
+def _multiplied_out(builder: Builder, base: int, exponent: int) -> int:
+    """Binary powering: few multiplications, shared between the powers of one base."""
+    result: int | None = None
+    square, left = base, abs(exponent)
+    while left:
+        if left & 1:
+            result = square if result is None else builder.emit("mul", result, square)
+        left >>= 1
+        if left:
+            square = builder.emit("mul", square, square)
+    assert result is not None
+    return result if exponent > 0 else builder.emit("div", builder.constant(1.0), result)
+
+
+def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
+    """With seeds as constants, and what is multiplied by a seed of 0 left out altogether.
+
+    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
+    nothing to multiply. (At run time ``0*inf`` would be nan.)
+    """
+    builder = Builder()
+    new: list[int | None] = []  # None: zero by construction
+    for leaf in tape.leaves:
+        if leaf.kind == "constant":
+            new.append(builder.constant(leaf.value))
+        elif leaf.name in seeds:
+            value = seeds[leaf.name]
+            new.append(builder.constant(value) if value else None)
+        else:
+            new.append(builder.leaf(leaf.kind, leaf.name))
+    for name, operands in tape.instructions:
+        moved = [new[o] for o in operands]
+        known = [m for m in moved if m is not None]
+        if len(known) == len(moved):
+            new.append(builder.emit(name, *known))
+        elif name == "add":
+            new.append(known[0] if known else None)
+        elif name == "sub" and moved[1] is None:
+            new.append(moved[0])
+        elif name == "sub":
+            new.append(builder.emit("neg", *known))
+        elif name in ("mul", "neg", "copy") or (name == "div" and moved[0] is None):
+            new.append(None)
+        else:  # not linear in the seed: a plain zero
+            zero = builder.constant(0.0)
+            new.append(builder.emit(name, *[zero if m is None else m for m in moved]))
+    zero = builder.constant(0.0)
+    outputs = {name: zero if new[i] is None else new[i] for name, i in tape.outputs.items()}
+    return checked(builder.finish(outputs, prune=True))  # type: ignore[arg-type]
+
+
+def variance(tape: Tape) -> list[Variance]:
+    """For each value what it varies with: nothing, the scalars, or the sample.
+
+    What does not vary with the sample is computed once per run.
+    """
+    found: list[Variance] = [leaf.kind for leaf in tape.leaves]
+    rank = {"constant": 0, "scalar": 1, "column": 2}
+    for _, operands in tape.instructions:
+        found.append(max((found[o] for o in operands), key=rank.__getitem__))
+    return found
+
+
+def last_uses(tape: Tape) -> list[int]:
+    """For each value the last value computed from it; ``tape.size`` for outputs, -1 if unused."""
+    last = [-1] * tape.size
+    first = len(tape.leaves)
+    for position, (_, operands) in enumerate(tape.instructions):
+        for operand in operands:
+            last[operand] = first + position
+    for index in tape.outputs.values():
+        last[index] = tape.size
+    return last
+
+
+def live_memory(tape: Tape) -> int:
+    """The most computed values that are alive at one time: memory per sample, in values.
+
+    Leaves are not counted: inputs, parameters and seeds are there anyway.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.core.tape.lowering import lower
+    >>> live_memory(lower(parse("xb = sin(xa); xc = sin(xb); xd = sin(xc)")))
+    2
+    """
+    last = last_uses(tape)
+    first = len(tape.leaves)
+    alive = most = 0
+    for position, (_, operands) in enumerate(tape.instructions):
+        here = first + position
+        alive += 1
+        most = max(most, alive)
+        alive -= sum(1 for o in set(operands) if o >= first and last[o] == here)
+        if last[here] < 0:
+            alive -= 1
+    return most
+
+
+def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
+    """With these scalars as columns: a parameter that has a value per sample."""
+    wanted = set(names)
+    leaves = tuple(
+        Leaf("column", leaf.name) if leaf.kind == "scalar" and leaf.name in wanted else leaf
+        for leaf in tape.leaves
+    )
+    return replace(tape, leaves=leaves)

@@ -1,0 +1,129 @@
+"""Tapes as text: one line per instruction, or folded into readable code."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number
+from cgprimer.core.language.unparse import unparse
+from cgprimer.core.tape.tape import Tape
+
+
+def shown_name(name: str) -> str:
+    """A name as it is printed: ``bar.xz`` is shown as ``bar_xz``."""
+    return name.replace(".", "_")
+
+
+def labels(tape: Tape) -> list[str]:
+    """What each value is called in print: its name, its number, or ``v1``, ``v2``, ..."""
+    found: list[str] = []
+    taken = {shown_name(name) for name in tape.names}
+    count = 0
+    for index in range(tape.size):
+        if index < len(tape.leaves) and tape.leaves[index].kind == "constant":
+            found.append("")  # printed by value, whatever names it has
+        elif index in tape.labels:
+            found.append(shown_name(tape.labels[index]))
+        else:
+            count += 1
+            while f"v{count}" in taken:
+                count += 1
+            found.append(f"v{count}")
+    return found
+
+
+def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
+    """The right-hand side of every instruction as a syntax tree.
+
+    Args:
+        tape: the tape.
+        inline: fold unnamed values that are used just once into their user; they get no entry.
+    """
+    names = labels(tape)
+    uses = [0] * tape.size
+    for _, operands in tape.instructions:
+        for operand in operands:
+            uses[operand] += 1
+    for index in tape.outputs.values():
+        uses[index] += 2
+    first = len(tape.leaves)
+    trees: dict[int, Expression] = {}
+    folded: set[int] = set()
+
+    def operand_tree(index: int) -> Expression:
+        if index < first and tape.leaves[index].kind == "constant":
+            return Number(tape.leaves[index].value)
+        if index in folded:
+            return trees.pop(index)
+        return Name(names[index])
+
+    for position, (name, operands) in enumerate(tape.instructions):
+        index = first + position
+        trees[index] = Apply(name, tuple(operand_tree(o) for o in operands))
+        if inline and uses[index] == 1 and index not in tape.labels:
+            folded.add(index)
+    return trees
+
+
+def listing(tape: Tape) -> str:
+    """Leaves, instructions and outputs, a line each."""
+    names = labels(tape)
+    lines = [
+        f"{kind:<8}{name}"
+        for kind in ("column", "scalar")
+        for name in map(shown_name, tape.of_kind(kind))
+    ]
+    for index, tree in expressions(tape).items():
+        lines.append(f"{names[index]} = {unparse(tree)}")
+    lines.extend(_outputs(tape, names))
+    return "\n".join(lines)
+
+
+def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
+    """The tape as readable code, with values used once folded into their users.
+
+    Args:
+        tape: the tape.
+        primal: names of the values of the original graph; where the rest begins, a comment says so.
+    """
+    names = labels(tape)
+    trees = expressions(tape, inline=True)
+    given = map(shown_name, (*tape.of_kind("column"), *tape.of_kind("scalar")))
+    lines = [f"# given: {', '.join(given)}"]
+    last_primal = max((i for n, i in tape.names.items() if n in primal and i in trees), default=-1)
+    others = _other_names(tape, names)
+    if last_primal >= 0:
+        lines.append("# primal")
+    for index, tree in trees.items():
+        lines.append(f"{names[index]} = {unparse(tree)}")
+        if index == last_primal:
+            if others or index != max(trees):
+                lines.append("# derivative")
+            for leaf in range(len(tape.leaves)):  # the adjoint of the output is the constant 1
+                lines.extend(others.pop(leaf, ()))
+            for earlier in [i for i in others if i <= last_primal]:
+                lines.extend(others.pop(earlier))
+        elif index > last_primal:
+            lines.extend(others.pop(index, ()))
+    lines.extend(line for rest in others.values() for line in rest)
+    lines.extend(f"# output  {shown_name(name)}" for name in tape.outputs)
+    return "\n".join(lines)
+
+
+def _other_names(tape: Tape, names: list[str]) -> dict[int, list[str]]:
+    """Lines such as ``bar_xy = bar_xz`` for values that have more than one name, by value."""
+    found: dict[int, list[str]] = {}
+    for name, index in {**tape.names, **tape.outputs}.items():
+        value = names[index] or unparse(Number(tape.leaves[index].value))
+        if shown_name(name) != value:
+            found.setdefault(index, []).append(f"{shown_name(name)} = {value}")
+    return found
+
+
+def _outputs(tape: Tape, names: list[str]) -> list[str]:
+    lines = []
+    for name, index in tape.outputs.items():
+        value = names[index] or unparse(Number(tape.leaves[index].value))
+        shown = shown_name(name)
+        lines.append(f"output  {shown}" if shown == value else f"output  {shown} = {value}")
+    return lines

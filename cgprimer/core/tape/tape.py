@@ -1,0 +1,111 @@
+"""The tape itself: data only.
+
+A tape is a Wengert list: leaves first, then instructions in execution order, then names for
+some of the values and the list of outputs. A value is an index: leaf ``i`` is value ``i``,
+instruction ``j`` is value ``len(leaves) + j``. Every operand stands before its user.
+
+Names that the package makes (``bar.xz``, ``dot.xa``, ``target.xw``) contain a dot, which no name
+of a user can.
+
+Source: Wengert 1964, "A simple automatic derivative evaluation program".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from cgprimer.errors import UsageError, name_hint
+
+Kind = Literal["column", "scalar", "constant"]
+
+
+class Leaf(NamedTuple):
+    """A value that is given. A column has one number per sample, a scalar one for all samples."""
+
+    kind: Kind
+    name: str
+    value: float = 0.0  # of a constant; dimensionless
+
+
+class Instruction(NamedTuple):
+    """A primitive applied to earlier values."""
+
+    primitive: str
+    operands: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tape:
+    """A straight-line program.
+
+    Attributes:
+        leaves: columns, scalars and constants.
+        instructions: in execution order.
+        outputs: the names to be computed, and the value that each stands for.
+        names: every named value: columns, scalars, vertices of the graph, adjoints, tangents.
+
+    >>> import cgprimer
+    >>> print(cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1")))
+    column  xa
+    scalar  cd
+    xx = xa^2
+    v1 = cd*xx
+    xw = v1 + 1
+    output  xw
+    """
+
+    leaves: tuple[Leaf, ...]
+    instructions: tuple[Instruction, ...]
+    outputs: Mapping[str, int]
+    names: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Number of instructions."""
+        return len(self.instructions)
+
+    @property
+    def size(self) -> int:
+        """Number of values: leaves and instructions."""
+        return len(self.leaves) + len(self.instructions)
+
+    def index(self, name: str) -> int:
+        """The value that a name stands for.
+
+        Raises:
+            UsageError: no value of the tape has that name.
+        """
+        found = self.names.get(name, self.outputs.get(name))
+        if found is None:
+            near = name_hint(name, self.names)
+            raise UsageError(f"the tape has no value called {name!r}", hint=near)
+        return found
+
+    def instruction(self, index: int) -> Instruction | None:
+        """The instruction that computes a value; None for a leaf."""
+        return self.instructions[index - len(self.leaves)] if index >= len(self.leaves) else None
+
+    @cached_property
+    def labels(self) -> dict[int, str]:
+        """One name per named value: the first that was given."""
+        labels: dict[int, str] = {}
+        for name, index in self.names.items():
+            labels.setdefault(index, name)
+        return labels
+
+    def of_kind(self, kind: Kind) -> tuple[str, ...]:
+        """Names of the leaves of a kind, in their order."""
+        return tuple(leaf.name for leaf in self.leaves if leaf.kind == kind)
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(self.outputs)
+        return f"<Tape: {len(self.leaves)} leaves, {len(self)} instructions, outputs {outputs}>"
+
+    def __str__(self) -> str:
+        from cgprimer.core.tape.printing import (
+            listing,  # show reads tapes; only this method looks back
+        )
+
+        return listing(self)

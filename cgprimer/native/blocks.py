@@ -1,0 +1,378 @@
+"""The engine to read: numpy, a block of samples at a time.
+
+A plan says what is to be done (:mod:`cgprimer.native.plans.plan`); every step of it becomes a small
+function here, and running a tape is calling them in order. Samples are taken in blocks, so that
+all live values of a block fit into the processor's cache and memory does not grow with the
+number of samples; rows of the block's buffer are reused as soon as a value is not needed any
+more. What does not vary with the sample is computed once, before the first block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgprimer.core.engines import Array, Executable, Reduction
+from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.primitives import primitive
+from cgprimer.core.tape.tape import Tape
+from cgprimer.native.arguments import as_columns, as_scalars
+from cgprimer.native.plans.making import plan
+from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
+from cgprimer.native.plans.storage import Rows, rows
+from cgprimer.native.registered_functions import result_of
+
+_CACHE_BYTES = 2**18  # live values of a block: half of a typical second-level cache
+_BLOCK_LIMITS = (512, 2**15)
+# OpenBLAS calls further threads for more multiplications than this. For matrices as small as ours
+# they gain little, and on a busy machine waiting for them takes ten times as long as the work.
+_ONE_THREAD = 2**18
+
+
+class Block(NamedTuple):
+    """What the steps read and write: the samples of one block."""
+
+    values: list[Any]  # for each value an array of shape (samples of the block,), or a number
+    buffer: Array  # shape (rows, samples of the block); the last row is for intermediate results
+    sums: Array  # shape (accumulators,)
+    matrices: Mapping[int, tuple[Array, Array]]  # step -> weights and biases of an affine group
+
+
+Action = Callable[[Block], None]
+
+
+class NumpyExecutable:
+    """A tape compiled for numpy.
+
+    Args:
+        tape: what to run.
+        reduction: ``none`` for a value per sample, ``sum`` for the sum over the samples.
+        dtype: ``float64``, ``float32``, or ``complex128`` for complex steps.
+    """
+
+    def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
+        self.reduction = reduction
+        self.dtype = np.dtype(dtype)
+        real = self.dtype.kind == "f"
+        self.plan = plan(tape, sums=reduction == "sum", fuse=real)
+        placed = rows(self.plan)
+        self.row_count = placed.count + 1
+        # numpy's complex forms are not all ufuncs, and only these write where they are told to.
+        self.actions = [
+            _action(self.plan, placed, position, in_place=real)
+            for position in range(len(self.plan.varying))
+        ]
+        self.uniform = [
+            (primitive(name).numpy, operands, results[0])
+            for name, operands, results in self.plan.uniform
+        ]
+        live = self.row_count + len(self.plan.tape.of_kind("column"))
+        block = _CACHE_BYTES // (live * self.dtype.itemsize)
+        self.block = min(
+            max(1 << block.bit_length() - 1 if block else 1, _BLOCK_LIMITS[0]), _BLOCK_LIMITS[1]
+        )
+
+    def __call__(
+        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
+    ) -> dict[str, Array]:
+        """Run the tape; see :class:`cgprimer.core.engines.Executable`."""
+        # Domain policy is IEEE 754's: nan and infinity are values, not exceptions.
+        with np.errstate(all="ignore"):
+            values = self._uniform_values(scalars)
+            collect = self._sums if self.reduction == "sum" else self._per_sample
+            return collect(values, columns, samples)
+
+    def _uniform_values(self, scalars: Mapping[str, Any]) -> list[Any]:
+        """All values, with those filled in that do not vary with the sample."""
+        values: list[Any] = [None] * self.plan.size
+        real = self.dtype.type if self.dtype.kind == "f" else np.float64
+        if self.dtype.kind == "f":
+            names = self.plan.tape.of_kind("scalar")
+            scalars = dict(zip(names, as_scalars(scalars, names, self.dtype), strict=True))
+        for index, leaf in enumerate(self.plan.tape.leaves):
+            if leaf.kind == "constant":
+                values[index] = real(leaf.value)
+            elif leaf.kind == "scalar":
+                given = scalars[leaf.name]
+                values[index] = given if isinstance(given, complex) else real(given)
+        scalar = (lambda v: v) if self.dtype.kind == "c" else real
+        for function, operands, target in self.uniform:
+            values[target] = scalar(function(*[values[o] for o in operands]))
+        return values
+
+    def _matrices(self, values: Sequence[Any]) -> dict[int, tuple[Array, Array]]:
+        """The weights, shape (outputs, inputs), and biases, shape (outputs, 1), of each group."""
+        return {
+            position: (
+                np.array([[values[w] for w in row] for row in group.weights], self.dtype),
+                np.array([[values[b] if b >= 0 else -0.0] for b in group.biases], self.dtype),
+            )
+            for position, group in self.plan.groups.items()
+            if isinstance(group, Affine)
+        }
+
+    def _blocks(
+        self, values: list[Any], columns: Mapping[str, Array], samples: int
+    ) -> Iterator[tuple[int, int, Block]]:
+        """Run the steps block by block; yields each block with its first and last sample."""
+        tape = self.plan.tape
+        indices = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
+        # Complex steps move one variable; the other columns stay real.
+        given = (
+            [columns[name] for name in tape.of_kind("column")]
+            if self.dtype.kind == "c"
+            else as_columns(columns, tape.of_kind("column"), self.dtype, samples)
+        )
+        leaves = list(zip(indices, map(_read_only, given), strict=True))
+        size = max(1, min(self.block, samples))
+        buffer = np.empty((self.row_count, size), self.dtype)
+        sums = np.zeros(len(self.plan.accumulators), _wide(self.dtype))
+        matrices = self._matrices(values)
+        for start in range(0, samples, size):
+            stop = min(start + size, samples)
+            for index, column in leaves:
+                values[index] = column[start:stop]
+            block = Block(values, buffer[:, : stop - start], sums, matrices)
+            for act in self.actions:
+                act(block)
+            yield start, stop, block
+
+    def _per_sample(
+        self, values: list[Any], columns: Mapping[str, Array], samples: int
+    ) -> dict[str, Array]:
+        found = {name: np.empty(samples, self.dtype) for name in self.plan.tape.outputs}
+        for start, stop, block in self._blocks(values, columns, samples):
+            for name, index in self.plan.outputs.items():
+                found[name][start:stop] = block.values[index]
+        return found
+
+    def _sums(
+        self, values: list[Any], columns: Mapping[str, Array], samples: int
+    ) -> dict[str, Array]:
+        # The sums of the blocks are added in double precision and in their order: the same
+        # result from run to run.
+        wide = _wide(self.dtype)
+        totals = np.zeros(len(self.plan.accumulators), wide)
+        for _, _, block in self._blocks(values, columns, samples):
+            totals += block.sums
+        found = {
+            name: totals[self.plan.summed[name]]
+            if name in self.plan.summed
+            else (wide(values[self.plan.outputs[name]]) * samples if samples else wide(0.0))
+            for name in self.plan.tape.outputs
+        }
+        return found
+
+
+def _wide(dtype: np.dtype[Any]) -> type[np.complex128] | type[np.float64]:
+    """What sums are kept in."""
+    return np.complex128 if dtype.kind == "c" else np.float64
+
+
+def _read_only(column: Array) -> Array:
+    """A view that no primitive can write to: the samples belong to the caller."""
+    view = np.asarray(column).view()
+    view.flags.writeable = False
+    return view
+
+
+# --- a step as a function ------------------------------------------------------------------------
+
+
+def _action(plan: Plan, placed: Rows, position: int, *, in_place: bool) -> Action:
+    """The function that does one step of a plan."""
+    step = plan.varying[position]
+    match step.name:
+        case "sum":
+            return _sum(step)
+        case "dot":
+            return _dot(step)
+        case "outer":
+            return _outer(plan.groups[position], placed)  # type: ignore[arg-type]
+        case "affine":
+            return _affine(plan.groups[position], position, placed)  # type: ignore[arg-type]
+        case "sincos":
+            return _both(step, placed)
+        case "fma" | "fms" | "fnma":
+            return _multiply_add(step, placed)
+    return _elementwise(step, placed, in_place=in_place)
+
+
+def _elementwise(step: Step, placed: Rows, *, in_place: bool) -> Action:
+    """A primitive on arrays."""
+    name, operands, (target,) = step
+    function = primitive(name).numpy
+    row = placed.row_of[target]
+
+    def straight(block: Block) -> None:
+        values = block.values
+        values[target] = function(*[values[o] for o in operands], out=block.buffer[row])
+
+    def copied(block: Block) -> None:
+        # Copied even if the function made an array of its own: it may as well have returned its
+        # argument, or an array of another type.
+        values = block.values
+        place = block.buffer[row]
+        place[...] = function(*[values[o] for o in operands])
+        values[target] = place
+
+    def outside(block: Block) -> None:
+        values = block.values
+        place = block.buffer[row]
+        place[...] = result_of(name, function, [values[o] for o in operands], place.shape)
+        values[target] = place
+
+    if in_place and not primitive(name).built_in:
+        return outside
+    return straight if in_place and isinstance(function, np.ufunc) else copied
+
+
+def _multiply_add(step: Step, placed: Rows) -> Action:
+    """numpy has no such operation: the product is made in a row that is always in the cache."""
+    name, (a, b, c), (target,) = step
+    row = placed.row_of[target]
+
+    def act(block: Block) -> None:
+        values = block.values
+        place = block.buffer[row]
+        product = np.multiply(values[a], values[b], out=block.buffer[-1])
+        if name == "fma":
+            values[target] = np.add(product, values[c], out=place)
+        elif name == "fms":
+            values[target] = np.subtract(product, values[c], out=place)
+        else:
+            values[target] = np.subtract(values[c], product, out=place)
+
+    return act
+
+
+def _both(step: Step, placed: Rows) -> Action:
+    """The sine and the cosine, which numpy computes one after the other."""
+    _, (operand,), (sine, cosine) = step
+    sine_row, cosine_row = placed.row_of[sine], placed.row_of[cosine]
+
+    def act(block: Block) -> None:
+        values = block.values
+        values[sine] = np.sin(values[operand], out=block.buffer[sine_row])
+        values[cosine] = np.cos(values[operand], out=block.buffer[cosine_row])
+
+    return act
+
+
+def _sum(step: Step) -> Action:
+    _, (operand,), (number,) = step
+
+    def act(block: Block) -> None:
+        block.sums[number] = np.add.reduce(block.values[operand])
+
+    return act
+
+
+def _dot(step: Step) -> Action:
+    """A sum of products over the samples: the products themselves are never stored."""
+    _, (a, b), (number,) = step
+
+    def act(block: Block) -> None:
+        block.sums[number] = np.dot(block.values[a], block.values[b])
+
+    return act
+
+
+def _affine(group: Affine, position: int, placed: Rows) -> Action:
+    """A matrix times the values of a block, a column for each sample."""
+    inputs = _stacked(group.inputs, placed)
+    targets = [(output, placed.row_of[output]) for output in group.outputs]
+    together = _neighbours([row for _, row in targets])
+    biased = any(bias >= 0 for bias in group.biases)
+
+    def act(block: Block) -> None:
+        weights, biases = block.matrices[position]
+        place = block.buffer[together] if together else None
+        found = _times(weights, inputs(block), place)
+        if biased:
+            found += biases
+        for (output, row), result in zip(targets, found, strict=True):
+            if place is None:
+                block.buffer[row] = result
+            block.values[output] = block.buffer[row]
+
+    return act
+
+
+def _outer(group: Outer, placed: Rows) -> Action:
+    """All pairs of products, summed over the samples: a matrix times a transposed one."""
+    left, right = _stacked(group.left, placed), _stacked(group.right, placed)
+    numbers = np.array(group.numbers)
+    wanted = numbers >= 0
+    numbers = numbers[wanted]
+
+    def act(block: Block) -> None:
+        block.sums[numbers] = _pairs(left(block), right(block))[wanted]
+
+    return act
+
+
+def _times(weights: Array, samples: Array, out: Array | None) -> Array:
+    """A matrix times the samples, some at a time; shape (outputs, samples)."""
+    found = np.empty((len(weights), samples.shape[1]), samples.dtype) if out is None else out
+    for part in _parts(samples.shape[1], weights.size):
+        np.matmul(weights, samples[:, part], out=found[:, part])
+    return found
+
+
+def _pairs(left: Array, right: Array) -> Array:
+    """Sums over the samples of all products of a left and a right value; shape (left, right)."""
+    total = np.zeros((len(left), len(right)), left.dtype)
+    for part in _parts(left.shape[1], total.size):
+        total += np.matmul(left[:, part], right[:, part].T)
+    return total
+
+
+def _parts(samples: int, weights: int) -> list[slice]:
+    """The samples of a block in parts that one thread multiplies by so many weights."""
+    size = _ONE_THREAD // weights
+    if size < 16:  # large matrices: threads are worth it
+        return [slice(0, samples)]
+    return [slice(start, start + size) for start in range(0, samples, size)]
+
+
+def _stacked(values: Sequence[int], placed: Rows) -> Callable[[Block], Array]:
+    """How to get at several values as one matrix, shape (values, samples of the block)."""
+    together = _neighbours([placed.row_of.get(value, -1) for value in values])
+    if together:
+        return lambda block: block.buffer[together]
+    return lambda block: np.array([block.values[value] for value in values], block.buffer.dtype)
+
+
+def _neighbours(places: Sequence[int]) -> slice | None:
+    """The rows as a slice, if they follow each other; they need no copying then."""
+    start = places[0]
+    if start < 0 or list(places) != list(range(start, start + len(places))):
+        return None
+    return slice(start, start + len(places))
+
+
+class NumpyEngine:
+    """The reference engine; always available."""
+
+    name = "numpy"
+
+    def unavailable(self) -> str:
+        """Never: numpy is a dependency."""
+        return ""
+
+    def describe(self) -> str:
+        """The version of numpy."""
+        return f"version: {np.__version__}"
+
+    def compile(
+        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
+    ) -> Executable:
+        """Prepare a tape for being run many times."""
+        with collector_paused():
+            return NumpyExecutable(tape, reduction=reduction, dtype=dtype)
+
+
+ENGINE = NumpyEngine()

@@ -1,0 +1,103 @@
+"""The engine ``cpu``: machine code for the whole tape, on all cores.
+
+Small tapes become straight-line code (:mod:`.straight_line`), large ones code for an interpreter
+whose handlers are compiled once (:mod:`.handlers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cgprimer.core.engines import Executable, Reduction, Trainer, UpdateRule
+from cgprimer.core.primitives import primitive
+from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.tape import Tape
+from cgprimer.native.cpu import library
+
+STRAIGHT = 400  # instructions up to which straight-line code is compiled
+
+
+class CpuEngine:
+    """LLVM code for this machine's processor."""
+
+    name = "cpu"
+
+    def unavailable(self) -> str:
+        """Why LLVM is not there, if it is not."""
+        return library.unavailable()
+
+    def describe(self) -> str:
+        """Processor, width of vectors, threads, cache folder."""
+        from cgprimer.cache import folder
+        from cgprimer.native.cpu import threads
+
+        chosen, place = library.processor(), folder()
+        bits = f"{chosen.bits} bits" if chosen.bits > 64 else "none"
+        return "\n".join(
+            (
+                f"processor: {chosen.name or 'any of its family'}",
+                f"vectors: {bits} ({library.VECTORS}=64 for none, up to 512)",
+                f"threads: {threads.count()} ({threads.THREADS}=1 for one)",
+                f"cache: {place or 'nothing is kept'} (CGPRIMER_CACHE=off keeps nothing)",
+            )
+        )
+
+    def compile(
+        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
+    ) -> Executable:
+        """Prepare a tape for being run many times."""
+        from cgprimer.native.cpu.fused import Fused
+        from cgprimer.native.cpu.interpreted import Interpreted
+
+        small = straight_line_form(tape)
+        if small is not None:
+            return Fused(small, reduction=reduction, dtype=dtype)
+        return Interpreted(tape, reduction=reduction, dtype=dtype)
+
+    def trainer(
+        self,
+        tape: Tape,
+        *,
+        loss: str,
+        gradients: Sequence[str],
+        parameters: Sequence[str],
+        rule: UpdateRule,
+        dtype: str,
+        batch: int,
+    ) -> Trainer:
+        """Epochs in compiled code.
+
+        Args:
+            tape: its outputs, summed over a batch, are the loss and its derivatives.
+            loss: the output that is the loss.
+            gradients: the outputs that are the derivatives, in the order of the parameters.
+            parameters: names of the tape's scalars, in the order of their values.
+            rule: how parameters are changed.
+            dtype: of loss and derivatives; parameters are ``float64`` always.
+            batch: samples per step.
+        """
+        from cgprimer.native.cpu.interpreted_training import InterpretedGradient
+        from cgprimer.native.cpu.trainer import CpuTrainer, StraightGradient
+
+        small = straight_line_form(tape)
+        gradient: StraightGradient | InterpretedGradient
+        if small is not None:
+            gradient = StraightGradient(small, parameters, dtype, batch)
+        else:
+            gradient = InterpretedGradient(tape, parameters, dtype)
+        return CpuTrainer(gradient, loss=loss, gradients=gradients, rule=rule)
+
+
+def straight_line_form(tape: Tape) -> Tape | None:
+    """The optimized tape if it is one for straight-line code."""
+    from cgprimer.native.cpu.operations import SUPPORTED
+
+    if len(tape) > 4 * STRAIGHT:
+        return None
+    if not all(name in SUPPORTED and primitive(name).built_in for name, _ in tape.instructions):
+        return None
+    tape = optimize(tape)
+    return tape if len(tape) <= STRAIGHT else None
+
+
+ENGINE = CpuEngine()

@@ -1,0 +1,350 @@
+"""The interpreter for large tapes: one handler per operation, each over a block of samples.
+
+Written once in LLVM's intermediate code, whatever the tape: a tape becomes numbers (see
+:mod:`cgprimer.native.cpu.code`), so that preparing it costs microseconds per operation. A
+handler reads its operands' places from the code, works through the block vector by vector, and
+jumps to the handler of the next operation: there is no loop around them whose one jump the
+processor would have to guess ("direct threading", Bell 1973, "Threaded code").
+
+Registers of the interpreter, the arguments of each handler: ``ip`` (the code), ``rows`` (the
+block's buffer), ``table`` (addresses of the handlers), ``context`` (see CONTEXT) and ``length``
+(bytes of a row that are in use, a multiple of four vectors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cgprimer.core.primitives import primitives
+from cgprimer.native.cpu.loop_text import Called, Frame, Writer
+from cgprimer.native.cpu.operations import SUPPORTED, Emitter
+from cgprimer.native.cpu.straight_line import FLAGS
+
+UNROLL = 4  # vectors that a handler takes at a time
+WORDS = 5  # of one operation: handler, result, three operands
+TILE = 4  # outputs, or pairs of values, that a matrix kernel keeps in registers at a time
+# Eight bytes each: addresses, and where the block begins in a column.
+CONTEXT = (
+    "columns", "results", "sums", "uniform", "weights", "side", "mask", "position", "callback",
+    "failed", "reply",
+)  # fmt: skip
+
+# Operations of which an operand may be a single number: r a row, s a number.
+_MIXED = {
+    **dict.fromkeys(("add", "sub", "mul", "div", "max", "min"), ("rr", "rs", "sr")),
+    **dict.fromkeys(("fma", "fms", "fnma"), ("rrr", "rsr", "rrs", "rss")),
+    "where": ("rrr", "rrs", "rsr", "rss"),
+    "less": ("rr", "rs", "sr"),
+    "equal": ("rr", "rs"),
+}
+_LIGHT = frozenset((
+    "add", "sub", "mul", "div", "neg", "copy", "max", "min", "fma", "fms", "fnma", "where", "less",
+    "equal", "abs", "sign", "relu", "sqrt", "leaky_relu", "clamp", "heaviside", "step",
+    "stop_gradient",
+))  # fmt: skip
+_SPECIAL = ("end", "load", "store", "splat", "sum", "dot", "affine", "outer", "sincos", "call")
+
+
+def _operations() -> Iterator[tuple[str, str]]:
+    for name in _SPECIAL:
+        yield name, ""
+    for name in ("fma", "fms", "fnma"):
+        for pattern in _MIXED[name]:
+            yield name, pattern
+    for row in primitives():
+        if row.name in SUPPORTED:  # also one that is replaced now: the others keep their numbers
+            for pattern in _MIXED.get(row.name, ("r" * row.arity,)):
+                yield row.name, pattern
+
+
+def opcodes() -> dict[tuple[str, str], int]:
+    """The number of each operation, by its name and the pattern of its operands.
+
+    A row from outside in the place of a built-in one is not among them: its function is Python's.
+    """
+    foreign = {row.name for row in primitives() if not row.built_in and row.name in SUPPORTED}
+    return {
+        operation: number
+        for number, operation in enumerate(_operations())
+        if operation[0] not in foreign
+    }
+
+
+def tile_width(registers: int) -> int:
+    """Right-hand values, or vectors of samples, of a matrix kernel's tile."""
+    return 4 if registers >= 32 else 2
+
+
+def module_text(*, dtype: str, lanes: int, registers: int) -> str:
+    """The LLVM module: tables ``table`` and ``table_masked``, and a function ``run``.
+
+    ``run(code, rows, table, context, begin, end, block)`` goes through a range of samples (in
+    bytes of a column) block by block.
+    """
+    return str(_Handlers(dtype, lanes, registers).module)
+
+
+class _Handlers:
+    def __init__(self, dtype: str, lanes: int, registers: int) -> None:
+        from llvmlite import ir
+
+        self.ir, self.lanes, self.dtype = ir, lanes, dtype
+        self.size = 8 if dtype == "float64" else 4
+        self.columns = tile_width(registers)
+        self.module = ir.Module("interpreter")
+        self.real = ir.DoubleType() if dtype == "float64" else ir.FloatType()
+        self.pointer, self.i8 = ir.PointerType(), ir.IntType(8)
+        self.i32, self.i64, self.context = ir.IntType(32), ir.IntType(64), CONTEXT
+        self.vector = self._vector(lanes)
+        self.wide = self._vector(lanes * UNROLL)
+        self.double = self._vector(lanes, ir.DoubleType())
+        self.light = Emitter(self.module, dtype, lanes * UNROLL, flags=FLAGS)
+        self.heavy = Emitter(self.module, dtype, lanes, flags=FLAGS, inline=True)
+        self.type = ir.FunctionType(ir.VoidType(), [self.pointer] * 4 + [self.i64, self.pointer])
+        plain, masked = [], []
+        for number, (name, pattern) in enumerate(_operations()):
+            label = f"h{number}_{name}_{pattern}"
+            handler = self._handler(label, name, pattern, masked=False)
+            plain.append(handler)
+            if name in ("sum", "dot", "outer"):
+                handler = self._handler(label + "_masked", name, pattern, masked=True)
+            masked.append(handler)
+        for name, handlers in (("table", plain), ("table_masked", masked)):
+            kind = ir.ArrayType(self.pointer, len(handlers))
+            table = ir.GlobalVariable(self.module, kind, name)
+            table.global_constant = True
+            table.initializer = ir.Constant(kind, handlers)
+        self._driver()
+
+    # --- frame of a handler ----------------------------------------------------------------------
+
+    def _vector(self, lanes: int, real: Any = None) -> Any:
+        real = real or self.real
+        return self.ir.VectorType(real, lanes) if lanes > 1 else real
+
+    def _handler(self, label: str, name: str, pattern: str, *, masked: bool) -> Any:
+        function = self.ir.Function(self.module, self.type, label)
+        function.linkage = "internal"
+        for argument in function.args[:4]:
+            argument.add_attribute("noalias")
+        frame = Frame(self, function)
+        if name == "end":
+            frame.build.ret_void()
+            return function
+        ip, rows, table, context, length, following = function.args
+        # Looked up before the work, for the operation after the next: by the time of the jump the
+        # processor has long known where it goes.
+        after = self._lookup(frame, ip, table, 2)
+        if name in _SPECIAL:
+            getattr(self, f"_{name}")(frame, masked)
+        else:
+            self._elementwise(frame, name, pattern)
+        frame.build.call(
+            Called(following, self.type),
+            [frame.at(ip, WORDS, self.i32), rows, table, context, length, after],
+            tail="musttail",
+        )
+        frame.build.ret_void()
+        return function
+
+    def _lookup(self, writer: Writer, ip: Any, table: Any, operations: int) -> Any:
+        """The handler of a later operation."""
+        opcode = writer.get(ip, WORDS * operations, self.i32)
+        return writer.get(table, writer.build.zext(opcode, self.i64), self.pointer)
+
+    def _driver(self) -> None:
+        ir, i64 = self.ir, self.i64
+        kinds = [self.pointer] * 4 + [i64] * 3
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), "run")
+        code, rows, table, context, begin, end, block = function.args
+        writer = Writer(function)
+        build = writer.build
+        first, second = (self._lookup(writer, code, table, k) for k in (0, 1))
+
+        def body(position: Any, state: list[Any]) -> list[Any]:
+            writer.put(position, context, CONTEXT.index("position"))
+            left = build.sub(end, position)
+            length = build.select(build.icmp_signed("<", left, block), left, block)
+            build.call(Called(first, self.type), [code, rows, table, context, length, second])
+            return state
+
+        writer.fold(end, block, [], body, begin=begin)
+        build.ret_void()
+
+    # --- operations ------------------------------------------------------------------------------
+
+    def _elementwise(self, frame: Frame, name: str, pattern: str) -> None:
+        light = name in _LIGHT
+        kind, lanes = (self.wide, self.lanes * UNROLL) if light else (self.vector, self.lanes)
+        emitter = self.light if light else self.heavy
+        given = [
+            frame.row(2 + i) if letter == "r" else frame.splat(frame.uniform(2 + i), lanes)
+            for i, letter in enumerate(pattern)
+        ]
+        result = frame.row(1)
+        with_loads = list(zip(pattern, given, strict=True))
+
+        def body(offset: Any) -> None:
+            values = [
+                frame.load(value, offset, kind) if letter == "r" else value
+                for letter, value in with_loads
+            ]
+            frame.store(emitter.apply(frame.build, name, *values), result, offset)
+
+        frame.loop(frame.length, self.size * lanes, body, once=True)
+
+    def _load(self, frame: Frame, masked: bool) -> None:
+        position = frame.context("position", self.i64)
+        column = frame.at(frame.entry_of("columns", 2), position)
+        self._fill(frame, frame.row(1), lambda o: frame.load(column, o, self.wide))
+
+    def _store(self, frame: Frame, masked: bool) -> None:
+        position = frame.context("position", self.i64)
+        target = frame.at(frame.entry_of("results", 1), position)
+        row = frame.row(2)
+        self._fill(frame, target, lambda o: frame.load(row, o, self.wide))
+
+    def _splat(self, frame: Frame, masked: bool) -> None:
+        value = frame.splat(frame.uniform(2), self.lanes * UNROLL)
+        self._fill(frame, frame.row(1), lambda _: value)
+
+    def _fill(self, frame: Frame, target: Any, value_at: Callable[[Any], Any]) -> None:
+        """Store what stands at each offset of a block."""
+        step = self.size * self.lanes * UNROLL
+        frame.loop(frame.length, step, lambda o: frame.store(value_at(o), target, o), once=True)
+
+    def _sincos(self, frame: Frame, masked: bool) -> None:
+        sine, operand, cosine = frame.row(1), frame.row(2), frame.row(3)
+
+        def body(offset: Any) -> None:
+            value = frame.load(operand, offset, self.vector)
+            s, c = self.heavy.sincos(frame.build, value)
+            frame.store(s, sine, offset)
+            frame.store(c, cosine, offset)
+
+        frame.loop(frame.length, self.size * self.lanes, body, once=True)
+
+    def _sum(self, frame: Frame, masked: bool) -> None:
+        row = frame.row(2)
+        (total,) = frame.accumulate(
+            1, lambda o, sums: [frame.build.fadd(sums[0], frame.masked(row, o, masked))]
+        )
+        frame.add_to(frame.at(frame.context("sums", self.pointer), frame.word(1)), [total])
+
+    def _dot(self, frame: Frame, masked: bool) -> None:
+        left, right = frame.row(2), frame.row(3)
+
+        def body(offset: Any, sums: list[Any]) -> list[Any]:
+            a, b = frame.masked(left, offset, masked), frame.masked(right, offset, masked)
+            return [self.heavy.apply(frame.build, "fma", a, b, sums[0])]
+
+        (total,) = frame.accumulate(1, body)
+        frame.add_to(frame.at(frame.context("sums", self.pointer), frame.word(1)), [total])
+
+    def _affine(self, frame: Frame, masked: bool) -> None:
+        """side: inputs, blocks of outputs, weights' place; then the places of both."""
+        build, apply = frame.build, self.light_tile.apply
+        side = frame.side(1)
+        inputs, blocks = frame.side_word(side, 0), frame.side_word(side, 1)
+        weights = frame.at(frame.context("weights", self.pointer), frame.side_word(side, 2))
+        first_input = frame.at(side, 12)
+        first_output = frame.at(first_input, build.mul(inputs, frame.number(4)))
+        lanes = self.lanes * self.columns
+        kind, step = self._vector(lanes), self.size * TILE
+
+        def samples(offset: Any) -> None:
+            def block(outputs: Any, at_weights: Any) -> Any:
+                biases = [
+                    frame.splat(frame.load(at_weights, self.size * j, self.real), lanes)
+                    for j in range(TILE)
+                ]
+                start = frame.at(at_weights, step)
+
+                def term(number: Any, state: list[Any]) -> list[Any]:
+                    *sums, weight = state
+                    row = frame.row_at(frame.get(first_input, number, self.i32))
+                    value = frame.load(row, offset, kind)
+                    found = []
+                    for j, total in enumerate(sums):
+                        w = frame.load(weight, self.size * j, self.real)
+                        found.append(apply(build, "fma", frame.splat(w, lanes), value, total))
+                    return [*found, frame.at(weight, step)]
+
+                *sums, weight = frame.fold(inputs, 1, [*biases, start], term, once=True)
+                for j, total in enumerate(sums):
+                    frame.store(total, frame.row_at(frame.get(outputs, j, self.i32)), offset)
+                return weight
+
+            frame.fold(
+                blocks, 1, [first_output, weights],
+                lambda _, state: [frame.at(state[0], 4 * TILE), block(state[0], state[1])],
+                once=True,
+            )  # fmt: skip
+
+        frame.loop(frame.length, self.size * lanes, samples, once=True)
+
+    def _outer(self, frame: Frame, masked: bool) -> None:
+        """side: blocks of left and of right values, place of the sums; then the places of both."""
+        build, width = frame.build, self.columns
+        side = frame.side(1)
+        lefts, rights = frame.side_word(side, 0), frame.side_word(side, 1)
+        sums = frame.at(frame.context("sums", self.pointer), frame.side_word(side, 2))
+        first_left = frame.at(side, 12)
+        first_right = frame.at(first_left, build.mul(lefts, frame.number(4 * TILE)))
+        tile_bytes = TILE * width * self.lanes * 8
+
+        def rows_at(base: Any, count: int) -> list[Any]:
+            return [frame.row_at(frame.get(base, k, self.i32)) for k in range(count)]
+
+        def left_block(_: Any, state: list[Any]) -> list[Any]:
+            left_rows = rows_at(state[0], TILE)
+
+            def right_block(_: Any, inner: list[Any]) -> list[Any]:
+                right_rows = rows_at(inner[0], width)
+
+                def body(offset: Any, totals: list[Any]) -> list[Any]:
+                    a = [frame.masked(row, offset, masked) for row in left_rows]
+                    b = [frame.masked(row, offset, masked) for row in right_rows]
+                    return [
+                        self.heavy.apply(build, "fma", a[k // width], b[k % width], total)
+                        for k, total in enumerate(totals)
+                    ]
+
+                frame.add_to(inner[1], frame.accumulate(TILE * width, body))
+                return [frame.at(inner[0], 4 * width), frame.at(inner[1], tile_bytes)]
+
+            _, after = frame.fold(rights, 1, [first_right, state[1]], right_block, once=True)
+            return [frame.at(state[0], 4 * TILE), after]
+
+        frame.fold(lefts, 1, [first_left, sums], left_block, once=True)
+
+    def _call(self, frame: Frame, masked: bool) -> None:
+        """side: number of the function, places of the result and of three operands."""
+        build = frame.build
+        side = frame.side(1)
+        kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * 2 + [self.pointer] * 5)
+        rows = [frame.row_at(frame.side_word(side, 1 + k)) for k in range(4)]
+        count = build.udiv(frame.length, frame.number(self.size))
+        # The function answers as its last act. Ctrl-C may end it anywhere, and leaves no trace
+        # but a missing answer.
+        reply, failed = (
+            frame.at(frame.place, CONTEXT.index(name), self.i64) for name in ("reply", "failed")
+        )
+        build.store(frame.number(0), reply)
+        build.call(
+            Called(frame.context("callback", self.pointer), kind),
+            [frame.side_word(side, 0), count, reply, *rows],
+        )
+        silent = build.icmp_signed("==", build.load(reply, typ=self.i64), frame.number(0))
+        known = build.load(failed, typ=self.i64)
+        build.store(build.or_(known, build.zext(silent, self.i64)), failed)
+
+    @property
+    def light_tile(self) -> Emitter:
+        """Operations on as many vectors as a tile of the matrix kernel is wide."""
+        if not hasattr(self, "_light_tile"):
+            self._light_tile = Emitter(
+                self.module, self.dtype, self.lanes * self.columns, flags=FLAGS
+            )
+        return self._light_tile

@@ -1,0 +1,291 @@
+"""Every primitive as LLVM code over vectors of one type.
+
+Plain operations are written where they are used. Mathematical functions become functions of the
+module, made when first used: written inline in every place, they would cost eight times the time
+of compilation and run more slowly, as nothing stays in registers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from cgprimer.native.cpu import mathematics, special, trigonometry
+from cgprimer.native.cpu.lanes import (
+    FLOAT64,
+    FORMATS,
+    Format,
+    Ir,
+    Lanes,
+    declared,
+    either,
+)
+
+register_symbols = special.register_symbols
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function of the module.
+
+    Attributes:
+        write: writes its value.
+        arity: number of operands.
+        single: whether the kernel itself works in float32; the others go through float64.
+        library: what the C library computes where the operand is too large.
+        narrow: the name of the kernel that is used in float64 for a result in float32.
+        alone: what the C library computes faster if there are no vectors at all.
+    """
+
+    write: Callable[..., Lanes | tuple[Lanes, Lanes]]
+    arity: int = 1
+    single: bool = True
+    library: tuple[str, ...] = ()
+    narrow: str = ""
+    alone: str = ""
+
+
+_M, _T, _S = mathematics, trigonometry, special
+KERNELS = {
+    **{
+        write.__name__: Kernel(write)
+        for write in (
+            _M.exp, _M.expm1, _M.log, _M.log2, _M.log10, _M.log1p, _M.sigmoid, _M.softplus,
+            _M.tanh, _M.sinh, _M.cosh,
+        )
+    },
+    **{
+        write.__name__: Kernel(write, single=False)
+        for write in (_M.asinh, _M.acosh, _M.atanh, _T.asin, _T.acos, _T.atan, _S.erf, _S.erfc)
+    },
+    "logaddexp": Kernel(_M.logaddexp, arity=2),
+    "pow": Kernel(_S.power, arity=2, single=False, narrow="pow_for_single", alone="pow"),
+    "pow_for_single": Kernel(_S.power_for_single, arity=2),
+    "sin": Kernel(_T.sin, library=("sin",)),
+    "cos": Kernel(_T.cos, library=("cos",)),
+    "tan": Kernel(_T.tan, library=("tan",)),
+    "sincos": Kernel(_T.sincos, library=("sin", "cos")),
+}  # fmt: skip
+
+
+# --- plain operations: the same values as numpy's functions, at nan too ------------------------
+
+
+def _greater(a: Lanes, b: Lanes) -> Lanes:
+    return b.where(a > b, a).where(a.is_nan(), a)
+
+
+def _lesser(a: Lanes, b: Lanes) -> Lanes:
+    return b.where(a < b, a).where(a.is_nan(), a)
+
+
+def _sign(a: Lanes) -> Lanes:
+    return a.where(a.equals(0.0), 0.0).where(a > 0.0, 1.0).where(a < 0.0, -1.0)
+
+
+def _step(a: Lanes) -> Lanes:
+    return a.where(a.equals(0.0), 0.5).where(a > 0.0, 1.0).where(a < 0.0, 0.0)
+
+
+def _one_where(a: Lanes, b: Lanes, *, less: bool) -> Lanes:
+    return a.constant(0.0).where(a < b if less else a.equals(b), 1.0)
+
+
+_PLAIN: dict[str, Callable[..., Lanes]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "neg": lambda a: -a,
+    "copy": lambda a: a,
+    "stop_gradient": lambda a: a,
+    "sqrt": lambda a: a.sqrt(),
+    "abs": abs,
+    "sign": _sign,
+    "heaviside": _step,
+    "step": _step,
+    "relu": lambda a: a.where(a <= 0.0, 0.0),
+    "leaky_relu": lambda a, slope: a.where(a < 0.0, slope * a),
+    "max": _greater,
+    "min": _lesser,
+    "clamp": lambda a, low, high: _lesser(_greater(a, low), high),
+    "where": lambda a, b, c: c.where(a.differs(0.0), b),
+    "less": partial(_one_where, less=True),
+    "equal": partial(_one_where, less=False),
+    "fma": lambda a, b, c: a.times_plus(b, c),
+    "fms": lambda a, b, c: a.times_plus(b, -c),
+    "fnma": lambda a, b, c: (-a).times_plus(b, c),
+}
+_FLAGGED = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+
+# --- operations made of others, as the primitives' own numpy functions are ----------------------
+
+_INVERTED = {
+    "asec": "acos", "acsc": "asin", "acot": "atan",
+    "asech": "acosh", "acsch": "asinh", "acoth": "atanh",
+}  # fmt: skip
+_RECIPROCAL = {
+    "sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh",
+}  # fmt: skip
+
+FUSED = ("fma", "fms", "fnma")  #: a*b + c, a*b - c, c - a*b: operations beside the primitives
+SUPPORTED = frozenset(
+    {*_PLAIN, *KERNELS, *_INVERTED, *_RECIPROCAL, "log_base", "gelu"}
+    - {*FUSED, "sincos", "pow_for_single"}
+)  #: names of the primitives that :meth:`Emitter.apply` writes
+POWERS = frozenset((-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0))  #: exponents that need no logarithm
+
+
+class Emitter:
+    """Writes the operations of one module on vectors of one type.
+
+    Args:
+        module: gets the mathematical functions.
+        dtype: ``"float64"`` or ``"float32"``.
+        width: numbers in a vector; 1 for plain numbers.
+        flags: of LLVM's fast arithmetic, for add, sub, mul and div alone. With ``nsz`` or
+            ``reassoc`` the sign of a zero may be lost.
+        inline: whether the mathematical functions are marked to be written where they are used.
+            LLVM's passes do that; without passes they stay functions.
+    """
+
+    def __init__(
+        self,
+        module: Ir,
+        dtype: str,
+        width: int,
+        *,
+        flags: tuple[str, ...] = (),
+        inline: bool = False,
+    ) -> None:
+        from llvmlite import ir
+
+        self.module = module
+        self.format: Format = FORMATS[dtype]
+        self.width = width
+        self.flags = flags
+        self.inline = inline
+        scalar = self.format.scalar
+        self.type: Ir = ir.VectorType(scalar, width) if width > 1 else scalar
+        self._functions: dict[str, Ir] = {}
+
+    def apply(self, builder: Ir, primitive_name: str, *operands: Ir) -> Ir:
+        """Write one operation: a primitive of SUPPORTED, or one of FUSED.
+
+        Raises:
+            KeyError: if it is neither.
+        """
+        name = primitive_name
+        if name in _FLAGGED:
+            return getattr(builder, _FLAGGED[name])(*operands, flags=self.flags)
+        lanes = [Lanes(builder, operand, self.format) for operand in operands]
+        if name in _PLAIN:
+            return _PLAIN[name](*lanes).ir
+        if name == "pow" and (exponent := constant_in(operands[1])) in POWERS:
+            return _small_power(lanes[0], exponent).ir
+        return self._composed(name, *lanes).ir
+
+    def sincos(self, builder: Ir, operand: Ir) -> tuple[Ir, Ir]:
+        """Sine and cosine of one operand for hardly more than the price of one."""
+        pair = builder.call(self.function("sincos"), [operand])
+        return builder.extract_value(pair, 0), builder.extract_value(pair, 1)
+
+    def _composed(self, name: str, a: Lanes, *more: Lanes) -> Lanes:
+        if name in _RECIPROCAL:
+            return 1.0 / self._called(_RECIPROCAL[name], a)
+        if name in _INVERTED:
+            return self._called(_INVERTED[name], 1.0 / a)
+        if name == "log_base":
+            return self._called("log", a) / self._called("log", *more)
+        if name == "gelu":
+            return 0.5 * a * self._called("erfc", -math.sqrt(0.5) * a)
+        return self._called(name, a, *more)
+
+    def _called(self, name: str, *operands: Lanes) -> Lanes:
+        first = operands[0]
+        return first.like(first.builder.call(self.function(name), [o.ir for o in operands]))
+
+    # --- functions of the module ---
+
+    def function(self, name: str) -> Ir:
+        """The module's function for a name of KERNELS, made when first asked for."""
+        if name not in self._functions:
+            marked = "_inline" if self.inline else ""
+            title = f"cgprimer_{name}_{self.format.name}_x{self.width}{marked}"
+            found = self.module.globals.get(title)
+            self._functions[name] = found or self._made(KERNELS[name], name, title)
+        return self._functions[name]
+
+    def _made(self, kernel: Kernel, name: str, title: str) -> Ir:
+        from llvmlite import ir
+
+        results = [self.type] * max(1, len(kernel.library))
+        kind = ir.LiteralStructType(results) if len(results) > 1 else self.type
+        function = declared(self.module, title, kind, [self.type] * kernel.arity)
+        function.linkage = "internal"
+        function.attributes.add("alwaysinline" if self.inline else "noinline")
+        function.attributes.add("nounwind")
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        operands = [Lanes(builder, argument, self.format) for argument in function.args]
+        values = self._values(kernel, name, operands)
+        result = values[0].ir
+        if len(values) > 1:
+            result = ir.Constant(kind, ir.Undefined)
+            for i, value in enumerate(values):
+                result = builder.insert_value(result, value.ir, i)
+        builder.ret(result)
+        return function
+
+    def _values(self, kernel: Kernel, name: str, operands: list[Lanes]) -> list[Lanes]:
+        if self.format is not FLOAT64 and not kernel.single:
+            return self._through_float64(kernel.narrow or name, operands)
+        if kernel.alone and self.width == 1:
+            return self._of_library((kernel.alone,), operands)
+        written = kernel.write(*operands)
+        values = list(written) if isinstance(written, tuple) else [written]
+        if not kernel.library:
+            return values
+        rare = trigonometry.too_large(operands[0])
+        return either(rare, values, lambda: self._of_large(kernel.library, name, operands))
+
+    def _of_large(self, library: tuple[str, ...], name: str, operands: list[Lanes]) -> list[Lanes]:
+        if self.format is not FLOAT64:
+            return self._through_float64(name, operands)
+        return self._of_library(library, operands)
+
+    def _of_library(self, library: tuple[str, ...], operands: list[Lanes]) -> list[Lanes]:
+        each = [special.one_by_one(self.module, name, self.type) for name in library]
+        x, given = operands[0], [operand.ir for operand in operands]
+        return [x.like(x.builder.call(function, given)) for function in each]
+
+    def _through_float64(self, name: str, operands: list[Lanes]) -> list[Lanes]:
+        wide = Emitter(self.module, FLOAT64.name, self.width)
+        build = operands[0].builder
+        result = build.call(wide.function(name), [build.fpext(o.ir, wide.type) for o in operands])
+        pair = len(KERNELS[name].library) > 1
+        values = [build.extract_value(result, i) for i in range(2)] if pair else [result]
+        return [operands[0].like(build.fptrunc(value, self.type)) for value in values]
+
+
+def constant_in(value: Ir) -> float | None:
+    """The number that stands in every lane, if that is known while the code is written."""
+    number = getattr(value, "constant", None)
+    if isinstance(number, list | tuple) and len({str(n) for n in number}) == 1:
+        number = getattr(number[0], "constant", number[0])
+    return float(number) if isinstance(number, int | float) else None
+
+
+def _small_power(a: Lanes, exponent: float | None) -> Lanes:
+    if exponent == 0.0:
+        return a.constant(1.0)
+    if exponent == 0.5:  # pow(-0, 1/2) is 0 and pow(-inf, 1/2) is inf, other than the root's
+        return (a.sqrt() + 0.0).where(a.equals(-math.inf), math.inf)
+    square = a * a
+    if exponent == -2.0:
+        inverse = 1.0 / a
+        return inverse * inverse
+    return {-1.0: lambda: 1.0 / a, 1.0: lambda: a, 2.0: lambda: square}.get(
+        exponent or 0.0, lambda: square * (a if exponent == 3.0 else square)
+    )()

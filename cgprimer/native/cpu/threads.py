@@ -1,0 +1,250 @@
+"""All cores: a call is cut into as many parts as there are, each for a thread of its own.
+
+Compiled code runs without Python's lock, so Python's threads are enough. Waking a thread that
+sleeps takes some 30 microseconds, though, as long as a fifth of a million samples of the lecture
+graph. So a worker, once it is done, looks for the next call for a moment before it goes to sleep:
+in a loop of gradients it is still awake. Which part does what depends on the number of samples
+and of threads alone: the same result from run to run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any
+
+import numpy as np
+
+from cgprimer.errors import UsageError
+from cgprimer.native.cpu.library import Library
+from cgprimer.native.cpu.loop_text import Called, Writer
+
+THREADS = "CGPRIMER_THREADS"  # environment: how many threads; all cores of the process unless set
+WORTH = 500_000  # operations below which handing over to another thread costs more than it gives
+_PATIENCE = 200_000  # looks at the mailbox before a worker goes to sleep: some tenths of a ms
+_ARGUMENTS = 7  # of the functions that are called; those with fewer ignore the last ones
+# The mailbox: numbers of eight bytes, each of the first three in a cache line of its own.
+_TICKET, _DONE, _ASLEEP, _FUNCTION, _SIZE = 0, 8, 16, 24, 40
+
+Call = Callable[[], object]
+
+
+def count() -> int:
+    """How many threads may be used."""
+    asked = os.environ.get(THREADS, "").strip()
+    if asked:
+        if not asked.isdigit() or int(asked) < 1:
+            raise UsageError(f"{THREADS} is a number of threads, not {asked!r}")
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parts(samples: int, unit: int, operations: int) -> list[tuple[int, int]]:
+    """First and last sample of each thread's part.
+
+    Args:
+        samples: how many there are, a multiple of ``unit``.
+        unit: how many samples are taken at a time.
+        operations: per sample.
+
+    >>> parts(64, 16, 1)
+    [(0, 64)]
+    """
+    units = samples // unit
+    if not units:
+        return []
+    worth = samples * operations // WORTH + 1
+    wanted = min(count(), units, worth) if worth > 1 else 1
+    edges = [units * part // wanted * unit for part in range(wanted + 1)]
+    return list(pairwise(edges))
+
+
+def run(function: int, calls: Sequence[Sequence[int]]) -> None:
+    """Call a compiled function with each list of arguments, in a thread each; wait for all.
+
+    Args:
+        function: its address.
+        calls: integers and addresses. Whoever calls keeps what stands there alive.
+    """
+    plain = _callable(function)
+    taken: list[_Worker] = []
+    try:
+        for number, arguments in enumerate(calls[1:]):
+            while len(_workers) <= number:
+                _workers.append(_Worker())
+            worker = _workers[number]
+            if worker.lock.acquire(blocking=False):
+                taken.append(worker)
+                worker.post(function, arguments)
+            else:  # another thread of the caller's is using it
+                plain(*_filled(arguments))
+        if calls:
+            plain(*_filled(calls[0]))
+    finally:  # never leave while another thread still writes to this call's arrays
+        interrupt: BaseException | None = None
+        while taken:
+            try:
+                while taken:
+                    taken[-1].wait()
+                    taken.pop().lock.release()
+            except BaseException as error:  # put off until all are done
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+@lru_cache(maxsize=64)
+def _callable(function: int) -> Callable[..., None]:
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * _ARGUMENTS)(function)
+
+
+def _filled(arguments: Sequence[int]) -> list[int]:
+    return [*arguments, *[0] * (_ARGUMENTS - len(arguments))]
+
+
+class _Worker:
+    """A thread that waits for calls at a mailbox."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()  # one caller at a time
+        self.space = np.zeros(_SIZE + 8, np.int64)
+        self.mailbox = self.space[-self.space.ctypes.data // 8 % 8 :]
+        self.place = self.mailbox.ctypes.data
+        self.functions = _mail()
+        self.alarm: SimpleQueue[None] = SimpleQueue()
+        Thread(target=self._work, name="cgprimer", daemon=True).start()
+
+    def _work(self) -> None:
+        last = 0
+        while True:
+            last = self.functions.serve(self.place, last, _PATIENCE)
+            self.alarm.get()
+
+    def post(self, function: int, arguments: Sequence[int]) -> None:
+        """Hand a call over."""
+        self.mailbox[_FUNCTION] = function
+        self.mailbox[_FUNCTION + 1 : _FUNCTION + 1 + len(arguments)] = arguments
+        if self.functions.post(self.place):
+            self.alarm.put(None)
+
+    def wait(self) -> None:
+        """Until the call is done."""
+        while not self.functions.wait(self.place, 10 * _PATIENCE):
+            if self.mailbox[_ASLEEP]:  # Ctrl-C came between the ticket and the alarm
+                self.alarm.put(None)
+            time.sleep(0.0002)  # it takes long, or has no core: let others have this one
+
+
+_workers: list[_Worker] = []
+
+if hasattr(os, "register_at_fork"):  # a child process has none of its parent's threads
+    os.register_at_fork(after_in_child=_workers.clear)
+
+
+class _Mail:
+    """The functions at both sides of a mailbox, compiled."""
+
+    def __init__(self) -> None:
+        self.library = Library("threads", "", _mail_text)
+        i64 = ctypes.c_int64
+        self.serve = ctypes.CFUNCTYPE(i64, i64, i64, i64)(self.library.address("serve"))
+        self.post = ctypes.CFUNCTYPE(i64, i64)(self.library.address("post"))
+        self.wait = ctypes.CFUNCTYPE(i64, i64, i64)(self.library.address("wait"))
+
+
+_mail = cache(_Mail)
+
+
+def _mail_text() -> str:
+    """A module with ``serve``, ``post`` and ``wait``.
+
+    All loads and stores that both sides see are sequentially consistent: a worker says that it
+    sleeps and then looks at the ticket once more, a caller writes the ticket and then looks
+    whether the worker sleeps; one of them sees the other.
+    """
+    from llvmlite import ir
+
+    module = ir.Module("threads")
+    i64, pointer = ir.IntType(64), ir.PointerType()
+
+    class Side(Writer):
+        """One of the functions; its first argument is the mailbox."""
+
+        def __init__(self, name: str, arguments: int) -> None:
+            kind = ir.FunctionType(i64, [pointer, *[i64] * (arguments - 1)])
+            super().__init__(ir.Function(module, kind, name))
+
+        def read(self, place: int) -> Any:
+            at = self.at(self.function.args[0], place, i64)
+            return self.build.load_atomic(at, "seq_cst", 8, typ=i64)
+
+        def write(self, value: Any, place: int) -> None:
+            at = self.at(self.function.args[0], place, i64)
+            self.build.atomic_rmw("xchg", at, value, "seq_cst")
+
+    serve = Side("serve", 3)
+    build, (mailbox, last, patience) = serve.build, serve.function.args
+    blocks = [serve.function.append_basic_block() for _ in range(5)]
+    look, work, wait, sleep, leave = blocks
+    entry = build.block
+    serve.write(serve.number(0), _ASLEEP)
+    build.branch(look)
+    build.position_at_end(look)
+    known, looks = build.phi(i64), build.phi(i64)
+    ticket = serve.read(_TICKET)
+    build.cbranch(build.icmp_signed("!=", ticket, known), work, wait)
+    build.position_at_end(work)
+    serve.write(serve.number(0), _ASLEEP)
+    words = [
+        serve.get(mailbox, _FUNCTION + k, pointer if k == 0 else i64) for k in range(_ARGUMENTS + 1)
+    ]
+    build.call(Called(words[0], ir.FunctionType(ir.VoidType(), [i64] * _ARGUMENTS)), words[1:])
+    serve.write(ticket, _DONE)
+    build.branch(look)
+    build.position_at_end(wait)
+    more = build.add(looks, serve.number(1))
+    build.cbranch(build.icmp_signed("<", more, patience), look, sleep)
+    build.position_at_end(sleep)
+    serve.write(serve.number(1), _ASLEEP)
+    again = serve.read(_TICKET)
+    build.cbranch(build.icmp_signed("!=", again, known), look, leave)
+    build.position_at_end(leave)
+    build.ret(known)
+    for value, count_, block in (
+        (last, serve.number(0), entry), (ticket, serve.number(0), work), (known, more, wait),
+        (known, serve.number(0), sleep),
+    ):  # fmt: skip
+        known.add_incoming(value, block)
+        looks.add_incoming(count_, block)
+
+    post = Side("post", 1)
+    mine = post.build.add(post.read(_TICKET), post.number(1))
+    post.write(mine, _TICKET)
+    post.build.ret(post.read(_ASLEEP))
+
+    waiting = Side("wait", 2)
+    build, (_, patience) = waiting.build, waiting.function.args
+    loop, more_, yes, no = (waiting.function.append_basic_block() for _ in range(4))
+    wanted, entry = waiting.read(_TICKET), build.block
+    build.branch(loop)
+    build.position_at_end(loop)
+    looks = build.phi(i64)
+    build.cbranch(build.icmp_signed("==", waiting.read(_DONE), wanted), yes, more_)
+    build.position_at_end(more_)
+    following = build.add(looks, waiting.number(1))
+    looks.add_incoming(waiting.number(0), entry)
+    looks.add_incoming(following, more_)
+    build.cbranch(build.icmp_signed("<", following, patience), loop, no)
+    build.position_at_end(yes)
+    build.ret(waiting.number(1))
+    build.position_at_end(no)
+    build.ret(waiting.number(0))
+    return str(module)

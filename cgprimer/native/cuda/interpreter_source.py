@@ -1,0 +1,330 @@
+"""The interpreter's kernel: a loop over operations, each done for all samples of a block.
+
+A block of threads has a table with a row per live value and a column per sample of its own
+samples, in shared memory if it fits there. It takes its samples through the whole program, then
+the next ones. The operations that the program has, and no others, are compiled; which one is
+next is decided by a tree of comparisons, the same way for all threads.
+
+Sums stay with the thread that added them up, in device memory, until the program is done with
+all samples; the sums of a block of products belong, each, to one thread of the block. So every
+number is added in an order that nothing but the launch decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cgprimer.native.cuda.mathematics import expression
+from cgprimer.native.cuda.program import AFFINE, DOT, OUTER, STORE, SUM, TILE, WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a launch is laid out.
+
+    Attributes:
+        lanes: threads of a block.
+        each: samples that a thread takes at a time.
+        shared: whether the rows are in shared memory.
+        rows: rows of the table.
+        columns: how many of them are columns.
+        sums, shared_sums: accumulators per thread and per block.
+        uniforms: values that no sample changes; they stand behind the rows, once for all threads.
+    """
+
+    lanes: int
+    each: int
+    shared: bool
+    rows: int
+    columns: int
+    sums: int
+    shared_sums: int
+    uniforms: int
+
+    @property
+    def samples(self) -> int:
+        """Samples of a block."""
+        return self.lanes * self.each
+
+    @property
+    def first_uniform(self) -> int:
+        """Where in the table's numbers the uniform values begin."""
+        return self.rows * self.samples
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of a block's table."""
+        return self.first_uniform + self.uniforms
+
+
+def kernel_text(names: Sequence[str], layout: Layout) -> str:
+    """The kernel that runs programs of these operations."""
+    width = layout.samples
+    lines = [
+        "t = cuda.threadIdx.x",
+        "block = cuda.blockIdx.x",
+        "blocks = cuda.gridDim.x",
+    ]
+    if layout.shared:
+        lines += ["rows = cuda.shared.array(0, element)", "base = 0"]
+    else:
+        lines += ["rows = scratch", f"base = block * {layout.numbers}"]
+    lines += _beginning(layout)
+    lines += [
+        f"start = block * {width}",
+        "while start < n:",
+        *_indented(_samples(names, layout)),
+        "    fresh = False",
+        f"    start += blocks * {width}",
+    ]
+    given = "code, count, table, uniforms, data, offsets, n, scratch, sums, out"
+    return f"def kernel({given}):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _beginning(layout: Layout) -> list[str]:
+    """The uniform values go behind the rows, once."""
+    return [
+        f"mine = block * {layout.lanes} + t",
+        f"for k in range(t, {layout.uniforms}, {layout.lanes}):",
+        f"    rows[base + {layout.first_uniform} + k] = uniforms[k]",
+        "cuda.syncthreads()",
+        "fresh = True",  # of a block's first samples: sums begin with them
+    ]
+
+
+def _added(place: str, value: str) -> list[str]:
+    """A sum that grows. To write is not to wait; to read what was written would be."""
+    return [
+        f"at = {place}",
+        "if fresh:",
+        f"    sums[at] = wide({value})",
+        "else:",
+        f"    sums[at] += wide({value})",
+    ]
+
+
+def _samples(names: Sequence[str], layout: Layout) -> list[str]:
+    width, lanes, each = layout.samples, layout.lanes, layout.each
+    words = ", ".join(f"next{w}" for w in range(WORDS))
+    fetch = ", ".join(f"code[next_word + {w}]" for w in range(WORDS))
+    return [
+        f"valid = min({width}, n - start)",
+        f"for j in range({layout.columns}):",
+        f"    for s in range({each}):",
+        f"        q = s * {lanes} + t",
+        "        if q < valid:",
+        f"            rows[base + j * {width} + q] = data[offsets[j] + start + q]",
+        "next_word = 0",
+        f"{words} = {fetch}",
+        "for position in range(count):",
+        f"    op, d, a, b, c = {words}",
+        f"    next_word += {WORDS}",
+        f"    {words} = {fetch}",  # under way while this operation is computed
+        f"    rd = base + d * {width} + t",
+        *_indented(_choice([(k, _operation(n, layout)) for k, n in enumerate(names)])),
+    ]
+
+
+def _choice(cases: list[tuple[int, list[str]]]) -> list[str]:
+    """A tree of comparisons: five of them find one of thirty operations."""
+    if not cases:
+        return ["pass"]
+    if len(cases) == 1:
+        return cases[0][1]
+    half = len(cases) // 2
+    return [
+        f"if op < {cases[half][0]}:",
+        *_indented(_choice(cases[:half])),
+        "else:",
+        *_indented(_choice(cases[half:])),
+    ]
+
+
+def _operation(name: str, layout: Layout) -> list[str]:
+    special: dict[str, Callable[[Layout], list[str]]] = {
+        STORE: _store, SUM: _sum, DOT: _dot, AFFINE: _affine, OUTER: _outer, "sincos": _sincos,
+    }  # fmt: skip
+    if name in special:
+        return special[name](layout)
+    text = expression(name, ("x", "y", "z"))
+    operands = [o for o in ("x", "y", "z") if _mentions(text, o)]
+    return _each_sample(layout, operands, [f"rows[rd + q] = {text}"])
+
+
+def _mentions(text: str, operand: str) -> bool:
+    return any(f"{left}{operand}{right}" in f" {text} " for left in " (-" for right in " ,)")
+
+
+def _each_sample(layout: Layout, operands: Sequence[str], body: Sequence[str]) -> list[str]:
+    """Operands fetched and something done with them, for each sample ``t + q`` of the thread.
+
+    Where an operand stands is computed without a branch, whether it is a row or not.
+    """
+    width, behind = layout.samples, layout.first_uniform - 1
+    words = [(o, {"x": "a", "y": "b", "z": "c"}[o]) for o in operands]
+    places = [
+        f"at_{o} = base + ({w} * {width} + t if {w} >= 0 else {behind} - {w})" for o, w in words
+    ]
+    if layout.each == 1:
+        fetched = [f"{o} = rows[at_{o}]" for o in operands]
+        return [
+            *places,
+            *fetched,
+            *(line.replace(" + q]", "]").replace(" + q <", " <") for line in body),
+        ]
+    # A loop in the text, although the machine's code has none: numba reads it once.
+    return [
+        *places,
+        *(f"step_{o} = {layout.lanes} if {w} >= 0 else 0" for o, w in words),
+        f"for s in range({layout.each}):",
+        *_indented(
+            [
+                f"q = s * {layout.lanes}",
+                *(f"{o} = rows[at_{o} + s * step_{o}]" for o in operands),
+                *body,
+            ]
+        ),
+    ]
+
+
+def _sincos(layout: Layout) -> list[str]:
+    width = layout.samples
+    body = ["rows[rd + q] = m.sin(x)", f"rows[base + b * {width} + t + q] = m.cos(x)"]
+    return _each_sample(layout, ("x",), body)
+
+
+def _store(layout: Layout) -> list[str]:
+    body = ["if t + q < valid:", "    out[d * n + start + t + q] = x"]
+    return _each_sample(layout, ("x",), body)
+
+
+def _sum(layout: Layout) -> list[str]:
+    return _accumulated(layout, ("x",), "x")
+
+
+def _dot(layout: Layout) -> list[str]:
+    return _accumulated(layout, ("x", "y"), "x * y")
+
+
+def _accumulated(layout: Layout, operands: Sequence[str], text: str) -> list[str]:
+    body = ["if t + q < valid:", f"    total += {text}"]
+    return [
+        "total = zero",
+        *_each_sample(layout, operands, body),
+        *_added(f"d * blocks * {layout.lanes} + mine", "total"),
+    ]
+
+
+def _affine(layout: Layout) -> list[str]:
+    """A tile of outputs at a time: a value that is read serves all of the tile."""
+    width = layout.samples
+    tile, each = range(TILE), range(layout.each)
+    row = f"base + table[d + 3 + i] * {width} + t"
+    return [
+        "inputs = table[d]",
+        "outputs = table[d + 1]",
+        f"padded = (outputs + {TILE - 1}) // {TILE} * {TILE}",
+        f"for j in range(0, outputs, {TILE}):",
+        f"    w = {layout.uniforms} + table[d + 2] + inputs * padded + j",  # the biases come last
+        *(f"    h{k}_{s} = uniforms[w + {k}]" for k in tile for s in each),
+        f"    w = {layout.uniforms} + table[d + 2] + j",
+        "    for i in range(inputs):",
+        f"        r = {row}",
+        *(f"        x{s} = rows[r + {s * layout.lanes}]" for s in each),
+        *(
+            line
+            for k in tile
+            for line in (
+                f"        u = uniforms[w + {k}]",
+                *(f"        h{k}_{s} += u * x{s}" for s in each),
+            )
+        ),
+        "        w += padded",
+        *(
+            line
+            for k in tile
+            for line in (
+                f"    if j + {k} < outputs:",
+                f"        r = base + table[d + 3 + inputs + j + {k}] * {width} + t",
+                *(f"        rows[r + {s * layout.lanes}] = h{k}_{s}" for s in each),
+            )
+        ),
+    ]
+
+
+def _outer(layout: Layout) -> list[str]:
+    """Two by two pairs for a thread at a time, summed over the samples of the block.
+
+    Threads begin at different samples, so that they read different banks of shared memory.
+    """
+    width, first = layout.samples, layout.sums * layout.lanes
+    pairs = [(i, j) for i in range(2) for j in range(2)]
+    return [
+        "cuda.syncthreads()",  # the rows of all threads are needed here
+        "lefts = table[d]",
+        "rights = table[d + 1]",
+        "across = (rights + 1) // 2",
+        f"for p in range(t, (lefts + 1) // 2 * across, {layout.lanes}):",
+        "    i = p // across * 2",
+        "    j = p % across * 2",
+        "    i1 = min(i + 1, lefts - 1)",
+        "    j1 = min(j + 1, rights - 1)",
+        *(f"    l{k} = base + table[d + 2 + {v}] * {width}" for k, v in ((0, "i"), (1, "i1"))),
+        *(f"    r{k} = base + table[d + 2 + lefts + {v}] * {width}"
+          for k, v in ((0, "j"), (1, "j1"))),
+        *(f"    h{i}{j} = zero" for i, j in pairs),
+        "    q = t % valid",
+        "    for k in range(valid):",
+        *(f"        x{i} = rows[l{i} + q]" for i in range(2)),
+        *(f"        y{j} = rows[r{j} + q]" for j in range(2)),
+        *(f"        h{i}{j} += x{i} * y{j}" for i, j in pairs),
+        "        q += 1",
+        "        if q == valid:",
+        "            q = 0",
+        *(
+            line
+            for i, j in pairs
+            for line in (
+                f"    number = table[d + 2 + lefts + rights + (i + {i}) * rights + j + {j}]"
+                f" if i + {i} < lefts and j + {j} < rights else -1",
+                "    if number >= 0:",
+                *(
+                    f"        {line}"
+                    for line in _added(f"({first} + number) * blocks + block", f"h{i}{j}")
+                ),
+            )
+        ),
+        "cuda.syncthreads()",  # nobody writes onto rows that somebody still reads
+    ]  # fmt: skip
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+REDUCE = """
+def reduce(sums, own, blocks, lanes, out):
+    # One block of threads per accumulator, which adds its numbers in an order that is fixed.
+    k = cuda.blockIdx.x
+    t = cuda.threadIdx.x
+    if k < own:
+        first = k * blocks * lanes
+        length = blocks * lanes
+    else:
+        first = own * blocks * lanes + (k - own) * blocks
+        length = blocks
+    total = wide(0.0)
+    for i in range(t, length, THREADS):
+        total += sums[first + i]
+    shared = cuda.shared.array(THREADS, wide)
+    shared[t] = total
+    block_sum(shared, t, THREADS)
+    if t == 0:
+        out[k] = shared[0]
+"""
+
+
+def reduce_text(threads: int) -> str:
+    """The kernel of the second stage: one number for each accumulator."""
+    return REDUCE.replace("THREADS", str(threads))

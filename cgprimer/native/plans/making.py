@@ -1,0 +1,181 @@
+"""From a tape to a plan: what engines do before they make code of it.
+
+Each pass is a function in a file of its own; here they are put in order.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import NamedTuple
+
+from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.native.plans.affine import Grouped, affine_groups
+from cgprimer.native.plans.fusion import multiply_add, sine_cosine
+from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
+from cgprimer.native.plans.reductions import Reductions, reductions
+from cgprimer.native.plans.verifier import checked_plan
+
+_new = tuple.__new__
+
+
+def plan(tape: Tape, *, sums: bool, fuse: bool = True) -> Plan:
+    """Arrange a tape in steps.
+
+    Args:
+        tape: any tape; it is optimized first.
+        sums: the outputs are wanted as sums over the samples.
+        fuse: find matrices, blocks of products, multiply-adds, sines with cosines. Without it
+            there is a step per instruction, apart from the sums.
+
+    >>> import cgprimer
+    >>> found = plan(cgprimer.tape(cgprimer.parse("xw = sin(k)*xa + m")), sums=True)
+    >>> [step.name for step in found.uniform], [step.name for step in found.varying]
+    (['sin'], ['fma', 'sum'])
+    """
+    with collector_paused():
+        lean = optimize(tape)
+        return checked_plan(_planned(lean, sums=sums, fuse=fuse))
+
+
+def _planned(tape: Tape, *, sums: bool, fuse: bool) -> Plan:
+    varies = varying(tape)
+    uses = counted(tape, varies)
+    if sums:
+        reduced = reductions(tape, varies, uses, blocks=fuse)
+    else:
+        reduced = Reductions([], {}, {}, {}, [])
+    if fuse:
+        grouped = affine_groups(tape, varies, uses)
+        if grouped.lacks_one:
+            return _planned(_with_constant(tape, 1.0), sums=sums, fuse=fuse)
+    else:
+        grouped = Grouped({}, {}, set(), [], tape.size)
+    uniform, steps = _steps(tape, varies, grouped, reduced)
+    affine = {group.outputs: group for group in grouped.groups.values()}
+    if fuse:
+        kept = {v for v in reduced.accumulators if v >= 0}
+        kept.update(o for pair in reduced.dots.values() for o in pair)
+        kept.update(o for outer in reduced.outers for o in (*outer.left, *outer.right))
+        if not sums:
+            kept.update(tape.outputs.values())
+        steps = sine_cosine(multiply_add(steps, kept))
+    steps, outers = _with_reductions(steps, reduced)
+    groups: dict[int, Affine | Outer] = dict(outers)
+    if affine:
+        groups.update({i: affine[s.results] for i, s in enumerate(steps) if s.name == "affine"})
+    return Plan(
+        tape=tape,
+        size=grouped.size,
+        uniform=(*uniform, *grouped.uniform),
+        varying=tuple(steps),
+        groups=dict(sorted(groups.items())),
+        accumulators=tuple(reduced.accumulators),
+        outputs={n: i for n, i in tape.outputs.items() if n not in reduced.summed},
+        summed=reduced.summed,
+    )
+
+
+def varying(tape: Tape) -> list[bool]:
+    """For each value whether it varies with the sample; the others are computed once a call."""
+    varies = [leaf.kind == "column" for leaf in tape.leaves]
+    for _, operands in tape.instructions:
+        for operand in operands:
+            if varies[operand]:
+                varies.append(True)
+                break
+        else:
+            varies.append(False)
+    return varies
+
+
+def counted(tape: Tape, varies: list[bool]) -> list[int]:
+    """For each value how often steps on samples use it; outputs count once for each value."""
+    uses = [0] * tape.size
+    for (_, operands), wanted in zip(tape.instructions, varies[len(tape.leaves) :], strict=True):
+        if wanted:
+            for operand in operands:
+                uses[operand] += 1
+    for index in set(tape.outputs.values()):
+        uses[index] += 1
+    return uses
+
+
+class _Steps(NamedTuple):
+    uniform: list[Step]
+    varying: list[Step]
+
+
+def _steps(tape: Tape, varies: list[bool], grouped: Grouped, reduced: Reductions) -> _Steps:
+    """A step per instruction, in their order, and groups where their first sums stood."""
+    uniform: list[Step] = []
+    steps: list[Step] = []
+    groups, sums = grouped.groups, grouped.sums
+    gone = grouped.absorbed | reduced.products.keys()
+    index = len(tape.leaves)
+    for name, operands in tape.instructions:
+        if index in sums:
+            if index in groups:
+                group = groups[index]
+                steps.append(Step("affine", group.inputs, group.outputs))
+            steps.extend(sums[index])
+        elif index not in gone:
+            step = _new(Step, (name, operands, (index,)))
+            (steps if varies[index] else uniform).append(step)
+        index += 1
+    return _Steps(uniform, steps)
+
+
+def _with_reductions(
+    steps: list[Step], reduced: Reductions
+) -> tuple[list[Step], list[tuple[int, Outer]]]:
+    """With each sum right after the last value it needs, so that values are done with early."""
+    wanted: list[tuple[Step, Outer | None]] = [
+        (Step("sum", (value,), (number,)), None)
+        for number, value in enumerate(reduced.accumulators)
+        if value >= 0
+    ]
+    wanted.extend((Step("dot", pair, (number,)), None) for number, pair in reduced.dots.items())
+    wanted.extend((Step("outer", (*o.left, *o.right), ()), o) for o in reduced.outers)
+    if not wanted:
+        return steps, []
+    # The place of the last operand that is made; columns are there before the first step.
+    made: dict[int, int] = dict.fromkeys(chain.from_iterable(s.operands for s, _ in wanted), -1)
+    for position, (_, _, results) in enumerate(steps):
+        for value in results:
+            if value in made:
+                made[value] = position
+    after: dict[int, list[tuple[Step, Outer | None]]] = {}
+    for step, outer in wanted:
+        after.setdefault(max(made[o] for o in step.operands), []).append((step, outer))
+    found: list[Step] = []
+    outers: list[tuple[int, Outer]] = []
+    done = 0
+    for position in sorted(after):
+        found.extend(steps[done : position + 1])
+        done = position + 1
+        for step, outer in after[position]:
+            if outer is not None:
+                outers.append((len(found), outer))
+            found.append(step)
+    found.extend(steps[done:])
+    return found, outers
+
+
+def _with_constant(tape: Tape, value: float) -> Tape:
+    """With one more constant among the leaves: every instruction's number grows by one."""
+    first = len(tape.leaves)
+
+    def moved(index: int) -> int:
+        return index if index < first else index + 1
+
+    return Tape(
+        leaves=(*tape.leaves, Leaf("constant", value.hex(), value)),
+        instructions=tuple(
+            _new(Instruction, (name, tuple(map(moved, operands))))
+            for name, operands in tape.instructions
+        ),
+        outputs={name: moved(index) for name, index in tape.outputs.items()},
+        names={name: moved(index) for name, index in tape.names.items()},
+    )

@@ -1,0 +1,318 @@
+"""The frames of all methods for one graph at one point, with Python's numbers."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.methods.contract import Names
+from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, name_hint
+from cgprimer.pages.stepping.differences import SCHEMES
+from cgprimer.pages.stepping.scene import Scene, scene
+from cgprimer.pages.stepping.steps import Step, Walk, computed
+from cgprimer.pages.stepping.walks import METHODS, walk_of
+
+MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large
+MOST_DRAWN = 300  #: steps drawn one by one, as slides or in an animation: a minute of work
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is known and lit after one step; None stands for "not computed".
+
+    Attributes:
+        number: of the step, from 0.
+        step: what happened.
+        phase: the title of the sweep or pass.
+        result: the last number that the step computed.
+        values: for each row of the trace.
+        derivatives: for each row: tangent or adjoint.
+        partials: for each edge.
+        results: for each name of ``wrt``: the finished derivative.
+        lines: for each line of the program what it computed in this pass.
+        sums: for each row: the sum of the shares so far, while its derivative lacks some.
+        unmoved: for each row its value at the point itself, while a finite difference moves a
+            variable; else None.
+    """
+
+    number: int
+    step: Step
+    phase: str
+    result: float | None
+    values: tuple[float | None, ...]
+    derivatives: tuple[float | None, ...]
+    partials: tuple[float | None, ...]
+    results: tuple[float | None, ...]
+    lines: tuple[float | None, ...]
+    sums: tuple[float | None, ...]
+    unmoved: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """A graph with all its walks.
+
+    Attributes:
+        scene: rows, vertices and edges.
+        point: a number for every input and parameter.
+        walks: one per method.
+        title: a line above everything.
+        others: finite differences by the other schemes.
+    """
+
+    scene: Scene
+    point: dict[str, float]
+    walks: tuple[Walk, ...]
+    title: str = ""
+    others: tuple[Walk, ...] = ()
+
+    def walk(self, method: str) -> Walk:
+        """The walk of a method.
+
+        Raises:
+            UsageError: there is none.
+        """
+        for walk in self.walks:
+            if walk.method == method:
+                return walk
+        raise unknown_method(method)
+
+    @cached_property
+    def numbers(self) -> dict[str, list[list[float]]]:
+        """For each method and step the numbers written, computed in Python."""
+        return {walk.method: computed(walk, self.point) for walk in self.walks}
+
+    def frames(self, method: str) -> tuple[Frame, ...]:
+        """What is known after each step of a method."""
+        walk, found = self.walk(method), []
+        written = self.numbers[method]
+        memory: dict[int, float] = {slot: self.point[name] for name, slot in walk.given.items()}
+        known: dict[tuple[str, int], float] = {}
+        rows = range(len(self.scene.rows))
+        unmoved: tuple[float | None, ...] = (None,) * len(rows)
+        phase = -1
+        for number, step in enumerate(walk.steps):
+            if step.phase != phase:
+                if walk.scheme and phase == 0:
+                    unmoved = tuple(known.get(("value", k)) for k in rows)
+                phase = step.phase
+                keeps = walk.phases[phase].keeps
+                known = {key: v for key, v in known.items() if key[0] in keeps}
+            for write, value in zip(step.writes, written[number], strict=True):
+                memory[write.slot] = value
+            for show in step.shows:
+                known[show.column, show.number] = memory[show.slot]
+            result = memory[step.result] if step.result >= 0 else None
+            if step.line >= 0 and result is not None:
+                known["line", step.line] = result
+            sizes = {
+                "value": len(self.scene.rows),
+                "derivative": len(self.scene.rows),
+                "edge": len(self.scene.edges),
+                "result": len(self.scene.wrt),
+                "line": len(walk.lines),
+                "sofar": len(self.scene.rows),
+            }
+            columns = [tuple(known.get((c, k)) for k in range(n)) for c, n in sizes.items()]
+            columns.append(unmoved)
+            title = walk.phases[phase].title
+            found.append(Frame(number, step, title, result, *columns))
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: everything that the page needs, Python's numbers among it."""
+        return {
+            "title": self.title,
+            "target": self.scene.target,
+            "wrt": list(self.scene.wrt),
+            "point": dict(self.point),
+            "rows": [[r.name, r.expression, list(r.vertices)] for r in self.scene.rows],
+            "vertices": [[v.name, v.role, v.row] for v in self.scene.vertices],
+            "edges": [list(edge) for edge in self.scene.edges],
+            "walks": [
+                {**walk.to_dict(), "numbers": self.numbers[walk.method]} for walk in self.walks
+            ],
+            "others": [
+                {**walk.to_dict(), "numbers": computed(walk, self.point)} for walk in self.others
+            ],
+            "h": next((walk.h for walk in self.walks if walk.scheme), None),
+        }
+
+
+def stepping(
+    graph: ExpressionGraph,
+    at: Mapping[str, float] | None = None,
+    *,
+    of: str | None = None,
+    wrt: Names | None = None,
+    methods: Sequence[str] = METHODS,
+    level: str = "variables",
+    title: str = "",
+    scheme: str | None = None,
+    h: float | None = None,
+) -> Stepping:
+    """All frames of a graph at a point.
+
+    Args:
+        graph: the graph.
+        at: a number for each input and parameter; declared values fill the rest.
+        of: the variable that is differentiated; the only output unless given.
+        wrt: with respect to which names; all parameters unless given (all inputs of a graph
+            that has no parameters).
+        methods: which, in the order of the tabs; one that cannot do it says why.
+        level: the picture's vertices: ``variables`` or ``operations``.
+        title: a line above everything; control characters in it become spaces. Unless given, it
+            names the variable that is differentiated.
+        scheme: of finite differences: ``central``, unless given, or ``forward``.
+        h: by how much finite differences move a variable, in its unit; chosen from its size if
+            None.
+
+    Raises:
+        UsageError: an unknown name, method, scheme or level; arrays; a step that is not a positive
+            number; a scheme or a step without the method finite-difference.
+        MissingValueError: a value is missing.
+        DifferentiationError: too many steps, or no method can do it.
+
+    >>> from cgprimer.core.graph import parse
+    >>> shown = stepping(parse("xx = xa^2; xw = cd*xx"), {"xa": 2, "cd": 3})
+    >>> for frame in shown.frames("reverse"):
+    ...     print(frame.step.text, frame.values, frame.derivatives)
+    given: xa, cd (2.0, 3.0, None, None) (None, None, None, None)
+    xx = xa^2 (2.0, 3.0, 4.0, None) (None, None, None, None)
+    xw = cd*xx (2.0, 3.0, 4.0, 12.0) (None, None, None, None)
+    bar_xw = 1 (2.0, 3.0, 4.0, 12.0) (None, None, None, 1.0)
+    bar_cd = xx (2.0, 3.0, 4.0, 12.0) (None, 4.0, None, 1.0)
+    """
+    checked_graph(graph)
+    target = chosen_output(graph, of)
+    names = chosen_names(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
+    if not methods:
+        raise UsageError(
+            "there is no method to step through", hint=f"some of: {', '.join(METHODS)}"
+        )
+    for method in methods:
+        if method not in METHODS:
+            raise unknown_method(method)
+    chosen, moved_by = _differences(scheme, h, methods)
+    stage = scene(tape_of(graph), target, names, level)
+    point = point_values(graph, at, of=target)
+    walks, refusals, others = [], [], []
+    for method in methods:
+        try:
+            walks.append(_short_enough(walk_of(stage, method, chosen, moved_by)))
+            if method == "finite-difference":
+                rest = [s for s in SCHEMES if s != chosen]
+                others = [walk_of(stage, method, s, moved_by) for s in rest]
+        except DifferentiationError as error:
+            refusals.append(error)
+            walks.append(Walk(method, "", "", refused=refusal(error)))
+    if len(refusals) == len(walks):
+        raise refusals[0]
+    heading = one_line(title) or f"{target} step by step"
+    return Stepping(stage, point, tuple(walks), heading, tuple(others))
+
+
+def refusal(error: CgprimerError) -> str:
+    """Why a method cannot do it, as sentences for the page.
+
+    >>> refusal(DifferentiationError("there are 300 paths", hint="choose fewer names: --wrt NAME"))
+    'There are 300 paths. Choose fewer names: --wrt NAME.'
+    """
+    sentences = (" ".join(text.split()) for text in (error.message, error.hint))
+    return " ".join(f"{s[0].upper()}{s[1:].rstrip('.')}." for s in sentences if s)
+
+
+def one_line(text: str) -> str:
+    """A text as a heading: spaces for control characters, ends of lines and halves of characters.
+
+    None of them may stand in an SVG file.
+
+    >>> one_line(" a\\x07b\\nc ")
+    'a b c'
+    """
+    unwritable = ("Cc", "Cs", "Zl", "Zp")
+    return "".join(
+        " " if unicodedata.category(c) in unwritable or c in "\ufffe\uffff" else c for c in text
+    ).strip()
+
+
+def _differences(
+    scheme: str | None, h: float | None, methods: Sequence[str]
+) -> tuple[str, float | None]:
+    """The scheme and the step of finite differences.
+
+    Raises:
+        UsageError: unknown, no number, or none of the methods has any use for them.
+    """
+    for name, value in (("scheme", scheme), ("h", h)):
+        if value is not None and "finite-difference" not in methods:
+            raise UsageError(
+                f"{name}={value!r} belongs to the method finite-difference, "
+                f"not to {', '.join(methods)}",
+                hint="leave it out, or add the method: methods=[..., 'finite-difference']",
+            )
+    if scheme is not None and scheme not in SCHEMES:
+        raise UsageError(
+            f"there is no stepping through the scheme {scheme!r}",
+            hint=f"one of: {', '.join(SCHEMES)}",
+        )
+    if h is None:
+        return scheme or SCHEMES[0], None
+    if isinstance(h, bool) or not isinstance(h, Real):
+        hint = "for instance h=1e-3, in the unit of the variable"
+        raise UsageError(f"the step h must be a number, not {h!r}", hint=hint)
+    try:
+        return scheme or SCHEMES[0], float(h)
+    except OverflowError:
+        raise UsageError(f"the step must be positive and finite, not {h!r}") from None
+
+
+def _short_enough(walk: Walk) -> Walk:
+    steps = len(walk.steps)
+    if steps > MOST_STEPS:
+        raise DifferentiationError(
+            f"there are {steps:,} steps, more than the {MOST_STEPS:,} that one would look at",
+            hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the graph: "
+            "--of NAME (in Python of=...)",
+        )
+    return walk
+
+
+def check_drawn(shown: Stepping, method: str) -> None:
+    """Find out before the work whether the steps of a method are few enough to be drawn.
+
+    Raises:
+        UsageError: more than ``MOST_DRAWN``.
+
+    >>> from cgprimer.core.graph import parse
+    >>> check_drawn(stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3}), "reverse")
+    """
+    steps = len(shown.walk(method).steps)
+    if steps <= MOST_DRAWN:
+        return
+    ways = []
+    if len(shown.scene.wrt) > 1:
+        ways.append("fewer names: --wrt NAME (in Python wrt=...)")
+    if method != "reverse":
+        ways.append("another method: --method reverse")
+    if method == "path-sum" and shown.scene.plain is shown.scene.tape:
+        ways.append("fewer vertices: --level variables")
+    ways.append("the page, which has all steps: -o NAME.html")
+    raise UsageError(
+        f"{method} takes {steps:,} steps here, and no more than {MOST_DRAWN} are drawn "
+        "as slides or in an animation",
+        hint=", or ".join(ways),
+    )
+
+
+def unknown_method(method: str) -> UsageError:
+    """The error for a method that is not stepped through."""
+    near = name_hint(method, METHODS)
+    return UsageError(f"there is no stepping through the method {method!r}", hint=near)

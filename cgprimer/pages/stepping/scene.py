@@ -1,0 +1,130 @@
+"""What is on the stage: the rows of the trace, the vertices and edges of the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cgprimer.core.language.unparse import unparse
+from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.printing import expressions, labels
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import UsageError
+from cgprimer.pictures.diagram import Role
+
+LEVELS = ("variables", "operations")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the trace: a name and how it is computed."""
+
+    name: str
+    expression: str
+    vertices: tuple[str, ...]  # that the row belongs to: those whose expressions use its value
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A vertex of the picture, and the row whose numbers it shows."""
+
+    name: str
+    role: Role
+    row: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Rows, vertices and edges.
+
+    Attributes:
+        tape: the graph's tape, in which every value has a name (``v1``, ``v2``, ... where the
+            text gives none).
+        plain: the same tape, in which only what is a vertex has a name.
+        target: the variable that is differentiated.
+        wrt: with respect to which names.
+        rows: of the trace, in execution order.
+        vertices: of the picture, in the same order.
+        edges: pairs of names of vertices.
+    """
+
+    tape: Tape
+    plain: Tape
+    target: str
+    wrt: tuple[str, ...]
+    rows: tuple[Row, ...]
+    vertices: tuple[Vertex, ...]
+    edges: tuple[tuple[str, str], ...]
+
+    def row_of(self) -> dict[str, int]:
+        """Name to number of its row."""
+        return {row.name: number for number, row in enumerate(self.rows)}
+
+    def edge_of(self) -> dict[tuple[str, str], int]:
+        """Tail and head to number of the edge."""
+        return {edge: number for number, edge in enumerate(self.edges)}
+
+
+def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables") -> Scene:
+    """What a walk over a tape shows.
+
+    Raises:
+        UsageError: an unknown level.
+
+    >>> import cgprimer
+    >>> shown = scene(cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1")), "xw", ["cd"])
+    >>> [(row.name, row.expression) for row in shown.rows]
+    [('xa', 'input'), ('cd', 'parameter'), ('xx', 'xa^2'), ('v1', 'cd*xx'), ('xw', 'v1 + 1')]
+    >>> shown.edges
+    (('xa', 'xx'), ('cd', 'xw'), ('xx', 'xw'))
+    """
+    if level not in LEVELS:
+        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+    names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
+    needed = reachable(tape, [tape.index(target), *(tape.index(name) for name in wrt)])
+    shown = [
+        i
+        for i, wanted in enumerate(needed)
+        if wanted and not (i < first and tape.leaves[i].kind == "constant")
+    ]
+    named = replace(tape, names={**tape.names, **{names[i]: i for i in shown}})
+    separate = set(shown) if level == "operations" else {i for i in shown if i in tape.labels}
+    homes: dict[int, set[int]] = {}
+    for index in reversed(shown):  # a value without a name belongs to all vertices that use it
+        if index in separate:
+            homes[index] = {index}
+        instruction = tape.instruction(index)
+        for operand in instruction.operands if instruction else ():
+            if operand not in separate:
+                homes.setdefault(operand, set()).update(homes[index])
+    rows, vertices = [], []
+    edges: dict[tuple[str, str], None] = {}
+    for number, index in enumerate(shown):
+        kind = tape.leaves[index].kind if index < first else ""
+        given = "input" if kind == "column" else "parameter"
+        text = unparse(trees[index]) if index in trees else given
+        own = tuple(names[home] for home in sorted(homes[index]))
+        rows.append(Row(names[index], text, own))
+        if index in separate:
+            vertices.append(Vertex(names[index], _role(tape, index, kind, target), number))
+        instruction = tape.instruction(index)
+        for operand in instruction.operands if instruction else ():
+            if operand in separate:
+                edges.update(((names[operand], home), None) for home in own)
+    return Scene(
+        named,
+        named if level == "operations" else tape,
+        target,
+        tuple(wrt),
+        tuple(rows),
+        tuple(vertices),
+        tuple(edges),
+    )
+
+
+def _role(tape: Tape, index: int, kind: str, target: str) -> Role:
+    if kind:
+        return "input" if kind == "column" else "parameter"
+    if index == tape.index(target):
+        return "output"
+    return "inner" if index in tape.labels else "operation"

@@ -1,0 +1,245 @@
+"""The frames as slides of 16 to 9: the graph to the left, trace and program to the right.
+
+A slide is 13.33 inches wide and no text on it is smaller than 14 points. A graph that is too large
+for that is shown in part, around what is lit.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.analysis.tables import number
+from cgprimer.pages.stepping.frames import Frame, Stepping
+from cgprimer.pages.stepping.placing import Placed, placed
+from cgprimer.pages.stepping.slide_pen import (
+    EDGE,
+    HEIGHT,
+    LARGE,
+    ROW,
+    TEXT,
+    WIDTH,
+    Pen,
+    known,
+    lines_of,
+)
+from cgprimer.pages.stepping.slide_picture import fits, picture
+from cgprimer.pages.stepping.slide_tables import Columns, columns, program, shared_out, trace
+from cgprimer.pages.stepping.slide_window import READABLE
+from cgprimer.pictures.lettering import text_width
+from cgprimer.pictures.saving import figure_bytes
+from cgprimer.pictures.theme import theme
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+_MONO = "DejaVu Sans Mono"
+_NARROW, _WIDE = 400.0, 524.0  # the graph's share of the width
+_ASPECT = (_WIDE - EDGE) / (HEIGHT - 2 * EDGE)
+_GAPS = (56.0, 84.0, 104.0, 140.0)
+_TIGHT = (48.0, *_GAPS)
+_DPI = 144.0
+_GIF_DPI = 96.0
+_COLOURS = 64
+_APART = 11.0  # levels: Pillow rounds to steps of 4, and may take the wrong one of two nearer ones
+_AREAS = 10  # of them that fill areas: the background, bodies of vertices, the line that is lit
+_LAST_FRAME = 3  # times as long as the others
+
+
+def slides(shown: Stepping, method: str, kind: str, *, dark: bool = False) -> Iterator[bytes]:
+    """Each frame of a method as a PNG, SVG or PDF file.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.pages.stepping.frames import stepping
+    >>> shown = stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3}, methods=["reverse"])
+    >>> [content[:5] for content in slides(shown, "reverse", "pdf")]
+    [b'%PDF-', b'%PDF-', b'%PDF-', b'%PDF-']
+    """
+    place = slide_placed(shown)
+    wide = _columns(shown, method, place)
+    for frame in shown.frames(method):
+        figure = slide(shown, method, frame, place, wide, dark=dark)
+        yield _png(figure, _DPI) if kind == "png" else figure_bytes(figure, kind)
+
+
+def animation(
+    shown: Stepping,
+    method: str,
+    *,
+    dark: bool = False,
+    speed: float = 1.0,
+    on_frame: Callable[[int, int], None] | None = None,
+) -> bytes:
+    """All frames of a method as one GIF of 1280 times 720 pixels; ``speed`` in steps per second.
+
+    ``on_frame`` is called after each frame that is drawn, with its number and how many there are.
+    """
+    from PIL.Image import Dither
+
+    place = slide_placed(shown)
+    wide = _columns(shown, method, place)
+    frames = shown.frames(method)
+
+    def drawn(frame: Frame) -> Image:
+        return _image(slide(shown, method, frame, place, wide, dark=dark), _GIF_DPI)
+
+    # One palette for all, so that no colour changes from frame to frame; it is found only once.
+    colours = _palette([drawn(frames[k]) for k in sorted({0, len(frames) // 2, len(frames) - 1})])
+    images = []
+    for number_of_frame, frame in enumerate(frames, start=1):
+        images.append(drawn(frame).quantize(palette=colours, dither=Dither.NONE))
+        if on_frame:
+            on_frame(number_of_frame, len(frames))
+    length = round(1000 / speed)
+    lengths = [length] * (len(images) - 1) + [_LAST_FRAME * length]
+    found = io.BytesIO()
+    images[0].save(found, "gif", save_all=True, append_images=images[1:], duration=lengths, loop=0)
+    return found.getvalue()
+
+
+def _palette(images: list[Image]) -> Image:
+    """An image with the colours that some images have together; those of areas are exact."""
+    from PIL.Image import new
+
+    width, height = images[0].size
+    strip = new("RGB", (width, height * len(images)))
+    for k, image in enumerate(images):
+        strip.paste(image, (0, k * height))
+    found = strip.quantize(_COLOURS)
+    flat = found.getpalette() or []
+    colours: list[Any] = [flat[k : k + 3] for k in range(0, len(flat), 3)]
+    areas: list[Any] = sorted(strip.getcolors(strip.width * strip.height) or [])[-_AREAS:]
+    for _, area in areas:  # the largest last; without this, white comes out as a light grey
+        nearest = min(math.dist(colour, area) for colour in colours)
+        reach = max(nearest, _APART)
+        colours = [area if math.dist(c, area) <= reach else c for c in colours]
+    found.putpalette([level for colour in colours for level in colour])
+    return found
+
+
+def _image(figure: Figure, dpi: float) -> Image:
+    """The same pixels as those of a PNG file, without the way through one."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL.Image import frombytes
+
+    figure.set_dpi(dpi)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return frombytes("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+
+
+def _png(figure: Figure, dpi: float) -> bytes:
+    """Of exactly so many pixels, as projectors have them."""
+    written = io.BytesIO()
+    figure.savefig(written, format="png", dpi=dpi)
+    return written.getvalue()
+
+
+def slide(
+    shown: Stepping,
+    method: str,
+    frame: Frame,
+    place: Placed,
+    wide: Columns | None = None,
+    *,
+    dark: bool = False,
+) -> Figure:
+    """One frame as a figure; ``wide`` is the same for all frames, and computed if None."""
+    from matplotlib.figure import Figure
+
+    look, walk = theme(dark), shown.walk(method)
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), facecolor=look.background)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.set_xlim(0, WIDTH)
+    axes.set_ylim(HEIGHT, 0)  # downwards, as the picture was placed
+    pen = Pen(axes, look)
+    split = _split(place)
+    picture(pen, shown.scene, frame, place, walk.mark, (split - EDGE, HEIGHT - 2 * EDGE))
+    left, right = split + EDGE, WIDTH - EDGE
+    y = EDGE + 0.5 * ROW
+    counted = f"step {frame.number + 1} of {len(walk.steps)}"
+    room = right - left - text_width(counted, TEXT) - 20
+    pen.write(right, y, counted, horizontalalignment="right")
+    for line in lines_of(shown.title, room, LARGE, bold=True):
+        pen.write(left, y, line, LARGE, weight="bold")
+        y += ROW
+    scheme = f" ({walk.scheme})" if walk.scheme else ""
+    for line in lines_of(f"{method}{scheme}, {frame.phase}", right - left):
+        pen.write(left, y, line)
+        y += ROW
+    y += 4
+    for line in lines_of(headline(frame), (right - left) / 1.1, LARGE, bold=True):
+        pen.write(left, y, line, LARGE, weight="bold", family=_MONO)
+        y += 1.1 * ROW
+    for line in lines_of(frame.step.note, right - left):
+        pen.write(left, y, line, color=pen.faint)
+        y += ROW
+    parts = [
+        f"d{shown.scene.target}/d{name} = {known(value)}"
+        for name, value in zip(shown.scene.wrt, frame.results, strict=True)
+    ]
+    floor = HEIGHT - EDGE
+    for line in reversed(_results(parts, right - left)):
+        pen.write(left, floor - 0.5 * ROW, line)
+        floor -= ROW
+    floor -= 4
+    rows, lines = shared_out(len(shown.scene.rows), len(walk.lines), int((floor - y) / ROW))
+    wide = wide or _columns(shown, method, place)
+    y = trace(pen, shown, frame, wide, (left, right), (y, y + rows * ROW), walk.mark)
+    program(pen, walk, frame, wide, (left, right), (y + 4, min(floor, y + lines * ROW + 24)))
+    return figure
+
+
+def headline(frame: Frame) -> str:
+    """What happens in a step, with the number that comes out.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.pages.stepping.frames import stepping
+    >>> shown = stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3}, methods=["path-sum"])
+    >>> headline(shown.frames("path-sum")[1])
+    'xw = cd*xa = 6'
+    """
+    if frame.result is None:
+        return frame.step.text
+    result = number(frame.result)
+    if frame.step.text.endswith(f" = {result}"):
+        return frame.step.text
+    # A path ends with a variable's name; an equals sign after it would say something else.
+    return f"{frame.step.text}{' = ' if ' = ' in frame.step.text else ': '}{result}"
+
+
+def slide_placed(shown: Stepping) -> Placed:
+    """Where the graph stands on all slides; its layers are closer where it would not fit."""
+    found = placed(shown.scene, _ASPECT, _GAPS)
+    if fits(found, shown.scene, (_split(found) - EDGE, HEIGHT - 2 * EDGE)):
+        return found
+    return placed(shown.scene, _ASPECT, _TIGHT)
+
+
+def _split(place: Placed) -> float:
+    """Where the picture ends and the tables begin."""
+    return min(max(place.width * READABLE + EDGE, _NARROW), _WIDE)
+
+
+def _columns(shown: Stepping, method: str, place: Placed) -> Columns:
+    return columns(shown, method, WIDTH - 2 * EDGE - _split(place))
+
+
+def _results(parts: list[str], width: float) -> list[str]:
+    """The finished derivatives in lines, each kept in one piece; never more than three lines."""
+    lines = [""]
+    for part in parts:
+        longer = f"{lines[-1]} · {part}" if lines[-1] else part
+        if text_width(longer, TEXT) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    if len(lines) <= 3:
+        return lines
+    done = [part for part in parts if not part.endswith(known(None))]
+    rest = f"{len(done)} of {len(parts)} derivatives are computed"
+    return [*([done[-1]] if done else []), rest]

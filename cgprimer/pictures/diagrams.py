@@ -1,0 +1,321 @@
+"""Graphs and tapes as diagrams, and :func:`draw`, which draws them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cgprimer.core.derivatives import point_values
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.engines import select
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.language.syntax import Name, Number, fold
+from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.primitives import primitive
+from cgprimer.core.tape.printing import expressions, labels
+from cgprimer.errors import UsageError
+from cgprimer.pictures.backward import backward_diagram
+from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
+from cgprimer.pictures.lettering import short
+from cgprimer.pictures.overlays import Wanted, overlaid, path_names
+from cgprimer.pictures.summary import summarised
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEVELS = ("variables", "operations", "backward")
+PARAMETERS = ("edges", "vertices")
+_TIMES = {2: "twice", 3: "three times"}  # an operand in several places, as in a + a
+_SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "neg": "−", "pow": "^", "copy": "="}
+
+
+def draw(
+    graph: ExpressionGraph,
+    *,
+    at: Mapping[str, float] | None = None,
+    values: bool = False,
+    level: str = "variables",
+    parameters: str | None = None,
+    partials: bool = False,
+    tangents: str | None = None,
+    adjoints: bool = False,
+    of: str | None = None,
+    path: str | Sequence[str] | None = None,
+    everything: bool = False,
+    dark: bool = False,
+    title: str = "",
+) -> Figure:
+    """A picture of a graph, in layers from inputs to outputs.
+
+    Args:
+        graph: the graph.
+        at: values of inputs and parameters; declared values fill the rest. With it (also with an
+            empty one) every vertex shows its value.
+        values: show values at the declared point.
+        level: ``variables`` for the graph as written, ``operations`` for the tape's operations,
+            ``backward`` for the graph of reverse mode's backward sweep.
+        parameters: ``edges`` writes parameters on the edges of the variables that they multiply
+            (those that multiply none are vertices), ``vertices`` draws all of them as vertices.
+            ``edges`` unless given; ``vertices`` where an overlay has something to say at them.
+        partials: the local partial derivative on every edge.
+        tangents: a name; a forward sweep seeded with it, a tangent in each vertex.
+        adjoints: a backward sweep, an adjoint in each vertex, and on each edge
+            ``upstream × local = downstream``.
+        of: where the backward sweep begins; the only output unless given.
+        path: names along one path, ``"xa xx xz xw"``, which is highlighted; the product along it
+            and the sum over all paths between its ends are written under the picture.
+        everything: draw every vertex, also of a graph too large to read, which is otherwise
+            summarised by layers.
+        dark: for dark slides.
+        title: above the picture.
+
+    Returns:
+        A matplotlib figure; ``cgprimer.pictures.saving.save_figure`` writes it.
+
+    Raises:
+        UsageError: an unknown level or name, an edge that is not there, a graph with nothing to
+            draw.
+        MissingValueError: values are needed and one is missing; the message names it.
+
+    >>> from cgprimer.core.graph import parse
+    >>> type(draw(parse("xw = ab*xa"))).__name__
+    'Figure'
+    """
+    from cgprimer.pictures.graph_picture import draw_diagram
+
+    diagram = graph_diagram(
+        graph,
+        at=at,
+        values=values,
+        level=level,
+        parameters=parameters,
+        partials=partials,
+        tangents=tangents,
+        adjoints=adjoints,
+        of=of,
+        path=path,
+        everything=everything,
+        title=title,
+    )
+    return draw_diagram(diagram, dark=dark)
+
+
+def graph_diagram(
+    graph: ExpressionGraph,
+    *,
+    at: Mapping[str, float] | None = None,
+    values: bool = False,
+    level: str = "variables",
+    parameters: str | None = None,
+    partials: bool = False,
+    tangents: str | None = None,
+    adjoints: bool = False,
+    of: str | None = None,
+    path: str | Sequence[str] | None = None,
+    everything: bool = False,
+    title: str = "",
+) -> Diagram:
+    """What :func:`draw` draws, as data; arguments and errors are the same.
+
+    ``cgprimer.pictures.formats.save_diagram`` writes it to a file of any format.
+
+    >>> from cgprimer.core.graph import parse
+    >>> graph = parse("input xa = 2; xb = 3*xa; xw = xb*xa")
+    >>> graph_diagram(graph, path="xa xb xw").notes[-1]
+    'dxw/dxa = 6 + 6 = 12'
+    """
+    checked_graph(graph)
+    if level not in LEVELS:
+        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+    if parameters is not None and parameters not in PARAMETERS:
+        raise UsageError(
+            f"parameters cannot be drawn as {parameters!r}", hint=f"one of: {', '.join(PARAMETERS)}"
+        )
+    if not graph.definitions:
+        raise UsageError("there is nothing to draw: the graph has no expressions")
+    wanted = Wanted(partials, tangents or "", adjoints, of, path_names(path))
+    if path is not None and not wanted.path:
+        raise UsageError("the path is empty", hint='names along it: path="xa xx xw"')
+    if wanted.path and level != "variables":
+        raise UsageError("a path leads along variables: it is drawn at level 'variables'")
+    if of is not None and not adjoints and level != "backward":
+        raise UsageError(
+            "'of' (--of) says where a backward sweep begins: it goes with the adjoints (--adjoints)"
+        )
+    shown = at if at is not None or not values else {}
+    if level == "backward":
+        if wanted:
+            raise UsageError("the backward graph has no overlays", hint="values=True (--values)")
+        diagram = backward_diagram(graph, at=shown, of=of, title=title)
+    elif level == "operations":
+        diagram = operation_diagram(graph, at=shown, title=title)
+    else:
+        at_vertices = adjoints or {tangents, *wanted.path} & {*graph.parameters}
+        where = parameters or ("vertices" if at_vertices else "edges")
+        diagram = variable_diagram(graph, at=shown, parameters=where, title=title)
+    if wanted:
+        diagram = overlaid(diagram, graph, wanted, at=at, level=level)
+    short = diagram if everything else summarised(diagram)
+    if not short.summary:
+        return diagram
+    if wanted.path:  # what is written out does not need the vertices
+        return replace(short, notes=(*short.notes, *diagram.notes))
+    if not wanted and shown is None:
+        return short
+    left_out = "values and derivatives at single vertices are left out of the summary"
+    return replace(short, notes=(*short.notes, left_out))
+
+
+def variable_diagram(
+    graph: ExpressionGraph,
+    *,
+    at: Mapping[str, float] | None = None,
+    parameters: str = "edges",
+    title: str = "",
+) -> Diagram:
+    """A vertex per variable, with its expression and, given ``at``, its value.
+
+    >>> from cgprimer.core.graph import parse
+    >>> [(e.tail, e.head, e.label) for e in variable_diagram(parse("xw = ab*xa + b")).edges]
+    [('xa', 'xw', 'ab'), ('b', 'xw', '')]
+    """
+    values = _values(graph, at)
+    on_edges = {} if parameters == "vertices" else _parameters_on_edges(graph)
+    # What multiplies no variable has no edge to stand on: it is drawn as a vertex.
+    placed = {name for names in on_edges.values() for name in names}
+    vertices = [name for name in graph.parameters if name not in placed]
+    nodes = [Node(n, n, "parameter", _shown(values, n)) for n in vertices]
+    for name in graph.variables:
+        detail = (graph.expression(name),) if name in graph.definitions else ()
+        nodes.append(Node(name, name, _role(graph, name), (*detail, *_shown(values, name))))
+    edges = [
+        Edge(tail, head, ", ".join(_named(n, values) for n in on_edges.get((tail, head), ())))
+        for tail, heads in graph.leads_to.items()
+        for head in heads
+    ]
+    edges += [
+        Edge(name, head)
+        for head, used in graph.parameters_of.items()
+        for name in used
+        if name in vertices
+    ]
+    return Diagram(tuple(nodes), tuple(edges), title)
+
+
+def operation_diagram(
+    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, title: str = ""
+) -> Diagram:
+    """A vertex per operation of the tape, each with its name and what it computes.
+
+    >>> from cgprimer.core.graph import parse
+    >>> [node.label for node in operation_diagram(parse("xw = ab*xa + 1")).nodes]
+    ['xa', 'ab', '1', '×', '+']
+    """
+    tape = tape_of(graph)
+    names, trees = labels(tape), expressions(tape)
+    values = _tape_values(graph, at)
+    outputs = set(tape.outputs.values())
+    nodes = []
+    for index, leaf in enumerate(tape.leaves):
+        if leaf.kind == "constant":
+            nodes.append(Node(str(index), number_text(leaf.value), "constant"))
+        else:
+            role: Role = "input" if leaf.kind == "column" else "parameter"
+            nodes.append(Node(str(index), leaf.name, role, _shown(values, index)))
+    edges: list[Edge] = []
+    for index, tree in trees.items():
+        instruction = tape.instruction(index)
+        assert instruction is not None
+        symbol = _SYMBOLS.get(instruction.primitive) or primitive(instruction.primitive).spelling
+        text = f"{names[index]} = {unparse(tree)}"
+        role = "output" if index in outputs else "operation"
+        nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
+        uses = Counter(instruction.operands)
+        edges.extend(Edge(str(o), str(index), _TIMES.get(uses[o], "")) for o in uses)
+    return Diagram(tuple(nodes), tuple(edges), title)
+
+
+def _role(graph: ExpressionGraph, name: str) -> Role:
+    if name in graph.outputs:
+        return "output"
+    return "inner" if name in graph.definitions else "input"
+
+
+def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str, float]:
+    if at is None:
+        return {}
+    point = point_values(graph, at)
+    return {**graph.evaluate(point), **{n: point[n] for n in graph.parameters}}
+
+
+def _tape_values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[int, float]:
+    """Every value of the tape, by index."""
+    if at is None:
+        return {}
+    tape = tape_of(graph)
+    point = point_values(graph, at)
+    whole = replace(tape, outputs={str(i): i for i in range(tape.size)})
+    execute = select("numpy").compile(whole, reduction="none", dtype="float64")
+    columns = {name: np.array([point[name]]) for name in graph.inputs}
+    found = execute(columns, {n: point[n] for n in graph.parameters}, 1)
+    return {i: float(found[str(i)][0]) for i in range(tape.size)}
+
+
+def _named(name: str, values: Mapping[Any, float]) -> str:
+    """A parameter on an edge, with its value where values are shown."""
+    return f"{name}={short(values[name])}" if name in values else name
+
+
+def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
+    return (f"= {short(values[key], 8)}",) if key in values else ()
+
+
+def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[str]]:
+    """For each edge the parameters that multiply its variable in the head's expression.
+
+    In ``k*tanh(w*xa + b)`` the parameters ``k`` and ``w`` stand on the edge from ``xa``; ``b`` is
+    added, and stands on none.
+    """
+    parameters = set(graph.parameters)
+    found: dict[tuple[str, str], set[str]] = {}
+
+    def leaf(node: Name | Number) -> _Factors:
+        if not isinstance(node, Name):
+            return _Factors(frozenset(), {})
+        if node.name in parameters:
+            return _Factors(frozenset({node.name}), {})
+        return _Factors(frozenset(), {node.name: frozenset()})
+
+    def apply(name: str, arguments: list[_Factors]) -> _Factors:
+        product = name in ("mul", "div", "pow")
+        merged: dict[str, frozenset[str]] = {}
+        for which, argument in enumerate(arguments):
+            others = [a.multiplying for k, a in enumerate(arguments) if product and k != which]
+            for variable, factors in argument.variables.items():
+                merged[variable] = merged.get(variable, frozenset()).union(factors, *others)
+        passed_on = product or name == "neg" or not merged
+        multiplying = [a.multiplying for a in arguments] if passed_on else []
+        return _Factors(frozenset[str]().union(*multiplying), merged)
+
+    for head, expression in graph.definitions.items():
+        for tail, factors in fold(expression, leaf, apply).variables.items():
+            found[tail, head] = set(factors)
+    return {edge: [n for n in graph.parameters if n in used] for edge, used in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """What a part of an expression contributes.
+
+    Attributes:
+        multiplying: the parameters that multiply the part as a whole (all of its parameters, if
+            it has no variable).
+        variables: for each variable in it the parameters that multiply that variable.
+    """
+
+    multiplying: frozenset[str]
+    variables: dict[str, frozenset[str]]

@@ -1,0 +1,89 @@
+"""The legend under a picture, and text as every picture writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from cgprimer.pictures.diagram import Role
+from cgprimer.pictures.fonts import families
+from cgprimer.pictures.layout import Box, Point, Size
+from cgprimer.pictures.lettering import text_width
+from cgprimer.pictures.shapes import patches
+from cgprimer.pictures.theme import LEGEND_SIZE, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Entry: TypeAlias = Role | Literal["path"]
+
+SWATCH: Size = (34.0, 22.0)
+ROW_HEIGHT = SWATCH[1] + 10.0
+_GAP = 26.0
+_PATH_WORD = "highlighted path"
+
+
+def entry_width(look: Theme, entry: Entry) -> float:
+    """Return the width of an entry of the legend, its swatch included."""
+    return SWATCH[0] + 8.0 + text_width(_word(look, entry), LEGEND_SIZE)
+
+
+def legend_rows(look: Theme, entries: Sequence[Entry], width: float) -> list[list[Entry]]:
+    """Break the entries into rows that are at most `width` wide."""
+    rows: list[list[Entry]] = []
+    used = width
+    for entry in entries:
+        needed = entry_width(look, entry) + _GAP
+        if not rows or used + needed - _GAP > width:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(entry)
+        used += needed
+    return rows
+
+
+def draw_row(axes: Axes, row: Sequence[Entry], centre: Point, look: Theme) -> None:
+    """Draw one row of the legend around its middle."""
+    from matplotlib.patches import Rectangle
+
+    total = sum(entry_width(look, entry) + _GAP for entry in row) - _GAP
+    x, y = centre[0] - total / 2, centre[1]
+    for entry in row:
+        if entry == "path":
+            for height, ink in ((6.0, look.path), (2.0, look.background)):
+                band = Rectangle((x, y - height / 2), SWATCH[0], height, color=ink, linewidth=0)
+                band.set_zorder(4)
+                axes.add_patch(band)
+        else:
+            style = look.roles[entry]
+            width = SWATCH[1] if style.shape == "circle" else SWATCH[0]
+            box = Box(x + SWATCH[0] / 2, y, width, SWATCH[1])
+            for patch in patches(style, box, look, small=True):
+                patch.set_zorder(4)
+                axes.add_patch(patch)
+        at = (x + SWATCH[0] + 8.0, y)
+        write(axes, at, _word(look, entry), LEGEND_SIZE, look.ink, horizontalalignment="left")
+        x += entry_width(look, entry) + _GAP
+
+
+def _word(look: Theme, entry: Entry) -> str:
+    return _PATH_WORD if entry == "path" else look.roles[entry].word
+
+
+def write(axes: Axes, at: Point, text: str, size: float, colour: str, **look: Any) -> None:
+    """Write one line of text, vertically centred at a point."""
+    # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
+    style = {"weight": "normal", "horizontalalignment": "center", **look}
+    axes.text(
+        at[0],
+        at[1],
+        text,
+        fontsize=size,
+        color=colour,
+        family=list(families()),
+        zorder=5,
+        verticalalignment="center_baseline",
+        parse_math=False,
+        usetex=False,
+        **style,
+    )

@@ -1,0 +1,155 @@
+"""Text in pictures: how wide it is, and where a long expression may be broken.
+
+Text comes from a user, so nothing in it is markup, and nothing of it is ever left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import lru_cache
+from itertools import pairwise
+
+from cgprimer.pictures.fonts import families, quiet
+from cgprimer.pictures.theme import LINE_SPACING
+
+_TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_EQUATION = re.compile(r"(.*)([=≈]) (-?\d+\.\d+(?:e-?\d+)?)")
+_FACTORS = re.compile(r"[-\d.e× ()]*")
+_DIGITS = 5
+# Lines end before these: first of all before what binds least, and in parentheses only where
+# there is no other way. With each the most parentheses that may be open.
+_SUMS, _PRODUCTS = frozenset("=≈+-"), frozenset("=≈+-*/×·")
+_BREAKS = ((frozenset("=≈"), 0), (_SUMS, 0), (_PRODUCTS, 0), (_SUMS, 1), (_PRODUCTS, math.inf))
+_LONGER = 1.35  # times the wanted length that a line may have
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """Return the width in points of one line of `text` in the theme's font at `size` points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    weight = "bold" if bold else "normal"
+    font = FontProperties(family=list(families()), size=size, weight=weight)
+    with quiet():
+        width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width)
+
+
+def block_size(lines: Iterable[str], size: float, bold: bool = False) -> tuple[float, float]:
+    """Return width and height in points of lines set under each other; (0, 0) for no lines."""
+    widths = [text_width(line, size, bold) for line in lines]
+    return (max(widths, default=0.0), len(widths) * size * LINE_SPACING)
+
+
+def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
+    """Break an expression into lines of about `limit` characters, at operators and commas only.
+
+    An operator begins a line, as in printed mathematics; a comma ends one. Names, numbers (also
+    `1e-5`) and powers stay whole, so a line is longer than `limit` where there is no place to
+    break. Very long expressions get longer lines, so that their box does not become a column.
+    Joining the lines gives the text back, apart from the spaces at the breaks.
+
+    >>> wrap_expression("cd*xx + ab*sin(xz) - exp(xy)/2")
+    ('cd*xx + ab*sin(xz)', '- exp(xy)/2')
+    >>> wrap_expression("= 0.25")
+    ('= 0.25',)
+    """
+    text = " ".join(text.split())
+    limit = max(limit, round(1.6 * math.sqrt(len(text))))
+    for signs, depth in _BREAKS:
+        lines = _evenly(_pieces(text, signs, depth), limit)
+        if max(map(len, lines)) <= _LONGER * limit:
+            break
+    return lines
+
+
+def short(value: float, digits: int = _DIGITS) -> str:
+    """A number of at most so many digits, its exponent without a sign or a zero in front.
+
+    Halves are rounded up, as a class does it.
+
+    >>> short(-0.0), short(161.8125), short(1234567.0), short(-1.25e-7), short(71.0625)
+    ('0', '161.81', '1.2346e6', '-1.25e-7', '71.063')
+    """
+    value += 0.0
+    if math.isfinite(value):
+        value = float(Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(value)))
+    text = f"{value:.{digits}g}"
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if mark else text
+
+
+def fewer_digits(text: str) -> str:
+    """Round what stands after the last equals sign to five digits, and the factors before it.
+
+    Expressions stay as they are.
+
+    >>> fewer_digits("adjoint = 5.671875"), fewer_digits("3.14159265*xa")
+    ('adjoint ≈ 5.6719', '3.14159265*xa')
+    >>> fewer_digits("22.6875 × 0.25 = 5.671875")
+    '22.688 × 0.25 ≈ 5.6719'
+    """
+    found = _EQUATION.fullmatch(text)
+    if not found:
+        return text
+    left, sign, result = found.groups()
+    if _FACTORS.fullmatch(left):
+        left = _NUMBER.sub(lambda number: short(float(number.group())), left)
+    value = float(result)
+    same = left == found.group(1) and float(short(value)) == value
+    return f"{left}{sign if same else '≈'} {short(value)}"
+
+
+def _evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
+    lines = _fill(pieces, limit)
+    # The same number of lines, evenly filled, makes a narrower box than a full and a short one.
+    for narrower in range(limit - 1, 0, -1):
+        candidate = _fill(pieces, narrower)
+        if len(candidate) > len(lines):
+            break
+        lines = candidate
+    return lines
+
+
+def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tuple[str, ...]:
+    """Break `text` at spaces into lines at most `width` points wide; a longer word stays whole."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size, bold) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return tuple(lines)
+
+
+def _pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
+    """Cut `text` at every place where a line may end; the pieces join to `text` again."""
+    pieces = [""]
+    opened = 0
+    previous = ""  # the last token that is not a space
+    tokens = _TOKEN.findall(text)
+    for token, following in pairwise([*tokens, ""]):
+        # A sign has no operand before it and belongs to what follows: `(-x`, `2*-x`, `= -3`.
+        binary = token in signs and bool(re.fullmatch(r"[\w.+-]*[\w.]|\)", previous))
+        binary = binary and following != "∂"  # one derivative, not a quotient: `∂xw/∂xa`
+        if opened <= depth and (binary or (previous == "," and not token.isspace())):
+            pieces.append("")
+        opened += (token == "(") - (token == ")")
+        pieces[-1] += token
+        previous = previous if token.isspace() else token
+    return pieces
+
+
+def _fill(pieces: Iterable[str], limit: int) -> tuple[str, ...]:
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:
+            lines.append("")
+        lines[-1] += piece
+    return tuple(line.strip() for line in lines)

@@ -1,0 +1,270 @@
+"""What is written over a picture: partials, tangents, adjoints, one path and the sum over paths.
+
+An overlay is text for vertices and edges, worked out before anything is drawn, and laid over a
+diagram by a function from diagrams to diagrams. Where a sweep does not come, it says so: a 0 is
+always a number that was computed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from cgprimer.core.derivatives import chosen_names, chosen_output
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.methods.path_sum import count_paths, list_paths
+from cgprimer.errors import UsageError, name_hint, plural
+from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.lettering import short
+from cgprimer.pictures.sweeps import LocalNumbers, adjoints, local_numbers, tangents
+
+NOT_COMPUTED = "not computed"
+_LISTED = 12  # paths that are written out under a picture
+_WHOLE = 7  # digits of a number that is written as it is
+_WALKED = 5_000  # paths that are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an overlay shows.
+
+    Attributes:
+        partials: the local partial on every edge.
+        tangents: the name that a forward sweep is seeded with; empty for no sweep.
+        adjoints: a backward sweep.
+        of: the variable that it begins at; the only output unless given.
+        path: names along one path; empty for none.
+    """
+
+    partials: bool = False
+    tangents: str = ""
+    adjoints: bool = False
+    of: str | None = None
+    path: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.partials or self.tangents or self.adjoints or self.path)
+
+
+def path_names(path: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Names along a path, given as a sequence or as text.
+
+    >>> path_names("xa xx, xz -> xw")
+    ('xa', 'xx', 'xz', 'xw')
+    """
+    if isinstance(path, str):
+        return tuple(name for name in re.split(r"[\s,>→-]+", path) if name)
+    return tuple(path or ())
+
+
+def overlaid(
+    diagram: Diagram,
+    graph: ExpressionGraph,
+    wanted: Wanted,
+    *,
+    at: Mapping[str, float] | None = None,
+    level: str = "variables",
+) -> Diagram:
+    """The diagram with the overlay's lines on its vertices and edges, and notes under it.
+
+    Args:
+        diagram: of the graph, at that level.
+        graph: the graph.
+        wanted: what to show.
+        at: values of inputs and parameters; declared values fill the rest.
+        level: ``variables`` or ``operations``.
+
+    Raises:
+        MissingValueError: a value is missing; the message names it.
+        UsageError: an unknown name, or a path along an edge that is not there.
+
+    >>> from cgprimer.pictures.diagrams import variable_diagram
+    >>> from cgprimer.core.graph import parse
+    >>> graph = parse("input xa = 3; xb = 2*xa; xw = xb^2")
+    >>> found = overlaid(variable_diagram(graph), graph, Wanted(adjoints=True))
+    >>> [node.detail[-1] for node in found.nodes], found.edges[0].label
+    (['adjoint = 24', 'adjoint = 12', 'adjoint = 1'], '12 × 2 = 24')
+    """
+    path = _checked_path(graph, wanted.path)
+    seed = chosen_names(graph, wanted.tangents)[0] if wanted.tangents else ""
+    of = chosen_output(graph, wanted.of) if wanted.adjoints else ""
+    numbers = local_numbers(graph, at, level=level)
+    primal = tape_of(graph)
+
+    def key(name: str) -> str:
+        return str(primal.index(name)) if level == "operations" else name
+
+    forward = tangents(numbers, key(seed)) if seed else {}
+    backward = adjoints(numbers, key(of)) if of else {}
+    steps = set(pairwise(path))
+
+    def vertex(node: Node) -> Node:
+        lines = list(node.detail)
+        if node.role != "constant":
+            lines += _named("tangent", forward.get(node.key)) if seed else []
+            lines += _named("adjoint", backward.get(node.key)) if of else []
+        return replace(node, detail=tuple(lines), emphasis=node.key in path)
+
+    role = {node.key: node.role for node in diagram.nodes}
+    label = {node.key: node.label for node in diagram.nodes}
+
+    def arrow(edge: Edge) -> Edge:
+        ends = (edge.tail, edge.head)
+        lines = [edge.label] if edge.label else []
+        if role[edge.tail] != "constant":
+            local = numbers.partials.get(ends, 0.0)  # zero everywhere: no instruction computes it
+            if wanted.partials or ends in steps:
+                what = "" if level == "operations" else f"∂{label[ends[1]]}/∂{label[ends[0]]}"
+                lines.append(f"{what} {_equal(local)} {_text(local)}" if what else _text(local))
+            if of:
+                lines.append(_upstream(backward.get(edge.head), local))
+        return replace(edge, label="\n".join(lines), emphasis=ends in steps)
+
+    notes = list(diagram.notes)
+    if seed:
+        notes.append(f"tangent: derivative with respect to {seed}, swept forward from its seed 1")
+    if of:
+        notes.append(
+            f"adjoint: derivative of {of}, swept back from its seed 1; "
+            "on edges: upstream × local = downstream"
+        )
+    if path:
+        notes += path_notes(numbers, path, [(edge.tail, edge.head) for edge in diagram.edges])
+    return replace(
+        diagram,
+        nodes=tuple(map(vertex, diagram.nodes)),
+        edges=tuple(map(arrow, diagram.edges)),
+        notes=tuple(notes),
+    )
+
+
+def path_notes(
+    numbers: LocalNumbers, path: Sequence[str], drawn: Iterable[tuple[str, str]] = ()
+) -> list[str]:
+    """The product along a path, and the sum over all paths between its ends, line by line.
+
+    An edge that is drawn counts although its partial is zero everywhere, as under ``sign``: the
+    picture shows its paths, and each of them adds 0.
+
+    >>> partials = {("a", "b"): 2.0, ("a", "c"): 3.0, ("b", "c"): -5.0}
+    >>> for line in path_notes(LocalNumbers(("a", "b", "c"), {}, partials), ("a", "b", "c")):
+    ...     print(line)
+    this path: ∂b/∂a · ∂c/∂b = 2 · (-5) = -10
+    dc/da is the sum over 2 paths:
+    a → c: 3
+    a → b → c: 2 · (-5) = -10
+    dc/da = 3 + (-10) = -7
+    """
+    first, last = path[0], path[-1]
+    total = tangents(numbers, first).get(last, 0.0)
+    names = " · ".join(f"∂{head}/∂{tail}" for tail, head in pairwise(path))
+    factors = [numbers.partials.get(step, 0.0) for step in pairwise(path)]
+    notes = [f"this path: {names} {_equal(*factors)} {_product(numbers, path)[0]}"]
+    rank = {key: number for number, key in enumerate(numbers.order)}
+    whole = replace(numbers, partials={**dict.fromkeys(drawn, 0.0), **numbers.partials}).heads()
+    heads = {rank[tail]: [rank[head] for head in found] for tail, found in whole.items()}
+    leading = count_paths(heads, rank[last])
+    count = leading.get(rank[first], 0)
+    derivative, is_ = f"d{last}/d{first}", _equal(total)
+    if count == 1:
+        return [*notes, f"{derivative} {is_} {_text(total)}: there is no other path"]
+    notes.append(f"{derivative} is the sum over {plural(count, 'path')}:")
+    paths: list[Sequence[str]] = [path]
+    if count <= _WALKED:
+        walked = list_paths(heads, rank[first], rank[last], leading)
+        paths = [[numbers.order[i] for i in found] for found in walked]
+        if len(paths) > _LISTED:  # the highlighted one is always among those that are written out
+            rest = [found for found in paths if tuple(found) != tuple(path)]
+            paths = [path, *rest[: _LISTED - 1]]
+    products = []
+    for found in paths:
+        text, product = _product(numbers, found)
+        products.append(product)
+        notes.append(f"{' → '.join(found)}: {text}")
+    left = count - len(paths)
+    if left:
+        notes.append(f"and {plural(left, 'more path')}, together {_text(total - sum(products))}")
+        return [*notes, f"{derivative} {is_} {_text(total)}"]
+    terms = " + ".join([_text(products[0]), *map(_signed, products[1:])])
+    signs = _equal(*products), _equal(*products, total)
+    return [*notes, f"{derivative} {signs[0]} {terms} {signs[1]} {_text(total)}"]
+
+
+def _text(value: float) -> str:
+    """A number in all its digits if they are few, as 22.6875 has; otherwise rounded."""
+    whole = short(value, _WHOLE)
+    return whole if float(whole) == value else short(value)
+
+
+def _signed(value: float) -> str:
+    """A number that can follow an operator."""
+    text = _text(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _equal(*values: float) -> str:
+    """An equals sign, or the sign for about equal where a number of the equation is rounded."""
+    exact = all(float(_text(value)) == value or math.isnan(value) for value in values)
+    return "=" if exact else "≈"
+
+
+def _product(numbers: LocalNumbers, path: Sequence[str]) -> tuple[str, float]:
+    known = [numbers.partials.get(step) for step in pairwise(path)]
+    factors = [0.0 if factor is None else factor for factor in known]
+    product = 0.0 if None in known else math.prod(factors)  # 0 everywhere, also beside an inf
+    if len(factors) == 1:
+        return _text(product), product
+    terms = [_text(factors[0]), *map(_signed, factors[1:])]
+    return f"{' · '.join(terms)} {_equal(*factors, product)} {_text(product)}", product
+
+
+def _named(what: str, value: float | None) -> list[str]:
+    return [what, NOT_COMPUTED] if value is None else [f"{what} = {short(value, 8)}"]
+
+
+def _upstream(upstream: float | None, local: float) -> str:
+    if upstream is None:
+        return NOT_COMPUTED
+    down = upstream * local
+    sign = _equal(upstream, local, down)
+    return f"{_text(upstream)} × {_signed(local)} {sign} {_text(down)}"
+
+
+def _checked_path(graph: ExpressionGraph, path: tuple[str, ...]) -> tuple[str, ...]:
+    if not path:
+        return ()
+    known = (*graph.variables, *graph.parameters)
+    for name in path:
+        if name not in known:
+            raise UsageError(
+                f"the path names {name!r}, which the graph has not", hint=name_hint(name, known)
+            )
+    if len(path) < 2:
+        raise UsageError(f"a path has two ends: {path[0]!r} is only one", hint=_onward(graph, path))
+    for tail, head in pairwise(path):
+        if head not in leading_to(graph, tail):
+            raise UsageError(
+                f"no edge leads from {tail!r} to {head!r}", hint=_onward(graph, [tail])
+            )
+    return path
+
+
+def leading_to(graph: ExpressionGraph, name: str) -> list[str]:
+    """The variables whose expressions use a variable or a parameter.
+
+    >>> from cgprimer.core.graph import parse
+    >>> leading_to(parse("xw = ab*xa"), "ab")
+    ['xw']
+    """
+    using = (head for head, used in graph.parameters_of.items() if name in used)
+    return graph.leads_to.get(name) or list(using)
+
+
+def _onward(graph: ExpressionGraph, path: Iterable[str]) -> str:
+    last = list(path)[-1]
+    heads = leading_to(graph, last)
+    return f"{last} leads to {', '.join(heads)}" if heads else f"{last} leads to nothing"

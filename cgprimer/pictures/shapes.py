@@ -1,0 +1,137 @@
+"""The outlines of vertices: how large a shape its text needs, and the shape as matplotlib patches.
+
+All lengths are in points; a figure's axes are set so that one data unit is one point.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.pictures.layout import Box, Point, Size
+from cgprimer.pictures.theme import RoleStyle, Shape, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.patches import Patch
+
+_PAD_ACROSS, _PAD_ALONG = 14.0, 9.0
+_SLANT = 12.0  # of a hexagon's pointed ends
+_INNER_OUTLINE = 4.0  # between the two lines of a double outline
+_SMALLEST = 44.0
+_PILL_PAD, _PILL_RADIUS = 18.0, 22.0
+_REACH = 40  # points that an edge goes on in its direction to meet its vertex
+
+
+def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
+    """Return the width and height of the shape that holds a block of text.
+
+    A `tight` one has half of the room between the text and the outline.
+
+    >>> shape_size("rectangle", (60, 20)), shape_size("rectangle", (60, 40), tight=True)
+    ((88.0, 44.0), (74.0, 49.0))
+    """
+    width, height = text
+    share = 0.5 if tight else 1.0
+    if shape == "circle":
+        # A circle for the short names of operations, and a pill where there is more to say: it
+        # needs much less of a slide than the ellipse through the corners of the text.
+        across = max(math.sqrt(2) * max(width, height) + 8, _SMALLEST + 4)
+        if across <= 2 * _SMALLEST:
+            return (across, across)
+        return (width + 2 * share * _PILL_PAD, height + 2 * share * _PAD_ALONG)
+    extra = {"hexagon": _SLANT, "double": _INNER_OUTLINE}.get(shape, 0.0)
+    across = width + 2 * (share * _PAD_ACROSS + extra)
+    along = height + 2 * (share * _PAD_ALONG + (_INNER_OUTLINE if shape == "double" else 0.0))
+    return (max(across, _SMALLEST), max(along, _SMALLEST))
+
+
+def inside(shape: Shape, box: Box, point: Point) -> bool:
+    """Tell whether a point lies in the shape that fills `box`.
+
+    >>> inside("circle", Box(0, 0, 10, 10), (4, 4)), inside("rectangle", Box(0, 0, 10, 10), (4, 4))
+    (False, True)
+    """
+    across, along = abs(point[0] - box.x) * 2, abs(point[1] - box.y) * 2
+    if shape == "circle":
+        radius = pill_radius(box)
+        corner = (max(across / 2 - box.width / 2 + radius, 0), along / 2 - box.height / 2 + radius)
+        return across <= box.width and math.hypot(corner[0], max(corner[1], 0)) <= radius
+    slant = 2 * min(_SLANT, box.width / 4) if shape == "hexagon" else 0.0
+    return along <= box.height and across <= box.width - slant * along / box.height
+
+
+def meet(shape: Shape, box: Box, before: Point, end: Point) -> Point:
+    """Lead a line that ends close to a shape on to its outline.
+
+    The line goes on in its direction, from `before` through `end`; if that misses the shape, it
+    turns towards the middle.
+
+    >>> meet("rectangle", Box(0, 0, 100, 40), (-90, 10), (-58, 10))
+    (-50.0, 10.0)
+    """
+    x, y = end
+    whole = math.dist(before, end) or 1.0
+    onward = ((x - before[0]) / whole, (y - before[1]) / whole)
+    for step in range(4 * _REACH):
+        point = (x + onward[0] * step / 4, y + onward[1] * step / 4)
+        if inside(shape, box, point):
+            return point
+    steps = 400
+    for step in range(steps):
+        point = (x + (box.x - x) * step / steps, y + (box.y - y) * step / steps)
+        if inside(shape, box, point):
+            return point
+    return (box.x, box.y)
+
+
+def pill_radius(box: Box) -> float:
+    """Return the radius of the corners of a circle, or of the pill that stands for a larger one.
+
+    >>> pill_radius(Box(0, 0, 48, 48)), pill_radius(Box(0, 0, 120, 80))
+    (24.0, 22.0)
+    """
+    half = min(box.width, box.height) / 2
+    return half if box.width == box.height else min(half, _PILL_RADIUS)
+
+
+def outline(shape: Shape, box: Box, slant: float = _SLANT) -> list[Point]:
+    """Return the corners of a shape with straight sides, from the left one on.
+
+    >>> outline("hexagon", Box(0, 0, 100, 40))[:2]
+    [(-50.0, 0), (-38.0, 20.0)]
+    """
+    right, top = box.width / 2, box.height / 2
+    inward = min(slant, box.width / 4) if shape == "hexagon" else 0.0
+    tips = [(-right, 0)] if inward else []
+    corners = [*tips, (-right + inward, top), (right - inward, top)]
+    corners += [(-x, -y) for x, y in corners]
+    return [(box.x + x, box.y + y) for x, y in corners]
+
+
+def patches(style: RoleStyle, box: Box, theme: Theme, small: bool = False) -> list[Patch]:
+    """Return the patches that draw a vertex; `small` thins the details for the legend."""
+    from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
+
+    corner = (box.x - box.width / 2, box.y - box.height / 2)
+    look: dict[str, Any] = {
+        "facecolor": style.fill if style.shape != "dotted" else theme.background,
+        "edgecolor": style.outline,
+        "linewidth": style.line_width,
+    }
+    if style.shape == "circle":
+        pill = f"round,pad=0,rounding_size={pill_radius(box)}"
+        return [FancyBboxPatch(corner, box.width, box.height, boxstyle=pill, **look)]
+    if style.shape == "hexagon":
+        return [Polygon(outline("hexagon", box, 6.0 if small else _SLANT), closed=True, **look)]
+    if style.shape == "rounded":
+        box_style = f"round,pad=0,rounding_size={5 if small else 10}"
+        return [FancyBboxPatch(corner, box.width, box.height, boxstyle=box_style, **look)]
+    if style.shape == "dotted":
+        return [Rectangle(corner, box.width, box.height, linestyle=(0, (1.2, 1.6)), **look)]
+    outer = Rectangle(corner, box.width, box.height, **look)
+    if style.shape == "rectangle":
+        return [outer]
+    gap = 3.0 if small else _INNER_OUTLINE
+    inner_corner = (corner[0] + gap, corner[1] + gap)
+    inner = Rectangle(inner_corner, box.width - 2 * gap, box.height - 2 * gap, **look)
+    return [outer, inner]

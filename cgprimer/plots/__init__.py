@@ -1,0 +1,1 @@
+"""Curves and surfaces, one kind a file: its data and its drawing."""

@@ -1,0 +1,297 @@
+"""Programs as they run: sizes, sums, precision, order of operations, long chains."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.run import Runner
+
+GRAPH = cgprimer.parse(
+    "input xa, xb; parameter p = 0.8, q = -0.3; xu = sin(p*xa) + q*xb; xw = exp(xu)*xu + p*q*xa"
+)
+SCALARS = {"p": 0.8, "q": -0.3}
+NAMES = ("p", "q", "xa", "xb", "xu")
+
+
+def columns(samples: int, dtype: str = "float64") -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(7)
+    return {name: generator.uniform(-1, 1, samples).astype(dtype) for name in ("xa", "xb")}
+
+
+def program(method: str, **options):
+    return cgprimer.differentiate(cgprimer.tape(GRAPH), wrt=NAMES, method=method, **options)
+
+
+def block_size(method: str) -> int:
+    return Runner(program(method)).execute.block
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_no_samples_at_all(method):
+    found = cgprimer.gradient(GRAPH, columns(0), wrt=NAMES, method=method)
+    assert all(found[name].shape == (0,) for name in NAMES)
+    result = Runner(program(method), reduction="sum")(columns(0), SCALARS, 0)
+    assert all(float(value) == 0.0 for value in result.derivatives.values())
+    assert float(result.values["xw"]) == 0.0
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_one_sample_is_a_sample(method):
+    one = columns(1)
+    found = cgprimer.gradient(GRAPH, one, wrt=NAMES, method=method)
+    number = cgprimer.gradient(
+        GRAPH, {name: float(v[0]) for name, v in one.items()}, wrt=NAMES, method=method
+    )
+    for name in NAMES:
+        assert found[name].shape == (1,)
+        assert isinstance(number[name], float)
+        assert found[name][0] == pytest.approx(number[name], rel=1e-9)
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 1])
+@pytest.mark.parametrize("method", ["reverse", "forward", "finite-difference"])
+def test_blocks_have_no_seams(method, offset):
+    samples = block_size(method) + offset
+    data = columns(samples)
+    run = Runner(program(method))
+    whole = run(data, SCALARS, samples)
+    edges = [*range(3), samples // 2, *range(max(0, samples - 3), samples)]
+    for position in edges:
+        here = {name: np.ascontiguousarray(v[position : position + 1]) for name, v in data.items()}
+        single = run(here, SCALARS, 1)
+        for pair, value in single.derivatives.items():
+            # numpy's wide loops differ from its narrow ones in the last bits
+            tolerance = 1e-8 if method == "finite-difference" else 1e-14
+            assert whole.derivatives[pair][position] == pytest.approx(value[0], abs=tolerance)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+@pytest.mark.parametrize("offset", [-1, 0, 1])
+@pytest.mark.parametrize("method", ["reverse", "forward", "path-sum", "symbolic"])
+def test_the_sum_is_the_sum_of_all_samples(method, offset, blocks):
+    samples = blocks * block_size(method) + offset
+    data = columns(samples)
+    each = Runner(program(method))(data, SCALARS, samples)
+    total = Runner(program(method), reduction="sum")(data, SCALARS, samples)
+    for pair, values in each.derivatives.items():
+        scale = np.sum(np.abs(values))
+        assert abs(float(total.derivatives[pair]) - np.sum(values)) <= 1e-12 * scale
+    assert float(total.values["xw"]) == pytest.approx(np.sum(each.values["xw"]), rel=1e-12)
+
+
+@pytest.mark.parametrize("scheme", ["central", "forward", "complex-step"])
+@pytest.mark.parametrize("samples", [1, 7, 1000])
+@pytest.mark.parametrize("wrt", ["p", "xa", "xu"])
+def test_the_sum_of_differences(wrt, samples, scheme):
+    """With respect to a parameter, an input whose step differs from sample to sample, and an
+    inner variable whose step is chosen from its value.
+    """
+    data = columns(samples)
+    data["xa"] = data["xa"] * np.logspace(0, 2, samples)
+    exact = cgprimer.differentiate(cgprimer.tape(GRAPH), wrt=wrt, method="reverse")
+    each = Runner(exact)(data, SCALARS, samples).derivatives["xw", wrt]
+    differences = cgprimer.differentiate(
+        cgprimer.tape(GRAPH), wrt=wrt, method="finite-difference", scheme=scheme
+    )
+    total = Runner(differences, reduction="sum")(data, SCALARS, samples).derivatives["xw", wrt]
+    assert np.shape(total) == ()
+    # Relative to what is summed: steps of up to 100 times 2^-17 (2^-26 for forward differences).
+    tolerance = {"central": 1e-6, "forward": 1e-4, "complex-step": 1e-12}[scheme]
+    assert abs(float(total) - np.sum(each)) <= tolerance * np.sum(np.abs(each))
+
+
+@pytest.mark.parametrize("samples", [0, 1, 5, 10_000])
+def test_what_does_not_vary_is_counted_for_every_sample(samples):
+    graph = cgprimer.parse("input xa; parameter p = 3; xw = p^2 + 0*xa")
+    run = Runner(cgprimer.differentiate(cgprimer.tape(graph)), reduction="sum")
+    result = run({"xa": np.ones(samples)}, {"p": 3.0}, samples)
+    assert float(result.values["xw"]) == 9.0 * samples
+    assert float(result.derivatives["xw", "p"]) == 6.0 * samples
+
+
+@pytest.mark.parametrize("method", ["reverse", "forward", "symbolic", "path-sum"])
+@pytest.mark.parametrize("reduction", ["none", "sum"])
+def test_single_precision(method, reduction):
+    data = columns(1000)
+    narrow = {name: v.astype(np.float32) for name, v in data.items()}
+    exact = Runner(program(method), reduction=reduction)(
+        {name: v.astype(np.float64) for name, v in narrow.items()}, SCALARS, 1000
+    )
+    found = Runner(program(method), reduction=reduction, dtype="float32")(narrow, SCALARS, 1000)
+    for pair, expected in exact.derivatives.items():
+        if reduction == "none":
+            assert found.derivatives[pair].dtype == np.float32
+        # Some ten operations of float32, whose rounding is 6e-8, on numbers of size one; a sum
+        # of a thousand of them errs by the sum of their errors at most.
+        scale = 1000.0 if reduction == "sum" else 1.0
+        np.testing.assert_allclose(found.derivatives[pair], expected, rtol=0, atol=5e-6 * scale)
+
+
+@pytest.mark.parametrize("scheme", ["central", "forward"])
+def test_differences_in_single_precision_choose_their_step_for_it(scheme):
+    """With roundings of 6e-8 the best central step is about cbrt(6e-8) = 4e-3 and leaves an
+    error of some 1e-5, the best forward step about 2.5e-4 with an error of some 5e-4.
+    """
+    data = {name: v.astype(np.float32) for name, v in columns(1000).items()}
+    wide = {name: v.astype(np.float64) for name, v in data.items()}
+    exact = Runner(program("reverse"))(wide, SCALARS, 1000).derivatives
+    run = Runner(program("finite-difference", scheme=scheme), dtype="float32")
+    found = run(data, SCALARS, 1000).derivatives
+    for pair, expected in exact.items():
+        error = np.max(np.abs(found[pair] - expected))
+        assert error <= (1e-3 if scheme == "central" else 1e-2), pair
+
+
+def test_dtype_and_engine_are_checked():
+    with pytest.raises(cgprimer.CgprimerError, match="no dtype 'float16'"):
+        Runner(program("reverse"), dtype="float16")
+    with pytest.raises(cgprimer.CgprimerError, match="no engine 'abacus'"):
+        Runner(program("reverse"), engine="abacus")
+
+
+def test_given_columns_are_left_alone():
+    data = columns(100)
+    before = {name: v.copy() for name, v in data.items()}
+    for method in cgprimer.methods():
+        Runner(program(method))(data, SCALARS, 100)
+        cgprimer.gradient(GRAPH, data, wrt=NAMES, method=method)
+    for name, v in data.items():
+        np.testing.assert_array_equal(v, before[name])
+
+
+def test_results_are_nobody_elses_memory():
+    data = columns(10)
+    run = Runner(program("reverse"))
+    first = run(data, SCALARS, 10).derivatives["xw", "p"]
+    kept = first.copy()
+    run({name: v + 1 for name, v in data.items()}, SCALARS, 10)
+    np.testing.assert_array_equal(first, kept)
+    found = cgprimer.gradient(cgprimer.parse("xw = p*xa"), {"p": 2.0, "xa": data["xa"]})["p"]
+    found[:] = 0.0
+    assert np.all(data["xa"] != 0.0)
+
+
+def test_parameters_may_vary_with_the_sample():
+    data = columns(5)
+    p = np.linspace(0.1, 0.9, 5)
+    for method in cgprimer.methods():
+        found = cgprimer.gradient(GRAPH, {**data, "p": p}, wrt=NAMES, method=method)
+        for i in range(5):
+            at = {"xa": data["xa"][i], "xb": data["xb"][i], "p": p[i]}
+            single = cgprimer.gradient(GRAPH, at, wrt=NAMES, method=method)
+            for name in NAMES:
+                assert found[name][i] == pytest.approx(single[name], rel=1e-7, abs=1e-9)
+
+
+# --- operation counts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 10, 100])
+def test_reverse_costs_the_same_for_any_number_of_parameters(count):
+    """The number of parameters does not multiply the cost: it is what reverse mode is for."""
+    terms = " + ".join(f"p{i}*xa" for i in range(count))
+    tape = cgprimer.tape(cgprimer.parse(f"xu = {terms}; xw = sin(xu)^2"))
+    reverse = cgprimer.differentiate(tape, method="reverse")
+    forward = cgprimer.differentiate(tape, method="forward")
+    central = cgprimer.differentiate(tape, method="finite-difference")
+    assert reverse.operation_count <= 4 * len(tape) + 4
+    assert forward.pass_count == count
+    assert central.pass_count == 2 * count
+    assert central.operation_count == 2 * count * len(tape)
+    if count >= 10:
+        assert reverse.operation_count < forward.operation_count < central.operation_count * 2
+
+
+def test_one_sweep_for_each_output():
+    graph = cgprimer.parse("xb = p*xa; xc = q*xb; xd = xb*xc; output xb, xc, xd")
+    program = cgprimer.differentiate(cgprimer.tape(graph), of=graph.outputs, wrt=("p", "q"))
+    assert program.pass_count == 3
+    forward = cgprimer.differentiate(
+        cgprimer.tape(graph), of=graph.outputs, wrt=("p", "q"), method="forward"
+    )
+    assert forward.pass_count == 2
+
+
+# --- the same every time -----------------------------------------------------------------------
+
+_REPORT = """
+import cgprimer
+graph = cgprimer.parse("input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4;"
+                       "xx=xa^2; xy=ab*xx+ac*sin(xa); xz=bc*xx+xy; xw=cd*xx+xz^3+max(xx, xy)")
+for method in cgprimer.methods():
+    print(repr(cgprimer.gradient(graph, method=method, wrt=(*graph.variables, *graph.parameters))))
+    print(cgprimer.differentiate(cgprimer.tape(graph), method=method))
+print(repr(cgprimer.hessian(graph)), repr(cgprimer.partials(graph)))
+"""
+
+
+def test_runs_are_the_same_whatever_the_hash_seed():
+    outputs = set()
+    for seed in ("0", "1", "4242"):
+        finished = subprocess.run(
+            [sys.executable, "-c", _REPORT],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert finished.returncode == 0, finished.stderr
+        outputs.add(finished.stdout)
+    assert len(outputs) == 1
+
+
+# --- long graphs -------------------------------------------------------------------------------
+
+LONG = 5_000
+
+
+def chain() -> cgprimer.ExpressionGraph:
+    lines = ["input x0 = 0.3; parameter p = 0.5", "x1 = p*x0"]
+    lines.extend(f"x{i + 1} = sin(x{i}) + x0" for i in range(1, LONG - 1))
+    return cgprimer.parse(lines)
+
+
+@pytest.fixture(scope="module")
+def long_chain() -> cgprimer.ExpressionGraph:
+    return chain()
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("forward", {}),
+        ("forward", {"carry": True}),
+        ("reverse", {}),
+        ("finite-difference", {}),
+        ("finite-difference", {"scheme": "forward"}),
+        ("finite-difference", {"scheme": "complex-step"}),
+    ],
+)
+def test_a_chain_of_five_thousand_expressions(long_chain, method, options):
+    """No method calls itself for every vertex: 5,000 are five times Python's limit."""
+    x, slope = 0.5 * 0.3, 0.5  # of x1 with respect to x0
+    for _ in range(1, LONG - 1):
+        x, slope = np.sin(x) + 0.3, np.cos(x) * slope + 1.0
+    assert long_chain.evaluate()[f"x{LONG - 1}"] == pytest.approx(x, rel=1e-12)
+    limit = sys.getrecursionlimit()
+    found = cgprimer.gradient(long_chain, wrt="x0", method=method, **options)
+    assert sys.getrecursionlimit() == limit
+    tolerance = 1e-6 if method == "finite-difference" else 1e-12
+    assert found["x0"] == pytest.approx(slope, rel=tolerance)
+
+
+def test_the_program_of_a_long_chain_can_be_printed(long_chain):
+    program = cgprimer.differentiate(cgprimer.tape(long_chain), wrt="x0")
+    assert len(str(program).splitlines()) > LONG
+
+
+def test_a_wide_sum():
+    terms = "+".join(f"p{i}*xa" for i in range(2_000))
+    graph = cgprimer.parse(f"input xa = 2; xw = {terms}")
+    found = cgprimer.gradient(graph, dict.fromkeys(graph.parameters, 1.0))
+    assert len(found) == 2_000
+    assert set(found.values()) == {2.0}

@@ -1,0 +1,217 @@
+"""Hessians, products with them, Jacobians, and derivatives of derivatives by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.run import Runner
+
+SMOOTH = cgprimer.parse(
+    "input xa = 0.7, xb = -0.4; parameter p = 1.2, q = 0.3;"
+    "xu = sin(p*xa) + xb^2; xv = exp(q*xu)*tanh(xa - q); xw = xv/(1 + xu^2) + p*q*xb"
+)
+NAMES = ("xa", "xb", "p", "q")
+INNER = tuple(method for method in cgprimer.methods() if method != "finite-difference")
+COMBINATIONS = [f"{outer}-over-{inner}" for outer in cgprimer.methods() for inner in INNER]
+
+
+def by_differences_of_the_gradient(graph, names) -> np.ndarray:
+    """Central differences, written here and not taken from the package."""
+    columns = []
+    for name in names:
+        h = 1e-5
+        sides = [
+            cgprimer.gradient(graph, {name: graph.values[name] + side * h}, wrt=names)
+            for side in (1, -1)
+        ]
+        columns.append([(sides[0][n] - sides[1][n]) / (2 * h) for n in names])
+    return np.array(columns).T
+
+
+def as_matrix(found, names) -> np.ndarray:
+    return np.array([[found[a][b] for b in names] for a in names])
+
+
+REFERENCE = by_differences_of_the_gradient(SMOOTH, NAMES)
+
+
+@pytest.mark.parametrize("method", [*COMBINATIONS, *INNER])
+def test_every_method_over_every_method(method):
+    found = as_matrix(cgprimer.hessian(SMOOTH, wrt=NAMES, method=method), NAMES)
+    # The reference's truncation is h^2/6 times a fourth derivative, about 1e-10.
+    np.testing.assert_allclose(found, REFERENCE, rtol=0, atol=1e-8)
+    exact = as_matrix(cgprimer.hessian(SMOOTH, wrt=NAMES), NAMES)
+    tolerance = 1e-8 if method.startswith("finite-difference") else 1e-13
+    np.testing.assert_allclose(found, exact, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(found, found.T, rtol=0, atol=tolerance)
+
+
+def test_a_hessian_known_by_heart():
+    graph = cgprimer.parse("xw = p^2*q + q^3")
+    for method in COMBINATIONS:
+        found = cgprimer.hessian(graph, {"p": 3.0, "q": 2.0}, method=method)
+        assert found["p"] == pytest.approx({"p": 4.0, "q": 6.0}, abs=1e-8)
+        assert found["q"] == pytest.approx({"p": 6.0, "q": 12.0}, abs=1e-8)
+
+
+def test_hessians_at_many_points():
+    points = np.linspace(-1.0, 1.0, 7)
+    found = cgprimer.hessian(SMOOTH, {"xa": points}, wrt=NAMES)
+    for position, xa in enumerate(points):
+        single = as_matrix(cgprimer.hessian(SMOOTH, {"xa": float(xa)}, wrt=NAMES), NAMES)
+        here = np.array([[found[a][b][position] for b in NAMES] for a in NAMES])
+        np.testing.assert_allclose(here, single, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hessian_vector_product(seed):
+    vector = dict(zip(NAMES, np.random.default_rng(seed).normal(size=4), strict=True))
+    hessian = as_matrix(cgprimer.hessian(SMOOTH, wrt=NAMES), NAMES)
+    found = cgprimer.hessian_vector_product(SMOOTH, vector=vector)
+    expected = hessian @ np.array(list(vector.values()))
+    np.testing.assert_allclose([found[n] for n in NAMES], expected, rtol=1e-12, atol=1e-13)
+
+
+def test_hessian_vector_product_of_a_part():
+    found = cgprimer.hessian_vector_product(SMOOTH, vector={"p": 2.0})
+    expected = cgprimer.hessian(SMOOTH, wrt="p")["p"]["p"]
+    assert found == pytest.approx({"p": 2 * expected}, rel=1e-13)
+
+
+def test_hessian_of_the_lecture_example():
+    graph = cgprimer.parse(
+        "input xa=0.5; parameter ab=1, bc=2, cd=3, ac=4;"
+        "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
+    )
+    # xz = 2.75; d2 xw = 6 xz (d xz)(d xz)
+    first = {"ab": 0.25, "bc": 0.25, "cd": 0.0, "ac": 0.5}
+    for method in ("forward-over-reverse", "reverse-over-forward", "symbolic", "path-sum"):
+        found = cgprimer.hessian(graph, method=method)
+        for a, left in first.items():
+            for b, right in first.items():
+                assert found[a][b] == 6 * 2.75 * left * right
+
+
+def test_kinks_have_no_second_derivative_but_a_value():
+    graph = cgprimer.parse("xw = relu(p)^2 + abs(p)*p + max(p, 2*p)")
+    for method in ("forward-over-reverse", "reverse-over-reverse", "path-sum"):
+        assert cgprimer.hessian(graph, {"p": 3.0}, method=method) == {"p": {"p": 4.0}}
+        assert cgprimer.hessian(graph, {"p": -3.0}, method=method) == {"p": {"p": -2.0}}
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("method", ["forward-over-reverse", "reverse-over-forward", "path-sum"])
+def test_second_derivatives_of_powers_at_zero(method, exponent):
+    expected = 2.0 if exponent == 2 else 0.0
+    written = cgprimer.parse(f"xw = p^{exponent}")
+    assert cgprimer.hessian(written, {"p": 0.0}, method=method) == {"p": {"p": expected}}
+    given = cgprimer.parse("xw = p^k")
+    at = {"p": 0.0, "k": float(exponent)}
+    assert cgprimer.hessian(given, at, wrt="p", method=method) == {"p": {"p": expected}}
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_jacobian_of_several_outputs(method):
+    graph = cgprimer.parse("xb = p*xa^2; xc = sin(q)*xb; xd = p + q; xe = xc*xd; output xb, xc, xe")
+    at = {"p": 1.5, "q": 0.5, "xa": 2.0}
+    found = cgprimer.jacobian(graph, at, wrt=("p", "q", "xa"), method=method)
+    s, c = np.sin(0.5), np.cos(0.5)
+    expected = {
+        "xb": {"p": 4.0, "q": 0.0, "xa": 6.0},
+        "xc": {"p": 4 * s, "q": 6 * c, "xa": 6 * s},
+        "xe": {"p": 8 * s + 6 * s, "q": 12 * c + 6 * s, "xa": 12 * s},
+    }
+    assert list(found) == ["xb", "xc", "xe"]
+    tolerance = 1e-7 if method == "finite-difference" else 1e-13
+    for of, row in expected.items():
+        assert found[of] == pytest.approx(row, rel=tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_jacobian_rows_are_gradients(method):
+    names = ("xu", "xv", "xw")
+    found = cgprimer.jacobian(SMOOTH, of=names, wrt=(*NAMES, "xu", "xv"), method=method)
+    for of in names:
+        alone = cgprimer.gradient(SMOOTH, of=of, wrt=(*NAMES, "xu", "xv"), method=method)
+        assert found[of] == pytest.approx(alone, rel=1e-9, abs=1e-9)
+
+
+def test_partials_of_the_lecture_example():
+    graph = cgprimer.parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
+    edges = cgprimer.partials(graph, {"xa": 0.5, "ab": 1, "bc": 2, "cd": 3, "ac": 4})
+    assert edges.variable_to_variable == {
+        ("xx", "xa"): 1.0, ("xy", "xa"): 4.0, ("xy", "xx"): 1.0, ("xz", "xx"): 2.0,
+        ("xz", "xy"): 1.0, ("xw", "xx"): 3.0, ("xw", "xz"): 3 * 2.75**2,
+    }  # fmt: skip
+    assert edges.variable_to_parameter == {
+        ("xy", "ab"): 0.25, ("xy", "ac"): 0.5, ("xz", "bc"): 0.25, ("xw", "cd"): 0.25,
+    }  # fmt: skip
+
+
+def test_partials_at_many_points():
+    graph = cgprimer.parse("xb = p*xa^2; xc = xb*xa")
+    edges = cgprimer.partials(graph, {"xa": [1.0, 2.0], "p": 3.0})
+    assert edges.variable_to_variable["xb", "xa"].tolist() == [6.0, 12.0]
+    assert edges.variable_to_variable["xc", "xb"].tolist() == [1.0, 2.0]
+    assert edges.variable_to_parameter["xb", "p"].tolist() == [1.0, 4.0]
+
+
+# --- a tape differentiated again by hand ---------------------------------------------------------
+
+BAYDIN = cgprimer.parse("v5 = log(a) + a*b - sin(b); w = v5^2; output w")
+POINT = {"a": 2.0, "b": 5.0}
+
+
+def _second_by_hand(method, first, second, options):
+    """d2 w / d first d second, with two calls of differentiate."""
+    once = cgprimer.differentiate(cgprimer.tape(BAYDIN), wrt=first, method=method, **options)
+    gradient = once.passes[0].reads[0].output
+    twice = cgprimer.differentiate(once.tape, of=gradient, wrt=second, method=method, **options)
+    scalars = {**POINT, **once.passes[0].seeds}
+    return float(Runner(twice)({}, scalars, 1).derivatives[gradient, second][0])
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [*((method, {}) for method in INNER), ("forward", {"carry": True})]
+)
+@pytest.mark.parametrize("first", ["a", "b"])
+@pytest.mark.parametrize("second", ["a", "b"])
+def test_mixed_second_derivatives_by_hand(method, first, second, options):
+    found = _second_by_hand(method, first, second, options)
+    expected = cgprimer.hessian(BAYDIN, POINT, wrt=("a", "b"))[first][second]
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("second", ["a", "b"])
+def test_forward_mode_twice_keeps_its_two_directions_apart(second):
+    """The first program's tape has the direction of its tangents as scalars; another forward
+    sweep over it has a direction of its own, and must not take the first one's for it.
+    """
+    once = cgprimer.differentiate(cgprimer.tape(BAYDIN), wrt=("a", "b"), method="forward")
+    along_a = once.passes[0]
+    assert along_a.reads[0].wrt == "a"
+    tangent = along_a.reads[0].output
+    twice = cgprimer.differentiate(once.tape, of=tangent, wrt=second, method="forward")
+    result = Runner(twice)({}, {**POINT, **along_a.seeds}, 1)
+    gradient = cgprimer.gradient(BAYDIN, POINT)
+    hessian = cgprimer.hessian(BAYDIN, POINT)
+    assert float(result.values[tangent][0]) == pytest.approx(gradient["a"], rel=1e-12)
+    found = float(result.derivatives[tangent, second][0])
+    assert found == pytest.approx(hessian["a"][second], rel=1e-12)
+
+
+def test_reverse_mode_twice_still_says_what_the_first_derivative_is():
+    """Both programs have a derivative with respect to ``a``: they are two outputs, not one."""
+    once = cgprimer.differentiate(cgprimer.tape(BAYDIN), wrt=("a", "b"), method="reverse")
+    first = {read.wrt: read.output for read in once.passes[0].reads}
+    twice = cgprimer.differentiate(once.tape, of=tuple(first.values()), wrt=("a", "b"))
+    result = Runner(twice)({}, POINT, 1)
+    gradient = cgprimer.gradient(BAYDIN, POINT)
+    hessian = cgprimer.hessian(BAYDIN, POINT)
+    for name, output in first.items():
+        assert float(result.values[output][0]) == pytest.approx(gradient[name], rel=1e-12)
+        for other in ("a", "b"):
+            found = float(result.derivatives[output, other][0])
+            assert found == pytest.approx(hessian[name][other], rel=1e-12)

@@ -1,0 +1,143 @@
+"""Machines with fewer vectors, and machines without LLVM."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cgprimer.core.primitives import primitives
+from cgprimer.native.cpu.library import Processor, unavailable
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+COUNT = sum(row.built_in for row in primitives())
+
+
+def python(
+    *arguments: str, path: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    places = [str(place) for place in (path, HERE, ROOT) if place is not None]
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places), **environment},
+        capture_output=True, check=False, text=True, timeout=300, cwd=HERE,
+    )  # fmt: skip
+
+
+needs_llvm = pytest.mark.skipif(bool(unavailable()), reason="LLVM is not here")
+
+
+@needs_llvm
+@pytest.mark.parametrize("bits", ["64", "128", "256"])
+def test_with_fewer_vectors(bits: str, tmp_path: Path) -> None:
+    done = python("plainer_machine.py", CGPRIMER_VECTORS=bits, CGPRIMER_CACHE=str(tmp_path))
+    assert done.returncode == 0, done.stderr[-3000:]
+    found, _, rest = done.stdout.partition(" ")
+    assert int(found) <= int(bits)
+    assert bits in ("256", found)
+    assert rest.strip() == f"bits, {COUNT} primitives"
+
+
+@needs_llvm
+def test_code_for_one_machine_is_not_taken_for_another(tmp_path: Path) -> None:
+    script = (
+        "import cgprimer\n"
+        "from cgprimer.core.engines import select\n"
+        "tape = cgprimer.tape(cgprimer.parse('xw = xa*2'))\n"
+        "run = select('cpu').compile(tape, reduction='sum', dtype='float64')\n"
+        "print(run({'xa': [1.0, 2.0]}, {}, 2)['xw'])"
+    )
+    counts = []
+    for bits in ("64", "128", "64", "512"):
+        done = python("-c", script, CGPRIMER_VECTORS=bits, CGPRIMER_CACHE=str(tmp_path))
+        assert done.stdout == "6.0\n", done.stderr
+        counts.append(len(list(tmp_path.iterdir())))
+    assert counts[0] < counts[1] == counts[2]
+
+
+@pytest.mark.parametrize(
+    ("bits", "double", "single"), [(64, 1, 1), (128, 2, 4), (256, 4, 8), (512, 8, 16)]
+)
+def test_lanes(bits: int, double: int, single: int) -> None:
+    chosen = Processor("", "", bits, 16)
+    assert (chosen.lanes("float64"), chosen.lanes("float32")) == (double, single)
+
+
+@needs_llvm
+@pytest.mark.parametrize("bits", ["many", "0", "-5", "1000000"])
+def test_words_that_are_no_number_of_bits_are_refused(bits: str) -> None:
+    script = """
+from cgprimer.errors import UsageError
+from cgprimer.native.cpu.library import processor
+try:
+    print(processor())
+except UsageError as error:
+    print("refused:", error.message)
+"""
+    assert python("-c", script).stdout.startswith("Processor(")
+    assert python("-c", script, CGPRIMER_VECTORS="").stdout.startswith("Processor(")
+    assert python("-c", script, CGPRIMER_VECTORS=bits).stdout.startswith(
+        "refused: CGPRIMER_VECTORS"
+    )
+
+
+# --- without LLVM --------------------------------------------------------------------------------
+
+_WITHOUT = """
+import numpy as np
+import cgprimer
+from cgprimer.errors import EngineError
+from cgprimer.core import engines as contract
+contract.WORTH_COMPILING = 0
+assert contract.select("auto", work=10**6).name == "numpy"
+graph = cgprimer.parse("xw = sin(k*xa); parameter k = 2")
+data = cgprimer.make_dataset(graph, samples=3000)
+print(cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0}, engine="auto"))
+run = cgprimer.train(graph, data, engine="auto", epochs=2)
+print(run.settings["engine"], run.stopped)
+for call in (
+    lambda: cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0}, engine="cpu"),
+    lambda: cgprimer.train(graph, data, engine="cpu"),
+):
+    try:
+        call()
+    except EngineError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [
+        "raise ImportError('not for this machine')",
+        "raise OSError('libllvmlite.so: not for this machine')",
+        "raise RuntimeError('not for this machine')",
+        "__version__ = '0.0'  # no binding: 'not for this machine' is what the test looks for",
+    ],
+    ids=["missing", "broken library", "anything else", "half installed"],
+)
+def test_without_llvm(stub: str, tmp_path: Path) -> None:
+    package = tmp_path / "llvmlite"
+    package.mkdir()
+    (package / "__init__.py").write_text(stub + "\n")
+    done = python("-c", _WITHOUT, path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["{'k': 2.0}", "numpy finished"]
+    assert len(lines) >= 4
+    why = "llvmlite" if "version" in stub else "not for this machine"
+    assert done.stdout.count("the engine 'cpu' cannot be used here") == 2
+    assert done.stdout.count(why) >= 2
+    info = python("-m", "cgprimer", "info", path=tmp_path)
+    assert info.returncode == 0, info.stderr
+    (line,) = [text for text in info.stdout.splitlines() if text.strip().startswith("cpu:")]
+    assert why in line
+    wrong = python("-m", "cgprimer", "train", str(ROOT / "examples" / "lecture.cg"), "--engine",
+                   "cpu", path=tmp_path)  # fmt: skip
+    assert wrong.returncode == 1
+    assert "cannot be used here" in wrong.stderr
+    assert "Traceback" not in wrong.stderr

@@ -1,0 +1,66 @@
+"""Random graphs to step through: all primitives, repeated operands, shared subexpressions."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from cgprimer.core.primitives import Primitive, primitives
+
+WRITTEN = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^", "neg": "-", "copy": ""}
+TAME = ("sin", "cos", "tanh", "sigmoid", "atan", "softplus", "max", "min")  # finite everywhere
+
+
+class Problem(NamedTuple):
+    """What is handed to ``stepping``: the text of a graph, and of what and how."""
+
+    text: str
+    of: str
+    wrt: tuple[str, ...]
+    level: str
+
+
+def problem(seed: int) -> Problem:
+    """The same one for the same seed. Its output may be an inner variable, and so may ``wrt``."""
+    rng = random.Random(seed)
+    rows = [row for row in primitives() if row.built_in and row.name not in WRITTEN]
+    inputs = [f"xa{k}" for k in range(rng.randint(1, 2))]
+    parameters = [f"k{k}" for k in range(rng.randint(1, 3))]
+    known, shared, lines = [*inputs, *parameters], list[str](), list[str]()
+    variables = [f"y{k}" for k in range(rng.randint(1, 6))]
+    for name in variables:
+        lines.append(f"{name} = {_expression(rng, rows, known, shared, rng.randint(1, 4))}")
+        known += [name] * 3  # more likely than an input, so that the graph is deep
+    for role, names in (("input", inputs), ("parameter", parameters)):
+        values = (f"{name}={rng.uniform(-2, 2):.2f}" for name in names)
+        lines.append(f"{role} {', '.join(values)}")
+    every = [*inputs, *parameters, *variables]
+    wrt = tuple(rng.sample(every, rng.randint(1, min(4, len(every)))))
+    of = rng.choice([*variables, *[variables[-1]] * 9])
+    level = rng.choice(["variables", "variables", "operations"])
+    return Problem("\n".join(lines), of, wrt, level)
+
+
+def _expression(
+    rng: random.Random, rows: list[Primitive], known: list[str], shared: list[str], depth: int
+) -> str:
+    if shared and rng.random() < 0.3:
+        return rng.choice(shared)
+    if depth == 0 or rng.random() < 0.1:
+        return rng.choice(known) if rng.random() < 0.85 else rng.choice(["2", "3", "0.5", "-1"])
+    operation = rng.choice("++--***/^")
+    tame = [row for row in rows if row.name in TAME]
+    row = rng.choice(tame if rng.random() < 0.6 else rows)
+    written = rng.random() < 0.65
+    operands = [_expression(rng, rows, known, shared, depth - 1)]
+    while len(operands) < (2 if written else row.arity):
+        again = rng.random() < 0.2
+        operands.append(operands[0] if again else _expression(rng, rows, known, shared, depth - 1))
+    if written:
+        second = rng.choice(["2", "3", "0.5", "-1"]) if operation == "^" else operands[1]
+        made = f"({operands[0]} {operation} {second})"
+    else:
+        made = f"{row.name}({', '.join(operands)})"
+    if rng.random() < 0.5:
+        shared.append(made)
+    return made

@@ -1,0 +1,59 @@
+"""Letters that fonts have not, characters that formats have not, and numbers on edges."""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import cgprimer
+from cgprimer.cli.draw import command
+from cgprimer.pictures.diagram import Diagram, Node
+from cgprimer.pictures.diagrams import graph_diagram
+from cgprimer.pictures.fonts import unknown_letters
+from cgprimer.pictures.formats import TEXTS, diagram_text, save_diagram
+from cgprimer.pictures.lettering import short
+
+
+def test_letters_that_no_font_has_are_named_once(tmp_path: Path) -> None:
+    never = "\U0001f9ff\ue123"  # no text font draws the second: it is for private use
+    missing = unknown_letters(["größe α ж", f"a{never}a", never])
+    assert "\ue123" in missing
+    assert len(missing) == len(set(missing))
+    diagram = Diagram((Node("a", f"a{never}", "input"),), (), title=never)
+    with pytest.warns(UserWarning, match="boxes stand for them") as seen:
+        save_diagram(diagram, tmp_path / "a.png")
+    assert len(seen) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_diagram(Diagram((Node("a", "größe α ж", "input"),), ()), tmp_path / "b.png")
+
+
+def test_control_characters_break_no_file(tmp_path: Path) -> None:
+    diagram = Diagram((Node("a", "a\x07", "input"),), (), title="\x00\x1b title")
+    save_diagram(diagram, tmp_path / "a.svg")
+    xml.etree.ElementTree.parse(tmp_path / "a.svg")
+    for kind in TEXTS:
+        assert not set(diagram_text(diagram, kind)) & set("\x00\x07\x1b")
+
+
+def test_an_operand_in_two_places_is_said() -> None:
+    edges = graph_diagram(cgprimer.parse("y = xa + xa; z = y*xb"), level="operations").edges
+    assert [edge.label for edge in edges] == ["twice", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1e6, "1e6"), (-1234567.0, "-1.2346e6"), (1e-7, "1e-7"), (float("nan"), "nan"),
+     (float("-inf"), "-inf"), (-0.0, "0"), (123456.0, "1.2346e5"), (12345.0, "12345")],
+)  # fmt: skip
+def test_numbers_are_written_as_on_axes(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+def test_a_folder_is_no_picture(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(command, ["-e", "y = k*xa", "-o", str(tmp_path)])
+    assert "is a folder" in str(ran.exception)

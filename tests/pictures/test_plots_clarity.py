@@ -1,0 +1,237 @@
+"""Plots: what is exact, cut off, hidden or missing is shown as such, and curves are told apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plot_tools import drawn, entries, numbers
+
+from cgprimer.core.graph import load, parse
+from cgprimer.pictures.saving import save_figure
+from cgprimer.plots.cost import draw_cost, draw_swell
+from cgprimer.plots.cost_data import cost_growth
+from cgprimer.plots.curves import draw_loss
+from cgprimer.plots.error import draw_step_errors
+from cgprimer.plots.error_data import step_errors
+from cgprimer.plots.function import draw_function
+from cgprimer.plots.function_data import function_curves
+from cgprimer.plots.surface import draw_surface
+from cgprimer.plots.surface_data import landscape
+from cgprimer.plots.surface_marks import Relief
+from cgprimer.plots.surface_space import seen_points
+from cgprimer.plots.swell_data import swell
+
+SINE = parse("xw = sin(xa)")
+LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "levels"),
+    [("xw = step(xa)", "xw", (0, 1)), ("xw = abs(xa)", "d xw / d xa", (-1, 1)),
+     ("xw = relu(xa)", "d xw / d xa", (0, 1))],
+)  # fmt: skip
+def test_no_stroke_joins_the_sides_of_a_jump(
+    text: str, label: str, levels: tuple[int, int]
+) -> None:
+    places, values = drawn(draw_function(function_curves(parse(text))), label)
+    with np.errstate(invalid="ignore"):
+        assert not (np.abs(np.diff(values)) > 0.5).any()
+    for level in levels:  # each side goes up to the jump
+        assert np.abs(places[values == level]).min() < 1e-9
+
+
+def test_steep_but_continuous_lines_are_not_broken() -> None:
+    for text in ("xw = tanh(400*xa)", "xw = sin(60*xa)", "xw = exp(9*xa)"):
+        figure = draw_function(function_curves(parse(text), order=0))
+        assert np.isfinite(drawn(figure, "xw")[1]).all()
+
+
+def test_a_derivative_ends_where_its_function_does() -> None:
+    figure = draw_function(function_curves(parse("xw = log(xa)"), order=2))
+    for label in ("xw", "d xw / d xa", "d² xw / d xa²"):
+        places, values = drawn(figure, label)
+        assert places[np.isfinite(values)].min() > 0
+
+
+def test_what_is_cut_off_is_said_to_be() -> None:
+    assert "cut off at the top" in entries(
+        draw_function(function_curves(parse("xw = 1/xa^2"), order=0))
+    )
+    figure = draw_function(function_curves(parse("xw = exp(xa)"), 0, 800))
+    assert "too large for a double above xa = 709" in entries(figure)
+    figure.draw_without_rendering()
+    assert not any(
+        "cut" in text for text in entries(draw_function(function_curves(SINE, tangent=1.0)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "first"),
+    [("xw = 5 + 1e-12*xa", "xw - 5", "-3e-12"), ("xw = 1e6 + xa", "xw", "999,997"),
+     ("xw = 1e7*xa", "xw", "-3e7"), ("xw = 1e4*xa", "xw", "-30,000")],
+)  # fmt: skip
+def test_numbers_on_an_axis_need_no_offset(text: str, name: str, first: str) -> None:
+    figure = draw_function(function_curves(parse(text), order=0))
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert axes.get_ylabel() == name
+    assert numbers(axes.yaxis)[0] == first
+    assert axes.yaxis.get_offset_text().get_text() == ""
+
+
+def test_axes_are_numbered_in_steps_of_1_2_or_5() -> None:
+    figure = draw_loss({"a": [1.0, 0.5] * 14})
+    figure.draw_without_rendering()
+    assert numbers(figure.axes[0].xaxis) == ["0", "5", "10", "15", "20", "25"]
+
+
+def test_eight_curves_differ_in_more_than_colour() -> None:
+    figure = draw_loss({f"run {k}": [1.0, 0.5 + k] * 20 for k in range(8)})
+    lines = [line for line in figure.axes[0].lines if not str(line.get_label()).startswith("_")]
+    looks = {(str(line._unscaled_dash_pattern), line.get_marker()) for line in lines}  # type: ignore[attr-defined]
+    assert len(looks) == 8
+    figure = draw_function(function_curves(SINE, order=6, tangent=1.0))
+    lines = [line for line in figure.axes[0].lines if line.get_label() in entries(figure)]
+    assert len({(str(line._unscaled_dash_pattern), line.get_marker(), line.get_linewidth())  # type: ignore[attr-defined]
+                for line in lines}) == len(lines) == 8  # fmt: skip
+
+
+def test_errors_of_zero_lie_on_a_line_of_their_own() -> None:
+    found = step_errors(load("examples/lecture.cg"), wrt="ab")
+    figure = draw_step_errors(found)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert numbers(axes.yaxis)[0] == "0 (exact)"
+    floor = axes.get_yticks()[0]
+    (curve,) = [x for x in axes.lines if str(x.get_label()).startswith("complex-step")]
+    zero = found.errors["complex-step"] == 0
+    assert zero.any()
+    assert set(np.asarray(curve.get_ydata())[zero]) == {floor}
+    assert min(errors[errors > 0].min() for errors in found.errors.values()) > floor
+    assert "0 (exact)" not in numbers(draw_step_errors(step_errors(SINE, {"xa": 1})).axes[0].yaxis)
+
+
+@pytest.mark.parametrize("text", ["xw = sin(xa)", "xw = 3*xa", "xw = log(xa)"])
+def test_stars_lie_on_their_curves_and_guides_within_them(text: str) -> None:
+    axes = draw_step_errors(step_errors(parse(text), {"xa": 1})).axes[0]
+    curves = {str(line.get_label()).partition(":")[0]: line for line in axes.lines}
+    stars = [line for line in axes.lines if str(line.get_label()).startswith("_best ")]
+    assert len(stars) == 3
+    for star in stars:
+        points = curves[str(star.get_label()).removeprefix("_best ")].get_xydata()
+        assert (np.asarray(points) == np.asarray(star.get_xydata())[0]).all(axis=1).any()
+    sizes = {(tuple(np.asarray(s.get_xydata())[0]), s.get_markersize()) for s in stars}
+    assert len(sizes) == 3, "stars at one place differ in size"
+
+
+def test_best_steps_have_one_digit() -> None:
+    words = [
+        text.partition("about ")[2]
+        for text in entries(draw_step_errors(step_errors(SINE, {"xa": 1})))
+    ]
+    assert words
+    assert all(len(word.partition("e")[0].replace("0.", "").strip("0")) == 1 for word in words)
+
+
+def test_one_size_has_a_band_and_a_point_of_the_function() -> None:
+    figure = draw_cost(cost_growth("neuron", [4]))
+    (band,) = figure.axes[0].collections
+    sides = band.get_paths()[0].vertices[:, 0]  # type: ignore[index]
+    assert sides.min() < sides.max()
+    (own,) = [line for line in figure.axes[0].lines if line.get_label() == "the function alone"]
+    assert own.get_marker() == "x"
+
+
+def test_one_depth_has_one_whole_number_under_it() -> None:
+    axes = draw_swell(swell("product", [3])).axes[0]
+    assert numbers(axes.xaxis) == ["3"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_numbers_at_the_ends_of_curves_stand_apart(dark: bool) -> None:
+    figure = draw_swell(swell("softmax", [1, 2, 3, 4]), dark=dark)
+    figure.draw_without_rendering()
+    boxes = sorted((t.get_window_extent().y0, t.get_window_extent().y1)
+                    for t in figure.axes[0].texts)  # fmt: skip
+    assert len(boxes) == 5
+    assert all(below[1] < above[0] + 1 for below, above in pairwise(boxes))
+
+
+def test_where_there_is_no_loss_the_plane_is_hatched() -> None:
+    found = landscape(parse("xw = log(k*xa + b); parameter k=3, b=5"), ["k", "b"], grid=21, steps=9)
+    figure = draw_surface(found)
+    (patch,) = [patch for patch in figure.axes[0].patches if patch.get_hatch()]
+    assert patch.get_label() == "no finite loss"
+    assert "no finite loss" in entries(figure)
+    assert "no surface: no finite loss" in entries(draw_surface(found, in_3d=True))
+    assert not [
+        p
+        for p in draw_surface(landscape(LINE, ["k", "b"], grid=9, steps=9)).axes[0].patches
+        if p.get_hatch()
+    ]
+
+
+def test_marks_on_the_edge_are_whole_and_outside_of_it_only_named() -> None:
+    found = landscape(LINE, ["k", "b"], ranges=[(0, 3), (-3, 1)], grid=9, steps=3)
+    (cross,) = [x for x in draw_surface(found).axes[0].lines if x.get_label() == "true values"]
+    assert not cross.get_clip_on()
+    found = landscape(LINE, ["k", "b"], ranges=[(0, 2), (-3, 1)], grid=9, steps=3)
+    for in_3d in (False, True):
+        assert "true values: outside the picture" in entries(draw_surface(found, in_3d=in_3d))
+
+
+def test_a_path_from_outside_is_named(tmp_path: Path) -> None:
+    start = {"k": -20.0, "b": -20.0}
+    found = landscape(LINE, ["k", "b"], start=start, grid=9, steps=3)
+    for in_3d in (False, True):
+        figure = draw_surface(found, in_3d=in_3d)
+        assert "start: outside the picture" in entries(figure)
+        assert sum("leaves the picture" in text for text in entries(figure)) == len(found.paths)
+        save_figure(figure, tmp_path / "a.png")
+
+
+def test_paths_that_lie_on_one_another_differ_in_size() -> None:
+    found = landscape(LINE, ["k", "b"], grid=9, steps=1)
+    lines = draw_surface(found).axes[0].lines
+    paths = [line for line in lines if "rate" in str(line.get_label())]
+    sizes = [line.get_markersize() for line in paths]
+    assert sizes == sorted(set(sizes), reverse=True)
+
+
+def test_the_surface_hides_what_is_behind_it() -> None:
+    """A ridge between the eye and half of the points."""
+    first = second = np.linspace(-1.0, 1.0, 41)
+    heights = np.where(np.abs(second)[:, None] < 0.06, 1.0, 0.0) * np.ones(41)
+    shown = Relief(first, second, heights, 0.0, logarithmic=False)
+    places = np.array([[0.0, -0.8, 0.0], [0.0, 0.15, 0.0], [0.0, 0.95, 0.0]])
+    assert seen_points(shown, heights, places, (60.0, -90.0)).tolist() == [True, False, True]
+    assert seen_points(shown, heights, places, (60.0, 90.0)).tolist() == [True, True, True]
+
+
+def test_the_view_shows_the_truth_also_without_paths() -> None:
+    found = landscape(LINE, ["k", "b"], grid=41, optimizers=())
+    assert entries(draw_surface(found, in_3d=True)) == ["true values"]
+
+
+def test_heights_in_3d_are_logarithmic_where_colours_are() -> None:
+    figure = draw_surface(landscape(LINE, ["k", "b"], grid=21, steps=9), in_3d=True)
+    labels = [text.get_text() for text in figure.axes[0].get_zticklabels()]  # type: ignore[attr-defined]
+    assert labels == ["1", "10"]
+    places = figure.axes[0].get_zticks()  # type: ignore[attr-defined]
+    assert list(places) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("text", ["tan(xa)", "1000*tan(xa)", "1/(xa-1.5)", "1/sin(xa)"])
+def test_the_sides_of_a_pole_are_not_joined(text: str) -> None:
+    axes = draw_function(function_curves(parse(f"xw = {text}"), -3, 3, order=0)).axes[0]
+    low, high = axes.get_ylim()
+    line = next(line for line in axes.lines if len(line.get_xdata()) > 100)
+    values = np.asarray(line.get_ydata(), dtype=float)
+    above, below = values > high, values < low
+    assert above.any()
+    assert below.any()
+    assert not (above[:-1] & below[1:]).any()
+    assert not (below[:-1] & above[1:]).any()

@@ -1,0 +1,274 @@
+"""Plots: axes, scales, legends, letter sizes, and that every one can be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from plot_tools import entries
+
+from cgprimer.core.graph import load, parse
+from cgprimer.errors import UsageError
+from cgprimer.pictures.saving import save_figure
+from cgprimer.plots.cost import draw_cost, draw_swell
+from cgprimer.plots.cost_data import Cost, CostGrowth, cost_growth
+from cgprimer.plots.curves import draw_loss, draw_parameters
+from cgprimer.plots.error import draw_step_errors
+from cgprimer.plots.error_data import SCHEMES, step_errors
+from cgprimer.plots.function import draw_function
+from cgprimer.plots.function_data import function_curves
+from cgprimer.plots.parameters import draw_parameters_over_time
+from cgprimer.plots.run_curves import OverTime
+from cgprimer.plots.surface import draw_surface
+from cgprimer.plots.surface_data import landscape
+from cgprimer.plots.swell_data import swell
+
+SINE = parse("xw = sin(xa)")
+LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
+LOSSES = {"adam": [1.0, 0.1, 0.01], "sgd": [1.0, 0.5, 0.2]}
+MOVED = {
+    "adam": OverTime([0.0, 1.0, 2.0], {"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]}),
+    "sgd": OverTime([0.0, 1.0], {"k": [0.5, 1.0], "b": [0.1, 0.0]}),
+}
+
+PLOTS: dict[str, Callable[[bool], Figure]] = {
+    "error": lambda dark: draw_step_errors(step_errors(SINE, {"xa": 1}), dark=dark),
+    "loss": lambda dark: draw_loss(LOSSES, smooth=2, dark=dark),
+    "parameters": lambda dark: draw_parameters(
+        {"adam": {"k": 2.9, "b": -1.1}, "sgd": {"k": 2.0, "b": 0.0}}, {"k": 3.0}, dark=dark
+    ),
+    "loss and validation": lambda dark: draw_loss(
+        LOSSES, validation={"adam": [1.1, 0.2, 0.1], "sgd": [1.2, 0.6, 0.3]}, dark=dark
+    ),
+    "parameters over time": lambda dark: draw_parameters_over_time(
+        MOVED, {"k": 3.0, "b": -1.0}, dark=dark
+    ),
+    "cost": lambda dark: draw_cost(cost_growth("sum", [1, 4, 16]), dark=dark),
+    "cost and time": lambda dark: draw_cost(cost_growth("sum", [1, 4], timed=True), dark=dark),
+    "swell": lambda dark: draw_swell(swell("product", [1, 2, 3]), dark=dark),
+    "surface": lambda dark: draw_surface(landscape(LINE, ["k", "b"], grid=9, steps=9), dark=dark),
+    "surface in 3-D": lambda dark: draw_surface(
+        landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
+    ),
+    "function": lambda dark: draw_function(function_curves(SINE, order=2, tangent=1.0), dark=dark),
+}
+
+
+def texts(figure: Figure) -> list[Text]:
+    """All texts that are seen."""
+    return [
+        text
+        for text in figure.findobj(Text)
+        if isinstance(text, Text) and text.get_visible() and text.get_text().strip()
+    ]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("kind", PLOTS)
+def test_a_slide_with_large_letters(kind: str, dark: bool) -> None:
+    figure = PLOTS[kind](dark)
+    assert figure.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
+    figure.draw_without_rendering()
+    small = [text.get_text() for text in texts(figure) if text.get_fontsize() < 14]
+    assert small == []
+    assert not [text.get_text() for text in texts(figure) if "$" in text.get_text()]
+    assert figure.get_facecolor() == pytest.approx(
+        (0.086, 0.098, 0.114, 1) if dark else (1, 1, 1, 1), abs=0.001
+    )
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLOTS if kind != "cost and time"])
+def test_the_same_plot_is_the_same_file(kind: str, tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        save_figure(PLOTS[kind](False), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize("kind", PLOTS)
+def test_curves_differ_in_more_than_colour(kind: str) -> None:
+    for axes in PLOTS[kind](False).axes:
+        named = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+        looks = [(str(line.get_linestyle()), line.get_marker(), line.get_linewidth(),
+                  str(line._unscaled_dash_pattern)) for line in named]  # type: ignore[attr-defined]  # fmt: skip
+        assert len(set(looks)) == len(looks)
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf"])
+def test_other_formats(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{suffix}"
+    save_figure(PLOTS["surface"](False), path)
+    assert path.stat().st_size > 10_000
+
+
+def test_error_axes_slopes_and_stars() -> None:
+    figure = PLOTS["error"](False)
+    (axes,) = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert axes.get_xlabel() == "step h"
+    assert axes.get_title() == "xw = sin(xa): d xw / d xa at xa = 1"
+    assert {text.partition(":")[0] for text in entries(figure)} == set(SCHEMES)
+    assert sorted(text.get_text() for text in axes.texts) == [
+        "error ~ h", "error ~ h²", "rounding: error ~ 1/h"]  # fmt: skip
+    assert sum(line.get_marker() == "*" for line in axes.lines) == 3
+
+
+def test_a_scheme_that_cannot_be_used_is_named() -> None:
+    figure = draw_step_errors(step_errors(parse("xw = abs(xa)^3"), {"xa": 1}))
+    assert "complex-step: not analytic" in entries(figure)
+
+
+def test_an_error_that_is_always_zero_is_drawn_without_a_complaint(tmp_path: Path) -> None:
+    figure = draw_step_errors(step_errors(parse("xw = 2*xa"), {"xa": 0}))
+    save_figure(figure, tmp_path / "a.png")
+
+
+def test_smoothing_keeps_the_raw_curve_faint() -> None:
+    axes = draw_loss({"a": [1.0, 3.0, 5.0]}, smooth=3).axes[0]
+    raw, means = axes.lines
+    assert raw.get_alpha() == pytest.approx(0.3)
+    assert list(raw.get_ydata()) == [1.0, 3.0, 5.0]
+    assert list(means.get_ydata()) == [2.0, 3.0, 4.0]
+
+
+def test_a_diverging_run_leaves_the_others_in_sight() -> None:
+    figure = draw_loss({"good": [1.0, 0.1], "bad": [1.0, 1e80]})
+    low, high = figure.axes[0].get_ylim()
+    assert low < 0.1
+    assert high < 1e5
+    figure = draw_parameters({"good": {"k": 1.0}, "bad": {"k": 1e60}}, {"k": 1.0})
+    assert entries(figure) == ["true value", "good, learnt", "bad: diverged, not shown"]
+    assert figure.axes[0].get_ylim()[1] < 2
+
+
+def test_cost_axes_and_band() -> None:
+    figure = draw_cost(cost_growth("sum", [1, 4]), bound=3)
+    assert {"up to 3 times the function: cheap gradient", "the function alone"} < set(
+        entries(figure)
+    )
+    assert len(entries(figure)) == 7
+    assert figure.axes[0].get_xlabel() == "number of parameters"
+    assert [a.get_ylabel() for a in PLOTS["cost and time"](False).axes] == [
+        "operations for the whole gradient", "time in seconds for the whole gradient"]  # fmt: skip
+    with pytest.raises(UsageError, match="bound"):
+        draw_cost(cost_growth("sum", [1]), bound=0.5)
+
+
+def test_a_curve_that_stops_earlier_says_why() -> None:
+    costs = (Cost(4, 10, float("nan")), Cost(8, 20, float("nan")))
+    growth = CostGrowth("sum", costs, {"symbolic": costs[:1]}, {"symbolic": "slow beyond"})
+    figure = draw_cost(growth)
+    assert "symbolic, up to 4: slow beyond" in entries(figure)
+    (ring,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
+    assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [10])
+    assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
+    deep = draw_swell(swell("product", [1, 2, 3], limit=50))
+    assert "derivative as a formula (symbolic): too large a formula beyond depth 2" in entries(deep)
+
+
+def test_each_parameter_has_a_panel_with_its_true_level() -> None:
+    figure = draw_parameters_over_time(MOVED, {"k": 3.0, "b": -1.0}, step_name="epoch")
+    assert [axes.get_title() for axes in figure.axes] == ["k", "b"]
+    assert entries(figure) == ["true value", "adam", "sgd"]
+    for axes, level in zip(figure.axes, (3.0, -1.0), strict=True):
+        (drawn,) = [line for line in axes.lines if line.get_label() == "_level"]
+        assert list(drawn.get_ydata()) == [level, level]
+        assert drawn.is_dashed()
+        low, high = axes.get_ylim()
+        assert low <= level <= high
+    curves = [line for line in figure.axes[0].lines if line.get_label() in MOVED]
+    assert [list(line.get_ydata()) for line in curves] == [[0.5, 2.0, 2.9], [0.5, 1.0]]
+
+
+def test_a_parameter_that_diverges_leaves_the_others_in_sight() -> None:
+    runs = MOVED | {"bad": OverTime([0.0, 1.0], {"k": [0.5, 1e60], "b": [0.1, float("nan")]})}
+    figure = draw_parameters_over_time(runs, {"k": 3.0})
+    assert "bad: diverges" in entries(figure)
+    assert all(axes.get_ylim()[1] < 10 for axes in figure.axes)
+
+
+def test_of_many_parameters_the_first_are_drawn_and_the_title_says_so() -> None:
+    many = {f"w{k}": [0.0, 1.0] for k in range(20)}
+    figure = draw_parameters_over_time({"a": OverTime([0.0, 1.0], many)})
+    assert len(figure.axes) == 9
+    assert figure.get_suptitle() == "Parameters over time, the first 9 of 20"
+    assert entries(figure) == ["a"]
+
+
+def test_swell_curves() -> None:
+    figure = draw_swell(swell("product", [1, 2, 3]))
+    assert len(entries(figure)) == 5
+    assert figure.axes[0].get_yscale() == "log"
+    assert "94" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_surface_legend_and_axes() -> None:
+    figure = PLOTS["surface"](False)
+    assert [text.partition(",")[0] for text in entries(figure)[:1]] == ["sgd"]
+    assert {"true values", "start"} < set(entries(figure))
+    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("k", "b")
+    assert figure.axes[1].get_ylabel() == "mean loss"
+    space = PLOTS["surface in 3-D"](False).axes[0]
+    assert space.get_zlabel() == "mean loss"  # type: ignore[attr-defined]
+
+
+def test_a_path_that_leaves_is_said_to_leave() -> None:
+    found = landscape(
+        load("examples/lecture.cg"), ["ab", "cd"], grid=9, optimizers=["adam"], rates={"adam": 9.0}
+    )
+    for in_3d in (False, True):
+        assert any("leaves the picture" in t or "diverges" in t
+                   for t in entries(draw_surface(found, in_3d=in_3d)))  # fmt: skip
+
+
+def test_flat_and_negative_surfaces_are_drawn(tmp_path: Path) -> None:
+    for number, loss in enumerate(("0*out", "out*target - 5")):
+        found = landscape(LINE, ["k", "b"], grid=5, steps=3, loss=loss)
+        for in_3d in (False, True):
+            save_figure(draw_surface(found, in_3d=in_3d), tmp_path / f"{number}{in_3d}.png")
+
+
+def test_poles_are_cut_and_broken() -> None:
+    axes = draw_function(function_curves(parse("xw = 1/xa"), order=0)).axes[0]
+    low, high = axes.get_ylim()
+    assert -60 < low < high < 60
+    flat = draw_function(function_curves(parse("xw = 0*xa + 2"), order=1))
+    assert flat.axes[0].get_title() == "xw = 0*xa + 2"
+
+
+def test_long_names_make_a_narrower_legend() -> None:
+    graph = parse("a_very_long_name_for_an_output = sin(x_and_a_long_name_too)")
+    figure = draw_function(function_curves(graph, order=2, tangent=0.5))
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLOTS if "3-D" not in kind])
+def test_no_text_leaves_the_slide_and_none_lies_on_another(kind: str) -> None:
+    figure = PLOTS[kind](False)
+    figure.draw_without_rendering()
+    ticks = {
+        id(text)
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for text in (*axis.get_ticklabels(which="both"),)
+    }
+    boxes = [
+        (text.get_text(), text.get_window_extent())
+        for text in texts(figure)
+        if id(text) not in ticks and text.get_window_extent().x0 > -1000  # ticks out of sight
+    ]
+    for name, box in boxes:
+        assert box.x0 >= -1, name
+        assert box.y0 >= -1, name
+        assert box.x1 <= figure.bbox.width + 1, name
+        assert box.y1 <= figure.bbox.height + 1, name
+    for k, (name, box) in enumerate(boxes):
+        for other, there in boxes[k + 1 :]:
+            width = min(box.x1, there.x1) - max(box.x0, there.x0)
+            height = min(box.y1, there.y1) - max(box.y0, there.y0)
+            assert not (width > 1 and height > 1), (name, other)

@@ -1,0 +1,204 @@
+"""The loss over two parameters, paths on it, functions with derivatives, and saved runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cgprimer.core.graph import load, parse
+from cgprimer.data import make_dataset
+from cgprimer.errors import (
+    CgprimerError,
+    DataError,
+    DifferentiationError,
+    MissingValueError,
+    UsageError,
+)
+from cgprimer.plots.function_data import function_curves
+from cgprimer.plots.run_curves import common_truth, histories, read_runs, smoothed
+from cgprimer.plots.surface_data import landscape
+from cgprimer.training.checkpoint import save_run
+from cgprimer.training.loop import train
+from cgprimer.training.objective import loss_and_gradient
+
+LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
+
+
+def test_the_surface_is_lowest_at_the_truth() -> None:
+    assert landscape(LINE, ["k", "b"], steps=1).lowest == (3.0, -1.0)
+    found = landscape(load("examples/lecture.cg"), ["ab", "cd"], steps=1)
+    assert found.lowest == found.truth == (1.0, 3.0)
+    assert found.held == {"bc": 2.0, "ac": 4.0}
+
+
+def test_heights_are_mean_losses() -> None:
+    data = make_dataset(LINE, samples=50)
+    found = landscape(LINE, ["b", "k"], data, grid=5, steps=1, ranges=[(-2, 2), (1, 4)])
+    losses = loss_and_gradient(LINE, data, reduction="mean")
+    for row, k in enumerate(found.second):
+        for column, b in enumerate(found.first):
+            assert found.losses[row, column] == pytest.approx(losses({"k": k, "b": b})[0])
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_a_path_is_what_training_does(optimizer: str) -> None:
+    data = make_dataset(LINE, samples=50)
+    start = {"k": 1.0, "b": 2.0}
+    found = landscape(
+        LINE, ["k", "b"], data, start=start, optimizers=[optimizer], rates={optimizer: 0.05},
+        steps=30, grid=3,
+    )  # fmt: skip
+    run = train(
+        LINE, data, optimizer=optimizer, learning_rate=0.05, start=start, schedule="constant",
+        batch_size=None, epochs=30,
+    )  # fmt: skip
+    (path,) = found.paths
+    assert path.points[0].tolist() == [1.0, 2.0]
+    assert path.points[-1] == pytest.approx([run.parameters["k"], run.parameters["b"]], rel=1e-9)
+    assert path.losses[:-1] == pytest.approx(run.step_losses, rel=1e-9)
+
+
+def test_rates_that_are_chosen_go_down() -> None:
+    for path in landscape(load("examples/lecture.cg"), ["ab", "cd"], grid=3).paths:
+        assert path.losses[-1] < path.losses[0] / 100
+        assert not path.diverged
+
+
+def test_a_path_that_diverges_ends_at_its_last_finite_point() -> None:
+    found = landscape(
+        load("examples/lecture.cg"), ["ab", "cd"], rates={"sgd": 1.0}, optimizers=["sgd"], grid=3
+    )
+    assert found.paths[0].diverged
+    assert np.isfinite(found.paths[0].points).all()
+
+
+@pytest.mark.parametrize(
+    ("over", "settings", "kind", "words"),
+    [
+        (["k"], {}, UsageError, "two different"),
+        (["k", "k"], {}, UsageError, "two different"),
+        (["k", "xa"], {}, UsageError, "no parameter 'xa'"),
+        (["k", "b"], {"optimizers": ["adamm"]}, UsageError, "adamm"),
+        (["k", "b"], {"ranges": [(1, 0), (0, 1)]}, UsageError, "ascend"),
+        (["k", "b"], {"ranges": [(0, 1)]}, UsageError, "each of the two"),
+        (["k", "b"], {"rates": {"sgd": -1.0}}, UsageError, "positive"),
+        (["k", "b"], {"start": {"xa": 1.0}}, UsageError, "start"),
+        (["k", "b"], {"at": {"xa": 1.0}}, UsageError, "no parameter 'xa'"),
+    ],
+)
+def test_mistakes_with_surfaces(
+    over: list[str], settings: dict[str, object], kind: type[CgprimerError], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        landscape(LINE, over, grid=3, **settings)  # type: ignore[arg-type]
+
+
+def test_a_parameter_without_a_value() -> None:
+    with pytest.raises(MissingValueError, match="'c'"):
+        landscape(parse("xw = a*xa + b*xa^2 + c; parameter a = 1, b = 1"), ["a", "b"])
+
+
+def test_derivatives_of_a_cubic() -> None:
+    cubic = parse("xw = xa^3 + 2*xa^2 - 3*xa + 1")
+    found = function_curves(cubic, 0, 2, order=4, points=3, tangent=1.0)
+    assert [values[1] for values in found.orders] == [1.0, 4.0, 10.0, 6.0, 0.0]
+    assert found.tangent == (1.0, 1.0, 4.0)
+
+
+def test_a_function_of_a_parameter_at_a_point() -> None:
+    found = function_curves(load("examples/lecture.cg"), 0, 2, wrt="ab", order=0, tangent=1.0)
+    assert found.tangent == (1.0, 21.546875, 5.671875)
+    assert len(found.orders) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "kind", "words"),
+    [
+        ("xw = xa*xb", {}, UsageError, "which name"),
+        ("xw = k*xa", {}, MissingValueError, "'k'"),
+        ("xw = xa", {"wrt": "q"}, UsageError, "'q'"),
+        ("xw = xa", {"low": 1.0, "high": 1.0}, UsageError, "ascend"),
+        ("xw = xa", {"order": 9}, UsageError, "order"),
+        ("xw = log(xa)", {"low": -2.0, "high": -1.0}, UsageError, "not defined"),
+        ("xw = log(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
+        ("xw = abs(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent of xw at xa = 0"),
+        ("xw = relu(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
+        ("xw = step(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
+        ("xw = stop_gradient(xa^2)", {"tangent": 1.0}, DifferentiationError, "no tangent"),
+    ],
+)
+def test_mistakes_with_functions(
+    text: str, settings: dict[str, object], kind: type[CgprimerError], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        function_curves(parse(text), **settings)  # type: ignore[arg-type]
+
+
+def test_a_derivative_is_nan_where_the_function_is() -> None:
+    found = function_curves(parse("xw = log(xa)"), -2, 2, order=2, points=5)
+    for values in found.orders:
+        assert np.isnan(values[:2]).all()
+        assert np.isfinite(values[3:]).all()
+
+
+def test_jumps_and_poles_are_found_and_steep_slopes_are_none() -> None:
+    found = function_curves(parse("xw = abs(xa - 0.3)"), -1, 1, order=1)
+    assert found.jumps[0] == ()
+    (jump,) = found.jumps[1]
+    assert (jump.left, jump.right) == (-1, 1)
+    assert jump.place == pytest.approx(0.3, abs=1e-9)
+    assert found.places[jump.after] < 0.3 < found.places[jump.after + 1]
+    (pole,) = function_curves(parse("xw = 1/(xa - 0.3001)"), -1, 1, order=0).jumps[0]
+    assert pole.left < -1e6 < 1e6 < pole.right
+    for text in ("xw = tanh(900*xa)", "xw = sin(1/xa)", "xw = exp(30*xa)", "xw = xa"):
+        assert function_curves(parse(text), -1.003, 1, order=0).jumps == ((),)
+
+
+def test_tangents_where_parts_have_a_kink_or_hide_their_derivative() -> None:
+    assert function_curves(parse("xw = abs(xa)*xa"), tangent=0.0).tangent == (0.0, 0.0, 0.0)
+    hiding = parse("xw = xa^2 + 0*stop_gradient(xa)")
+    assert function_curves(hiding, tangent=1.0).tangent == (1.0, 1.0, 2.0)
+
+
+def test_saved_runs_come_back_by_name(tmp_path: Path) -> None:
+    data = make_dataset(LINE, samples=100)
+    for name, epochs in (("a", 6), ("b", 2)):
+        save_run(train(LINE, data, epochs=epochs), tmp_path / f"{name}.json", LINE)
+    runs = read_runs([tmp_path / "a.json", tmp_path / "b.json"])
+    assert list(runs) == ["a", "b"]
+    assert common_truth(runs) == {"k": 3.0, "b": -1.0}
+    assert histories({"a": runs["a"]})[0] == "epoch"
+    by, losses = histories(runs)
+    assert by == "step"
+    assert {name: len(values) for name, values in losses.items()} == {"a": 12, "b": 4}
+
+
+def test_mistakes_with_runs(tmp_path: Path) -> None:
+    path = tmp_path / "no.json"
+    path.write_text("{}")
+    with pytest.raises(DataError, match="does not hold a run"):
+        read_runs([path])
+    with pytest.raises(UsageError, match="cannot read"):
+        read_runs([tmp_path / "nowhere.json"])
+    with pytest.raises(UsageError, match="twice"):
+        read_runs([path, path])
+    save_run(train(LINE, make_dataset(LINE, samples=9), epochs=0), path, LINE)
+    with pytest.raises(UsageError, match="no step"):
+        histories(read_runs([path]))
+
+
+def test_smoothing() -> None:
+    assert smoothed([1.0, 2.0, 6.0], 1) == [1.0, 2.0, 6.0]
+    assert smoothed([1.0, float("nan"), 3.0], 3) == [1.0, 2.0, 3.0]
+    tiny = smoothed([1e50, *[1e-20] * 40], 7)[-20:]  # what is large and gone leaves no trace
+    assert tiny == pytest.approx([1e-20] * 20)
+    values = np.random.default_rng(0).normal(size=50)
+    for window in (1, 2, 5, 8, 49, 50, 64, 200):
+        slow = [
+            values[max(0, k - (window - 1) // 2) : k + window // 2 + 1].mean() for k in range(50)
+        ]
+        assert smoothed(values.tolist(), window) == pytest.approx(slow)
+    with pytest.raises(UsageError):
+        smoothed([1.0], 0)

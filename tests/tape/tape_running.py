@@ -1,0 +1,120 @@
+"""Running a tape one instruction at a time, and random graphs for tapes to be made of.
+
+The interpreters here share nothing with the package's engines but the table of primitives; the
+one in fractions shares nothing at all.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from cgprimer.core.primitives import primitive, primitives
+from cgprimer.core.tape.tape import Tape
+
+FUNCTIONS = sorted(
+    {row.spelling: row for row in primitives() if row.spelling}.values(), key=lambda row: row.name
+)
+EXACT: dict[str, Callable[..., Fraction]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "copy": operator.pos,
+}
+
+
+def all_values(tape: Tape, given: Mapping[str, float]) -> list[np.float64]:
+    """Every value of a tape in doubles, leaves first."""
+    values = [
+        np.float64(leaf.value if leaf.kind == "constant" else given[leaf.name])
+        for leaf in tape.leaves
+    ]
+    with np.errstate(all="ignore"):
+        for name, operands in tape.instructions:
+            values.append(np.float64(primitive(name).numpy(*(values[o] for o in operands))))
+    return values
+
+
+def outputs(tape: Tape, given: Mapping[str, float]) -> dict[str, float]:
+    values = all_values(tape, given)
+    return {name: float(values[index]) for name, index in tape.outputs.items()}
+
+
+def exact_outputs(tape: Tape, given: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """The outputs in fractions: no rounding, so what is equal in algebra is equal here.
+
+    Raises:
+        ZeroDivisionError: somewhere on the way.
+    """
+    values = [
+        Fraction(leaf.value) if leaf.kind == "constant" else given[leaf.name]
+        for leaf in tape.leaves
+    ]
+    for name, operands in tape.instructions:
+        if name == "pow":
+            base, exponent = (values[o] for o in operands)
+            assert exponent.denominator == 1
+            values.append(base ** int(exponent))
+        else:
+            values.append(EXACT[name](*(values[o] for o in operands)))
+    return {name: values[index] for name, index in tape.outputs.items()}
+
+
+def expressions(
+    names: list[str],
+    *,
+    numbers: list[str],
+    binary: str = "+-*/",
+    exponents: range = range(-3, 4),
+    functions: bool = False,
+    signs: bool = True,
+    size: int = 8,
+) -> st.SearchStrategy[str]:
+    """Texts of expressions; every operation has parentheses of its own."""
+    leaf = st.sampled_from(names)
+
+    def grown(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        number = st.sampled_from(numbers)
+        choices = [
+            st.tuples(children, st.sampled_from(binary), children).map(
+                lambda t: f"({t[0]} {t[1]} {t[2]})"
+            ),
+            st.tuples(children, st.sampled_from(binary), number).map(
+                lambda t: f"({t[0]} {t[1]} {t[2]})"
+            ),
+            st.tuples(number, st.sampled_from(binary), children).map(
+                lambda t: f"({t[0]} {t[1]} {t[2]})"
+            ),
+            st.tuples(children, st.sampled_from(exponents)).map(lambda t: f"({t[0]})^{t[1]}"),
+        ]
+        if signs:
+            choices.append(children.map(lambda text: f"(-{text})"))
+        if functions:
+            choices.append(
+                st.sampled_from(FUNCTIONS).flatmap(
+                    lambda row: st.tuples(*[children] * row.arity).map(
+                        lambda operands: f"{row.spelling}({', '.join(operands)})"
+                    )
+                )
+            )
+        return st.one_of(choices)
+
+    return st.recursive(leaf, grown, max_leaves=size)
+
+
+@st.composite
+def texts(draw: st.DrawFn, **more) -> str:
+    """Texts of graphs in which later definitions use earlier ones."""
+    names = ["xa", "xb", "k", "m"]
+    lines = []
+    for i in range(draw(st.integers(1, 4))):
+        lines.append(f"x{i} = {draw(expressions(names, **more))}")
+        names.append(f"x{i}")
+    outputs = draw(st.lists(st.sampled_from(names[4:]), min_size=1, unique=True))
+    return "\n".join([*lines, f"output {', '.join(outputs)}"])

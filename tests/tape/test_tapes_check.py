@@ -1,0 +1,107 @@
+"""The verifier: every planted fault is refused, and the message says where it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import cgprimer
+from cgprimer.core.tape.lowering import lower
+from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.verifier import checked
+from cgprimer.errors import TapeError
+
+SOUND = Tape(
+    leaves=(Leaf("column", "xa"), Leaf("scalar", "k"), Leaf("constant", "two", 2.0)),
+    instructions=(Instruction("mul", (0, 1)), Instruction("sin", (3,)), Instruction("pow", (4, 2))),
+    outputs={"xw": 5},
+    names={"xa": 0, "k": 1, "xw": 5},
+)
+
+
+def with_instruction(position: int, name: str, *operands: int) -> Tape:
+    instructions = list(SOUND.instructions)
+    instructions[position] = Instruction(name, operands)
+    return replace(SOUND, instructions=tuple(instructions))
+
+
+def test_a_sound_tape_is_given_back() -> None:
+    assert checked(SOUND) is SOUND
+
+
+FAULTS = {
+    "uses itself": (with_instruction(1, "sin", 4), "instruction 1: operand 4"),
+    "uses a later value": (with_instruction(0, "mul", 0, 4), "instruction 0: operand 4"),
+    "uses a value beyond the end": (with_instruction(2, "pow", 4, 99), "instruction 2: operand 99"),
+    "uses a negative index": (with_instruction(1, "sin", -1), "instruction 1: operand -1"),
+    "too few operands": (
+        with_instruction(0, "mul", 0),
+        "instruction 0: 'mul' takes 2 operands, has 1",
+    ),
+    "too many operands": (
+        with_instruction(1, "sin", 3, 0),
+        "instruction 1: 'sin' takes 1 operands, has 2",
+    ),
+    "no operands": (with_instruction(1, "sin"), "instruction 1: 'sin' takes 1 operands, has 0"),
+    "unknown primitive": (
+        with_instruction(2, "sine", 4),
+        "instruction 2 uses the unknown primitive 'sine'",
+    ),
+    "a function's spelling that is no row": (
+        with_instruction(2, "+", 4, 0),
+        "unknown primitive '+'",
+    ),
+    "output outside": (replace(SOUND, outputs={"xw": 6}), "output 'xw' points at value 6"),
+    "output before the start": (
+        replace(SOUND, outputs={"xw": -1}),
+        "output 'xw' points at value -1",
+    ),
+    "name outside": (replace(SOUND, names={"xa": 0, "xq": 17}), "name 'xq' points at value 17"),
+    "two columns with one name": (
+        replace(
+            SOUND, leaves=(Leaf("column", "xa"), Leaf("column", "xa"), Leaf("constant", "c", 2.0))
+        ),
+        "two leaves are called 'xa'",
+    ),
+    "column and scalar with one name": (
+        replace(
+            SOUND, leaves=(Leaf("column", "xa"), Leaf("scalar", "xa"), Leaf("constant", "c", 2.0))
+        ),
+        "two leaves are called 'xa'",
+    ),
+    "unknown kind": (
+        replace(SOUND, leaves=(Leaf("row", "xa"), *SOUND.leaves[1:])),  # type: ignore[arg-type]
+        "'xa' is of the unknown kind 'row'",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_tape_is_refused(fault: str) -> None:
+    tape, says = FAULTS[fault]
+    with pytest.raises(TapeError) as caught:
+        checked(tape)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "index", range(lower(cgprimer.parse("xb = sin(xa)*k; xw = xb^2 + k")).size)
+)
+@pytest.mark.parametrize("shift", [-100, 100])
+def test_every_operand_that_is_moved_out_of_the_tape_is_noticed(index: int, shift: int) -> None:
+    tape = lower(cgprimer.parse("xb = sin(xa)*k; xw = xb^2 + k"))
+    moved = tuple(
+        Instruction(name, tuple(o + shift if o == index else o for o in operands))
+        for name, operands in tape.instructions
+    )
+    if moved == tape.instructions:  # nobody uses the output
+        assert index == tape.outputs["xw"]
+        return
+    with pytest.raises(TapeError):
+        checked(replace(tape, instructions=moved))
+
+
+def test_constants_may_share_a_name_and_a_tape_may_be_empty() -> None:
+    assert checked(Tape((Leaf("constant", "c", 1.0), Leaf("constant", "c", 2.0)), (), {})).size == 2
+    assert checked(Tape((), (), {})).size == 0
