@@ -19,6 +19,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "errors",
     "files",
     "cache",
+    "plugins",
     "core",
     "native",
     "data",
@@ -29,6 +30,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "pages",
     "plot",
     "lecture",
+    "notebook",
     "cli",
 )
 LONGEST = 400  # lines that are read in one sitting
