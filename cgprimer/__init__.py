@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         partials,
         tape,
     )
-    from cgprimer.core.engines import engines
+    from cgprimer.core.engines import engines, register_engine
     from cgprimer.core.graph import ExpressionGraph, load, parse
     from cgprimer.core.methods import differentiate, methods
     from cgprimer.core.primitives import register_primitive, unregister_primitive
@@ -60,6 +60,7 @@ _PUBLIC = {
     "methods": "core.methods",
     "parse": "core.graph",
     "partials": "core.derivatives",
+    "register_engine": "core.engines",
     "register_primitive": "core.primitives",
     "step": "pages.stepping.page",
     "tape": "core.derivatives",
@@ -93,6 +94,7 @@ __all__ = [
     "parse",
     "partials",
     "plot",
+    "register_engine",
     "register_primitive",
     "step",
     "tape",

@@ -88,7 +88,7 @@ class Registry(Generic[T]):
             UsageError: the name is taken.
         """
         if name in self:
-            raise UsageError(f"there is a {self.kind} {name!r} already")
+            raise UsageError(f"the name {name!r} is taken by another {self.kind}")
         self._loaded[name] = thing
 
     def unregister(self, name: str) -> None:

@@ -1,27 +1,29 @@
 """What every engine offers, and how one is chosen.
 
 An engine turns a tape into something that can be called with columns and scalars. It knows
-nothing of derivatives: whatever a differentiator made is a tape like any other.
+nothing of derivatives: whatever a differentiator made is a tape like any other. Fast engines live
+outside of this ring and are found by the entry points of installed packages, cgprimer's own ones
+included; :func:`register_engine` adds one by a call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError, did_you_mean
+from cgprimer.plugins import Registry
 
 Array = Any
 Reduction = Literal["none", "sum"]
 DTYPES = ("float64", "float32")
 
-_ENGINES = {"numpy": "blocks", "cpu": "cpu.engine", "cuda": "cuda.engine"}
 # What ``auto`` goes by, in operations (of the tape, times samples): rules of thumb.
 WORTH_COMPILING = 20_000  # below it numpy has finished before the compiled code is loaded
 WORTH_A_GPU = 2_000_000_000  # below it the processor is done before the columns have arrived
+_WORTH = {"numpy": 0, "cpu": WORTH_COMPILING, "cuda": WORTH_A_GPU}
 
 
 class Executable(Protocol):
@@ -144,18 +146,53 @@ class EngineInfo:
     detail: str = ""
 
 
+ENGINES: Registry[Engine] = Registry("engine", "cgprimer.engines")
+
+
+def register_engine(engine: Engine) -> None:
+    """Add an engine of one's own; a package of one's own may have it as an entry point instead.
+
+    Args:
+        engine: anything with the attributes of :class:`Engine`.
+
+    Raises:
+        UsageError: there is an engine of this name.
+
+    >>> from cgprimer import gradient, parse
+    >>> class Counting:
+    ...     name, compiled = "counting", 0
+    ...     def unavailable(self):
+    ...         return ""
+    ...     def compile(self, tape, *, reduction, dtype):
+    ...         self.compiled += 1
+    ...         return select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+    >>> register_engine(Counting())
+    >>> gradient(parse("xw = a*xa"), {"a": 2, "xa": 3}, engine="counting")
+    {'a': 3.0}
+    >>> select("counting").compiled
+    1
+    >>> ENGINES.unregister("counting")
+    """
+    ENGINES.register(engine.name, engine)
+
+
 def engines() -> tuple[EngineInfo, ...]:
     """All engines, whether each can be used on this machine, and if not, why.
 
-    >>> [engine.name for engine in engines()]
+    >>> [engine.name for engine in engines()][:3]
     ['numpy', 'cpu', 'cuda']
     """
     found = []
-    for name in _ENGINES:
-        engine = _load(name)
-        reason = engine.unavailable()
-        describe = getattr(engine, "describe", None)  # an engine need not have it
-        detail = describe() if describe is not None and not reason else ""
+    for name in _names():
+        detail = ""
+        try:
+            engine = ENGINES[name]
+            reason = engine.unavailable()
+            describe = getattr(engine, "describe", None)  # an engine need not have it
+            if describe is not None and not reason:
+                detail = describe()
+        except UsageError as error:  # an installed package's engine that cannot be imported
+            reason = error.message
         found.append(EngineInfo(name, not reason, reason, detail))
     return tuple(found)
 
@@ -175,15 +212,10 @@ def select(name: str, *, work: int | None = None) -> Engine:
     'numpy'
     """
     if name == "auto":
-        return _fastest(WORTH_COMPILING if work is None else work)
-    if name not in _ENGINES:
-        raise UsageError(
-            f"there is no engine {name!r}",
-            hint="GPUs are used by the engine 'cuda'"
-            if name.lower() == "gpu"
-            else did_you_mean(name, _ENGINES) or f"one of: auto, {', '.join(_ENGINES)}",
-        )
-    engine = _load(name)
+        name = _fastest(WORTH_COMPILING if work is None else work)
+    if name not in ENGINES:
+        raise _unknown(name)
+    engine = ENGINES[name]
     reason = engine.unavailable()
     if reason:
         usable = ", ".join(e.name for e in engines() if e.available)
@@ -194,14 +226,28 @@ def select(name: str, *, work: int | None = None) -> Engine:
     return engine
 
 
-def _fastest(work: int) -> Engine:
-    if work >= WORTH_A_GPU and not _load("cuda").unavailable():
-        return _load("cuda")
-    if work >= WORTH_COMPILING and not _load("cpu").unavailable():
-        return _load("cpu")
-    return _load("numpy")
+def _fastest(work: int) -> str:
+    for name, worth in reversed(_WORTH.items()):  # asks no engine that is not worth it
+        if work >= worth and name in ENGINES and not ENGINES[name].unavailable():
+            return name
+    return next(iter(_WORTH))
 
 
-def _load(name: str) -> Engine:
-    engine: Engine = import_module(f"cgprimer.native.{_ENGINES[name]}").ENGINE
-    return engine
+def _names() -> tuple[str, ...]:
+    """Those that ``auto`` knows come first, the slowest before the others."""
+    names = ENGINES.names()
+    return tuple(dict.fromkeys((*(name for name in _WORTH if name in names), *names)))
+
+
+def _unknown(name: str) -> UsageError:
+    names = _names()
+    if name in _WORTH:
+        hint = (
+            "engines are found by the metadata of installed packages, and cgprimer's is not "
+            "there: install it (python -m pip install .) in place of running it unpacked"
+        )
+    elif name.lower() == "gpu":
+        hint = "GPUs are used by the engine 'cuda'"
+    else:
+        hint = did_you_mean(name, names) or f"one of: auto, {', '.join(names)}"
+    return UsageError(f"there is no engine {name!r}", hint=hint)

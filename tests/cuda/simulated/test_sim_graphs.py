@@ -211,8 +211,7 @@ def test_a_column_of_another_length_is_refused() -> None:
 @BOTH
 @pytest.mark.parametrize("method", [m for m in cgprimer.methods() if m != "symbolic"])
 def test_every_method(monkeypatch, engine: CudaEngine, method: str) -> None:
-    monkeypatch.setitem(contract._ENGINES, "cuda", "cuda.engine")
-    monkeypatch.setattr("cgprimer.native.cuda.engine.ENGINE", engine)
+    monkeypatch.setitem(contract.ENGINES._loaded, "cuda", engine)
     at = {"xa": np.linspace(0.2, 0.8, 5), "ab": 0.3, "bc": 0.5, "cd": 0.7, "ac": 0.9}
     wrt = ["xa", "ab", "cd"]
     expected = cgprimer.gradient(LECTURE, at, wrt=wrt, method=method, engine="numpy")

@@ -1,0 +1,85 @@
+"""Engines found by entry point, or added by a call."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.engines import ENGINES, select
+from cgprimer.errors import UsageError
+
+ROOT = Path(__file__).parents[2]
+AT = {"a": 2.0, "xa": np.arange(4.0)}
+
+
+class Doubling:
+    """An engine whose results can be told from everybody else's."""
+
+    name = "doubling"
+
+    def unavailable(self) -> str:
+        return ""
+
+    def compile(self, tape, *, reduction, dtype):
+        inner = select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+        return lambda *given: {name: 2 * value for name, value in inner(*given).items()}
+
+
+MINE = Doubling()
+
+
+def gradient_of(text: str):
+    return cgprimer.gradient(cgprimer.parse(text), AT, engine="doubling")["a"]
+
+
+@pytest.fixture
+def doubling():
+    cgprimer.register_engine(MINE)
+    yield
+    ENGINES.unregister("doubling")
+
+
+def test_an_engine_of_ones_own_runs_and_is_listed(doubling) -> None:
+    assert [e.name for e in cgprimer.engines()][-1] == "doubling"
+    found = gradient_of("xw = a*xa^2")
+    np.testing.assert_array_equal(found, 2 * np.arange(4.0) ** 2)
+
+
+def test_names_are_taken_once(doubling) -> None:
+    with pytest.raises(UsageError, match="'doubling' is taken"):
+        cgprimer.register_engine(MINE)
+
+
+def test_an_engine_of_another_package_is_found(monkeypatch) -> None:
+    place = EntryPoint("doubling", f"{__name__}:MINE", ENGINES.group)
+    monkeypatch.setattr(ENGINES, "_installed", {**ENGINES._installed, "doubling": place})
+    found = gradient_of("xw = a * xa^2 + 1")
+    ENGINES._loaded.pop("doubling")
+    np.testing.assert_array_equal(found, 2 * np.arange(4.0) ** 2)
+
+
+def test_one_that_cannot_be_imported_is_listed_with_the_reason(monkeypatch) -> None:
+    place = EntryPoint("broken", "no_such_module:ENGINE", ENGINES.group)
+    monkeypatch.setattr(ENGINES, "_installed", {**ENGINES._installed, "broken": place})
+    last = cgprimer.engines()[-1]
+    assert (last.name, last.available) == ("broken", False)
+    assert "no_such_module" in last.reason
+
+
+def test_without_metadata_nothing_crashes() -> None:
+    """Unpacked source on the path: importlib.metadata does not know the package."""
+    text = (
+        f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "import cgprimer.core.engines as e\n"
+        "assert not {'numpy', 'cpu', 'cuda'} & {x.name for x in e.engines()}\n"
+        "try: e.select('cpu')\n"
+        "except e.UsageError as error: print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-S", "-c", text], capture_output=True, text=True)
+    assert "there is no engine 'cpu'" in run.stdout, run.stderr
+    assert "install it" in run.stdout
