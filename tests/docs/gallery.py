@@ -1,4 +1,4 @@
-"""Make the pictures of ``docs/gallery.md`` anew: ``python tests/docs/gallery.py``.
+"""Make the pictures of ``docs/gallery.md`` anew: ``python -m tests.docs.gallery``.
 
 The page says how: its commands are run in a folder of their own, and what they write is put
 beside the page. Pages that a command writes are shown as screenshots, which need chromium.
@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from test_docs import ROOT, Mismatch, run_file
+from tests.docs.test_docs import ROOT, Mismatch, run_file
 
 PAGE = ROOT / "docs" / "gallery.md"
 PICTURES = PAGE.with_suffix("")

@@ -1,6 +1,6 @@
 """The documentation is run: examples, commands, links, and the tables made from the package.
 
-``python tests/docs/test_docs.py`` writes what the examples now print, and the tables, into the
+``python -m tests.docs.test_docs`` writes what the examples now print, and the tables, into the
 files. Read the difference before you keep it.
 """
 
@@ -352,7 +352,7 @@ def with_tables(text: str) -> str:
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_generated_tables_are_up_to_date(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert with_tables(text) == text, "run: python tests/docs/test_docs.py"
+    assert with_tables(text) == text, "run: python -m tests.docs.test_docs"
 
 
 def test_every_table_stands_somewhere() -> None:

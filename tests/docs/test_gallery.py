@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import gallery
 import pytest
 
 from cgprimer.cli.draw import command as draw
 from cgprimer.cli.plot import command as plot
+from tests.docs import gallery
 
 TEXT = gallery.PAGE.read_text(encoding="utf-8")
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from graph_strategies import Case, cases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.primitives import primitive, replaced
 from cgprimer.errors import ExpressionSwellError, PathLimitError
+from tests.methods.graph_strategies import Case, cases
 
 # Exact methods do the same additions and multiplications in another order: a few hundred
 # roundings of the largest number among them (see graph_strategies.magnitude).

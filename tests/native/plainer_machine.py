@@ -7,13 +7,21 @@ vectors than the machine has.
 from __future__ import annotations
 
 import numpy as np
-from engine_agreement import DTYPES, FORMS, assert_alike, check, compiled, form, random_point
 
 import cgprimer
 from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives import primitives
 from cgprimer.core.tape.builder import Builder
 from cgprimer.native.cpu.library import processor
+from tests.native.engine_agreement import (
+    DTYPES,
+    FORMS,
+    assert_alike,
+    check,
+    compiled,
+    form,
+    random_point,
+)
 
 AWKWARD = np.array([0.0, -0.0, 1.0, -1.0, 0.3, -2.5, 40.0, 1e-310, 1e160, np.inf, -np.inf, np.nan])
 

@@ -10,17 +10,6 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import (
-    DTYPES,
-    FORMS,
-    REDUCTIONS,
-    assert_alike,
-    by_numpy,
-    check,
-    compiled,
-    directly,
-    form,
-)
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +20,17 @@ from cgprimer.core.primitives import Primitive, primitive, primitives
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
+from tests.native.engine_agreement import (
+    DTYPES,
+    FORMS,
+    REDUCTIONS,
+    assert_alike,
+    by_numpy,
+    check,
+    compiled,
+    directly,
+    form,
+)
 
 METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 INPUTS = ("xa", "xb", "xc")

@@ -14,14 +14,13 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import DTYPES, REDUCTIONS, assert_alike, by_numpy, check
-
 import cgprimer
 from cgprimer.core.engines import select
 from cgprimer.core.primitives import register_primitive, unregister_primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError
 from cgprimer.native.cpu import threads
+from tests.native.engine_agreement import DTYPES, REDUCTIONS, assert_alike, by_numpy, check
 
 Register = Callable[..., Any]
 SAMPLES = 777

@@ -10,11 +10,10 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import DTYPES, FORMS, REDUCTIONS, compiled
-
 import cgprimer
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
+from tests.native.engine_agreement import DTYPES, FORMS, REDUCTIONS, compiled
 
 CASES = [(name, reduction) for name in FORMS for reduction in REDUCTIONS]
 SAMPLES = 45

@@ -11,17 +11,6 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import (
-    DTYPES,
-    FORMS,
-    assert_alike,
-    by_numpy,
-    check,
-    compiled,
-    directly,
-    random_point,
-)
-
 import cgprimer
 from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives import primitive, replaced
@@ -32,6 +21,16 @@ from cgprimer.native.cpu.handlers import TILE, opcodes
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer
 from cgprimer.training.losses import LOSS, with_loss
+from tests.native.engine_agreement import (
+    DTYPES,
+    FORMS,
+    assert_alike,
+    by_numpy,
+    check,
+    compiled,
+    directly,
+    random_point,
+)
 
 # Small whole numbers: products and sums are exact, whether they are rounded once or twice.
 WHOLE = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 5.0, np.inf, -np.inf, np.nan])

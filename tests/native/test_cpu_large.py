@@ -9,13 +9,12 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import REDUCTIONS, assert_alike, by_numpy, directly
-
 import cgprimer
 from cgprimer.core.engines import select
 from cgprimer.core.methods import differentiate
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
+from tests.native.engine_agreement import REDUCTIONS, assert_alike, by_numpy, directly
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,11 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from kernel_running import Kernels, Write, applied, sine_and_cosine, with_exponent
 from llvmlite import ir
 
 from cgprimer.core.primitives import Primitive, primitive, primitives
 from cgprimer.native.cpu.operations import FUSED, POWERS, SUPPORTED, Emitter
+from tests.native.kernel_running import Kernels, Write, applied, sine_and_cosine, with_exponent
 
 BUILT_IN = [row for row in primitives() if row.built_in]
 KINDS = [(dtype, width) for dtype in ("float64", "float32") for width in (1, 4, 8)]

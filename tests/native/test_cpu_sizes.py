@@ -12,16 +12,6 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import (
-    CLOSE,
-    DTYPES,
-    FORMS,
-    REDUCTIONS,
-    assert_alike,
-    compiled,
-    directly,
-    random_point,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +23,16 @@ from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.library import processor
 from cgprimer.native.cpu.straight_line import TILE
 from cgprimer.training.losses import LOSS, with_loss
+from tests.native.engine_agreement import (
+    CLOSE,
+    DTYPES,
+    FORMS,
+    REDUCTIONS,
+    assert_alike,
+    compiled,
+    directly,
+    random_point,
+)
 
 CASES = [(form_name, dtype) for form_name in FORMS for dtype in DTYPES]
 MOST = 20_000  # samples, more than any boundary below

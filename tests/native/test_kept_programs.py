@@ -15,8 +15,6 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import DTYPES, REDUCTIONS, assert_alike, by_numpy, compiled, random_point
-
 import cgprimer
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import DerivativeProgram
@@ -26,6 +24,14 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.native import program_cache as keeping
 from cgprimer.native.cpu import code, interpreted, library
 from cgprimer.native.program_cache import from_bytes, kept_program, to_bytes
+from tests.native.engine_agreement import (
+    DTYPES,
+    REDUCTIONS,
+    assert_alike,
+    by_numpy,
+    compiled,
+    random_point,
+)
 
 TEXT = "xh = tanh(a*xa + b) + max(xa, a); xg = xh^2*c + sin(xh)/a; xw = xg*xh - 0.1; output xw, xg"
 OPTIONS: list[tuple[str, dict[str, Any]]] = [

@@ -12,8 +12,6 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from engine_agreement import FORMS, form
-
 import cgprimer
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
@@ -25,6 +23,7 @@ from cgprimer.native.joined_passes import single_run
 from cgprimer.training.losses import LOSS, with_loss
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import optimizer
+from tests.native.engine_agreement import FORMS, form
 
 METHODS = ("reverse", "forward", "symbolic", "path-sum")
 SAMPLES = 103  # a multiple of no batch and no vector

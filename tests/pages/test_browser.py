@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import opened, resize
 
 import cgprimer
 from cgprimer.analysis.tables import number
@@ -24,6 +23,7 @@ from cgprimer.pages.stepping.moving import moved
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.stepping.placing import compact
 from cgprimer.pages.stepping.walks import METHODS
+from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import opened, resize
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.analysis.tables import number
 from cgprimer.pages.comparison import words
 from cgprimer.pages.comparison.output import save_comparison
+from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import opened, resize
 
 import cgprimer
 from cgprimer.analysis.tables import number
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.stepping.placing import compact
+from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load(Path(__file__).parents[2] / "examples" / "lecture.cg")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import opened
 
 import cgprimer
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.moving import moved
 from cgprimer.pages.stepping.page import step
+from tests.pages.conftest import opened
 
 pytestmark = pytest.mark.browser
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from stepping_graphs import Problem, problem
 
 import cgprimer
 from cgprimer.errors import CgprimerError
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page
 from cgprimer.pages.stepping.walks import METHODS
+from tests.pages.stepping_graphs import Problem, problem
 
 SEEDS = 400
 CHUNK = 50

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import opened
 
 import cgprimer
 from cgprimer.pages.stepping.page import step
+from tests.pages.conftest import opened
 
 pytestmark = pytest.mark.browser
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import opened
-from stepping_graphs import problem
-from test_random_graphs import LATE, LATER, SHARED
 
 import cgprimer
 from cgprimer.analysis.tables import number
@@ -18,6 +15,9 @@ from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
 from cgprimer.pages.stepping.placing import compact
 from cgprimer.pages.stepping.steps import shift
+from tests.pages.conftest import opened
+from tests.pages.stepping_graphs import problem
+from tests.pages.test_random_graphs import LATE, LATER, SHARED
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plot_tools import drawn, entries, numbers
 
 from cgprimer.core.graph import load, parse
 from cgprimer.pictures.saving import save_figure
@@ -23,6 +22,7 @@ from cgprimer.plots.surface_data import landscape
 from cgprimer.plots.surface_marks import Relief
 from cgprimer.plots.surface_space import seen_points
 from cgprimer.plots.swell_data import swell
+from tests.pictures.plot_tools import drawn, entries, numbers
 
 SINE = parse("xw = sin(xa)")
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from plot_tools import entries
 
 from cgprimer.core.graph import load, parse
 from cgprimer.errors import UsageError
@@ -25,6 +24,7 @@ from cgprimer.plots.run_curves import OverTime
 from cgprimer.plots.surface import draw_surface
 from cgprimer.plots.surface_data import landscape
 from cgprimer.plots.swell_data import swell
+from tests.pictures.plot_tools import entries
 
 SINE = parse("xw = sin(xa)")
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")

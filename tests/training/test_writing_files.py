@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from training_graphs import line, line_data
 
 from cgprimer import files
 from cgprimer.errors import UsageError
 from cgprimer.files import json_text, write_whole
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.loop import train
+from tests.training.training_graphs import line, line_data
 
 
 def names(folder: Path) -> list[str]:

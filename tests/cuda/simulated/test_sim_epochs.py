@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import cuda_tools as tools
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from cgprimer.native.cuda import epochs
 from cgprimer.native.cuda.device import SIMULATED
 from cgprimer.native.cuda.engine import ENGINE, CudaEngine
 from cgprimer.training.optimizers import OPTIMIZERS, update_rule
+from tests.cuda import cuda_tools as tools
 
 STEPWISE = CudaEngine(replace(SIMULATED, straight=-1))
 

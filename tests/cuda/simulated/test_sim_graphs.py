@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import cuda_tools as tools
 import numpy as np
 import pytest
 
@@ -16,6 +15,7 @@ from cgprimer.native.cuda import executable, interpreted
 from cgprimer.native.cuda.columns import DeviceColumn
 from cgprimer.native.cuda.device import SIMULATED
 from cgprimer.native.cuda.engine import ENGINE, CudaEngine
+from tests.cuda import cuda_tools as tools
 
 INTERPRETER = CudaEngine(replace(SIMULATED, straight=-1))
 BOTH = pytest.mark.parametrize("engine", [ENGINE, INTERPRETER], ids=["straight", "interpreter"])

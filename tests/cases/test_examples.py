@@ -1,0 +1,56 @@
+"""Every example can be differentiated with nothing but its file: values are declared."""
+
+from __future__ import annotations
+
+import pytest
+
+import cgprimer
+from tests.cases.case_tools import EXAMPLES, METHODS
+
+FILES = sorted(EXAMPLES.glob("*.cg"))
+
+
+def test_there_are_examples():
+    assert len(FILES) >= 20
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_example_stands_alone(path):
+    graph = cgprimer.load(path)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# "), "a comment at the top says what it teaches"
+    for word in ("Teaches:", "Source:", "\noutput "):
+        assert word in text
+    assert len(graph.outputs) == 1
+    assert set(graph.values) == {*graph.inputs, *graph.parameters}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_methods_agree_on_everything(path, method):
+    graph = cgprimer.load(path)
+    everything = (*graph.variables, *graph.parameters)
+    expected = cgprimer.gradient(graph, wrt=everything, method="reverse")
+    found = cgprimer.gradient(graph, wrt=everything, method=method)
+    tolerance = 1e-6 if method == "finite-difference" else 1e-12
+    assert found == pytest.approx(expected, rel=tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_example_survives_printing(path):
+    graph = cgprimer.load(path)
+    again = cgprimer.parse(str(graph))
+    assert str(again) == str(graph)
+    assert again.evaluate() == graph.evaluate()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_command_line_needs_nothing_but_the_file(path):
+    from click.testing import CliRunner
+
+    from cgprimer.cli import cli
+
+    result = CliRunner().invoke(cli, ["grad", str(path)])
+    assert result.exit_code == 0, result.output
+    for name in cgprimer.load(path).parameters:
+        assert name in result.output

@@ -1,0 +1,136 @@
+"""Every --help opens with examples, every example works, and none of it loads a library."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cgprimer
+from tests.cli.cli_tools import COMMANDS, EXAMPLES, environment, good, run
+
+
+def examples_of(*command: str) -> list[str]:
+    """The example lines of a help text, after a check of where they stand."""
+    lines = good(*command, "--help").splitlines()
+    assert lines[0].startswith("Usage: cgprimer")
+    rest = [line.strip() for line in lines[1:] if line.strip()]
+    start = rest.index("Examples:")
+    sentence = " ".join(rest[:start])
+    assert sentence.endswith("."), sentence
+    assert ". " not in sentence, "the examples come after the first sentence"
+    found = []
+    for line in rest[start + 1 :]:
+        if not line.startswith("cgprimer "):
+            break
+        found.append(line)
+    assert found, f"no examples in the help of {command}"
+    return found
+
+
+def test_every_command_is_listed() -> None:
+    text = good("--help")
+    assert examples_of()
+    for name in COMMANDS:
+        assert f"\n  {name} " in text.split("Commands:")[1]
+
+
+def test_no_arguments_show_the_help() -> None:
+    done = run()
+    assert "Commands:" in done.stdout + done.stderr
+
+
+def test_short_help_and_version() -> None:
+    assert good("-h") == good("--help")
+    assert good("grad", "-h") == good("grad", "--help")
+    assert cgprimer.__version__ in good("--version")
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cgprimer", "grad", "-e", "xw = k*xa", "--at", "k=2,xa=3"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["xw = 6.0", "d xw / d k = 3.0"]
+
+
+# Commands whose examples read what the examples of others write, as in a session at a terminal.
+BEFORE = {"train": ("data",)}
+
+
+@pytest.mark.parametrize("name", ["", *sorted(COMMANDS)])
+def test_every_example_works(name: str, tmp_path: Path) -> None:
+    """From a folder that holds examples/, as the root of the repository does."""
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    names = (*BEFORE.get(name, ()), name)
+    lines = dict.fromkeys(line for n in names for line in (examples_of(n) if n else examples_of()))
+    assert lines
+    failed = {}
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == "cgprimer"
+        done = run(*arguments, cwd=tmp_path)
+        if done.returncode or "error" in done.stderr.lower():
+            failed[line] = done.stderr
+            continue
+        for flag in ("-o", "--save", "--plot"):
+            if flag in arguments:
+                written = tmp_path / arguments[arguments.index(flag) + 1]
+                assert written.stat().st_size > 0, line
+    assert not failed
+    assert not list(tmp_path.glob(".*")), "partial files were left behind"
+
+
+LIBRARIES = {"numpy", "scipy", "sympy", "networkx", "matplotlib", "numba", "mpmath", "graphlay"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import cgprimer; dir(cgprimer)",
+        "import sys; sys.argv = ['cgprimer', '--help']\nfrom cgprimer.cli import main",
+        "import sys; sys.argv = ['cgprimer', '--version']\nfrom cgprimer.cli import main",
+        "import sys; sys.argv = ['cgprimer', 'nosuch']\nfrom cgprimer.cli import main",
+    ],
+    ids=["import", "help", "version", "unknown"],
+)
+def test_nothing_heavy_is_loaded(code: str) -> None:
+    ending = (
+        "\ntry:\n    main()\nexcept SystemExit:\n    pass" if code.endswith("import main") else ""
+    )
+    report = "\nimport sys; print('loaded:', *sorted({m.partition('.')[0] for m in sys.modules}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + ending + report],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    loaded = set(done.stdout.rpartition("loaded:")[2].split())
+    assert "cgprimer" in loaded
+    assert not loaded & LIBRARIES
+
+
+def test_installed_command_loads_no_library() -> None:
+    """The same from outside, over the script that pip wrote."""
+    script = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name="
+    from tests.cli.cli_tools import COMMAND
+
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", f"{script}'__main__')", str(COMMAND), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    loaded = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()
+    }
+    assert "click" in loaded
+    assert not loaded & LIBRARIES

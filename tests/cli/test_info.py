@@ -1,0 +1,85 @@
+"""``cgprimer info``: what this machine offers, engine by engine."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.native.cuda import about, device
+from tests.cli.cli_tools import good, read_json
+
+
+def test_each_engine_says_what_it_uses_or_why_not(tmp_path: Path) -> None:
+    found = read_json(
+        "info",
+        env={"CGPRIMER_CACHE": str(tmp_path), "CGPRIMER_THREADS": "3", "CGPRIMER_VECTORS": "128"},
+    )
+    assert found["details"]["numpy"] == {"version": np.__version__}
+    cpu = found["details"]["cpu"]
+    assert list(cpu) == ["processor", "vectors", "threads", "cache"]
+    assert cpu["vectors"].startswith("128 bits (CGPRIMER_VECTORS")
+    assert cpu["threads"].startswith("3 (CGPRIMER_THREADS")
+    assert cpu["cache"] == f"{tmp_path} (CGPRIMER_CACHE=off keeps nothing)"
+    assert {"llvmlite", "numba-cuda"} <= set(found["libraries"])
+    for name, state in found["engines"].items():
+        assert (name in found["details"]) == (state == "available"), name
+
+
+def test_what_is_switched_off_is_said() -> None:
+    shown = good("info", env={"CGPRIMER_CACHE": "off", "CGPRIMER_VECTORS": "64"})
+    assert "    cache: nothing is kept" in shown
+    assert "    vectors: none" in shown
+
+
+def test_the_simulator_is_called_one() -> None:
+    pytest.importorskip("numba_cuda")
+    shown = good("info", env={"NUMBA_ENABLE_CUDASIM": "1"})
+    assert "  cuda: available\n    device: numba's simulator" in shown
+
+
+def test_without_llvmlite_the_reason_stands_where_the_processor_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    cpu = next(engine for engine in cgprimer.engines() if engine.name == "cpu")
+    assert (cpu.available, cpu.detail) == (False, "")
+    assert "llvmlite" in cpu.reason
+
+
+class Driver:
+    """NVIDIA's driver, as far as it is asked: two GPUs, the second of which has gone."""
+
+    def cuInit(self, flags: int) -> int:
+        return 0
+
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = 2
+        return 0
+
+    def cuDeviceGet(self, handle: Any, number: int) -> int:
+        handle._obj.value = number
+        return 0
+
+    def cuDeviceGetName(self, name: Any, length: int, handle: ctypes.c_int) -> int:
+        name.value = b"NVIDIA H200"
+        return 0
+
+    def cuDeviceTotalMem_v2(self, size: Any, handle: ctypes.c_int) -> int:
+        size._obj.value = 141 * 2**30
+        return 999 * handle.value
+
+
+def test_gpus_with_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(about, "driver", Driver)
+    monkeypatch.setattr(about, "simulated", lambda: False)
+    assert about.describe().splitlines()[:2] == [
+        "device 0: NVIDIA H200, 141.0 GiB",
+        "device 1: the driver does not say what it is (error 999)",
+    ]
+    assert device.MEMORY_VARIABLE in about.describe()

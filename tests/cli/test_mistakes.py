@@ -1,0 +1,138 @@
+"""Wrong use: exit code 2, one readable message on standard error, nothing on standard output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.cli_tools import LECTURE, bad, run
+
+WRONG = {
+    "unknown command": (["nosuch"], "there is no command 'nosuch'", "cgprimer --help"),
+    "mistyped command": (["gard", LECTURE], "there is no command 'gard'", "did you mean 'grad'"),
+    "unknown option": (["grad", LECTURE, "--foo"], "--foo"),
+    "option without value": (["grad", LECTURE, "--method"], "--method", "argument"),
+    "missing file": (["grad", "nosuch.cg"], "cannot read nosuch.cg", "No such file"),
+    "no graph": (["grad"], "which graph?", "-e TEXT"),
+    "file and text": (["grad", LECTURE, "-e", "xw=1"], "not both"),
+    "two files": (["grad", LECTURE, LECTURE], "argument"),
+    "unfinished": (["grad", "-e", "xw = 1 +"], "<command line>:1:9", "xw = 1 +\n", " ^\n"),
+    "unknown function": (["grad", "-e", "xw = tahn(xa)"], ":1:6", "^^^^", "'tanh'"),
+    "missing star": (["grad", "-e", "xw = 2xa"], "<command line>:1:6", "^^^", "2*xa"),
+    "cycle": (["info", "-e", "xa = xb; xb = xa"], "xa -> xb -> xa", "^"),
+    "missing value": (["grad", "-e", "xw = k*xa", "--at", "k=2"], "no value for xa", "--at xa="),
+    "at without =": (["grad", LECTURE, "--at", "xa"], "--at", "NAME=VALUE", "'xa'"),
+    "at without name": (["grad", LECTURE, "--at", "=1"], "--at", "NAME=VALUE"),
+    "at no number": (["grad", LECTURE, "--at", "xa=abc"], "--at", "'abc'", "not a number"),
+    "at twice": (["grad", LECTURE, "--at", "xa=1,xa=2"], "xa is given twice"),
+    "at twice over options": (["grad", LECTURE, "--at", "xa=1", "--at", "xa=2"], "given twice"),
+    "at unknown name": (["grad", LECTURE, "--at", "xq=1"], "'xq'"),
+    "at computed": (["grad", LECTURE, "--at", "xx=1"], "'xx' is computed"),
+    "foreign option": (["grad", LECTURE, "--step", "1e-3"], "--step belongs to --method finite"),
+    "foreign switch": (["grad", LECTURE, "--no-symbolic-share"], "belongs to --method symbolic"),
+    "unknown method": (["grad", LECTURE, "--method", "forwards"], "'forwards'", "reverse"),
+    "unknown engine": (["grad", LECTURE, "--engine", "abacus"], "engine 'abacus'", "numpy"),
+    "unknown of": (["grad", LECTURE, "--of", "xq"], "'xq'"),
+    "unknown wrt": (["grad", LECTURE, "--wrt", "xq"], "'xq'"),
+    "show with unknown wrt": (["grad", LECTURE, "--wrt", "xq", "--show"], "'xq'"),
+    "unknown format": (["trace", LECTURE, "--format", "word"], "'word'", "markdown"),
+    "reverse with wrt": (["trace", LECTURE, "--method", "reverse", "--wrt", "xa"], "reverse"),
+    "unknown primitive": (["primitives", "tahn"], "'tahn'", "'tanh'"),
+    "unknown picture": (["draw", LECTURE, "-o", "a.gif"], "a.gif", ".png, .svg, .pdf"),
+    "picture nowhere": (["draw", LECTURE, "-o", "nosuch/a.png"], "nosuch"),
+    "unknown table": (["data", LECTURE, "-o", "a.txt"], "a.txt", ".csv or .npz"),
+    "no truth": (["data", "-e", "xw = k*xa"], "no true value for k", "--truth"),
+    "unknown truth": (["data", LECTURE, "--truth", "zz=1"], "no parameter 'zz'"),
+    "no samples": (["data", LECTURE, "--samples", "0"], "--samples"),
+    "bounds swapped": (["data", LECTURE, "--low", "1", "--high", "0"], "wrong way round"),
+    "domain": (["data", "-e", "xw = k*log(xa)", "--truth", "k=1"], "'xw' is nan", "--low"),
+    "batch size": (["train", LECTURE, "--batch-size", "0"], "--batch-size", "'all'"),
+    "data missing": (["train", LECTURE, "--data", "nosuch.csv"], "cannot read nosuch.csv"),
+    "data and truth": (["train", LECTURE, "--data", "a.csv", "--truth", "ab=1"], "--truth"),
+    "unknown loss": (["train", LECTURE, "--loss", "squared-eror"], "'squared-error'"),
+    "loss of nothing": (["train", LECTURE, "--loss", "target^2"], "out"),
+    "unknown start": (["train", LECTURE, "--start", "zz=1"], "no parameter 'zz'"),
+    "no parameters": (["train", "-e", "xw = 2*xa"], "no parameters to learn"),
+    "rate": (["train", LECTURE, "--learning-rate", "-1"], "must be positive"),
+    "resume missing": (["train", LECTURE, "--resume", "nosuch.json"], "cannot read nosuch.json"),
+}
+
+
+@pytest.mark.parametrize(("args", "fragments"), [(v[0], v[1:]) for v in WRONG.values()], ids=WRONG)
+def test_wrong_use(args: list[str], fragments: tuple[str, ...], tmp_path: Path) -> None:
+    message = bad(*args, cwd=tmp_path)
+    for fragment in fragments:
+        assert fragment in message
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["train", "draw", "grad"])
+def test_folder_and_binary_file(command: str, tmp_path: Path) -> None:
+    assert str(tmp_path) in bad(command, tmp_path)
+    binary = tmp_path / "graph.cg"
+    binary.write_bytes(bytes(range(256)))
+    message = bad(command, binary, cwd=tmp_path)
+    assert str(binary) in message
+    assert [p.name for p in tmp_path.iterdir()] == ["graph.cg"]
+
+
+@pytest.mark.parametrize("command", ["train", "draw", "grad", "trace", "compare", "data"])
+def test_an_empty_file_is_named_as_such(command: str, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.cg"
+    empty.write_text("")
+    message = bad(command, empty, cwd=tmp_path)
+    assert "graph" in message or "empty" in message or "column" in message, message
+    assert [p.name for p in tmp_path.iterdir()] == ["empty.cg"]
+
+
+def test_empty_standard_input() -> None:
+    assert "no expressions in <stdin>" in bad("grad", "-", stdin="")
+
+
+def test_syntax_error_in_a_file_points_at_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.cg"
+    path.write_text("# a comment\nxa = 1\nxw = (2*xa + 1\n")
+    message = bad("grad", path)
+    assert f"{path}:3:" in message
+    lines = message.splitlines()
+    caret = next(i for i, line in enumerate(lines) if set(line.strip()) == {"^"})
+    assert lines[caret - 1].strip() == "xw = (2*xa + 1"
+
+
+def test_syntax_error_on_standard_input() -> None:
+    message = bad("grad", "-", stdin="xa = = 1")
+    assert ":1:6" in message
+    assert "xa = = 1" in message
+
+
+def test_malformed_data_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("xa,xw\n1,2\n3,oops\n")
+    message = bad("train", LECTURE, "--data", path)
+    assert f"{path}:3" in message
+    assert "'oops'" in message
+    path.write_text("xb,xw\n1,2\n")
+    assert "'xa'" in bad("train", LECTURE, "--data", path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "1", json.dumps({"format": "other"})])
+def test_resume_from_something_else(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    assert "does not hold a run" in bad("train", LECTURE, "--resume", path)
+
+
+def test_a_failed_job_is_exit_code_1() -> None:
+    message = bad(
+        "train", "-e", "xw = k*xa; parameter k = 1", "--optimizer", "sgd", "--learning-rate",
+        "1e300", "--batch-size", "all", code=1,
+    )  # fmt: skip
+    assert "step" in message
+    assert "--learning-rate" in message
+
+
+def test_defects_show_their_traceback_only_on_request() -> None:
+    done = run("grad", LECTURE, env={"CGPRIMER_DEBUG": "1"})
+    assert done.returncode == 0

@@ -1,0 +1,145 @@
+"""``cgprimer plot``: every example of every kind, and what is said to mistakes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import cgprimer
+from cgprimer.cli import main
+from cgprimer.cli.plot import command
+from cgprimer.training.checkpoint import save_run
+from tests.cli.cli_tools import EXAMPLES, LECTURE
+
+KINDS = tuple(command.commands)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["cgprimer", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def test_the_kinds() -> None:
+    assert KINDS == (
+        "error", "loss", "parameters", "cost", "swell", "surface", "function",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_example_works(
+    kind: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = command.commands[kind].help or ""
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("cgprimer ")]
+    assert len(lines) > 1
+    for line in lines:
+        arguments = shlex.split(line)[1:]
+        assert call(monkeypatch, *arguments) == 0, capsys.readouterr().err
+        if "-o" in arguments:
+            path = arguments[arguments.index("-o") + 1]
+            assert (workplace / path).stat().st_size > 5_000
+            shown = capsys.readouterr()
+            assert shown.err.endswith(f"wrote {path}\n")
+    assert not list(workplace.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["error", "-e", "xw = sin(xa)", "-o", "a.png"], "no value"),
+        (["error", "-e", "xw = abs(xa)", "--at", "xa=0", "-o", "a.png"], "no exact derivative"),
+        (["error", "-o", "a.png"], "which graph"),
+        (["error", "-e", "xw = sin(xa)", "--at", "xa=1", "-o", "a.jpg"], ".pdf"),
+        (["error", "-e", "xw = sin(xa)", "--at", "xa=1", "-o", "no/a.png"], "no/a.png"),
+        (["error", "-e", "xw = sin(xa)", "--at", "xa=1"], "-o"),
+        (["loss", "nowhere.json", "-o", "a.png"], "cannot read nowhere.json"),
+        (["loss", "-o", "a.png"], "RUN"),
+        (["loss", "examples/lecture.cg", "-o", "a.png"], "does not hold a run"),
+        (["loss", "run.json", "-o", "a.bmp"], ".png, .svg, .pdf"),
+        (["loss", "run.json", "run.json", "-o", "a.png"], "twice"),
+        (["loss", "run.json", "--log", "z", "-o", "a.png"], "'z'"),
+        (["parameters", "nowhere.json", "-o", "a.png"], "cannot read nowhere.json"),
+        (["parameters", "run.json", "-o", "no/a.png"], "no/a.png"),
+        (["parameters", "run.json", "--names", "cx", "-o", "a.png"], "'cx'"),
+        (["parameters", "run.json", "--final", "--names", "cx", "-o", "a.png"], "'cx'"),
+        (["parameters", "run.json", "--final", "--log-steps", "-o", "a.png"], "--log-steps"),
+        (["parameters", "old.json", "-o", "a.png"], "train it again"),
+        (["parameters", "none.json", "-o", "a.png"], "no step"),
+        (["loss", "none.json", "-o", "a.png"], "no step"),
+        (["loss", "nan.json", "-o", "a.png"], "finite"),
+        (["cost", "--sizes", "1,x", "-o", "a.png"], "'x'"),
+        (["cost", "--methods", "backward", "-o", "a.png"], "backward"),
+        (["cost", "--bound", "0", "--sizes", "1", "-o", "a.png"], "bound"),
+        (["swell", "--family", "sum", "-o", "a.png"], "sum"),
+        (["surface", "-e", "xw = k*xa", "--at", "k=1", "-o", "a.png"], "two different"),
+        (["surface", LECTURE, "--over", "ab,xa", "-o", "a.png"], "no parameter 'xa'"),
+        (["surface", LECTURE, "--range", "1-2", "-o", "a.png"], "LOW:HIGH"),
+        (["surface", LECTURE, "--data", "no.csv", "-o", "a.png"], "no.csv"),
+        (["function", "-e", "xw = k*xa", "-o", "a.png"], "'k'"),
+        (["function", "-e", "xw = xa", "--range", "2:1", "-o", "a.png"], "ascend"),
+        (["functoin", "-o", "a.png"], "functoin"),
+    ],
+)
+def test_mistakes(
+    arguments: list[object],
+    words: str,
+    workplace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_runs(workplace)
+    before = sorted(workplace.iterdir())
+    assert call(monkeypatch, "plot", *arguments) in (1, 2)
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert "defect" not in shown.err
+    assert shown.out == ""
+    assert sorted(workplace.iterdir()) == before, "a file was left behind"
+
+
+def make_runs(folder: Path) -> None:
+    """A run, one without a step, one from before parameters were recorded, one of nan."""
+    graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    data = cgprimer.make_dataset(graph, samples=60)
+    save_run(cgprimer.train(graph, data, epochs=0), folder / "none.json", graph)
+    run = cgprimer.train(graph, data, epochs=6, validation=0.2)
+    save_run(run, folder / "run.json", graph)
+    fields = json.loads((folder / "run.json").read_text())
+    nan = {"step_losses": ["nan"] * run.steps, "epoch_losses": ["nan"] * run.epochs}
+    (folder / "nan.json").write_text(json.dumps(fields | nan))
+    for name in ("recorded_steps", "recorded_parameters", "validation_losses"):
+        del fields[name]
+    (folder / "old.json").write_text(json.dumps(fields))
+
+
+def test_a_run_from_before_parameters_were_recorded_is_drawn_as_far_as_it_goes(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_runs(workplace)
+    for kind, *options in (("loss",), ("parameters", "--final")):
+        assert call(monkeypatch, "plot", kind, "old.json", *options, "-o", "a.png") == 0
+
+
+def test_learnt_parameters_and_optimizers_are_options(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for options in (
+        ["--optimizers", "none"],
+        ["--optimizers", "adam,sgd", "--start", "ab=0,cd=1", "--range", "-1:3", "--range", "0:5"],
+    ):
+        arguments = ["plot", "surface", LECTURE, "--over", "ab,cd", "-o", "a.png", *options]
+        assert call(monkeypatch, *arguments) == 0

@@ -1,0 +1,114 @@
+"""What generated text consists of; what is said where there is no GPU."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+import cgprimer
+from cgprimer.core.tape.passes import optimize
+from cgprimer.errors import EngineError
+from cgprimer.native.cuda import device, mathematics
+from cgprimer.native.cuda.engine import ENGINE
+from cgprimer.native.cuda.epoch_source import epoch_text
+from cgprimer.native.cuda.interpreter_source import Layout, kernel_text
+from cgprimer.native.cuda.program import encoded
+from cgprimer.native.cuda.source import body
+from cgprimer.native.cuda.source import kernel_text as straight_text
+from cgprimer.native.plans.making import plan
+from tests.cuda import cuda_tools as tools
+
+# Names of a user that would be noticed anywhere in a text.
+GRAPH = "x__import__ = zebra*xquux + tanh(okapi*xquux); xw = x__import__ + 0.123456789"
+THEIRS = ("import", "zebra", "quux", "okapi", "123456789", '"', "'", "__")
+
+
+def assert_only_ours(text: str) -> None:
+    ast.parse(text)
+    assert not [word for word in THEIRS if word in text]
+
+
+def test_nothing_of_the_users_enters_the_text_of_a_kernel() -> None:
+    tape = optimize(tools.gradient_tape(cgprimer.parse(GRAPH)))
+    for everything in (False, True):
+        found = body(tape, everything=everything)
+        assert_only_ours(found.text())
+        assert_only_ours(straight_text(found, reduction="sum", unroll=4, threads=256))
+        assert_only_ours(straight_text(found, reduction="none", unroll=1, threads=256))
+    scalars = list(range(len(found.uniforms)))
+    places = {"loss": 0, "gradients": [0] * len(scalars), "threads": 32}
+    assert_only_ours(epoch_text(found, scalars, arrays=2, numbers=1, **places))
+    names = encoded(plan(tape, sums=True), sums=True).names
+    assert_only_ours(kernel_text(names, Layout(64, 2, True, 9, 2, 3, 4, 5)))
+
+
+def test_the_forms_of_primitives_are_expressions_over_their_operands() -> None:
+    for name in mathematics.TEXTS:
+        tree = ast.parse(mathematics.expression(name, ("v1", "v2", "v3")))
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert {n for n in names if not n.startswith("f_")} <= {
+            "v1", "v2", "v3", "m", "zero", "half", "one", "minus_root_half",
+        }  # fmt: skip
+
+
+# --- where there is no GPU -----------------------------------------------------------------------
+
+
+def test_without_the_package_it_is_said_how_to_install_it(monkeypatch) -> None:
+    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    device.unavailable.cache_clear()
+    try:
+        assert 'pip install "cgprimer[cuda]"' in ENGINE.unavailable()
+    finally:
+        device.unavailable.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ((0, 0, 0), "no GPU"),
+        ((100, 0, 0), "no GPU"),
+        ((0, 100, 0), "no GPU"),
+        ((999, 0, 0), "does not start (error 999)"),
+        ((0, 0, 2), ""),
+    ],
+)
+def test_what_the_driver_says(monkeypatch, codes, said: str) -> None:
+    class Driver:
+        def cuInit(self, flags):
+            return codes[0]
+
+        def cuDeviceGetCount(self, pointer):
+            pointer._obj.value = codes[2]
+            return codes[1]
+
+    monkeypatch.setattr(device.ctypes, "CDLL", lambda name: Driver())
+    found = device._driver_trouble()
+    assert said in found if said else found == ""
+
+
+def test_without_a_driver_a_sentence_says_so(monkeypatch) -> None:
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(device.ctypes, "CDLL", missing)
+    assert device._driver_trouble() == "no NVIDIA driver was found on this machine"
+
+
+def test_looking_for_a_gpu_loads_no_numba() -> None:
+    program = (
+        "import sys; from cgprimer.native.cuda.engine import ENGINE; ENGINE.unavailable();"
+        "assert not {'numba', 'llvmlite'} & set(sys.modules), 'numba is loaded'"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_choosing_it_where_it_cannot_be_used_is_an_error_with_the_reason(monkeypatch) -> None:
+    reason = "there is an NVIDIA driver, but no GPU"
+    monkeypatch.setattr(type(ENGINE), "unavailable", lambda self: reason)
+    graph = cgprimer.parse("xw = k*xa")
+    with pytest.raises(EngineError, match=f"'cuda' cannot be used here: {reason}"):
+        cgprimer.gradient(graph, {"k": 1.0, "xa": 2.0}, engine="cuda")

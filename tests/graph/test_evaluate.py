@@ -1,0 +1,198 @@
+"""Values: against plain Python arithmetic, with broadcasting, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.errors import MissingValueError, UsageError
+from tests.graph.graph_texts import Plan, plans
+
+LECTURE = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
+TRUTH = {"ab": 1, "bc": 2, "cd": 3, "ac": 4}
+
+
+@pytest.mark.parametrize(
+    ("xa", "expected"),
+    [
+        (0.5, {"xa": 0.5, "xx": 0.25, "xy": 2.25, "xz": 2.75, "xw": 21.546875}),
+        # The original module says -21.546875 here: it pastes -0.5 into the text of xa**2.
+        (-0.5, {"xa": -0.5, "xx": 0.25, "xy": -1.75, "xz": -1.25, "xw": -1.203125}),
+    ],
+)
+def test_the_lecture_example_is_exact(xa: float, expected: dict[str, float]) -> None:
+    values = cgprimer.parse(LECTURE).evaluate({"xa": xa, **TRUTH})
+    assert list(values.items()) == list(expected.items())
+    assert all(type(v) is float for v in values.values())
+
+
+@given(plans())
+@settings(max_examples=80, deadline=None)
+def test_values_are_those_of_python_arithmetic(plan: Plan) -> None:
+    graph = cgprimer.parse(plan.text)
+    given_values = {n: v for n, v in plan.values.items() if n in (*graph.inputs, *graph.parameters)}
+    values = graph.evaluate(given_values)
+    assert tuple(values) == graph.variables
+    for name, expected in plan.computed(plan.values).items():
+        assert values[name] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@given(plans(), st.integers(1, 5))
+@settings(max_examples=40, deadline=None)
+def test_a_sample_of_an_array_has_the_value_that_the_scalar_has(plan: Plan, count: int) -> None:
+    graph = cgprimer.parse(plan.text)
+    free = (*graph.inputs, *graph.parameters)
+    columns = {n: plan.values[n] + np.arange(count) / 8 for n in free}
+    together = graph.evaluate(columns)
+    for i in range(count):
+        alone = graph.evaluate({n: column[i] for n, column in columns.items()})
+        for name in graph.variables:
+            np.testing.assert_allclose(
+                np.broadcast_to(together[name], (count,))[i], alone[name], rtol=1e-12, atol=1e-12
+            )
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1,), (4,), (0,), (3, 2), (1, 1), (0, 3), (2, 1, 3)])
+def test_every_variable_has_the_samples_shape(shape: tuple[int, ...]) -> None:
+    graph = cgprimer.parse(f"{LECTURE}; xconst = 7; xpar = ab")
+    xa = np.linspace(-1.0, 1.0, math.prod(shape)).reshape(shape)
+    values = graph.evaluate({"xa": xa, **TRUTH})
+    assert {v.shape for v in values.values()} == {shape}
+    assert {v.dtype for v in values.values()} == {np.dtype(float)}
+    np.testing.assert_allclose(values["xw"], 3 * xa**2 + (3 * xa**2 + 4 * xa) ** 3, rtol=1e-12)
+    assert (values["xconst"] == 7.0).all()
+
+
+def test_arrays_broadcast_like_numpys() -> None:
+    graph = cgprimer.parse("xw = xa + 10*xb + k")
+    values = graph.evaluate({"xa": np.arange(3.0), "xb": np.arange(2.0)[:, None], "k": 100})
+    assert values["xw"].tolist() == [[100.0, 101.0, 102.0], [110.0, 111.0, 112.0]]
+    assert values["xa"].tolist() == [[0.0, 1.0, 2.0]] * 2
+
+
+def test_a_parameter_may_have_a_value_per_sample() -> None:
+    assert cgprimer.parse("xw = k*xa").evaluate({"xa": 2.0, "k": [1, 2]})["xw"].tolist() == [
+        2.0,
+        4.0,
+    ]
+
+
+def test_arrays_that_do_not_broadcast_are_refused_with_their_shapes() -> None:
+    with pytest.raises(UsageError, match=r"xa \(3,\).*xb \(2,\)"):
+        cgprimer.parse("xw = xa + xb").evaluate({"xa": [1, 2, 3], "xb": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    "number", [2, 2.0, True, np.float32(2), np.int64(2), np.array(2.0), np.bool_(True)]
+)
+def test_any_real_scalar_gives_floats(number) -> None:
+    values = cgprimer.parse("xw = 3*xa").evaluate({"xa": number})
+    assert values["xw"] == 3 * float(number)
+    assert type(values["xw"]) is type(values["xa"]) is float
+
+
+def test_integer_arrays_are_taken_as_doubles() -> None:
+    values = cgprimer.parse("xw = xa^-1").evaluate({"xa": np.array([1, 2, 4])})
+    assert values["xw"].tolist() == [1.0, 0.5, 0.25]
+
+
+def test_the_callers_arrays_stay_as_they_are() -> None:
+    xa = np.arange(3.0)
+    xa.flags.writeable = False
+    values = cgprimer.parse("xb = xa; xw = xb + 1").evaluate({"xa": xa})
+    values["xb"] += 1  # what comes back belongs to the caller
+    values["xa"] += 1
+    assert xa.tolist() == [0.0, 1.0, 2.0]
+    assert values["xw"].tolist() == [1.0, 2.0, 3.0]
+
+
+# --- IEEE ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "xa", "expected"),
+    [
+        ("1/xa", 0.0, math.inf),
+        ("1/xa", -0.0, -math.inf),
+        ("xa/xa", 0.0, math.nan),
+        ("log(xa)", 0.0, -math.inf),
+        ("log(xa)", -1.0, math.nan),
+        ("sqrt(xa)", -1.0, math.nan),
+        ("exp(xa)", 1000.0, math.inf),
+        ("xa - xa", math.inf, math.nan),
+        ("xa^-1", 0.0, math.inf),
+        ("xa^0.5", -4.0, math.nan),
+        ("xa^0", math.nan, 1.0),
+        ("xa*0", math.inf, math.nan),
+        ("1/0 + xa", 1.0, math.inf),
+        ("log(-1)*xa", 1.0, math.nan),
+        ("asin(xa)", 2.0, math.nan),
+        ("1e308*10*xa", 1.0, math.inf),
+    ],
+)
+@pytest.mark.parametrize("wrap", [float, lambda v: np.array([v])], ids=["number", "array"])
+def test_outside_a_domain_there_is_nan_and_at_a_pole_infinity_and_nothing_raises(
+    text: str, xa: float, expected: float, wrap
+) -> None:
+    # The test configuration turns warnings into errors, so numpy must not warn either.
+    found = cgprimer.parse(f"xw = {text}").evaluate({"xa": wrap(xa)})["xw"]
+    np.testing.assert_array_equal(np.ravel(found), [expected])
+
+
+# --- what is needed, and what is refused ----------------------------------------------------------
+
+
+def test_declared_values_are_the_default_and_at_goes_before_them() -> None:
+    graph = cgprimer.parse("input xa = 0.5; parameter k = 3; xw = k*xa")
+    assert graph.evaluate()["xw"] == 1.5
+    assert graph.evaluate({"xa": 2})["xw"] == 6.0
+    assert graph.evaluate({"k": 1})["xw"] == 0.5
+    assert graph.values == {"xa": 0.5, "k": 3.0}
+
+
+def test_missing_values_are_listed_with_how_to_give_them() -> None:
+    with pytest.raises(MissingValueError, match="xa, ab, bc") as caught:
+        cgprimer.parse(LECTURE).evaluate({"ac": 1, "cd": 1})
+    assert "xa = 0.5" in caught.value.hint
+    assert isinstance(caught.value, cgprimer.CgprimerError)
+
+
+def test_a_value_that_was_declared_for_a_mistyped_name_is_pointed_out() -> None:
+    with pytest.raises(MissingValueError, match="ab") as caught:
+        cgprimer.parse("parameter bb = 2; xw = ab*xa").evaluate({"xa": 1})
+    assert "'bb'" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("at", "says", "hint"),
+    [
+        ({"abb": 1}, "no input or parameter is called 'abb'", "'ab'"),
+        ({"qqqq": 1}, "no input or parameter is called 'qqqq'", ""),
+        ({"xx": 1}, "'xx' is computed by the graph", ""),
+        ({"xa": "0.5"}, "'xa' must be a real number", ""),
+        ({"xa": None}, "'xa' must be a real number", ""),
+        ({"xa": 1j}, "'xa' must be a real number", ""),
+        ({"xa": [1, [2, 3]]}, "'xa' must be a real number", ""),
+        ({"xa": {"a": 1}}, "'xa' must be a real number", ""),
+    ],
+)
+def test_a_point_that_does_not_fit_is_a_usage_error(at, says: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        cgprimer.parse(LECTURE).evaluate({"xa": 0.5, **TRUTH, **at})
+    assert says in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_point_asks_only_for_what_is_needed() -> None:
+    graph = cgprimer.parse("input xa = 1; xw = ab*xa")
+    assert graph.point(needed=["xa"]) == {"xa": 1.0}
+    with pytest.raises(MissingValueError):
+        graph.point()

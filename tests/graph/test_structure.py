@@ -1,0 +1,294 @@
+"""Names, roles, order and the two dictionaries."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+
+import cgprimer
+from cgprimer.errors import CycleError, UsageError
+from tests.graph.graph_texts import Plan, names_in, plans
+
+LECTURE = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
+
+
+def ordered(dictionary: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
+    return list(dictionary.items())
+
+
+def test_the_lectures_two_dictionaries() -> None:
+    graph = cgprimer.parse(LECTURE)
+    assert ordered(graph.depends_on) == [
+        ("xx", ["xa"]),
+        ("xy", ["xa", "xx"]),
+        ("xz", ["xx", "xy"]),
+        ("xw", ["xx", "xz"]),
+    ]
+    assert ordered(graph.leads_to) == [
+        ("xa", ["xx", "xy"]),
+        ("xx", ["xy", "xz", "xw"]),
+        ("xy", ["xz"]),
+        ("xz", ["xw"]),
+    ]
+    assert type(graph.depends_on) is type(graph.leads_to) is dict
+
+
+def test_the_lectures_names() -> None:
+    graph = cgprimer.parse(LECTURE)
+    assert graph.variables == ("xa", "xx", "xy", "xz", "xw")
+    assert graph.inputs == ("xa",)
+    assert graph.outputs == ("xw",)
+    assert graph.parameters == ("ab", "ac", "bc", "cd")
+    assert graph.values == {}
+    assert graph.only_output() == "xw"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["xw=cd*xx+xz^3", "xz=bc*xx+xy", "xy=ab*xx+ac*xa", "xx=xa^2"],
+        ["xy=ab*xx+ac*xa", "xw=cd*xx+xz^3", "xx=xa^2", "xz=bc*xx+xy"],
+    ],
+)
+def test_the_order_of_the_statements_does_not_matter_where_edges_decide(statements) -> None:
+    graph, reference = cgprimer.parse(statements), cgprimer.parse(LECTURE)
+    assert graph.variables == reference.variables
+    assert ordered(graph.depends_on) == ordered(reference.depends_on)
+    assert ordered(graph.leads_to) == ordered(reference.leads_to)
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        ("xd = xb + xa; xc = xa*xb", ("xb", "xa", "xd", "xc")),
+        ("xp = xb; xw = xc + xp", ("xb", "xp", "xc", "xw")),  # xp is free before xc, and earlier
+        ("xd = xc + xa; xc = xb", ("xa", "xb", "xc", "xd")),
+        ("xz = xq; xa = xq", ("xq", "xz", "xa")),
+        ("input xk, xj; xw = xj*xk", ("xk", "xj", "xw")),
+        ("output xb; xa = 1; xb = 2", ("xb", "xa")),
+        ("x9 = 1; x10 = 2; x2 = x9 + x10", ("x9", "x10", "x2")),
+        ("input xfree = 1; xw = 2", ("xfree", "xw")),
+    ],
+)
+def test_vertices_come_in_topological_order_ties_by_first_appearance(text, variables) -> None:
+    assert cgprimer.parse(text).variables == variables
+
+
+def test_the_same_under_every_hash_seed() -> None:
+    text = "xd = sin(xc)*xb + xa*q + r*xe; xf = xd + xb*q; xg = r + xe*xa; xb = xa + xe + s"
+    program = f"""
+import cgprimer, json
+g = cgprimer.parse({text!r})
+dictionaries = [list(d.items()) for d in (g.depends_on, g.leads_to, g.parameters_of)]
+texts = [str(g), str(cgprimer.tape(g)), str(list(g.to_networkx().edges))]
+print(json.dumps([g.variables, g.inputs, g.outputs, g.parameters, dictionaries, texts]))
+"""
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            text=True,
+        )
+        for seed in ("0", "1", "4242")
+    ]
+    answers = [process.communicate()[0] for process in running]
+    assert answers[0] == answers[1] == answers[2]
+    variables, *_ = json.loads(answers[0])
+    assert sorted(variables) == ["xa", "xb", "xc", "xd", "xe", "xf", "xg"]
+
+
+# --- roles --------------------------------------------------------------------------------------
+
+
+def test_roles() -> None:
+    graph = cgprimer.parse("parameter x0 = 2; input a; b = x0*a; xw = k*b")
+    assert [graph.role(n) for n in ("a", "b", "xw", "x0", "k")] == [
+        "input",
+        "inner",
+        "output",
+        "parameter",
+        "parameter",
+    ]
+    assert graph.inputs == ("a",)
+    assert graph.parameters == ("x0", "k")
+    assert graph.variables == ("a", "b", "xw")
+    assert graph.depends_on == {"b": ["a"], "xw": ["b"]}
+
+
+def test_a_name_on_a_left_hand_side_is_a_variable_wherever_it_is_used_first() -> None:
+    graph = cgprimer.parse("xw = slope*xa; slope = k^2")
+    assert graph.variables == ("slope", "xa", "xw")
+    assert graph.parameters == ("k",)
+    assert graph.leads_to["slope"] == ["xw"]
+
+
+def test_declaring_changes_a_role_wherever_the_declaration_stands() -> None:
+    graph = cgprimer.parse("xw = a*x0\ninput a\nparameter x0")
+    assert graph.inputs == ("a",)
+    assert graph.parameters == ("x0",)
+
+
+def test_declared_outputs_replace_the_ones_that_lead_to_nothing() -> None:
+    text = "xb = xa^2; xc = 2*xb; xd = 3*xb"
+    assert cgprimer.parse(text).outputs == ("xc", "xd")
+    assert cgprimer.parse(f"{text}; output xb").outputs == ("xb",)
+    assert cgprimer.parse(f"output xd, xb; {text}").outputs == ("xb", "xd")
+
+
+def test_several_outputs_are_named_where_one_is_needed() -> None:
+    with pytest.raises(UsageError, match="xb, xc"):
+        cgprimer.parse("xb = xa; xc = xa").only_output()
+    with pytest.raises(UsageError, match="no output"):
+        cgprimer.parse("input xa").only_output()
+
+
+def test_an_input_that_nothing_uses_stays_an_input_and_is_no_output() -> None:
+    graph = cgprimer.parse("input xq = 1; xw = 2*xa")
+    assert graph.inputs == ("xq", "xa")
+    assert graph.outputs == ("xw",)
+    assert "xq" not in graph.leads_to
+
+
+def test_values_are_those_of_the_declarations() -> None:
+    graph = cgprimer.parse("input xa = 0.5, xb; parameter k = -2e-3; xw = k*xa*xb")
+    assert list(graph.values.items()) == [("xa", 0.5), ("k", -2e-3)]
+
+
+def test_a_repeated_use_is_one_edge() -> None:
+    graph = cgprimer.parse("xb = xa*xa + xa^xa")
+    assert graph.depends_on == {"xb": ["xa"]}
+    assert graph.leads_to == {"xa": ["xb"]}
+
+
+def test_parameters_of_each_variable() -> None:
+    graph = cgprimer.parse("xw = b*xx + a*b; xx = a*xa; xz = xx^2")
+    assert graph.parameters == ("b", "a")
+    assert graph.parameters_of == {"xx": ["a"], "xw": ["b", "a"]}
+
+
+def test_the_expression_of_a_variable() -> None:
+    graph = cgprimer.parse(LECTURE)
+    assert graph.expression("xw") == "cd*xx + xz^3"
+    with pytest.raises(UsageError, match="xa"):
+        graph.expression("xa")
+    with pytest.raises(UsageError) as caught:
+        graph.expression("xww")
+    assert "'xw'" in caught.value.hint
+
+
+def test_a_graph_is_frozen() -> None:
+    with pytest.raises(AttributeError):
+        cgprimer.parse(LECTURE).inputs = ()  # type: ignore[misc]
+
+
+def test_the_path_of_a_cycle() -> None:
+    with pytest.raises(CycleError) as caught:
+        cgprimer.parse("xa = xb; xb = xa")
+    assert caught.value.path == ("xa", "xb", "xa")
+
+
+# --- random graphs ------------------------------------------------------------------------------
+
+
+@given(plans())
+@settings(max_examples=60, deadline=None)
+def test_structure_of_random_graphs(plan: Plan) -> None:
+    graph = cgprimer.parse(plan.text)
+    used = {name: names_in(tree) for name, tree in plan.definitions.items()}
+    place = {name: i for i, name in enumerate(graph.variables)}
+    assert set(graph.definitions) == set(plan.definitions)
+    assert set(graph.parameters) == set().union(*used.values()) - set(plan.definitions) - {
+        "xa",
+        "xaa",
+        "x",
+        "c",
+    }
+    for name, tails in used.items():
+        variables = {t for t in tails if t in place}
+        assert graph.depends_on.get(name, []) == sorted(variables, key=place.__getitem__)
+        assert all(place[t] < place[name] for t in variables)
+    turned = {(u, v) for u, heads in graph.leads_to.items() for v in heads}
+    assert turned == {(u, v) for v, tails in graph.depends_on.items() for u in tails}
+    assert list(graph.leads_to) == [n for n in graph.variables if n in graph.leads_to]
+    assert all(h == sorted(h, key=place.__getitem__) for h in graph.leads_to.values())
+    loose = set(plan.definitions) - set(graph.leads_to)
+    assert set(graph.outputs) == set(plan.outputs or loose)
+
+
+@given(plans())
+@settings(max_examples=60, deadline=None)
+def test_the_text_of_a_graph_parses_to_the_same_graph(plan: Plan) -> None:
+    graph = cgprimer.parse(plan.text)
+    again = cgprimer.parse(str(graph))
+    for what in ("variables", "inputs", "outputs", "parameters", "values"):
+        assert getattr(again, what) == getattr(graph, what)
+    assert ordered(again.depends_on) == ordered(graph.depends_on)
+    assert ordered(again.leads_to) == ordered(graph.leads_to)
+    assert str(again) == str(graph)
+
+
+def test_the_text_of_a_graph() -> None:
+    graph = cgprimer.parse(
+        "input xa=.50;input xb;parameter k=-0.0 # slope\nxw=(k*xa)+xb**2;output xw"
+    )
+    assert str(graph) == "input xa = 0.5, xb\nparameter k = -0\nxw = k*xa + xb^2\noutput xw"
+    assert repr(graph) == "<ExpressionGraph <expressions>: 2 inputs, 1 expression, 1 parameter>"
+
+
+# --- networkx and sympy --------------------------------------------------------------------------
+
+
+def test_to_networkx() -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = cgprimer.parse(LECTURE)
+    view = graph.to_networkx()
+    assert isinstance(view, networkx.DiGraph)
+    assert networkx.is_directed_acyclic_graph(view)
+    assert list(view.nodes) == list(graph.variables)
+    assert {u: list(view.successors(u)) for u in view if view.out_degree(u)} == graph.leads_to
+    assert {v: sorted(view.predecessors(v)) for v in view if view.in_degree(v)} == {
+        v: sorted(tails) for v, tails in graph.depends_on.items()
+    }
+    assert view.nodes["xa"] == {"role": "input", "expression": None, "parameters": ()}
+    assert view.nodes["xz"] == {"role": "inner", "expression": "bc*xx + xy", "parameters": ("bc",)}
+    assert view.nodes["xw"]["role"] == "output"
+
+
+def test_to_networkx_has_vertices_without_edges() -> None:
+    assert list(cgprimer.parse("input xq; xw = 2").to_networkx().nodes) == ["xq", "xw"]
+
+
+def test_to_sympy() -> None:
+    sympy = pytest.importorskip("sympy")
+    xa, xx, xy, xz, ab, ac, bc, cd = sympy.symbols("xa xx xy xz ab ac bc cd", real=True)
+    expressions = cgprimer.parse(LECTURE).to_sympy()
+    assert list(expressions) == ["xx", "xy", "xz", "xw"]
+    assert expressions == {
+        "xx": xa**2,
+        "xy": ab * xx + ac * xa,
+        "xz": bc * xx + xy,
+        "xw": cd * xx + xz**3,
+    }
+    # Composed and differentiated by sympy, they give the lecture's exact gradient.
+    xw = (
+        expressions["xw"]
+        .subs(xz, expressions["xz"])
+        .subs(xy, expressions["xy"])
+        .subs(xx, expressions["xx"])
+    )
+    point = {xa: sympy.Rational(1, 2), ab: 1, bc: 2, cd: 3, ac: 4}
+    exact = [float(sympy.diff(xw, p).subs(point)) for p in (ab, bc, cd, ac, xa)]
+    assert exact == [5.671875, 5.671875, 0.25, 11.34375, 161.8125]
+
+
+def test_to_sympy_takes_numbers_exactly() -> None:
+    sympy = pytest.importorskip("sympy")
+    found = cgprimer.parse("xb = 0.1*xa + 1e-7 + 3 + 1e20").to_sympy()["xb"]
+    xa = sympy.Symbol("xa", real=True)
+    assert found == xa / 10 + sympy.Rational(1, 10**7) + 3 + 10**20

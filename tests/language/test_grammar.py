@@ -1,0 +1,287 @@
+"""What a text means: precedence, associativity, separators, declarations, functions."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.core.language.parser import parse_expression, parse_program
+from cgprimer.core.language.syntax import Declaration, Definition
+from cgprimer.core.language.tokens import tokenize
+from cgprimer.core.primitives import function_names, primitives, spelled
+from cgprimer.errors import Source
+from tests.language.language_trees import python_shape, shape
+
+X, A, B = 3.0, 5.0, 7.0
+
+
+def value_of(text: str) -> float:
+    graph = cgprimer.parse(
+        f"input x = {X:.0f}; parameter a = {A:.0f}, b = {B:.0f}; xresult = {text}"
+    )
+    return graph.evaluate()["xresult"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-x^2", -9.0),
+        ("-x**2", -9.0),
+        ("(-x)^2", 9.0),
+        ("2^3^2", 512.0),
+        ("2**3**2", 512.0),
+        ("2^3**2", 512.0),
+        ("(2^3)^2", 64.0),
+        ("2^-1", 0.5),
+        ("2^+1", 2.0),
+        ("2^--1", 2.0),
+        ("2^-x^2", 2.0**-9),
+        ("2^-1*4", 2.0),
+        ("4*2^-1", 2.0),
+        ("2^-1+1", 1.5),
+        ("a*-b", -35.0),
+        ("a*-b^2", -245.0),
+        ("a/-b", -A / B),
+        ("a--b", 12.0),
+        ("a+-b", -2.0),
+        ("a-+b", -2.0),
+        ("- - -x", -3.0),
+        ("+x", 3.0),
+        ("-+-x", 3.0),
+        ("-x*a", -15.0),
+        ("-x-a", -8.0),
+        ("a-b-x", -5.0),
+        ("a-(b-x)", 1.0),
+        ("a/b/x", A / B / X),
+        ("a/(b/x)", A / (B / X)),
+        ("a/b*x", A / B * X),
+        ("a*b/x", A * B / X),
+        ("a+b*x", 26.0),
+        ("(a+b)*x", 36.0),
+        ("a*x+b*x", 36.0),
+        ("a*x^2", 45.0),
+        ("(a*x)^2", 225.0),
+        ("a*x^2*b", 315.0),
+        ("2*x^2^0", 6.0),
+        ("-2^2", -4.0),
+        ("1-2^2*3", -11.0),
+        ("((((x))))", 3.0),
+        ("max(a, b) - min(a, b)", 2.0),
+        ("-max(a, b)^2", -49.0),
+        ("2^max(1, x)", 8.0),
+        ("max(-a, -b)", -5.0),
+        ("max(max(1, 2), (3))", 3.0),
+    ],
+)
+def test_precedence_and_associativity(text: str, expected: float) -> None:
+    assert value_of(text) == expected
+
+
+OPERANDS = st.sampled_from(["x", "xx", "a", "1", "2", "0.5", "1e3", "2.", ".5", "1E-2"])
+
+
+def _joined(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    # Texts are put side by side without parentheses, so that precedence decides what they mean.
+    binary = st.sampled_from([" + ", "-", "*", " / ", "**", "+", " - ", "* ", "/"])
+    return (
+        st.tuples(children, binary, children).map("".join)
+        | children.map(lambda text: f"-{text}")
+        | children.map(lambda text: f"+{text}")
+        | children.map(lambda text: f"({text})")
+    )
+
+
+@given(st.recursive(OPERANDS, _joined, max_leaves=12))
+@settings(deadline=None)
+def test_arithmetic_reads_as_in_python(text: str) -> None:
+    assert shape(parse_expression(text)) == python_shape(text)
+
+
+@given(st.recursive(OPERANDS, _joined, max_leaves=8))
+@settings(deadline=None)
+def test_caret_and_double_star_are_the_same_operator(text: str) -> None:
+    assert shape(parse_expression(text.replace("**", "^"))) == shape(parse_expression(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1", 1.0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("0.1", 0.1),
+        ("1e3", 1000.0),
+        ("1E3", 1000.0),
+        ("1e+3", 1000.0),
+        ("2.5e-3", 0.0025),
+        (".5e1", 5.0),
+        ("1.e2", 100.0),
+        ("007", 7.0),
+        ("1.7976931348623157e308", 1.7976931348623157e308),
+        ("5e-324", 5e-324),
+        ("1e-400", 0.0),
+        ("0.1000000000000000055511151231257827", 0.1),
+    ],
+)
+def test_numbers(text: str, number: float) -> None:
+    assert shape(parse_expression(text)) == [("number", number.hex())]
+
+
+def test_a_sign_after_an_exponent_letter_belongs_to_the_number_only_if_digits_follow() -> None:
+    assert shape(parse_expression("1e3-e1")) == [
+        ("number", (1e3).hex()),
+        ("name", "e1"),
+        ("sub", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in primitives() if row.spelling], ids=lambda row: row.name
+)
+def test_every_function_of_the_table_parses(row) -> None:
+    names = [f"a{i}" for i in range(row.arity)]
+    tree = parse_expression(f"{row.spelling}({', '.join(names)})")
+    assert shape(tree) == [*(("name", n) for n in names), (row.name, row.arity)]
+
+
+@pytest.mark.parametrize("name", function_names())
+def test_a_functions_name_without_a_parenthesis_is_a_parameter(name: str) -> None:
+    graph = cgprimer.parse(f"xw = {name}*xa")
+    assert graph.parameters == ((name,) if name[0] != "x" else ())
+    assert spelled(name)
+
+
+def test_no_name_is_a_constant() -> None:
+    assert cgprimer.parse("xw = pi*e*xa").parameters == ("pi", "e")
+
+
+def test_a_trailing_operand_with_a_default_may_be_left_out() -> None:
+    short, full = parse_expression("leaky_relu(xa)"), parse_expression("leaky_relu(xa, 0.01)")
+    assert shape(short) == shape(full)
+
+
+def test_log_with_one_operand_is_natural_and_with_two_has_a_base() -> None:
+    assert shape(parse_expression("log(a)"))[-1] == ("log", 1)
+    assert shape(parse_expression("log(a, 2)"))[-1] == ("log_base", 2)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("max", 9.0), ("min", -4.0)])
+@pytest.mark.parametrize("order", list(itertools.permutations(("9", "-4", "2.5"))))
+def test_max_and_min_take_any_number_of_operands(name: str, expected: float, order) -> None:
+    assert value_of(f"{name}({', '.join(order)})") == expected
+
+
+# --- separators, comments, white space ----------------------------------------------------------
+
+
+def meaning(text: str) -> list[tuple[str, list[tuple[str, object]]]]:
+    statements = parse_program(text).statements
+    assert all(isinstance(s, Definition) for s in statements)
+    return [(s.name, shape(s.expression)) for s in statements if isinstance(s, Definition)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "xb=a*xa;xc=max(xb,2)",
+        "xb = a*xa\nxc = max(xb, 2)",
+        "xb = a*xa\r\nxc = max(xb, 2)\r\n",
+        "xb = a*xa\rxc = max(xb, 2)\r",
+        ";;\n;xb = a*xa;\n\n;;xc = max(xb, 2);;\n",
+        "# first; xq = 1\nxb = a*xa # the slope (\nxc = max(xb, 2) # ) ; xz = 3",
+        "xb = a*xa # no newline ;\nxc = max(xb, 2)#",
+        "xb = a*xa;xc = max(\n  xb,\n  2\n)",
+        "xb = (a\n*\nxa); xc = max(xb\r\n, 2)",
+        "xb = a*xa; xc = max(xb, # the first\n 2  # the second\n)",
+        "\ufeffxb = a*xa; xc = max(xb, 2)",
+        "\t xb\t=\ta *\u00a0xa \f\v;  xc=max ( xb , 2 )",
+    ],
+)
+def test_texts_that_mean_the_same(text: str) -> None:
+    assert meaning(text) == meaning("xb = a*xa; xc = max(xb, 2)")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", ";", "# only a comment", "\r\n\r\n;;#x\n"])
+def test_a_text_without_statements_is_an_empty_graph(text: str) -> None:
+    graph = cgprimer.parse(text)
+    assert (graph.variables, graph.parameters, graph.evaluate()) == ((), (), {})
+
+
+def test_a_new_line_outside_parentheses_ends_the_statement() -> None:
+    with pytest.raises(cgprimer.CgprimerError):
+        cgprimer.parse("xb = a\n*xa")
+
+
+def test_a_list_of_texts_is_the_texts_line_by_line() -> None:
+    listed = cgprimer.parse(["xb = a*xa  # slope", "xc = xb; xd = xc"])
+    assert str(listed) == str(cgprimer.parse("xb = a*xa\nxc = xb\nxd = xc"))
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def test_names_that_contain_one_another_stay_apart() -> None:
+    values = {"x": 2.0, "xa": 3.0, "xab": 5.0, "xx": 7.0, "a": 11.0, "ab": 13.0, "b": 17.0}
+    graph = cgprimer.parse(
+        "xxx = x + xa*10 + xab*100 + xx*1000 + a*1e4 + ab*1e6 + b*1e8; xaa = xxx - x"
+    )
+    result = graph.evaluate(values)
+    assert graph.inputs == ("x", "xa", "xab", "xx")
+    assert graph.parameters == ("a", "ab", "b")
+    assert result["xxx"] == 2 + 30 + 500 + 7000 + 11e4 + 13e6 + 17e8
+    assert result["xaa"] == result["xxx"] - 2
+    assert graph.depends_on["xaa"] == ["x", "xxx"]
+
+
+def test_case_distinguishes_names() -> None:
+    graph = cgprimer.parse("xw = Xa*xa")
+    assert (graph.inputs, graph.parameters) == (("xa",), ("Xa",))
+
+
+def test_names_may_use_the_letters_of_any_language() -> None:
+    graph = cgprimer.parse("xw = θ*xa + größe")
+    assert graph.parameters == ("θ", "größe")
+
+
+@pytest.mark.parametrize("word", ["input", "parameter", "output"])
+def test_words_of_declarations_are_ordinary_names_elsewhere(word: str) -> None:
+    graph = cgprimer.parse(f"{word} = 2; xw = 3*{word}")
+    assert graph.evaluate() == {word: 2.0, "xw": 6.0}
+
+
+def test_tokens_know_where_they_are() -> None:
+    text = "xw = cd**2  # note\n ; xz=sin( xw)"
+    for token in tokenize(Source("<text>", text)):
+        assert text[token.start : token.end] == token.text
+
+
+# --- declarations -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("input a", [("input", "a", None)]),
+        ("input a = 1", [("input", "a", 1.0)]),
+        ("input a = -1.5e-3", [("input", "a", -0.0015)]),
+        (
+            "parameter k = 2, l, m=-3",
+            [("parameter", "k", 2.0), ("parameter", "l", None), ("parameter", "m", -3.0)],
+        ),
+        ("output xw, xz", [("output", "xw", None), ("output", "xz", None)]),
+        ("input input = 2", [("input", "input", 2.0)]),
+        (
+            "input a; parameter b # c\noutput xw",
+            [("input", "a", None), ("parameter", "b", None), ("output", "xw", None)],
+        ),
+    ],
+)
+def test_declarations(text: str, expected: list[tuple[str, str, float | None]]) -> None:
+    statements = parse_program(text).statements
+    assert all(isinstance(s, Declaration) for s in statements)
+    found = [(s.role, s.name, s.value) for s in statements if isinstance(s, Declaration)]
+    assert found == expected

@@ -1,0 +1,258 @@
+"""Nothing a user writes gets past CgprimerError, and nothing is too long or too deep."""
+
+from __future__ import annotations
+
+import gc
+import math
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.parser import parse_expression
+from cgprimer.core.language.syntax import Apply, Name, Number
+from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.primitives import function_names
+from cgprimer.core.tape.lowering import lower
+from cgprimer.errors import CgprimerError, SourceError
+from tests.language.language_trees import NAMES, shape, trees
+
+CHARACTERS = "xaе019.eE+-*/^()=,;#\n\r\t _²×\u00a0\ufeff\u2028\x00'\"[]{}\\%"
+TOKENS = (
+    *NAMES,
+    *function_names()[:8],
+    "max",
+    "log",
+    "leaky_relu",
+    "xw",
+    "2",
+    "0.5",
+    "1e3",
+    "1e999",
+    "1e",
+    "+",
+    "-",
+    "*",
+    "/",
+    "^",
+    "**",
+    "=",
+    "==",
+    "(",
+    ")",
+    ",",
+    ";",
+    "\n",
+    "#",
+    " ",
+    "sin(",
+    "max(",
+    "foo(",
+    "xa=",
+    "\nxw=",
+    "input ",
+    "parameter ",
+    "output ",
+    "²",
+)
+
+
+def parsed(text: str) -> ExpressionGraph | SourceError:
+    """The graph or the complaint; any other exception is a failure of the test."""
+    try:
+        return cgprimer.parse(text)
+    except SourceError as error:
+        return error
+
+
+def parse_or_complain(text: str) -> None:
+    found = parsed(text)
+    if isinstance(found, SourceError):
+        # The message can be shown, and points into the text (or right behind it).
+        assert 0 <= found.span.start <= len(text)
+        assert found.line >= 1
+        assert found.column >= 1
+        assert "^" in str(found)
+    else:
+        again = cgprimer.parse(str(found))
+        assert again.variables == found.variables
+        assert again.parameters == found.parameters
+
+
+@given(st.text())
+@settings(max_examples=100, deadline=None)
+def test_any_text_parses_or_gets_an_error_of_ours(text: str) -> None:
+    parse_or_complain(text)
+
+
+@given(st.text(alphabet=CHARACTERS, max_size=60))
+@settings(max_examples=400, deadline=None)
+@example("xa=\r")
+@example("x=(\r\n)")
+def test_any_text_of_the_languages_characters_does(text: str) -> None:
+    parse_or_complain(text)
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=30), st.sampled_from(["", " "]))
+@settings(max_examples=400, deadline=None)
+def test_any_sequence_of_tokens_does(tokens: list[str], between: str) -> None:
+    parse_or_complain(between.join(tokens))
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=12))
+@settings(deadline=None)
+def test_any_single_expression_does(tokens: list[str]) -> None:
+    try:
+        tree = parse_expression(" ".join(tokens))
+    except CgprimerError:
+        return
+    assert shape(parse_expression(unparse(tree))) == shape(tree)
+
+
+# --- unparse is the inverse of parse -------------------------------------------------------------
+
+
+@given(trees())
+@settings(max_examples=300, deadline=None)
+def test_a_tree_unparses_and_parses_back_to_itself(tree) -> None:
+    assert shape(parse_expression(unparse(tree))) == shape(tree)
+
+
+@given(trees())
+@settings(deadline=None)
+def test_unparsed_text_is_a_fixed_point(tree) -> None:
+    text = unparse(tree)
+    assert unparse(parse_expression(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shortest"),
+    [
+        ("((cd*xx)) + (xz**3)", "cd*xx + xz^3"),
+        ("(a - b) - c", "a - b - c"),
+        ("a - (b - c)", "a - (b - c)"),
+        ("a - (b + c)", "a - (b + c)"),
+        ("a + (b + c)", "a + (b + c)"),
+        ("(a*b)*c", "a*b*c"),
+        ("a*(b*c)", "a*(b*c)"),
+        ("(a/b)/c", "a/b/c"),
+        ("a/(b*c)", "a/(b*c)"),
+        ("(a + b)*c", "(a + b)*c"),
+        ("(a^b)^c", "(a^b)^c"),
+        ("a^(b^c)", "a^b^c"),
+        ("a^(-b)", "a^-b"),
+        ("(-a)^b", "(-a)^b"),
+        ("-(a^b)", "-a^b"),
+        ("-(a*b)", "-(a*b)"),
+        ("(-a)*b", "-a*b"),
+        ("a*(-b)", "a*-b"),
+        ("a^(b*c)", "a^(b*c)"),
+        ("sin((a + b))", "sin(a + b)"),
+        ("max((a), -b)", "max(a, -b)"),
+        ("2.0*xa + 0.50", "2*xa + 0.5"),
+    ],
+)
+def test_no_more_parentheses_than_needed(text: str, shortest: str) -> None:
+    assert unparse(parse_expression(text)) == shortest
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+@settings(deadline=None)
+def test_a_number_is_written_so_that_it_reads_back_exactly(value: float) -> None:
+    assert float(number_text(value)).hex() == value.hex()
+
+
+def test_negative_numbers_of_a_tape_keep_their_value_in_every_place() -> None:
+    # The parser makes no negative numbers; constant folding does, and the text must say the same.
+    two = Number(-2.0)
+    for tree, text in [
+        (Apply("pow", (two, Name("a"))), "(-2)^a"),
+        (Apply("pow", (Name("a"), two)), "a^-2"),
+        (Apply("sub", (Name("a"), two)), "a - -2"),
+        (Apply("neg", (two,)), "--2"),
+    ]:
+        assert unparse(tree) == text
+
+
+# --- size ----------------------------------------------------------------------------------------
+
+DEEP = 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(" * DEEP + "xa" + ")" * DEEP, 0.5),
+        ("-" * DEEP + "xa", 0.5),
+        ("-" * (DEEP + 1) + "xa", -0.5),
+        ("+-" * DEEP + "xa", 0.5),
+        ("^".join(["2"] * DEEP), math.inf),
+        ("^".join(["1"] * DEEP), 1.0),
+        ("2^" + "-" * DEEP + "xa", 2**0.5),
+        ("abs(" * DEEP + "-xa" + ")" * DEEP, 0.5),
+        ("1 + (" * DEEP + "xa" + ")" * DEEP, DEEP + 0.5),
+        (" - ".join(["xa"] * DEEP), 0.5 * (2 - DEEP)),
+        ("/".join(["1"] * DEEP + ["xa"]), 2.0),
+        (" + ".join(["xa"] * 100_000), 50_000.0),
+        ("max(" + ", ".join(["xa"] * DEEP) + ")", 0.5),
+    ],
+    ids=[
+        "parentheses",
+        "minus",
+        "odd minus",
+        "plus and minus",
+        "tower of 2",
+        "tower of 1",
+        "signed exponent",
+        "calls",
+        "sums in sums",
+        "difference",
+        "quotient",
+        "100,000 terms",
+        "max of many",
+    ],
+)
+def test_deep_and_long_expressions(text: str, expected: float) -> None:
+    graph = cgprimer.parse(f"input xa = 0.5; xw = {text}")
+    assert graph.evaluate()["xw"] == pytest.approx(expected, rel=1e-15)
+    again = cgprimer.parse(str(graph))
+    assert shape(again.definitions["xw"]) == shape(graph.definitions["xw"])
+    assert lower(graph).outputs
+    del graph, again  # freeing a deep tree must not recurse either
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * DEEP,
+        "xw = " + "(" * DEEP + "1" + ")" * (DEEP - 1),
+        "xw = " + "sin(" * DEEP,
+        "xw = " + ")" * DEEP,
+        "xw = " + "-" * DEEP,
+    ],
+)
+def test_deep_broken_texts_get_an_error_of_ours(text: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        cgprimer.parse(text)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_chain_of_ten_thousand_definitions_written_backwards() -> None:
+    lines = [f"x{i} = x{i - 1} + 1" for i in range(DEEP, 0, -1)]
+    graph = cgprimer.parse("\n".join(lines))
+    assert graph.variables == tuple(f"x{i}" for i in range(DEEP + 1))
+    assert graph.evaluate({"x0": 0.5})[f"x{DEEP}"] == DEEP + 0.5
+
+
+def test_a_hundred_thousand_expressions() -> None:
+    count = 100_000
+    text = "\n".join(f"x{i} = a{i % 100}*x{i - 1} + xq^2" for i in range(1, count + 1))
+    graph = cgprimer.parse(text)
+    assert len(graph.definitions) == count
+    assert graph.inputs == ("x0", "xq")
+    assert graph.outputs == (f"x{count}",)
+    assert len(graph.parameters) == 100
+    assert graph.depends_on["x7"] == ["xq", "x6"]

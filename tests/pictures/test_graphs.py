@@ -1,0 +1,222 @@
+"""Pictures of graphs: nothing overlaps, nothing is cut, nothing changes between runs."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.graph_picture import arrange, draw_diagram, save_figure
+from cgprimer.pictures.layout import Box
+from cgprimer.pictures.lettering import wrap_expression
+from cgprimer.pictures.routes import sampled
+from cgprimer.pictures.theme import theme
+from tests.pictures import drawing_graphs as graphs
+
+each_graph = pytest.mark.parametrize("diagram", graphs.ALL.values(), ids=graphs.ALL.keys())
+
+
+@each_graph
+def test_no_boxes_overlap(diagram: Diagram) -> None:
+    picture = arrange(diagram)
+    labels = [box for box in picture.labels if box is not None]
+    for one, other in itertools.combinations([*picture.layout.boxes.values(), *labels], 2):
+        assert not one.overlaps(other), (one, other)
+    assert picture.conflicts == 0
+    assert len(labels) == sum(bool(edge.label) for edge in diagram.edges)
+
+
+@each_graph
+def test_edges_keep_off_unrelated_vertices(diagram: Diagram) -> None:
+    picture = arrange(diagram)
+    for edge, line in zip(diagram.edges, picture.lines, strict=True):
+        points = sampled(line, 2.0)
+        for key, box in picture.layout.boxes.items():
+            if key not in (edge.tail, edge.head):
+                assert not any(box.contains(point) for point in points), (edge, key)
+
+
+@each_graph
+def test_edges_end_at_their_vertices(diagram: Diagram) -> None:
+    picture = arrange(diagram)
+    boxes = picture.layout.boxes
+    for edge, line in zip(diagram.edges, picture.lines, strict=True):
+        for key, end in ((edge.tail, line[0]), (edge.head, line[-1])):
+            box = boxes[key]
+            assert Box(box.x, box.y, box.width + 1, box.height + 1).contains(end)
+
+
+@pytest.mark.parametrize("name", ["lecture", "network", "scattered-1"])
+def test_inputs_stand_left_of_what_they_feed(name: str) -> None:
+    diagram = graphs.ALL[name]
+    boxes = arrange(diagram).layout.boxes
+    if name == "scattered-1":  # long graphs are folded into rows, so only most edges go right
+        right = sum(boxes[e.tail].x < boxes[e.head].x for e in diagram.edges)
+        assert right > 0.8 * len(diagram.edges)
+    else:
+        assert all(boxes[e.tail].x < boxes[e.head].x for e in diagram.edges)
+
+
+def test_a_source_stands_next_to_what_it_feeds() -> None:
+    nodes = (*(Node(k, k, "inner") for k in "abcd"), Node("p", "p", "parameter"))
+    edges = tuple(Edge(*pair) for pair in ("ab", "bc", "cd", "pd"))
+    boxes = arrange(Diagram(nodes, edges)).layout.boxes
+    assert boxes["b"].x < boxes["p"].x < boxes["d"].x
+
+
+def test_a_network_stands_around_one_middle_line() -> None:
+    boxes = arrange(graphs.network(4, 8, 1)).layout.boxes
+    middles = [
+        sum(boxes[f"{layer}.{k}"].y for k in range(width)) / width
+        for layer, width in enumerate((4, 8, 1))
+    ]
+    assert max(middles) - min(middles) < 1e-6
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_is_inside_its_shape_and_inside_the_figure(dark: bool) -> None:
+    diagram = graphs.lecture()
+    figure = draw_diagram(diagram, dark=dark)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    axes = figure.axes[0]
+    to_points = axes.transData.inverted()
+    boxes = arrange(diagram).layout.boxes
+    found = {text.get_text(): text for text in axes.texts}
+    for node in diagram.nodes:
+        for text in (node.label, *node.detail):
+            extent = found[text].get_window_extent(renderer).transformed(to_points)
+            box = boxes[node.key]
+            assert abs(extent.x0 - box.x) < box.width / 2
+            assert abs(extent.x1 - box.x) < box.width / 2
+            assert abs(extent.y0 - box.y) < box.height / 2
+            assert abs(extent.y1 - box.y) < box.height / 2
+            assert found[text].get_fontsize() >= 14
+    whole = figure.bbox
+    for text in axes.texts:
+        extent = text.get_window_extent(renderer)
+        assert whole.x0 <= extent.x0 <= extent.x1 <= whole.x1
+        assert whole.y0 <= extent.y0 <= extent.y1 <= whole.y1
+    assert {style.word for style in theme(dark).roles.values()} & set(found) == {
+        "input", "inner variable", "output",
+    }  # fmt: skip
+
+
+def test_text_is_shown_as_written() -> None:
+    label, detail = r"$x_1$", r"a_b^2 $\frac{1}{2}$"
+    figure = draw_diagram(Diagram((Node("n", label, "inner", (detail,)),), (), title="$$ _^"))
+    texts = {text.get_text() for text in figure.axes[0].texts}
+    assert {label, detail, "$$ _^"} <= texts
+    assert not any(text.get_parse_math() or text.get_usetex() for text in figure.axes[0].texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cd*xx + ab*sin(xz) - exp(xy)/2 + a_very_long_name_of_a_parameter*xa - 1.5e-5*xb",
+        "+".join(f"w{k}*x{k}" for k in range(300)),
+        "averylongname" * 20,
+        "f(a,b,c,d,e,f,g,h,i,j,k,l,m,n,o)",
+        "",
+        "=  -0.25",
+    ],
+)
+def test_wrapping_loses_nothing(text: str) -> None:
+    lines = wrap_expression(text)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    for line in lines:
+        assert not line.endswith(("e", "e-")) or len(lines) == 1
+
+
+def test_signs_stay_with_what_they_belong_to() -> None:
+    assert wrap_expression("a*(-b)", 3) == ("a", "*(-b)")
+    assert wrap_expression("2**-1 + 1e-5", 4) == ("2**-1", "+ 1e-5")
+
+
+def test_an_empty_diagram_is_drawn() -> None:
+    assert draw_diagram(Diagram((), (), title="nothing")).axes
+
+
+def test_a_diagram_refuses_unknown_and_repeated_keys() -> None:
+    node = Node("a", "a", "input")
+    with pytest.raises(ValueError, match="no node"):
+        Diagram((node,), (Edge("a", "b"),))
+    with pytest.raises(ValueError, match="two nodes"):
+        Diagram((node, node), ())
+
+
+_DIGEST = """
+import hashlib, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from tests.pictures import drawing_graphs as graphs
+from cgprimer.pictures.graph_picture import draw_diagram, save_figure
+for name in ("lecture", "squares"):
+    for kind in ("png", "svg", "pdf"):
+        path = Path(sys.argv[2], f"{name}.{kind}")
+        save_figure(draw_diagram(graphs.ALL[name]), path)
+        print(name, kind, hashlib.sha256(path.read_bytes()).hexdigest())
+"""
+
+
+def test_the_same_bytes_under_every_hash_seed(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", _DIGEST, str(here), str(tmp_path)],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(here.parents[1])},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(answers) == 1
+    assert len(answers.pop().splitlines()) == 6
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_the_same_bytes_twice(tmp_path: Path, kind: str) -> None:
+    digests = set()
+    for number in range(2):
+        path = tmp_path / f"{number}.{kind}"
+        save_figure(draw_diagram(graphs.scattered(60, 1)), path)
+        digests.add(hashlib.sha256(path.read_bytes()).hexdigest())
+    assert len(digests) == 1
+
+
+def test_diagrams_need_no_drawing_library() -> None:
+    code = (
+        "import sys, cgprimer.pictures.diagram, cgprimer.pictures.graph_picture;"
+        "print([n for n in ('matplotlib', 'networkx', 'graphlay') if n in sys.modules])"
+    )
+    root = str(Path(__file__).parents[2])
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": root}, capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    assert ran.stdout.strip() == "[]"
+
+
+def test_pyplot_is_never_imported() -> None:
+    code = (
+        "import sys; from cgprimer.pictures.diagram import *;"
+        "from cgprimer.pictures.graph_picture import draw_diagram;"
+        "from cgprimer.plots.curves import draw_loss;"
+        "draw_diagram(Diagram((Node('a', 'a', 'input'),), ())); draw_loss({'a': [1.0, 0.5]});"
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+    root = str(Path(__file__).parents[2])
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": root}, capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    assert ran.stdout.strip() == "False"

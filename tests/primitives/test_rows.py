@@ -1,0 +1,185 @@
+"""Every row of the table: its derivative texts, its Python, numpy and sympy spellings agree."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.primitives import OPERANDS, Primitive, function_names, primitive, spelled
+from tests.primitives.row_tools import (
+    DIGITS,
+    OPERANDS_OF_GRAPH,
+    ROWS,
+    at,
+    check_partials,
+    evaluated,
+    ids,
+    one_line,
+    partials_by_reverse,
+    random_points,
+    same,
+    values,
+)
+
+# What flows back through it is not the slope of its value, on purpose.
+HONEST = [row for row in ROWS if row.name != "stop_gradient"]
+
+
+@pytest.mark.parametrize("row", HONEST, ids=ids)
+def test_partials_are_the_slopes(row):
+    check_partials(row, random_points(row, 25))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_numpy_and_python_agree(row):
+    points = random_points(row, 100, seed=1)
+    with np.errstate(all="ignore"):
+        found = row.numpy(*points)
+    for sample, operands in enumerate(points.T):
+        with mpmath.workdps(DIGITS):
+            expected = evaluated(row, [mpmath.mpf(float(o)) for o in operands])
+            error = abs(mpmath.mpf(float(found[sample])) - expected)
+            assert error <= mpmath.mpf("4e-15") * max(1, abs(expected)), list(operands)
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.sympy is not None], ids=ids)
+def test_sympy_agrees(row):
+    import sympy
+
+    symbols = sympy.symbols("a b c", real=True)[: row.arity]
+    expression = row.sympy(sympy, *symbols)
+    derivatives = [sympy.diff(expression, symbol) for symbol in symbols]
+    points = random_points(row, 4, seed=2)
+    found = [values(row, points), *partials_by_reverse(row, points)]
+    for sample, operands in enumerate(points.T):
+        exact = {s: sympy.Float(float(o), 40) for s, o in zip(symbols, operands, strict=True)}
+        for quantity, formula in zip(found, [expression, *derivatives], strict=True):
+            expected = float(sympy.re(formula.subs(exact).doit().evalf(30)))
+            assert same(float(quantity[sample]), expected, tolerance=1e-12), (
+                list(operands),
+                formula,
+            )
+
+
+def test_stop_gradient_is_the_value_and_hands_nothing_back():
+    row = primitive("stop_gradient")
+    points = random_points(row, 10)
+    np.testing.assert_array_equal(values(row, points), points[0])
+    np.testing.assert_array_equal(partials_by_reverse(row, points)[0], np.zeros(10))
+    graph = cgprimer.parse("xw = pa*stop_gradient(pa)")
+    for method in ("reverse", "forward", "path-sum", "symbolic"):
+        assert cgprimer.gradient(graph, {"pa": 3.0}, method=method) == {"pa": 3.0}
+    by_values = cgprimer.gradient(graph, {"pa": 3.0}, method="finite-difference")
+    assert by_values["pa"] == pytest.approx(6.0, rel=1e-9)  # disagrees, as its row says
+
+
+@pytest.mark.parametrize("method", cgprimer.methods())
+@pytest.mark.parametrize("row", HONEST, ids=ids)
+def test_all_methods_agree_on_every_row(row, method):
+    """Inside a product and a square, so that value and derivative both count."""
+    names = OPERANDS_OF_GRAPH[: row.arity]
+    points = random_points(row, 5, seed=4)
+    if row.name == "where" and method == "finite-difference":
+        points = points[:, points[0] != 0.0]  # at 0 a difference sees the jump
+        assert points.size
+    graph = cgprimer.parse(f"{one_line(row)}; xs = xw^2 + pa*xw; output xs")
+    expected = cgprimer.gradient(graph, at(row, points), wrt=names, method="reverse")
+    found = cgprimer.gradient(graph, at(row, points), wrt=names, method=method)
+    tolerance = 1e-5 if method == "finite-difference" else 1e-12
+    for name in names:
+        scale = np.maximum(1.0, np.abs(expected[name]))
+        assert np.max(np.abs(found[name] - expected[name]) / scale) <= tolerance
+
+
+@pytest.mark.parametrize("row", HONEST, ids=ids)
+def test_second_derivatives_of_every_row(row):
+    """The texts are differentiated again: by three routes, and by sympy's second derivative."""
+    names = OPERANDS_OF_GRAPH[: row.arity]
+    where = at(row, random_points(row, 4, seed=5))
+    reference = cgprimer.hessian(one_line(row), where, wrt=names)
+    for method in (
+        "reverse-over-forward",
+        "path-sum",
+        "symbolic",
+        "finite-difference-over-reverse",
+    ):
+        found = cgprimer.hessian(one_line(row), where, wrt=names, method=method)
+        tolerance = 1e-5 if method.startswith("finite") else 1e-11
+        for a in names:
+            for b in names:
+                scale = np.maximum(1.0, np.abs(reference[a][b]))
+                error = np.max(np.abs(found[a][b] - reference[a][b]) / scale)
+                assert error <= tolerance, (method, a, b)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_single_precision_stays_single(row):
+    points = random_points(row, 4, seed=6).astype(np.float32)
+    with np.errstate(all="ignore"):
+        found = row.numpy(*points)
+        exact = row.numpy(*points.astype(np.float64))
+    assert found.dtype == np.float32, "a function that widens its operands makes an engine slow"
+    np.testing.assert_allclose(found, exact, rtol=3e-5, atol=3e-6)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_numpy_broadcasts_and_takes_numbers(row):
+    points = random_points(row, 3)
+    with np.errstate(all="ignore"):
+        matrix = row.numpy(*(np.broadcast_to(p, (2, 3)) for p in points))
+        number = row.numpy(*(float(p[0]) for p in points))
+    assert np.shape(matrix) == (2, 3)
+    assert np.shape(number) == ()
+    assert float(number) == pytest.approx(float(matrix[0, 0]), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if r.analytic and r.name != "stop_gradient"], ids=ids
+)
+def test_complex_steps_where_the_row_allows_them(row):
+    names = ("pa", "pb", "pc")[: row.arity]
+    points = random_points(row, 10, seed=3)
+    if row.name in ("erf", "erfc", "gelu"):
+        points = points / 2
+    where = dict(zip(names, points, strict=True))
+    found = cgprimer.gradient(
+        one_line(row), where, wrt=names, method="finite-difference", scheme="complex-step"
+    )
+    for name, expected in zip(names, partials_by_reverse(row, points), strict=True):
+        np.testing.assert_allclose(found[name], expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_row_is_complete(row: Primitive):
+    assert row.arity in (1, 2, 3)
+    assert row.domain
+    shown = row.latex.format(**dict(zip(OPERANDS, "xyz", strict=False)))
+    for letter in "xyz"[: row.arity]:
+        assert letter in shown
+    assert shown.count("{") == shown.count("}")
+    if row.spelling:
+        assert row in spelled(row.spelling)
+        assert row.spelling in function_names()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "asec", "acsc", "acot"),
+        *("sinh", "cosh", "tanh", "sech", "csch", "coth"),
+        *("asinh", "acosh", "atanh", "asech", "acsch", "acoth"),
+        *("exp", "log", "sqrt", "abs"),
+    ],
+)
+def test_case_d7_the_rule_table_is_all_here(name):
+    assert name in function_names()
+
+
+def test_log_with_a_base_and_a_power_of_a_number():
+    graph = cgprimer.parse("xw = log(pa, 2) + 3^pb")
+    assert graph.evaluate({"pa": 8.0, "pb": 2.0})["xw"] == pytest.approx(12.0, rel=1e-15)
+    found = cgprimer.gradient(graph, {"pa": 8.0, "pb": 2.0})
+    assert found["pa"] == pytest.approx(1 / (8 * np.log(2)), rel=1e-14)
+    assert found["pb"] == pytest.approx(9 * np.log(3), rel=1e-14)

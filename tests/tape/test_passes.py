@@ -1,0 +1,402 @@
+"""Passes keep the outputs' values; facts about tapes agree with hand-worked examples."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.core.tape.lowering import lower
+from cgprimer.core.tape.passes import (
+    as_columns,
+    dead_code,
+    depends,
+    last_uses,
+    live_memory,
+    optimize,
+    reachable,
+    share,
+    strength_reduced,
+    variance,
+)
+from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.verifier import checked
+from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
+
+# A busy machine, or a run of divisions by zero, is no defect of the package.
+PATIENT = [HealthCheck.filter_too_much, HealthCheck.too_slow]
+PASSES = [dead_code, share, strength_reduced, optimize]
+NAMES = ("xa", "xb", "k", "m")
+
+
+def lowered(text: str) -> Tape:
+    return lower(cgprimer.parse(text))
+
+
+def operations(tape: Tape) -> list[str]:
+    return [i.primitive for i in tape.instructions]
+
+
+# --- values are kept -----------------------------------------------------------------------------
+
+POINTS = st.fixed_dictionaries(
+    {n: st.floats(-3.0, 3.0, allow_nan=False) | st.sampled_from([0.5, 1.0, 2.0]) for n in NAMES}
+)
+
+
+def has_minus_zero(values: list[np.float64]) -> bool:
+    return any(v == 0 and np.signbit(v) for v in values)
+
+
+@pytest.mark.parametrize("change", [dead_code, share])
+@given(text=texts(numbers=["0.5", "1", "2", "0", "-1"], functions=True), point=POINTS)
+@settings(max_examples=40, deadline=None, suppress_health_check=PATIENT)
+def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
+    tape = lowered(text)
+    changed = checked(change(tape))
+    # What share makes of x + 0 at x = -0 has a test of its own.
+    assume(not has_minus_zero(all_values(tape, point)))
+    assume(not has_minus_zero(all_values(changed, point)))
+    np.testing.assert_array_equal(
+        list(outputs(changed, point).values()), list(outputs(tape, point).values())
+    )
+    assert list(changed.outputs) == list(tape.outputs)
+    for kind in ("column", "scalar"):
+        assert changed.of_kind(kind) == tape.of_kind(kind)
+    assert len(changed) <= len(tape)
+
+
+def constants(tape: Tape) -> set[float]:
+    return {leaf.value for leaf in tape.leaves if leaf.kind == "constant"}
+
+
+@pytest.mark.parametrize("change", PASSES)
+@given(
+    text=texts(numbers=["1", "2", "3", "0", "-1"]),
+    point=st.fixed_dictionaries({n: st.fractions(-3, 3, max_denominator=4) for n in NAMES}),
+)
+@settings(max_examples=30, deadline=None, suppress_health_check=PATIENT)
+def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fraction]) -> None:
+    # In fractions there is no rounding: x^5 and its multiplications are the very same number,
+    # where doubles would differ in the last digit and cancellation could blow that up.
+    tape = lowered(text)
+    assume(all(math.isfinite(leaf.value) for leaf in tape.leaves))
+    changed = checked(change(tape))
+    # x^0 is 1, and 1/3 folded after that is a rounded constant that the tape did not have.
+    assume(constants(changed) <= constants(tape) | {1.0})
+    try:
+        expected = exact_outputs(tape, point)
+    except (ZeroDivisionError, OverflowError):
+        assume(False)
+    assume(
+        max(v.denominator.bit_length() + v.numerator.bit_length() for v in expected.values()) < 5000
+    )
+    assert exact_outputs(changed, point) == expected
+
+
+@pytest.mark.parametrize("change", PASSES)
+@given(
+    text=texts(
+        numbers=["0.5", "1", "2", "0.1"], binary="+*/", signs=False, exponents=range(-7, 8), size=6
+    ),
+    point=st.fixed_dictionaries({n: st.floats(0.25, 4.0) for n in NAMES}),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=PATIENT)
+def test_every_pass_keeps_twelve_digits_of_what_cannot_cancel(change, text: str, point) -> None:
+    tape = lowered(text)
+    assume(all(1e-100 < v < 1e100 for v in all_values(tape, point)))
+    expected = cgprimer.parse(text).evaluate(
+        {n: point[n] for n in (*tape.of_kind("column"), *tape.of_kind("scalar"))}
+    )
+    for name, value in outputs(checked(change(tape)), point).items():
+        assert value == pytest.approx(expected[name], rel=1e-12)
+
+
+AWKWARD = [
+    ("1/xa", 0.0),
+    ("1/xa", -0.0),
+    ("log(xa)", 0.0),
+    ("log(xa)", -1.0),
+    ("xa/xa", 0.0),
+    ("xa - xa", math.inf),
+    ("xa*0", math.inf),
+    ("0*xa", math.nan),
+    ("xa^0", math.nan),
+    ("xa^-1", 0.0),
+    ("xa^-2", -0.0),
+    ("xa^-3", -0.0),
+    ("xa^3", -math.inf),
+    ("xa^-3", -math.inf),
+    ("xa^3", math.nan),
+    ("xa^0.5", -1.0),
+    ("exp(xa)", 1e3),
+    ("1/0 + xa", 1.0),
+    ("log(0)*xa", 0.0),
+    ("xa*(0/0)", 1.0),
+    ("xa^2 - xa^2", math.inf),
+    ("-xa + xa", math.inf),
+    ("xa*-1", math.nan),
+    ("where(xa, 1/0, 2)", 0.0),
+    ("where(1, xa, 1/0)", 2.0),
+    ("xa^64", 1e10),
+    ("xa^65", 1e10),
+    ("1^xa", math.nan),
+    ("0^xa", -1.0),
+    ("xa^(1/0)", 2.0),
+    ("xa^(0/0)", 1.0),
+    ("xa - (-xa)", 1e308),
+]
+
+
+@pytest.mark.parametrize("change", PASSES)
+@pytest.mark.parametrize(("text", "xa"), AWKWARD)
+def test_every_pass_keeps_nans_and_infinities(change, text: str, xa: float) -> None:
+    expected = cgprimer.parse(f"xb = {text}; xw = 2*xb").evaluate(
+        {"xa": xa} if "xa" in text else {}
+    )["xw"]
+    found = outputs(checked(change(lowered(f"xb = {text}; xw = 2*xb"))), {"xa": xa})["xw"]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("change", PASSES)
+@pytest.mark.parametrize(
+    ("text", "xa"),
+    [
+        ("1/(xa + 0)", -0.0),
+        ("1/(0 + xa)", -0.0),
+        ("1/(0 - xa)", 0.0),
+        ("1/(xa - (-0))", -0.0),
+        ("1/(xa - 0)", -0.0),
+        ("1/(xa + -0)", -0.0),
+        ("1/(xa*-1)", 0.0),
+        ("1/(-xa)", 0.0),
+        ("1/-(-xa)", -0.0),
+    ],
+)
+def test_every_pass_keeps_the_sign_of_a_zero(change, text: str, xa: float) -> None:
+    # IEEE 754: -0 + 0 is +0 and 0 - 0 is +0, so x + 0 is not x and 0 - x is not -x: the pole
+    # behind it changes its sign.
+    expected = cgprimer.parse(f"xw = {text}").evaluate({"xa": xa})["xw"]
+    assert outputs(checked(change(lowered(f"xw = {text}"))), {"xa": xa})["xw"] == expected
+
+
+@pytest.mark.parametrize("change", PASSES)
+def test_a_pass_leaves_its_argument_alone_and_is_done_after_once(change) -> None:
+    tape = lowered("xq = sin(xa); xb = xa^5 + xa^5*1; xw = xb + 0*k")
+    before = str(tape)
+    once = change(tape)
+    assert str(tape) == before
+    assert str(change(once)) == str(once)
+
+
+# --- what each pass does -------------------------------------------------------------------------
+
+
+def test_dead_code_goes_and_the_signature_stays() -> None:
+    tape = lowered("xq = sin(xa)*k + 5; xr = xq^2; xw = 2*xb; output xw")
+    lean = dead_code(tape)
+    assert operations(lean) == ["mul"]
+    assert lean.leaves == (
+        Leaf("column", "xa"),
+        Leaf("column", "xb"),
+        Leaf("scalar", "k"),
+        Leaf("constant", (2.0).hex(), 2.0),
+    )
+    assert set(lean.names) == {"xa", "xb", "k", "xw"}
+
+
+def test_dead_code_changes_nothing_that_is_alive() -> None:
+    tape = lowered("xb = xa^2; xc = xa^2*1 + 0; xw = xb*xc + xa^2")
+    assert str(dead_code(tape)) == str(tape)
+
+
+def test_share_stores_equal_instructions_once_even_under_two_names() -> None:
+    shared = share(lowered("xb = xa^2; xc = xa^2; xw = xb*xc + xa^2"))
+    assert operations(shared) == ["pow", "mul", "add"]
+    assert shared.names["xb"] == shared.names["xc"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("1*xa*1/1", []),
+        ("xa - 0", []),
+        ("(xa^1)^1", []),
+        ("--xa", []),
+        ("xa*-1*-1", []),
+        ("-1*xa", ["neg"]),
+        ("xa + (-xb)", ["sub"]),
+        ("(-xa) + xb", ["sub"]),
+        ("xa^0", []),
+        ("where(2, xa, xb)", []),
+        ("where(0, xa, xb)", []),
+        ("xa*0", ["mul"]),
+        ("xa/xa", ["div"]),
+        ("xa - xa", ["sub"]),
+    ],
+)
+def test_share_simplifies(text: str, left: list[str]) -> None:
+    assert operations(share(lowered(f"xw = {text}"))) == left
+
+
+def test_an_output_that_is_a_constant_or_an_input_needs_no_instruction() -> None:
+    tape = optimize(lowered("xb = 2*3; xc = xa; xd = xb + 1; output xb, xc, xd"))
+    assert len(tape) == 0
+    assert outputs(tape, {"xa": 5.0}) == {"xb": 6.0, "xc": 5.0, "xd": 7.0}
+    # The listing has to say what the outputs are: no other line does.
+    assert str(tape).split("\n") == [
+        "column  xa",
+        "output  xb = 6",
+        "output  xc = xa",
+        "output  xd = 7",
+    ]
+
+
+@pytest.mark.parametrize("exponent", [*range(-9, 0), *range(1, 10), 15, 31, 63, 64, -64])
+def test_whole_powers_become_few_multiplications(exponent: int) -> None:
+    reduced = strength_reduced(lowered(f"xw = xa^{exponent}"))
+    assert "pow" not in operations(reduced)
+    size = abs(exponent)
+    # Binary powering: a squaring per binary digit but the first, a product per further one.
+    assert operations(reduced).count("mul") == size.bit_length() - 1 + size.bit_count() - 1
+    assert operations(reduced).count("div") == (exponent < 0)
+    value = outputs(reduced, {"xa": 1.1})["xw"]
+    assert value == pytest.approx(float(Fraction(1.1) ** exponent), rel=1e-13)
+
+
+@pytest.mark.parametrize("exponent", ["0.5", "-1.5", "65", "-65", "1e300", "1/0", "0/0", "xb", "k"])
+def test_other_powers_stay(exponent: str) -> None:
+    assert "pow" in operations(strength_reduced(lowered(f"xw = xa^({exponent})")))
+
+
+def test_the_powers_of_one_base_share_their_squares() -> None:
+    reduced = strength_reduced(lowered("xw = xa^2 + xa^3 + xa^4 + xa^5"))
+    assert operations(reduced).count("mul") == 4  # x2, x2*x, x2*x2, x4*x
+
+
+def test_optimize_does_all_of_it() -> None:
+    tape = optimize(
+        lowered("xq = exp(xa); xx = xa^2; xy = xa^2*1; xw = xx*xy + (2 - 2*1)*xx; output xw")
+    )
+    assert operations(tape) == ["mul", "mul", "mul", "add"]
+
+
+# --- facts ---------------------------------------------------------------------------------------
+
+# values: 0 xa, 1 k, 2 m, 3 the constant 2, then
+HAND = Tape(
+    leaves=(
+        Leaf("column", "xa"),
+        Leaf("scalar", "k"),
+        Leaf("scalar", "m"),
+        Leaf("constant", "2", 2.0),
+    ),
+    instructions=(
+        Instruction("mul", (1, 3)),  # 4 = k*2       the same for all samples
+        Instruction("mul", (4, 0)),  # 5 = 4*xa      per sample
+        Instruction("sin", (5,)),  # 6
+        Instruction("exp", (3,)),  # 7 = exp(2)    a number
+        Instruction("add", (6, 6)),  # 8
+        Instruction("cos", (5,)),  # 9             nobody uses it
+        Instruction("mul", (8, 1)),  # 10
+    ),
+    outputs={"xw": 10, "xv": 6},
+    names={"xa": 0, "k": 1, "m": 2, "xw": 10, "xv": 6},
+)
+
+
+def test_variance_by_hand() -> None:
+    assert variance(HAND) == [
+        "column",
+        "scalar",
+        "scalar",
+        "constant",
+        "scalar",
+        "column",
+        "column",
+        "constant",
+        "column",
+        "column",
+        "column",
+    ]
+
+
+def test_last_uses_by_hand() -> None:
+    end = HAND.size
+    assert last_uses(HAND) == [5, 10, -1, 7, 5, 9, end, -1, 10, -1, end]
+
+
+def test_reachable_and_depends_by_hand() -> None:
+    assert reachable(HAND, [6]) == [
+        True,
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert reachable(HAND, []) == [False] * HAND.size
+    assert depends(HAND, [0]) == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        True,
+        True,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert depends(HAND, [4]) == [False] * 4 + [True, True, True, False, True, True, True]
+    assert not any(depends(HAND, [2])[3:])
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("xw = sin(xa)", 1),  # leaves are not counted
+        ("xb = sin(xa); xc = sin(xb); xd = sin(xc)", 2),  # each is forgotten for the next
+        ("xb = sin(xa); xc = sin(xb); xd = xb*xc", 3),
+        ("xb = xa*xa; xc = sin(xb); xd = xb*xc", 3),  # used twice at once, forgotten once
+        ("xw = xa*k", 1),
+        ("xw = 2*xa", 1),
+        ("xw = sin(xa) + sin(xb)", 3),  # both sines and their sum
+        ("xb = sin(xa); xc = cos(xa); xd = tan(xa); output xb, xc, xd", 3),  # outputs stay
+        ("xb = sin(xa); xq = cos(xa); xw = xb*xa; output xw", 2),  # xq dies as it is born
+        ("input xa", 0),
+    ],
+)
+def test_live_memory_by_hand(text: str, most: int) -> None:
+    assert live_memory(lowered(text)) == most
+
+
+def test_a_reverse_sweep_keeps_what_a_chain_alone_forgets() -> None:
+    length = 20
+    text = "\n".join(f"x{i} = sin(x{i - 1})" for i in range(1, length + 1))
+    graph = cgprimer.parse(text)
+    primal = lower(graph)
+    assert live_memory(primal) == 2
+    backward = cgprimer.differentiate(primal, of=f"x{length}", wrt=["x0"], method="reverse").tape
+    assert live_memory(backward) >= length
+
+
+def test_parameters_may_become_columns() -> None:
+    tape = as_columns(lowered("xw = k*xa + m"), ["k", "xa", "absent"])
+    assert [(leaf.kind, leaf.name) for leaf in tape.leaves] == [
+        ("column", "xa"),
+        ("column", "k"),
+        ("scalar", "m"),
+    ]
+    assert variance(tape)[:3] == ["column", "column", "scalar"]
