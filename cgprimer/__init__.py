@@ -8,111 +8,70 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from cgprimer import plot as plot
-    from cgprimer.analysis.comparison import compare
-    from cgprimer.analysis.trace import trace
-    from cgprimer.core.derivatives import (
-        gradient,
-        hessian,
-        hessian_vector_product,
-        jacobian,
-        partials,
-        tape,
-    )
-    from cgprimer.core.engines import engines, register_engine
-    from cgprimer.core.graph import ExpressionGraph, load, parse
-    from cgprimer.core.methods import differentiate, methods
-    from cgprimer.core.primitives import register_primitive, unregister_primitive
-    from cgprimer.data import Dataset, make_dataset
-    from cgprimer.errors import CgprimerError
-    from cgprimer.lecture import ComputationalGraphPrimer
-    from cgprimer.pages.comparison.slides import draw_comparison
-    from cgprimer.pages.stepping.page import step
-    from cgprimer.pictures.diagrams import draw
-    from cgprimer.training.loop import train
-    from cgprimer.training.objective import loss_and_gradient
-
-# Public name -> module: nothing is imported before it is asked for, so that `import cgprimer`
-# and `cgprimer --help` stay instant.
+# The public names are written once, in the stub that type checkers read: a line each, with the
+# module that a name comes from. Nothing is imported before it is asked for, so that
+# `import cgprimer` and `cgprimer --help` stay instant.
+# Source: scientific-python's SPEC 1, "Lazy loading of submodules and functions".
 _PUBLIC = {
-    "CgprimerError": "errors",
-    "ComputationalGraphPrimer": "lecture",
-    "Dataset": "data",
-    "ExpressionGraph": "core.graph",
-    "compare": "analysis.comparison",
-    "differentiate": "core.methods",
-    "draw": "pictures.diagrams",
-    "draw_comparison": "pages.comparison.slides",
-    "engines": "core.engines",
-    "gradient": "core.derivatives",
-    "hessian": "core.derivatives",
-    "hessian_vector_product": "core.derivatives",
-    "jacobian": "core.derivatives",
-    "load": "core.graph",
-    "loss_and_gradient": "training.objective",
-    "make_dataset": "data",
-    "methods": "core.methods",
-    "parse": "core.graph",
-    "partials": "core.derivatives",
-    "register_engine": "core.engines",
-    "register_primitive": "core.primitives",
-    "step": "pages.stepping.page",
-    "tape": "core.derivatives",
-    "trace": "analysis.trace",
-    "train": "training.loop",
-    "unregister_primitive": "core.primitives",
+    name: module
+    for module, name in re.findall(
+        r"^from cgprimer\.?(\S*) import (\w+)",
+        Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
 }
+__all__ = ["__version__"]
+__all__ += list(_PUBLIC)
 
-# Modules of functions that are called by both names, as in cgprimer.plot.loss(run).
-_MODULES = ("plot",)
-
-__all__ = [
-    "CgprimerError",
-    "ComputationalGraphPrimer",
-    "Dataset",
-    "ExpressionGraph",
-    "__version__",
-    "compare",
-    "differentiate",
-    "draw",
-    "draw_comparison",
-    "engines",
-    "gradient",
-    "hessian",
-    "hessian_vector_product",
-    "jacobian",
-    "load",
-    "loss_and_gradient",
-    "make_dataset",
-    "methods",
-    "parse",
-    "partials",
-    "plot",
-    "register_engine",
-    "register_primitive",
-    "step",
-    "tape",
-    "trace",
-    "train",
-    "unregister_primitive",
-]
+# What notebooks ask these for; `cgprimer.notebook` has the answers.
+_SHOWN = {
+    "Comparison": "_repr_html_",
+    "DerivativeProgram": "_repr_html_",
+    "ExpressionGraph": "_repr_svg_",
+    "Page": "_repr_html_",
+    "Tape": "_repr_html_",
+    "Trace": "_repr_html_",
+    "TrainingRun": "_repr_html_",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"cgprimer.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'cgprimer' has no attribute {name!r}")
+    if not _PUBLIC[name]:  # a module of functions called by both names: cgprimer.plot.loss(run)
+        return import_module(f"cgprimer.{name}")
     value = getattr(import_module(f"cgprimer.{_PUBLIC[name]}"), name)
     globals()[name] = value
+    _attach()
     return value
 
 
+def _attach() -> None:
+    """Teach the classes loaded so far to show themselves in a notebook; they do not look up."""
+
+    def bundle(shown: object, include: Any = None, exclude: Any = None) -> Any:
+        return import_module("cgprimer.notebook").bundle(shown)
+
+    def only(kind: str) -> Any:
+        return lambda shown: bundle(shown).get(kind)
+
+    for name, method in _SHOWN.items():
+        kind = getattr(sys.modules.get(f"cgprimer.{_PUBLIC[name]}"), name, None)
+        if kind is not None and "_repr_mimebundle_" not in vars(kind):
+            kind._repr_mimebundle_ = bundle
+            media = {"_repr_svg_": "image/svg+xml", "_repr_html_": "text/html"}[method]
+            setattr(kind, method, only(media))
+    if "IPython" in sys.modules:
+        import_module("cgprimer.notebook").show_figures()
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC, *_MODULES})
+    return sorted({*globals(), *_PUBLIC})

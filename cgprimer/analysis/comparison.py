@@ -69,8 +69,6 @@ class Comparison:
         primal_operations: instructions of the graph's own tape.
         results: one per method.
         graph: what was differentiated, for pictures.
-
-    A notebook shows it as a picture of the graph with two tables.
     """
 
     of: str
@@ -145,11 +143,6 @@ class Comparison:
                 " an edge of the domain), so no error is counted; each method has its convention"
             )
         return "\n".join([*lines, *([""] if refused else []), *refused])
-
-    def _repr_html_(self) -> str:
-        from cgprimer.pages.comparison.page import notebook_html
-
-        return notebook_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; the keys are documented in ``docs/command-line.md``."""

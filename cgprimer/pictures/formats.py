@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cgprimer.files import check_writable, write_whole
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.saving import FORMATS as PICTURES
-from cgprimer.pictures.saving import figure_bytes, picture_kind, printable, save_figure
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
+from cgprimer.pictures.saving import picture_kind, printable, save_figure
 
 TEXTS = ("dot", "gv", "mmd", "tex")
 FORMATS = (*PICTURES, *TEXTS)
@@ -52,24 +48,6 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
     save_figure(figure, path)
     width, height = figure.get_size_inches()
     return text_on_slide(72.0 * float(width), 72.0 * float(height))
-
-
-def notebook_svg(graph: ExpressionGraph) -> str | None:
-    """What a notebook shows of a graph: its picture as SVG, on a ground that any theme can carry.
-
-    None where the graph has nothing to draw.
-
-    >>> from cgprimer.core.graph import parse
-    >>> notebook_svg(parse("xw = ab*xa")).startswith("<svg")
-    True
-    """
-    from cgprimer.pictures.diagrams import graph_diagram
-    from cgprimer.pictures.graph_picture import draw_diagram
-
-    if not graph.definitions:
-        return None
-    picture = figure_bytes(draw_diagram(graph_diagram(graph)), "svg").decode()
-    return picture[picture.index("<svg") :]  # a notebook puts it into a page, without a prologue
 
 
 def check_diagram_path(path: Path) -> str:

@@ -333,16 +333,6 @@ def test_nothing_in_an_overlaid_picture_overlaps(name: str, settings: dict) -> N
     assert picture.conflicts == 0
 
 
-def test_a_notebook_shows_the_picture() -> None:
-    bundle = LECTURE._repr_mimebundle_()
-    assert bundle["text/plain"] == repr(LECTURE)
-    assert bundle["image/svg+xml"].startswith("<svg")
-    assert bundle["image/svg+xml"] == LECTURE._repr_svg_()
-    empty = cgprimer.parse("parameter k = 1")
-    assert empty._repr_svg_() is None
-    assert set(empty._repr_mimebundle_()) == {"text/plain"}
-
-
 def test_the_command_line(tmp_path: Path) -> None:
     runner = CliRunner()
     for number, extra in enumerate(

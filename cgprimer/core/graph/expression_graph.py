@@ -107,17 +107,6 @@ class ExpressionGraph:
             role = statement.role
         return "\n".join(lines)
 
-    def _repr_svg_(self) -> str | None:
-        """The picture that a notebook shows; None where there is nothing to draw."""
-        from cgprimer.pictures.formats import notebook_svg
-
-        return notebook_svg(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The picture, and the text for whoever cannot show it."""
-        picture = self._repr_svg_()
-        return {"text/plain": repr(self), **({"image/svg+xml": picture} if picture else {})}
-
     def expression(self, name: str) -> str:
         """The right-hand side that defines a variable, as text.
 

@@ -18,6 +18,15 @@ from cgprimer.pages.stepping.walks import METHODS
 from cgprimer.pictures.theme import theme
 
 
+class Page(str):
+    """The text of a page; a notebook shows the page itself, in a frame."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<a page of {len(self):,} characters>"
+
+
 def step(
     graph: ExpressionGraph,
     at: Mapping[str, float] | None = None,
@@ -32,7 +41,7 @@ def step(
     scheme: str | None = None,
     h: float | None = None,
     output: str | Path | None = None,
-) -> str:
+) -> Page:
     """A page that steps through the derivative of a graph, a tab per method.
 
     Args:
@@ -70,7 +79,7 @@ def step(
     shown = stepping(
         graph, at, of=of, wrt=wrt, methods=tabs, level=level, title=title, scheme=scheme, h=h
     )
-    text = page(shown, method=method, dark=dark)
+    text = Page(page(shown, method=method, dark=dark))
     if output is not None:
         write_whole(output, text)
     return text

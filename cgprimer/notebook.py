@@ -1,0 +1,168 @@
+"""How objects show themselves in a notebook: pictures and tables, with text for whoever needs it.
+
+The package attaches this to the classes of its objects from above (`cgprimer/__init__.py`), so that
+no graph, tape or trace knows of pictures or pages. A picture comes as SVG and as PNG: a notebook
+that is not trusted by its reader shows only the latter. Nothing is wider than its cell.
+
+Source: IPython, "Integrating your objects with IPython", rich display.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.errors import CgprimerError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cgprimer.analysis.comparison import Comparison
+    from cgprimer.analysis.trace import Trace
+    from cgprimer.core.graph import ExpressionGraph
+    from cgprimer.pages.stepping.page import Page
+    from cgprimer.training.loop import TrainingRun
+
+Bundle = dict[str, str]  # media type to content; pictures that are no text in base 64
+_MOST_LINES = 200  # of a text or a table
+_MOST_LETTERS = 200  # of a line of text
+_LARGEST_SVG = 2_000_000  # characters; beyond them a notebook gets slow, and the PNG is smaller
+_FRAME_HEIGHT = 720  # pixels of a page in a cell; the page itself scrolls
+_ALLOWED = 'sandbox="allow-scripts" allow="fullscreen"'  # to a page: nothing of the notebook
+
+
+def bundle(shown: object) -> Bundle:
+    """What a notebook shows of an object, by media type; only its `repr` where nothing is drawn.
+
+    >>> import cgprimer
+    >>> sorted(bundle(cgprimer.parse("xw = ab*xa")))
+    ['image/png', 'image/svg+xml', 'text/plain']
+    >>> bundle(cgprimer.tape(cgprimer.parse("xw = less(xa, ab)")))["text/html"].split("\\n")[3]
+    'xw = less(xa, ab)'
+    """
+    content: Bundle = {"text/plain": f"{shown!r:.{_MOST_LETTERS}}"}
+    if _shows_only_text():
+        return content
+    view = next(_VIEWS[c.__name__] for c in type(shown).__mro__ if c.__name__ in _VIEWS)
+    try:
+        return content | view(shown)
+    except CgprimerError:
+        return content  # nothing to draw, or no library that could
+
+
+def show_figures() -> None:
+    """Show figures in the notebook that runs, if one does, without `%matplotlib inline`.
+
+    Figures that belong to pyplot are left to it.
+    """
+    shell = sys.modules["IPython"].get_ipython()
+    if shell is not None:
+        register = shell.display_formatter.mimebundle_formatter.for_type_by_name
+        register("matplotlib.figure", "Figure", _own_figure)
+
+
+def _shows_only_text() -> bool:
+    """Whether this is IPython in a terminal, for which drawing would be in vain."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return shell is not None and "image/svg+xml" not in shell.display_formatter.active_types
+
+
+def _own_figure(figure: Figure) -> Bundle | None:
+    managed = getattr(figure.canvas, "manager", None) is not None
+    return None if managed or _shows_only_text() else _figure(figure)
+
+
+def _figure(figure: Figure) -> Bundle:
+    from cgprimer.pictures.saving import figure_bytes
+
+    content = {"image/png": base64.b64encode(figure_bytes(figure, "png")).decode()}
+    picture = figure_bytes(figure, "svg").decode()
+    if len(picture) <= _LARGEST_SVG:
+        # Into a page it goes without a prologue, and no wider than the cell.
+        picture = picture[picture.index("<svg") :]
+        fitting = '<svg style="max-width: 100%; height: auto"'
+        content["image/svg+xml"] = picture.replace("<svg", fitting, 1)
+    return content
+
+
+def _graph(graph: ExpressionGraph) -> Bundle:
+    from cgprimer.pictures.diagrams import draw
+
+    return _figure(draw(graph))
+
+
+def _program(program: object) -> Bundle:
+    lines = str(program).split("\n")
+    shown = [line if len(line) <= _MOST_LETTERS else line[:_MOST_LETTERS] + " …" for line in lines]
+    text = "\n".join([*shown[:_MOST_LINES], *_left_out(lines, "lines")])
+    return {"text/html": f'<pre style="max-height: 30em; overflow: auto">\n{escape(text)}\n</pre>'}
+
+
+def _trace(trace: Trace) -> Bundle:
+    from cgprimer.analysis.tables import number
+
+    rows = [[r.name, r.expression, number(r.value), number(r.derivative)] for r in trace.rows]
+    table = _table(["name", "expression", "value", trace.heading], rows, left=2)
+    return {"text/html": table, "text/plain": str(trace)}
+
+
+def _comparison(found: Comparison) -> Bundle:
+    from cgprimer.pages.comparison.page import notebook_html
+    from cgprimer.pages.comparison.slides import draw_comparison
+
+    picture = _figure(draw_comparison(found))["image/png"]
+    return {"text/html": notebook_html(found), "image/png": picture, "text/plain": str(found)}
+
+
+def _run(run: TrainingRun) -> Bundle:
+    from cgprimer import plot
+    from cgprimer.analysis.tables import number
+
+    names = list(run.parameters)
+    columns = {"start": run.start, "learnt": run.parameters, "true": run.truth}
+    given = {title: values for title, values in columns.items() if values}
+    rows = [[n, *(number(values.get(n)) for values in given.values())] for n in names]
+    said = (
+        f"{run.stopped} after {run.steps:,} steps,"
+        f" loss {number(run.start_loss)} → {number(run.loss)}"
+    )
+    picture = _figure(plot.loss(run)) if run.step_losses else {}
+    parts = [f"<p>{escape(said)}</p>", _table(["parameter", *given], rows, left=1)]
+    html = "\n".join([*parts, picture.pop("image/svg+xml", "")])
+    return {"text/html": html, **picture}
+
+
+def _page(page: Page) -> Bundle:
+    """A page in a frame, where its style sheet and its keys are its own."""
+    frame = f'style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"'
+    return {"text/html": f'<iframe {frame} {_ALLOWED} srcdoc="{escape(page)}"></iframe>'}
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:
+    """Rows as HTML, the first columns aligned to the left."""
+    from tabulate import tabulate
+
+    align = ["left" if column < left else "right" for column in range(len(header))]
+    table = tabulate(
+        rows[:_MOST_LINES], header, tablefmt="html", colalign=align, disable_numparse=True
+    )
+    return "\n".join([table, *(f"<p>{text}</p>" for text in _left_out(rows, "rows"))])
+
+
+def _left_out(all_: Sequence[Any], what: str) -> list[str]:
+    more = len(all_) - _MOST_LINES
+    return [f"… {more:,} more {what}; print(...) shows all"] if more > 0 else []
+
+
+_VIEWS: dict[str, Callable[[Any], Bundle]] = {
+    "Comparison": _comparison,
+    "DerivativeProgram": _program,
+    "ExpressionGraph": _graph,
+    "Page": _page,
+    "Tape": _program,
+    "Trace": _trace,
+    "TrainingRun": _run,
+}

@@ -1,0 +1,175 @@
+"""Objects in a notebook: pictures and tables without a magic line, nothing of a name as HTML."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import cgprimer
+from cgprimer.core.tape.tape import Leaf
+
+LECTURE = cgprimer.load("examples/lecture.cg")
+
+
+def shown(thing: Any) -> dict[str, str]:
+    return thing._repr_mimebundle_()
+
+
+def is_png(text: str) -> bool:
+    return base64.b64decode(text, validate=True)[1:4] == b"PNG"
+
+
+def test_a_graph_is_a_picture_that_fits_its_cell() -> None:
+    bundle = shown(LECTURE)
+    assert bundle["text/plain"] == repr(LECTURE)
+    assert bundle["image/svg+xml"].startswith('<svg style="max-width: 100%; height: auto"')
+    assert bundle["image/svg+xml"] == LECTURE._repr_svg_()
+    assert is_png(bundle["image/png"])
+    empty = cgprimer.parse("parameter k = 1")
+    assert empty._repr_svg_() is None
+    assert set(shown(empty)) == {"text/plain"}
+
+
+def test_tapes_and_programs_are_their_listings() -> None:
+    tape = cgprimer.tape(cgprimer.parse("xw = where(less(xa, ab), 1, 2)"))
+    program = cgprimer.differentiate(tape, "xw", "ab")
+    for thing in (tape, program):
+        bundle = shown(thing)
+        listing = re.fullmatch(r"<pre [^>]*>\n(.*)\n</pre>", bundle["text/html"], re.DOTALL)
+        assert listing
+        assert listing[1] == str(thing)
+        assert bundle["text/plain"] == repr(thing)
+
+
+def test_long_listings_and_lines_are_cut() -> None:
+    long = cgprimer.parse("\n".join(f"x{i + 1} = x{i} + 1" for i in range(5_000)))
+    html = shown(cgprimer.tape(long))["text/html"]
+    assert html.count("\n") < 210
+    assert "… 4,802 more lines; print(...) shows all" in html
+    wide = cgprimer.parse(f"xw = {' + '.join(f'x{i}' for i in range(300))}")
+    program = cgprimer.differentiate(cgprimer.tape(wide), "xw", "x1")
+    assert max(map(len, shown(program)["text/html"].split("\n"))) < 210
+    rows = tuple(cgprimer.TraceRow("xa", "input", 1.0, 1.0) for _ in range(5_000))
+    table = shown(cgprimer.Trace("forward", "tangent", "xa", "xa", rows))["text/html"]
+    assert table.count("<tr>") == 201
+    assert "… 4,800 more rows" in table
+
+
+def test_a_trace_is_a_table() -> None:
+    bundle = shown(cgprimer.trace(cgprimer.parse("input xa = 2; xw = xa^2"), method="reverse"))
+    cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", bundle["text/html"])
+    assert [cell.strip() for cell in cells[-4:]] == ["xw", "xa^2", "4", "1"]
+
+
+def test_a_comparison_is_a_graph_with_tables_and_a_picture() -> None:
+    found = cgprimer.compare(LECTURE, methods=["forward", "reverse"])
+    bundle = shown(found)
+    assert bundle["text/html"] == found._repr_html_()
+    assert bundle["text/plain"] == str(found)
+    assert is_png(bundle["image/png"])
+
+
+def test_a_run_is_its_parameters_and_its_losses() -> None:
+    graph = cgprimer.parse("parameter k = 3; xw = k*xa")
+    run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=20), epochs=3, engine="numpy")
+    bundle = shown(run)
+    assert "finished after 3 steps" in bundle["text/html"]
+    assert "<svg" in bundle["text/html"]
+    assert is_png(bundle["image/png"])
+    assert bundle["text/plain"] == repr(run)
+
+
+def test_a_page_is_in_a_frame_of_its_own() -> None:
+    page = cgprimer.step(cgprimer.parse("input xa = 1; xw = xa^2"), wrt="xa")
+    assert isinstance(page, str)
+    assert len(repr(page)) < 60
+    html = shown(page)["text/html"]
+    assert re.fullmatch(r'<iframe style="[^"]*" sandbox="allow-scripts" [^<>]*></iframe>', html)
+
+
+def test_what_a_text_says_is_never_html() -> None:
+    # Names cannot hold a <; where one came in by another way, it is escaped all the same.
+    evil = "<script>alert(1)</script>"
+    row = cgprimer.TraceRow(evil, evil, 1.0, 1.0)
+    trace = cgprimer.Trace("forward", "tangent", evil, evil, (row,))
+    run = cgprimer.TrainingRun({evil: 1.0}, {evil: 1.0}, {}, {}, stopped=evil)
+    tape = cgprimer.Tape((Leaf("column", evil),), (), {evil: 0}, {evil: 0})
+    for thing in (trace, run, tape):
+        html = shown(thing)["text/html"]
+        assert "script" in html
+        assert "<script" not in html
+    assert "<script" not in shown(cgprimer.Page(evil))["text/html"]
+
+
+def test_nothing_but_the_names_that_are_asked_for_is_loaded_for_it() -> None:
+    program = (
+        "import cgprimer, sys; cgprimer.parse('xw = xa');"
+        " print([m for m in sys.modules if 'notebook' in m or 'pictures' in m])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "[]\n"
+
+
+# --- IPython itself ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def formatter(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The display formatter of a notebook, as cgprimer finds it."""
+    formatters = pytest.importorskip("IPython.core.formatters")
+    display = formatters.DisplayFormatter()
+    shell = SimpleNamespace(display_formatter=display)
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: shell)
+    monkeypatch.delitem(vars(cgprimer), "draw", raising=False)
+    return display
+
+
+def test_a_figure_is_shown_without_a_magic_line(formatter: Any) -> None:
+    figure = cgprimer.draw(LECTURE)
+    content, _ = formatter.format(figure)
+    assert set(content) == {"image/png", "image/svg+xml", "text/plain"}
+    figure.canvas.manager = object()  # pyplot's own: its support of notebooks shows them
+    assert set(formatter.format(figure)[0]) == {"text/plain"}
+
+
+def test_every_object_is_shown(formatter: Any) -> None:
+    content, _ = formatter.format(LECTURE)
+    assert set(content) == {"image/png", "image/svg+xml", "text/plain"}
+    assert set(formatter.format(cgprimer.tape(LECTURE))[0]) == {"text/html", "text/plain"}
+    page = formatter.format(cgprimer.step(LECTURE))[0]
+    assert len(page["text/plain"]) < 60
+
+
+def test_nothing_is_drawn_for_a_terminal(formatter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    formatter.active_types = ["text/plain"]
+    monkeypatch.setattr("cgprimer.pictures.saving.figure_bytes", None)  # would raise
+    for thing in (LECTURE, cgprimer.draw(LECTURE), cgprimer.tape(LECTURE)):
+        assert set(formatter.format(thing)[0]) == {"text/plain"}
+
+
+@pytest.mark.slow
+def test_a_notebook_from_its_first_cell_to_its_last() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    cells = (
+        "import cgprimer\ngraph = cgprimer.load('examples/lecture.cg')\ngraph",
+        "cgprimer.draw(graph, adjoints=True)",
+        "cgprimer.plot.function(cgprimer.parse('xw = tanh(xa)'))",
+        "cgprimer.tape(graph)",
+        "cgprimer.trace(graph)",
+        "cgprimer.step(graph)",
+        "from matplotlib import pyplot\npyplot.plot([1, 2]);",  # as before
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    nbclient.NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
+    found = [{kind for out in cell.outputs for kind in out.data} for cell in notebook.cells]
+    picture = {"image/png", "image/svg+xml", "text/plain"}
+    assert found == [picture] * 3 + [{"text/html", "text/plain"}] * 3 + [
+        {"image/png", "text/plain"}
+    ]
