@@ -1,9 +1,13 @@
 """What is worth keeping between two processes: compiled code, on disk, in the user's cache folder.
 
-Files are written whole or not at all, carry a checksum, and are named after everything that their
-content depends on. Whatever is wrong with the folder or a file (corrupt, foreign, unreadable, no
-room, a home that cannot be written to), the content is made again: a cache is never a reason to
-fail.
+Files are written whole or not at all, carry a checksum of their name and content, and are named
+after everything that their content depends on. Whatever is wrong with the folder or a file
+(corrupt, foreign, unreadable, no room, a home that cannot be written to), the content is made
+again: a cache is never a reason to fail.
+
+What is kept is run, so nobody else may be able to put it there: as ssh does, a folder or file is
+used only if the user owns it and nobody else can write to it, or to a folder above it. (Where the
+system knows no owners in this sense, as Windows, that is left to the folder's own protection.)
 
 ``CGPRIMER_CACHE`` names another folder; ``CGPRIMER_CACHE=off`` keeps nothing.
 """
@@ -12,8 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -21,20 +27,45 @@ from pathlib import Path
 
 from cgprimer import __version__
 
-_MAGIC = b"cgprimer cache 1\n"
+_MAGIC = b"cgprimer cache 2\n"
 _LIMIT_BYTES = 512 * 2**20
 _SUFFIX = ".cgc"
 _ABANDONED = 86_400.0  # seconds
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def folder() -> Path | None:
-    """Where things are kept; None for nowhere."""
+    """Where things are kept, without symbolic links; None for nowhere.
+
+    Warns, once, of a folder that others can write to.
+    """
+    place = _wanted()
+    if place is None:
+        return None
+    trouble = _trouble(place)
+    if trouble:
+        _warn(trouble)
+        return None
+    return place
+
+
+def description() -> str:
+    """The folder, or why nothing is kept."""
+    place = _wanted()
+    if place is None:
+        return "nothing is kept"
+    trouble = _trouble(place)
+    return f"nothing is kept: {trouble}" if trouble else str(place)
+
+
+def _wanted() -> Path | None:
     chosen = os.environ.get("CGPRIMER_CACHE")
-    if chosen is not None:
-        return None if chosen.strip().lower() in ("", "off", "0", "none") else Path(chosen)
     try:
+        if chosen is not None:
+            off = chosen.strip().lower() in ("", "off", "0", "none")
+            return None if off else Path(os.path.realpath(chosen))
         home = Path.home()
-    except RuntimeError:  # no home at all
+    except (RuntimeError, OSError, ValueError):  # no home at all; no name that a folder can have
         return None
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -42,7 +73,32 @@ def folder() -> Path | None:
         base = home / "Library" / "Caches"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "cgprimer"
+        if not base.is_absolute():  # to be ignored, says the XDG Base Directory Specification
+            base = home / ".cache"
+    return Path(os.path.realpath(base / "cgprimer"))
+
+
+def _trouble(place: Path) -> str:
+    """Who else could write into a folder, or replace it; empty if nobody can."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    for path in (place, *place.parents):
+        try:
+            status = path.lstat()
+        except OSError:  # not there yet, then nobody's: it is made for the user alone
+            continue
+        # What stands in a folder like /tmp only its owner can replace.
+        shared = stat.S_IMODE(status.st_mode) & 0o022
+        if shared and (path == place or not status.st_mode & stat.S_ISVTX):
+            return f"others can write to {path}"
+        if status.st_uid not in ((os.geteuid(),) if path == place else (0, os.geteuid())):
+            return f"{path} belongs to another user"
+    return ""
+
+
+@lru_cache
+def _warn(trouble: str) -> None:
+    warnings.warn(f"compiled code is not kept: {trouble}", stacklevel=2)
 
 
 @lru_cache(maxsize=1)
@@ -91,18 +147,22 @@ def load(kind: str, key: str) -> bytes | None:
     place = folder()
     if place is None:
         return None
-    file = place / f"{kind}-{key}{_SUFFIX}"
+    name = f"{kind}-{key}{_SUFFIX}"
     try:
-        data = file.read_bytes()
+        with open(os.open(place / name, os.O_RDONLY | _NO_LINK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if hasattr(os, "geteuid") and (
+                status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022
+            ):
+                return None
+            data = file.read()
     except (OSError, ValueError):
         return None
     with suppress(OSError):
-        os.utime(file)  # used today: others are thrown away first
+        os.utime(place / name)  # used today: others are thrown away first
     start = len(_MAGIC) + hashlib.sha256().digest_size
     content = data[start:]
-    if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != data[len(_MAGIC) : start]:
-        return None
-    return content
+    return content if data[:start] == _head(name, content) else None
 
 
 def store(kind: str, key: str, content: bytes) -> bool:
@@ -114,8 +174,11 @@ def store(kind: str, key: str, content: bytes) -> bool:
     # A name of our own while it is written: two processes may make the same thing at once.
     partial = place / f".{target.name}.{os.getpid()}.part"
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial.write_bytes(_MAGIC + hashlib.sha256(content).digest() + content)
+        for missing in reversed([path for path in (place, *place.parents) if not path.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK
+        with open(os.open(partial, how, mode=0o600), "wb") as file:
+            file.write(_head(target.name, content) + content)
         partial.replace(target)
         _make_room(place.iterdir(), target)
     except (OSError, ValueError):
@@ -123,6 +186,11 @@ def store(kind: str, key: str, content: bytes) -> bool:
             partial.unlink(missing_ok=True)
         return False
     return True
+
+
+def _head(name: str, content: bytes) -> bytes:
+    """What a file begins with: a checksum of its content under its name."""
+    return _MAGIC + hashlib.sha256(name.encode() + b"\n" + content).digest()
 
 
 def _make_room(files: Iterable[Path], newest: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda d: b"",
     "only the beginning": lambda d: d[:17],
     "another file": lambda d: b"#!/bin/sh\necho hello\n",
-    "an older version": lambda d: d.replace(b"cache 1", b"cache 0"),
+    "an older version": lambda d: d.replace(b"cache 2", b"cache 1"),
 }
 
 
@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_written_to_or_read(place: Path) -> None:
         place.chmod(0o700)
 
 
-@pytest.mark.parametrize("fails", ["mkdir", "write_bytes", "replace"])
+@pytest.mark.parametrize("fails", ["pathlib.Path.mkdir", "os.open", "pathlib.Path.replace"])
 def test_a_disk_that_takes_nothing(
     fails: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +136,7 @@ def test_a_disk_that_takes_nothing(
 
     make, calls = counted()
     with monkeypatch.context() as patch:
-        patch.setattr(Path, fails, refused)
+        patch.setattr(fails, refused)
         assert [kept("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
         assert not store("kind", KEY, CONTENT)
     assert len(calls) == 2
@@ -166,6 +166,8 @@ def test_where_it_is_without_a_word(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert folder() == tmp_path / ".cache" / "cgprimer"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
     assert folder() == tmp_path / "x" / "cgprimer"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert folder() == tmp_path / ".cache" / "cgprimer"
 
 
 def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +235,113 @@ def test_a_folder_among_the_files_does_not_stop_the_clearing(
 def test_the_folder_is_the_users_own(place: Path) -> None:
     store("kind", KEY, CONTENT)
     assert os.name == "nt" or place.stat().st_mode & 0o077 == 0
+
+
+# --- others who can write ------------------------------------------------------------------------
+
+UNIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="other systems have other owners")
+NOBODY = 65_534
+
+
+@pytest.fixture
+def said() -> Iterator[None]:
+    """Each test hears the warning that is given once."""
+    cache._warn.cache_clear()
+    yield
+    cache._warn.cache_clear()
+
+
+def untrusted(part: str, place: Path) -> Callable[[], None]:
+    """Something done to a folder, a file, or what is above it."""
+    paths = {"folder": place, "above": place.parent, "file": file_of(place)}
+    what, _, how = part.partition(" ")
+    if how == "owner":
+        return lambda: os.chown(paths[what], NOBODY, NOBODY)
+    return lambda: paths[what].chmod(0o775 if how == "group" else 0o757)
+
+
+@UNIX
+@pytest.mark.parametrize("part", ["folder group", "folder world", "folder owner", "above group",
+                                  "above owner"])  # fmt: skip
+def test_a_folder_that_others_can_write_to_is_not_used(part: str, place: Path, said: None) -> None:
+    if part.endswith("owner") and os.geteuid():
+        pytest.skip("only root can give files away")
+    store("kind", KEY, CONTENT)
+    assert load("kind", KEY) == CONTENT
+    untrusted(part, place)()
+    before = sorted(place.iterdir())
+    with pytest.warns(UserWarning, match="not kept: (others can write to|.* another user)"):
+        assert load("kind", KEY) is None
+    assert kept("kind", key_of("another"), lambda: b"made") == b"made"  # no second warning
+    assert sorted(place.iterdir()) == before
+    assert cache.description().startswith("nothing is kept: ")
+
+
+@UNIX
+@pytest.mark.parametrize("part", ["file group", "file world", "file owner"])
+def test_a_file_that_others_can_write_to_is_not_used(part: str, place: Path) -> None:
+    if part.endswith("owner") and os.geteuid():
+        pytest.skip("only root can give files away")
+    store("kind", KEY, CONTENT)
+    untrusted(part, place)()
+    assert load("kind", KEY) is None
+
+
+@UNIX
+def test_a_link_in_place_of_a_file_is_not_followed(place: Path, tmp_path: Path) -> None:
+    store("kind", KEY, CONTENT)
+    file_of(place).rename(tmp_path / "elsewhere")
+    file_of(place).symlink_to(tmp_path / "elsewhere")
+    assert load("kind", KEY) is None
+    assert store("kind", KEY, CONTENT)
+    assert load("kind", KEY) == CONTENT
+
+
+def test_a_valid_file_under_another_name_is_refused(place: Path) -> None:
+    store("kind", KEY, CONTENT)
+    file_of(place).rename(file_of(place, key=key_of("another")))
+    assert load("kind", key_of("another")) is None
+
+
+def test_missing_folders_are_the_users_own(place: Path) -> None:
+    old = os.umask(0)
+    try:
+        store("kind", KEY, CONTENT)
+    finally:
+        os.umask(old)
+    assert load("kind", KEY) == CONTENT
+
+
+_RUN = """
+import numpy as np, cgprimer
+from cgprimer.core.engines import select
+tape = cgprimer.tape(cgprimer.parse("xw = xa + {number}"))
+run = select("cpu").compile(tape, reduction="sum", dtype="float64")
+print(run({{"xa": np.zeros(64)}}, {{}}, 64)["xw"])
+"""
+
+
+@UNIX
+@pytest.mark.parametrize("part", ["folder world", "folder owner", ""])
+def test_planted_code_is_not_run(part: str, place: Path) -> None:
+    """Object code of another tape in the place of the right one computes another sum."""
+    pytest.importorskip("llvmlite")
+    if part.endswith("owner") and os.geteuid():
+        pytest.skip("only root can give files away")
+    for number in (1, 2):
+        command = [sys.executable, "-c", _RUN.format(number=number)]
+        first = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert float(first.stdout) == 64 * number
+    one, two = sorted(place.glob("straight-line-*"), key=lambda file: file.stat().st_mtime)
+    if part:  # a planted file may well have a right checksum
+        data = one.read_bytes()[len(cache._MAGIC) + 32 :]
+        two.write_bytes(cache._head(two.name, data) + data)
+        untrusted(part, place)()
+    else:  # two valid files changed about
+        two.write_bytes(one.read_bytes())
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(run.stdout) == 128
+    assert ("compiled code is not kept" in run.stderr) == bool(part)
 
 
 # --- others at the same time ---------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,35 @@ except UsageError as error:
     assert python("-c", script, CGPRIMER_VECTORS=bits).stdout.startswith(
         "refused: CGPRIMER_VECTORS"
     )
+
+
+# --- where LLVM is to be had ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "machine", "wanted"),
+    [
+        ("linux", "x86_64", ">=0.44"),
+        ("linux", "aarch64", ">=0.44"),
+        ("linux", "ppc64le", ""),
+        ("darwin", "arm64", ">=0.44"),
+        ("darwin", "x86_64", "==0.44.*"),
+        ("win32", "AMD64", ">=0.44"),
+        ("win32", "ARM64", ">=0.44"),
+        ("win32", "x86", ""),
+        ("emscripten", "wasm32", ""),
+    ],
+)
+def test_it_is_asked_for_where_there_is_a_wheel(platform: str, machine: str, wanted: str) -> None:
+    requirements = pytest.importorskip("packaging.requirements")
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    where = {"sys_platform": platform, "platform_machine": machine, "python_version": "3.12"}
+    found = [
+        str(r.specifier)
+        for r in map(requirements.Requirement, listed)
+        if r.name == "llvmlite" and (r.marker is None or r.marker.evaluate(where))
+    ]
+    assert found == ([wanted] if wanted else [])
 
 
 # --- without LLVM --------------------------------------------------------------------------------

@@ -28,17 +28,17 @@ class CpuEngine:
 
     def describe(self) -> str:
         """Processor, width of vectors, threads, cache folder."""
-        from cgprimer.cache import folder
+        from cgprimer import cache
         from cgprimer.native.cpu import threads
 
-        chosen, place = library.processor(), folder()
+        chosen = library.processor()
         bits = f"{chosen.bits} bits" if chosen.bits > 64 else "none"
         return "\n".join(
             (
                 f"processor: {chosen.name or 'any of its family'}",
                 f"vectors: {bits} ({library.VECTORS}=64 for none, up to 512)",
                 f"threads: {threads.count()} ({threads.THREADS}=1 for one)",
-                f"cache: {place or 'nothing is kept'} (CGPRIMER_CACHE=off keeps nothing)",
+                f"cache: {cache.description()} (CGPRIMER_CACHE=off keeps nothing)",
             )
         )
 

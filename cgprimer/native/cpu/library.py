@@ -48,6 +48,8 @@ def unavailable() -> str:
     try:
         import llvmlite.binding  # noqa: F401
     except Exception as error:  # a broken shared library raises whatever it likes
+        if isinstance(error, ModuleNotFoundError) and error.name == "llvmlite":
+            return "llvmlite is not installed; it comes with cgprimer where there is a wheel of it"
         return f"the package llvmlite cannot be imported ({error})"
     return ""
 
