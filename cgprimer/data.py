@@ -15,6 +15,7 @@ import numpy as np
 from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.number_format import number
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.files import write_whole
 
@@ -215,7 +216,7 @@ def make_dataset(
     for name in graph.outputs:
         bad = np.flatnonzero(~np.isfinite(targets[name]))
         if bad.size:
-            where = ", ".join(f"{n}={columns[n][bad[0]]:.6g}" for n in graph.inputs)
+            where = ", ".join(f"{n}={number(columns[n][bad[0]], 6)}" for n in graph.inputs)
             raise DataError(
                 f"the target {name!r} is {targets[name][bad[0]]} for {bad.size:,} of"
                 f" {samples:,} samples,"

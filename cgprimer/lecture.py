@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.number_format import number
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
 from cgprimer.training.loop import TrainingRun, train
@@ -136,7 +137,7 @@ class ComputationalGraphPrimer:
 
     def _display_values(self, step: int, _total: int, loss: float) -> None:
         if step % self.display_vals_how_often == 0:
-            print(f"sample {step}: squared error {loss:.6g}")  # noqa: T201 - the lecture prints
+            print(f"sample {step}: squared error {number(loss, 6)}")  # noqa: T201 - the lecture prints
 
     def display_network2(self, path: str | Path | None = None) -> Figure:
         """A picture of the graph; written as PNG, SVG or PDF where a path is given.

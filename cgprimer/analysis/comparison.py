@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
-from cgprimer.analysis.tables import number, table
+from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.number_format import number
 from cgprimer.core.run import Runner
 from cgprimer.errors import DifferentiationError, UsageError, plural
 

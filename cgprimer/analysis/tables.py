@@ -14,15 +14,6 @@ FORMATS = ("text", "markdown", "latex", "csv")
 _STYLE = {"text": "simple", "markdown": "github", "latex": "latex_raw"}
 
 
-def number(value: float | None, digits: int = 8) -> str:
-    """A number for people; an empty text where there is none.
-
-    >>> number(0.1 + 0.2), number(float("inf")), number(None)
-    ('0.3', 'inf', '')
-    """
-    return "" if value is None else f"{value + 0.0:.{digits}g}"
-
-
 def table(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],

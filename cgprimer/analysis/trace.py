@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.tables import number, table
+from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
@@ -16,6 +16,7 @@ from cgprimer.core.language.latex import latex, latex_name
 from cgprimer.core.language.syntax import Expression
 from cgprimer.core.language.unparse import unparse
 from cgprimer.core.methods import differentiate
+from cgprimer.core.number_format import number
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import expressions, labels

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from cgprimer.core.number_format import number
+
 _EVERY = 0.1  # seconds between updates: drawing at every step would cost more than the step
 
 
@@ -30,7 +32,7 @@ def progress_bar(clock: Callable[[], float]) -> Iterator[Callable[[int, int, flo
             now = clock()
             if step in (1, total) or now - last >= _EVERY:
                 last = now
-                bar.update(task, completed=step, total=total, loss=f"{loss:.4g}")
+                bar.update(task, completed=step, total=total, loss=number(loss, 4))
 
         yield on_step
 

@@ -308,7 +308,8 @@ def _unless_given(saved: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
 def _report(
     run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph, samples: int
 ) -> str:
-    from cgprimer.analysis.tables import number, table
+    from cgprimer.analysis.tables import table
+    from cgprimer.core.number_format import number
     from cgprimer.training.identifiability import combination_text
 
     undetermined = found.undetermined() if found else ()
@@ -326,7 +327,7 @@ def _report(
     remarks = any(row[3] for row in rows)
     header = ["parameter", "learnt", "true", ""] if remarks else ["parameter", "learnt", "true"]
     comparable = run.start_loss > 0 and run.loss >= 0
-    share = f" ({run.loss / run.start_loss:.2g} of the start)" if comparable else ""
+    share = f" ({number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
     lines = [
         f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
         f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.3f} s;"
@@ -346,7 +347,7 @@ def _trained_on(run: TrainingRun, samples: int) -> int:
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:
-    from cgprimer.analysis.tables import number
+    from cgprimer.core.number_format import number
 
     losses, samples = run.validation_losses, run.settings["validation_samples"]
     if not (losses and samples):

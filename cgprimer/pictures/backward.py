@@ -13,13 +13,13 @@ from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.language.unparse import unparse
+from cgprimer.core.number_format import equals, number
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import labels
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
-from cgprimer.pictures.lettering import short
 from cgprimer.pictures.sweeps import adjoints, local_numbers
 
 
@@ -66,7 +66,8 @@ def backward_diagram(
 
 
 def _vertex(index: int, label: str, role: Role, text: str, numbers: Mapping[str, float]) -> Node:
-    value = (f"= {short(numbers[str(index)], 8)}",) if str(index) in numbers else ()
+    known = numbers.get(str(index))
+    value = () if known is None else (f"{equals(known)} {number(known)}",)
     return Node(str(index), label, role, (text, *value) if text else ("= 1",))
 
 

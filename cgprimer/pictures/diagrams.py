@@ -15,12 +15,12 @@ from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.number_format import SHORT, equals, number
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.errors import UsageError
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
-from cgprimer.pictures.lettering import short
 from cgprimer.pictures.overlays import Wanted, overlaid, path_names
 from cgprimer.pictures.summary import summarised
 
@@ -267,11 +267,11 @@ def _tape_values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict
 
 def _named(name: str, values: Mapping[Any, float]) -> str:
     """A parameter on an edge, with its value where values are shown."""
-    return f"{name}={short(values[name])}" if name in values else name
+    return f"{name}={number(values[name], SHORT)}" if name in values else name
 
 
 def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
-    return (f"= {short(values[key], 8)}",) if key in values else ()
+    return (f"{equals(values[key])} {number(values[key])}",) if key in values else ()
 
 
 def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[str]]:

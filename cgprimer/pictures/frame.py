@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
+from cgprimer.core.number_format import number
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import (
     AXIS_SIZE,
@@ -94,7 +95,7 @@ def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
     low, high = axis.get_view_interval()
     few = low > 0 and high / low < 50
     axis.set_major_locator(LogLocator(numticks=most, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 5)))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -138,23 +139,6 @@ def on_axis(value: float, places: Sequence[float]) -> str:
         decimals = max(0, -floor(log10(step) + 1e-9))
         return f"{value:,.{decimals}f}".rstrip("0").rstrip(".") if decimals else f"{value:,.0f}"
     return number(value, digits + 1)
-
-
-def number(value: float, digits: int = 6) -> str:
-    """A number in a title, a legend or on an axis, with at most so many digits.
-
-    >>> number(2.3e-05), number(1e6), number(12345.6789), number(0.0125893, 1)
-    ('2.3e-5', '1e6', '12,345.7', '0.01')
-    >>> number(1e-8), number(0.5), number(2000.0), number(0.0)
-    ('1e-8', '0.5', '2,000', '0')
-    """
-    if value == 0 or not isfinite(value):
-        return f"{value:g}"
-    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-    if -2 <= int(exponent) < 5:
-        return f"{float(f'{mantissa}e{exponent}'):,.15g}"
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa}e{int(exponent)}"
 
 
 def line_look(order: int, look: Theme, points: int) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from itertools import pairwise
 
+from cgprimer.core.number_format import SHORT, number
 from cgprimer.pictures.fonts import families, quiet
 from cgprimer.pictures.theme import LINE_SPACING
 
@@ -19,7 +19,6 @@ _TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.D
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _EQUATION = re.compile(r"(.*)([=≈]) (-?\d+\.\d+(?:e-?\d+)?)")
 _FACTORS = re.compile(r"[-\d.e× ()]*")
-_DIGITS = 5
 # Lines end before these: first of all before what binds least, and in parentheses only where
 # there is no other way. With each the most parentheses that may be open.
 _SUMS, _PRODUCTS = frozenset("=≈+-"), frozenset("=≈+-*/×·")
@@ -68,22 +67,6 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     return lines
 
 
-def short(value: float, digits: int = _DIGITS) -> str:
-    """A number of at most so many digits, its exponent without a sign or a zero in front.
-
-    Halves are rounded up, as a class does it.
-
-    >>> short(-0.0), short(161.8125), short(1234567.0), short(-1.25e-7), short(71.0625)
-    ('0', '161.81', '1.2346e6', '-1.25e-7', '71.063')
-    """
-    value += 0.0
-    if math.isfinite(value):
-        value = float(Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(value)))
-    text = f"{value:.{digits}g}"
-    mantissa, mark, exponent = text.partition("e")
-    return f"{mantissa}e{int(exponent)}" if mark else text
-
-
 def fewer_digits(text: str) -> str:
     """Round what stands after the last equals sign to five digits, and the factors before it.
 
@@ -99,10 +82,10 @@ def fewer_digits(text: str) -> str:
         return text
     left, sign, result = found.groups()
     if _FACTORS.fullmatch(left):
-        left = _NUMBER.sub(lambda number: short(float(number.group())), left)
+        left = _NUMBER.sub(lambda found: number(float(found.group()), SHORT), left)
     value = float(result)
-    same = left == found.group(1) and float(short(value)) == value
-    return f"{left}{sign if same else '≈'} {short(value)}"
+    same = left == found.group(1) and float(number(value, SHORT)) == value
+    return f"{left}{sign if same else '≈'} {number(value, SHORT)}"
 
 
 def _evenly(pieces: list[str], limit: int) -> tuple[str, ...]:

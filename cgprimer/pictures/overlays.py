@@ -17,9 +17,9 @@ from cgprimer.core.derivatives import chosen_names, chosen_output
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.path_sum import count_paths, list_paths
+from cgprimer.core.number_format import SHORT, equals, number
 from cgprimer.errors import UsageError, name_hint, plural
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.lettering import short
 from cgprimer.pictures.sweeps import LocalNumbers, adjoints, local_numbers, tangents
 
 NOT_COMPUTED = "not computed"
@@ -196,8 +196,8 @@ def path_notes(
 
 def _text(value: float) -> str:
     """A number in all its digits if they are few, as 22.6875 has; otherwise rounded."""
-    whole = short(value, _WHOLE)
-    return whole if float(whole) == value else short(value)
+    whole = number(value, _WHOLE)
+    return whole if float(whole) == value else number(value, SHORT)
 
 
 def _signed(value: float) -> str:
@@ -223,7 +223,7 @@ def _product(numbers: LocalNumbers, path: Sequence[str]) -> tuple[str, float]:
 
 
 def _named(what: str, value: float | None) -> list[str]:
-    return [what, NOT_COMPUTED] if value is None else [f"{what} = {short(value, 8)}"]
+    return [what, NOT_COMPUTED] if value is None else [f"{what} {equals(value)} {number(value)}"]
 
 
 def _upstream(upstream: float | None, local: float) -> str:

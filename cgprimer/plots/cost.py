@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
+from cgprimer.core.number_format import number
 from cgprimer.errors import UsageError
 from cgprimer.pictures.frame import (
     MARKERS,
@@ -16,7 +17,6 @@ from cgprimer.pictures.frame import (
     linear_axis,
     log_axis,
     new_figure,
-    number,
 )
 from cgprimer.pictures.theme import AXIS_SIZE, DASHES, FONT, Theme, theme
 from cgprimer.plots.cost_data import BOUND, Cost, CostGrowth
@@ -90,7 +90,7 @@ def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
         color=look.edge,
         alpha=0.16,
         linewidth=0,
-        label=f"up to {number(bound)} times the function: cheap gradient",
+        label=f"up to {number(bound, 6)} times the function: cheap gradient",
     )
     axes.plot(
         sizes,
@@ -106,12 +106,12 @@ def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
         ends = ""
         if costs and method in growth.refused:
             last, reason = costs[-1].parameters, growth.refused[method]
-            ends = f", up to {number(last)}: {reason}"
+            ends = f", up to {number(last, 6)}: {reason}"
             others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
             there = [v for c in others for v, cost in zip(values(c), c, strict=True)
                      if cost.parameters == last]  # fmt: skip
             _end_mark(axes, last, values(costs)[-1], look.curves[order % len(look.curves)])
-            _end_word(axes, last, values(costs)[-1], there, f"stops at {number(last)}", look)
+            _end_word(axes, last, values(costs)[-1], there, f"stops at {number(last, 6)}", look)
         axes.plot(
             [cost.parameters for cost in costs],
             values(costs),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cgprimer.core.number_format import number
 from cgprimer.pictures.frame import (
     MARKERS,
     framed,
     legend_below,
     log_axis,
-    number,
     text_style,
 )
 from cgprimer.pictures.theme import DASHES, Theme
@@ -101,12 +101,12 @@ def _number_above(axes: Axes, floor: float) -> None:
     axes.yaxis.set_major_locator(FixedLocator([floor, *powers]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: _EXACT if value < 2 * floor else number(value))
+        FuncFormatter(lambda value, _: _EXACT if value < 2 * floor else number(value, 6))
     )
 
 
 def _title(found: StepErrors) -> str:
-    place = f" at {found.wrt} = {number(found.at[found.wrt])}" if found.wrt in found.at else ""
+    place = f" at {found.wrt} = {number(found.at[found.wrt], 6)}" if found.wrt in found.at else ""
     formula = f"{found.of} = {found.formula}: " if len(found.formula) <= _SHORT else ""
     return f"{formula}d {found.of} / d {found.wrt}{place}"
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.pictures.frame import framed, legend_below, line_look, linear_axis, number, on_axis
+from cgprimer.core.number_format import number
+from cgprimer.pictures.frame import framed, legend_below, line_look, linear_axis, on_axis
 from cgprimer.plots.function_data import FunctionCurves, Jump
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def draw_function(found: FunctionCurves, *, dark: bool = False, title: str = "")
             value + slope * (ends - place),
             color=look.ink,
             linewidth=1.6,
-            label=f"tangent at {found.wrt} = {number(place)}, slope {number(slope)}",
+            label=f"tangent at {found.wrt} = {number(place, 6)}, slope {number(slope, 6)}",
         )
         axes.plot([place], [value], linestyle="", marker="o", markersize=12, color=look.ink)
     axes.set_xlim(float(found.places[0]), float(found.places[-1]))

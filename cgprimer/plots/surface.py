@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cgprimer.core.number_format import number
 from cgprimer.pictures.frame import (
     dress,
     headline,
     legend_below,
     linear_axis,
     new_figure,
-    number,
     text_style,
 )
 from cgprimer.pictures.theme import AXIS_SIZE, FONT, Theme, theme
@@ -84,7 +84,7 @@ def _in_plane(figure: Figure, found: Landscape, look: Theme) -> None:
     if norm is not None:
         few = high < 100 * floor
         bar.locator = LogLocator(numticks=9, subs=(1.0, 2.0, 5.0) if few else (1.0,))
-        bar.formatter = FuncFormatter(lambda value, _: number(value))
+        bar.formatter = FuncFormatter(lambda value, _: number(value, 6))
         bar.update_ticks()
         bar.ax.minorticks_off()
     else:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.pictures.frame import MARKERS, number
+from cgprimer.core.number_format import number
+from cgprimer.pictures.frame import MARKERS
 from cgprimer.pictures.theme import DASHES, Theme, mix
 from cgprimer.plots.surface_data import Descent, Landscape
 

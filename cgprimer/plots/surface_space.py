@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.pictures.frame import legend_below, linear_axis, number, text_style
+from cgprimer.core.number_format import number
+from cgprimer.pictures.frame import legend_below, linear_axis, text_style
 from cgprimer.pictures.theme import AXIS_SIZE, FONT, Theme
 from cgprimer.plots.surface_data import Landscape
 from cgprimer.plots.surface_marks import (
@@ -202,4 +203,4 @@ def _levels(low: float, high: float) -> tuple[list[float], list[str]]:
     losses = decades[:: 1 + len(decades) // 6]
     if len(losses) < 2:
         losses = [n * 10.0**k for k in every for n in (1, 2, 5) if low <= n * 10.0**k <= high]
-    return [log10(loss) for loss in losses], [number(loss) for loss in losses]
+    return [log10(loss) for loss in losses], [number(loss, 6) for loss in losses]

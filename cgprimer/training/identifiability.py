@@ -19,6 +19,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.number_format import number
 from cgprimer.data import Dataset
 
 Array = Any
@@ -74,7 +75,7 @@ class Identifiability:
                 )
                 continue
             moves = [
-                f"{'raising' if c > 0 else 'lowering'} {n} by {_number(abs(c))}"
+                f"{'raising' if c > 0 else 'lowering'} {n} by {number(abs(c), 3)}"
                 for n, c in direction.items()
             ]
             group = " and ".join([", ".join(names[:-1]), names[-1]])
@@ -93,7 +94,8 @@ class Identifiability:
             found.append(f"What can be learnt of them: {', '.join(texts)}.")
         if self.condition > _POOR:
             found.append(
-                f"Some combinations are hardly determined (condition number {self.condition:.0e}):"
+                "Some combinations are hardly determined"
+                f" (condition number {number(self.condition, 1)}):"
                 " parameters far from the truth can fit the data nearly as well."
             )
         if self.null_directions:
@@ -163,7 +165,7 @@ def combination_text(combination: Mapping[str, float]) -> str:
     for name, coefficient in combination.items():
         sign = "-" if coefficient < 0 else "+"
         size = abs(coefficient)
-        term = name if abs(size - 1) < 1e-9 else f"{_number(size)}*{name}"
+        term = name if abs(size - 1) < 1e-9 else f"{number(size, 3)}*{name}"
         if text:
             text += f" {sign} {term}"
         else:
@@ -235,7 +237,3 @@ def _determined(
 
 def _named(names: Sequence[str], row: Array) -> dict[str, float]:
     return {name: float(c) for name, c in zip(names, row, strict=True) if c != 0.0}
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}"

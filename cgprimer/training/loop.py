@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.number_format import number
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError, name_hint
 from cgprimer.training.arguments import check, refuse_non_finite, whole_batch
@@ -79,10 +80,10 @@ class TrainingRun:
         return self.stopped == "interrupted"
 
     def __repr__(self) -> str:
-        learnt = ", ".join(f"{name}={value:.6g}" for name, value in self.parameters.items())
+        learnt = ", ".join(f"{name}={number(value, 6)}" for name, value in self.parameters.items())
         return (
             f"<TrainingRun {self.stopped}: {self.steps} steps,"
-            f" loss {self.start_loss:.6g} -> {self.loss:.6g}, {learnt}>"
+            f" loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}, {learnt}>"
         )
 
 

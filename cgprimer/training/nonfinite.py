@@ -9,6 +9,7 @@ import numpy as np
 
 from cgprimer.core.engines import select
 from cgprimer.core.language.unparse import unparse
+from cgprimer.core.number_format import number
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.data import Dataset
@@ -58,7 +59,9 @@ def explain(
 
 
 def _inputs(objective: Objective, dataset: Dataset, sample: int) -> str:
-    values = ", ".join(f"{n}={dataset.inputs[n][sample]:.6g}" for n in objective.graph.inputs)
+    values = ", ".join(
+        f"{n}={number(dataset.inputs[n][sample], 6)}" for n in objective.graph.inputs
+    )
     return f"sample {sample} ({values})" if values else f"sample {sample}"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.core.primitives import primitive, primitives
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.moving import moved

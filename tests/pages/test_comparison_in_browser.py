@@ -14,7 +14,7 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.pages.comparison import words
 from cgprimer.pages.comparison.output import save_comparison
 from tests.pages.conftest import opened, resize

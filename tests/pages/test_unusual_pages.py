@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.errors import CgprimerError
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step

@@ -10,7 +10,7 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.pages.comparison import words
 from cgprimer.pages.comparison.fragments import trace_of

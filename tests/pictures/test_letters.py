@@ -15,7 +15,6 @@ from cgprimer.pictures.diagram import Diagram, Node
 from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.fonts import unknown_letters
 from cgprimer.pictures.formats import TEXTS, diagram_text, save_diagram
-from cgprimer.pictures.lettering import short
 
 
 def test_letters_that_no_font_has_are_named_once(tmp_path: Path) -> None:
@@ -43,15 +42,6 @@ def test_control_characters_break_no_file(tmp_path: Path) -> None:
 def test_an_operand_in_two_places_is_said() -> None:
     edges = graph_diagram(cgprimer.parse("y = xa + xa; z = y*xb"), level="operations").edges
     assert [edge.label for edge in edges] == ["twice", "", ""]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(1e6, "1e6"), (-1234567.0, "-1.2346e6"), (1e-7, "1e-7"), (float("nan"), "nan"),
-     (float("-inf"), "-inf"), (-0.0, "0"), (123456.0, "1.2346e5"), (12345.0, "12345")],
-)  # fmt: skip
-def test_numbers_are_written_as_on_axes(value: float, text: str) -> None:
-    assert short(value) == text
 
 
 def test_a_folder_is_no_picture(tmp_path: Path) -> None:

@@ -1,27 +1,6 @@
 // Numbers and what is known of them after each step, as frames.py has it in Python.
 const UNKNOWN = "not computed";
 
-function evenly(value, digits) { // where a number lies in the middle, Python takes the even digit
-  const [mantissa, power] = value.toExponential(30).split("e");
-  const split = digits + mantissa.indexOf("."); // behind as many digits, past sign and point
-  if (!/^50*$/.test(mantissa.slice(split)) || "13579".includes(mantissa[split - 1])) return value;
-  return Number(`${mantissa.slice(0, split)}e${power}`);
-}
-function number(value, digits = 8) { // as Python's format(value, ".8g")
-  if (Number.isNaN(value)) return "nan";
-  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
-  if (value === 0) return "0";
-  value = evenly(value, digits);
-  const power = Number(value.toExponential(digits - 1).split("e")[1]);
-  if (power < -4 || power >= digits) {
-    const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-    const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
-    const size = Math.abs(Number(exponent));
-    return `${short}e${exponent[0]}${size < 10 ? "0" : ""}${size}`;
-  }
-  const text = value.toFixed(Math.max(0, digits - 1 - power));
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
-}
 function compact(value, most) { // in so many characters, if it can be; for the picture
   const texts = [6, 5, 4, 3, 2].map(digits => number(value, digits));
   return texts.find(text => text.length <= most) ?? texts[4];

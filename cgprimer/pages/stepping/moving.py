@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.pages.stepping.placing import compact
 
 _MOST = 9  # characters of a value that is not moved

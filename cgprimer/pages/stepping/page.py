@@ -101,6 +101,7 @@ def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> st
         "TITLE": html.escape(shown.title),
         "STYLE": filled(_part("page.css"), {"ROOT": _colours(), "PRINT": colour_variables(False)}),
         "METHODS": str(len(shown.walks)),
+        "NUMBERS": _part("../number_format.js"),
         "ARITHMETIC": _part("arithmetic.js"),
         "FRAMES": _part("frames.js"),
         "PICTURE": _part("picture.js"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pictures.labels import place_labels
 from cgprimer.pictures.layout import Box, Point

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.pictures.layout import Point
 from cgprimer.pictures.lettering import text_width, wrap_words
 from cgprimer.pictures.theme import FONT, READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.errors import plural
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.slide_pen import ROW, TEXT, Pen, known, lines_of

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.analysis.tables import number
+from cgprimer.core.number_format import number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.placing import Placed, placed
 from cgprimer.pages.stepping.slide_pen import (

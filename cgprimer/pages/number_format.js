@@ -1,0 +1,18 @@
+// Numbers for people, by the same rule as in core/number_format.py: rounded by the exact decimal
+// value, halves away from zero, which is what toExponential does.
+const SHORT = 5;
+function number(value, digits = 8) {
+  if (Number.isNaN(value)) return "nan";
+  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
+  const [mantissa, exponent] = value.toExponential(digits - 1).split("e"), power = Number(exponent);
+  const figures = mantissa.replace(/^-|\./g, "").replace(/0+$/, "") || "0";
+  const point = (text, after) => text.length > after ? `${text.slice(0, after)}.${text.slice(after)}` : text;
+  const sign = value < 0 ? "-" : "";
+  if (power <= -5 || power >= digits) return `${sign}${point(figures, 1)}e${power}`;
+  if (power < 0) return `${sign}0.${"0".repeat(-power - 1)}${figures}`;
+  return sign + point(figures.padEnd(power + 1, "0"), power + 1);
+}
+function marked(value, digits = 8) { // "≈" in front where that is not the value itself
+  const text = number(value, digits);
+  return Number.isFinite(value) && Number(text) !== value ? `≈${text}` : text;
+}

@@ -1,0 +1,82 @@
+"""One rule of rounding, in Python and in the JavaScript of the pages."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+import struct
+import subprocess
+from fractions import Fraction
+from importlib.resources import files
+
+import pytest
+
+from cgprimer.core.number_format import equals, marked, number
+
+AWKWARD = [
+    *(71.0625, 71.06250000000001, 2.675, 0.5, 1.5, 2.5, -2.5, 0.125, 1e-9, 9.9995, 99999.5),
+    *(-9.9995, -71.0625, 0.0, -0.0, 1e22, 1e23, 1.7976931348623157e308, 5e-324, -2.5e-310),
+    *(0.0001, 0.00009999995, 1e-5, 123456785.0, 99999999.5, 12345678.5, 1 / 3, 0.1 + 0.2, 999999.5),
+    *(math.nan, math.inf, -math.inf, 4503599627370496.5, 2.0**60, 22.6875, 5.671875),
+]
+
+
+def values() -> list[float]:
+    """The awkward ones, and doubles of any size and of few binary digits."""
+    draw = random.Random(9)
+    bits = [struct.unpack("<d", draw.randbytes(8))[0] for _ in range(300)]
+    few = [draw.randrange(-(2**20), 2**20) / 2 ** draw.randrange(12) for _ in range(300)]
+    return [*AWKWARD, *bits, *few]
+
+
+@pytest.mark.parametrize("digits", [1, 2, 5, 8, 12])
+def test_numbers_are_rounded_half_up_by_their_exact_value(digits: int) -> None:
+    for value in values():
+        if not math.isfinite(value) or value == 0:
+            continue
+        exact, text = abs(Fraction(value)), number(value, digits)
+        power = math.floor(math.log10(abs(value)))
+        power += (exact >= Fraction(10) ** (power + 1)) - (exact < Fraction(10) ** power)
+        unit = Fraction(10) ** (power - digits + 1)
+        expected = math.floor(exact / unit + Fraction(1, 2)) * unit
+        assert Fraction(text.removeprefix("-")) == expected, value
+        assert text.startswith("-") == (value < 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1e6, "1e6"), (-1234567.0, "-1.2346e6"), (1e-7, "1e-7"), (float("nan"), "nan"),
+     (float("-inf"), "-inf"), (-0.0, "0"), (123456.0, "1.2346e5"), (12345.0, "12345")],
+)  # fmt: skip
+def test_large_and_small_numbers_have_a_short_exponent(value: float, text: str) -> None:
+    assert number(value, 5) == text
+
+
+def test_a_rounded_number_says_so() -> None:
+    assert (marked(71.0625), marked(71.0625, 5)) == ("71.0625", "≈71.063")
+    assert (marked(0.1), marked(-0.0), marked(math.nan), marked(math.inf)) == (
+        "0.1",
+        "0",
+        "nan",
+        "inf",
+    )
+    assert (equals(0.5, 0.25), equals(0.5, 1 / 3)) == ("=", "≈")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_pages_round_as_python_does() -> None:
+    script = files("cgprimer.pages").joinpath("number_format.js").read_text(encoding="utf-8")
+    numbers = values()
+    program = (
+        f"{script}\nconst given = {json.dumps([repr(v) for v in numbers])}"
+        ".map(t => ({ nan: NaN, inf: Infinity, '-inf': -Infinity })[t] ?? Number(t));"
+        "console.log(JSON.stringify([1, 2, 5, 8, 12].map(d => given.map("
+        "v => [number(v, d), marked(v, d)]))));"
+    )
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    for digits, column in zip((1, 2, 5, 8, 12), told, strict=True):
+        for value, (plain, with_mark) in zip(numbers, column, strict=True):
+            assert (plain, with_mark) == (number(value, digits), marked(value, digits)), value
