@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.primitives import primitive
+from tests.methods.slopes import DIGITS, evaluated
 from tests.primitives.row_tools import (
-    DIGITS,
     OPERANDS_OF_GRAPH,
     ROWS,
     IeeeMath,
     at,
-    evaluated,
     ids,
     one_line,
     partials_by_reverse,
