@@ -188,3 +188,10 @@ def test_symbolic_formulas_have_no_inner_variables_to_move_again():
 def test_a_vector_is_needed():
     with pytest.raises(UsageError, match="a vector is needed"):
         cgprimer.hessian_vector_product(GRAPH)
+
+
+@pytest.mark.parametrize("wrong", ["xw = k*xa", None, ["xw = k*xa"]])
+def test_a_text_is_no_graph(wrong):
+    for call in (cgprimer.gradient, cgprimer.tape, cgprimer.compare, cgprimer.trace, cgprimer.draw):
+        with pytest.raises(cgprimer.CgprimerError, match="expected an ExpressionGraph"):
+            call(wrong)

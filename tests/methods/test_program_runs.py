@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -295,3 +297,14 @@ def test_a_wide_sum():
     found = cgprimer.gradient(graph, dict.fromkeys(graph.parameters, 1.0))
     assert len(found) == 2_000
     assert set(found.values()) == {2.0}
+
+
+def test_nothing_keeps_a_graph_alive():
+    graph = cgprimer.parse("xw = k*xa^3")
+    cgprimer.gradient(graph, {"k": 1.0, "xa": 2.0})
+    cgprimer.hessian(graph, {"k": 1.0, "xa": 2.0})
+    cgprimer.hessian_vector_product(graph, {"k": 1.0, "xa": 2.0}, {"k": 1.0})
+    gone = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert gone() is None

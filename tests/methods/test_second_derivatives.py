@@ -215,3 +215,36 @@ def test_reverse_mode_twice_still_says_what_the_first_derivative_is():
         for other in ("a", "b"):
             found = float(result.derivatives[output, other][0])
             assert found == pytest.approx(hessian[name][other], rel=1e-12)
+
+
+# --- with respect to inner variables, and of powers ------------------------------------------------
+
+LECTURE = cgprimer.parse(
+    "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3;"
+    "input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4"
+)
+SECOND = [
+    "forward-over-reverse", "reverse-over-forward", "reverse", "forward", "path-sum-over-reverse",
+    "symbolic-over-reverse", "reverse-over-path-sum",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", SECOND)
+def test_hessian_by_inner_variables(method):
+    """By hand: xw = cd*xx + xz^3, so d2xw/dxz2 = 6 xz, and xx moves xz by ab + bc = 3."""
+    found = cgprimer.hessian(LECTURE, wrt=["xz", "xx"], method=method)
+    assert found == {"xz": {"xz": 16.5, "xx": 49.5}, "xx": {"xz": 49.5, "xx": 148.5}}
+
+
+@pytest.mark.parametrize("method", SECOND)
+def test_hessian_of_a_power_at_exponent_zero(method):
+    graph = cgprimer.parse("xw = b^n")
+    found = cgprimer.hessian(graph, {"b": 2.0, "n": 0.0}, wrt=["b", "n"], method=method)
+    assert found["b"] == pytest.approx({"b": 0.0, "n": 0.5})
+    assert found["n"] == pytest.approx({"b": 0.5, "n": np.log(2.0) ** 2})
+
+
+def test_every_edge_has_its_partial_even_where_it_is_zero():
+    edges = cgprimer.partials(cgprimer.parse("xw = step(xa)*k"), {"xa": 1.0, "k": 2.0})
+    assert edges.variable_to_variable == {("xw", "xa"): 0.0}
+    assert edges.variable_to_parameter == {("xw", "k"): 1.0}

@@ -408,3 +408,32 @@ def test_the_state_of_the_package_follows_its_files(
     second = state()
     (tmp_path / "three.py").write_text("")
     assert len({first, second, state()}) == 3
+
+
+LOSS = """
+import sys, numpy as np, cgprimer
+factor = sys.argv[1]
+cgprimer.register_primitive(
+    "hub", lambda a: float(factor) * a * a, partials=f"{2 * float(factor)}*a"
+)
+text = "; ".join(f"x{k + 1} = sin(x{k}) + k*x{k}" for k in range(400))
+graph = cgprimer.parse(text)
+data = cgprimer.Dataset.from_arrays(inputs={"x0": [0.1]}, targets={"x400": [0.2]})
+call = cgprimer.loss_and_gradient(graph, data, loss="hub(out-target)", engine="numpy")
+print(call({"k": -0.5})[1]["k"])
+"""
+
+
+def test_a_loss_with_a_primitive_from_outside_is_not_taken_from_the_cache(tmp_path: Path) -> None:
+    found = []
+    for factor in ("1", "3"):
+        run = subprocess.run(
+            [sys.executable, "-c", LOSS, factor],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "CGPRIMER_CACHE": str(tmp_path)},
+        )
+        found.append(float(run.stdout))
+    assert found[0] != 0
+    assert found[1] == pytest.approx(3 * found[0], rel=1e-12)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -257,3 +259,37 @@ def test_a_failure_reaches_the_call_that_it_belongs_to(registered: Register) -> 
     for caller in callers:
         caller.join()
     assert outcomes == {1.0: {"computed"}, 9.0: {"raised"}}
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np, cgprimer
+from cgprimer.core.engines import select
+cgprimer.register_primitive("bump", lambda a: np.sin(a) + 1.0, partials="cos(a)")
+run = select("cpu").compile(
+    cgprimer.tape(cgprimer.parse("xw=bump(bump(xa))")), reduction="none", dtype="float64"
+)
+xa = np.linspace(-1, 1, 1_000_000)
+right = np.sin(np.sin(xa) + 1) + 1
+lost = wrong = 0
+for trial in range(12):
+    timer = threading.Timer(0.002 + 0.001 * trial, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        found = run({"xa": xa}, {}, xa.size)["xw"]
+        if not np.allclose(found, right):
+            wrong += 1
+        timer.join()
+        time.sleep(0.05)  # the signal may come after the call
+    except KeyboardInterrupt:
+        pass
+    timer.join()
+print("wrong", wrong)
+"""
+
+
+def test_ctrl_c_in_a_primitive_in_python_never_leaves_wrong_numbers() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
+    )
+    assert run.stdout.strip() == "wrong 0", run.stderr[-2000:]

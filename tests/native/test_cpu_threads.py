@@ -170,3 +170,34 @@ def test_a_program_ends_while_the_threads_are_still_awake() -> None:
     for _ in range(4):
         done = child()
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_other_exceptions_of_signal_handlers_wait_for_the_workers_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CGPRIMER_THREADS", "2")
+    monkeypatch.setattr(threads, "WORTH", 1)
+    done = threading.Event()
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)
+    def slow(which: int, *_: int) -> None:
+        if which:
+            threading.Event().wait(0.3)
+            done.set()
+
+    def late(*_: object) -> None:
+        raise TimeoutError("too late")
+
+    before = signal.signal(signal.SIGALRM, late)
+    address = ctypes.cast(slow, ctypes.c_void_p).value
+    assert address is not None
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(TimeoutError):
+            threads.run(address, [(0,), (1,)])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert done.is_set()
+    assert not any(worker.lock.locked() for worker in threads._workers)

@@ -174,3 +174,53 @@ def test_rows_of_the_package_stay(name):
 def test_unregister_what_is_not_there():
     with pytest.raises(UsageError, match="did you mean 'tanh'"):
         unregister_primitive("tanhh")
+
+
+def test_a_primitive_may_return_its_argument():
+    """The buffer row of sin(xa) must not be given away while its value lives on as xb."""
+    cgprimer.register_primitive("ste", lambda a: a, partials="1")
+    try:
+        graph = cgprimer.parse("xb=ste(sin(xa)); xc=exp(xa*k)*cos(k*xa); xw=xb*xc*k")
+        xa, k = np.array([0.1, 0.2]), 1.5
+        e, c, s = np.exp(xa * k), np.cos(k * xa), np.sin(k * xa)
+        expected = np.sin(xa) * (e * c + k * xa * e * (c - s))
+        for method in ("forward", "reverse", "path-sum", "symbolic"):
+            found = cgprimer.gradient(graph, {"xa": xa, "k": k}, of="xw", method=method)["k"]
+            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=method)
+    finally:
+        cgprimer.unregister_primitive("ste")
+
+
+def test_a_primitive_may_return_another_type_but_never_write_to_the_data():
+    def truncated(a):
+        return np.asarray(a).astype(np.uint8)
+
+    def clipped(a):
+        a[a < 0] = 0
+        return a
+
+    cgprimer.register_primitive("byte", truncated, partials="1")
+    cgprimer.register_primitive("clipped", clipped, partials="1")
+    try:
+        graph = cgprimer.parse("xw = byte(xa) - byte(k)")
+        assert graph.evaluate({"xa": 3.0, "k": 4.0})["xw"] == -1.0
+        data = cgprimer.Dataset.from_arrays({"xa": [3.0]}, {"xw": [-1.0]})
+        assert cgprimer.loss_and_gradient(graph, data)({"k": 4.0})[0] == 0.0
+        data = cgprimer.Dataset.from_arrays({"xa": [-1.0, 2.0]}, {"xw": [0.0, 2.0]})
+        graph = cgprimer.parse("xw = clipped(xa)*k")  # it gets a copy
+        assert cgprimer.loss_and_gradient(graph, data)({"k": 1.0})[0] == 0.0
+        assert data.inputs["xa"].tolist() == [-1.0, 2.0]
+    finally:
+        cgprimer.unregister_primitive("byte")
+        cgprimer.unregister_primitive("clipped")
+
+
+def test_a_primitive_registered_anew_is_compiled_anew():
+    graph = None
+    for factor in (2.0, 3.0):
+        cgprimer.register_primitive("times", lambda a, f=factor: a * f, partials=str(factor))
+        try:
+            graph = graph or cgprimer.parse("xw = times(k*xa)")
+            assert cgprimer.gradient(graph, {"k": 1.0, "xa": 1.0}) == {"k": factor}
+        finally:
+            cgprimer.unregister_primitive("times")

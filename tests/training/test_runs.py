@@ -312,3 +312,23 @@ def test_a_last_step_that_leaves_the_domain_is_found() -> None:
             cgprimer.parse("xw = log(k*xa)"), data, optimizer="sgd", learning_rate=1.0,
             epochs=1, start={"k": 1.0},
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", [{"epochs": 1.5}, {"seed": 0.5}, {"batch_size": 2.5}])
+def test_counts_are_whole_numbers(wrong):
+    graph = cgprimer.parse("xw = k*xa; parameter k = 2")
+    with pytest.raises(cgprimer.CgprimerError, match="whole number"):
+        cgprimer.train(graph, cgprimer.make_dataset(graph, samples=10), **wrong)
+
+
+def test_a_long_run_begins_at_once() -> None:
+    """Nothing is made for all of its steps beforehand: 10^12 of them would not fit anywhere."""
+    graph = cgprimer.parse("xw = k*xa")
+    data = cgprimer.Dataset.from_arrays(inputs={"xa": [1.0, 2.0]}, targets={"xw": [3.0, 6.0]})
+
+    def enough(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run = cgprimer.train(graph, data, epochs=10**12, batch_size=1, on_progress=enough)
+    assert run.interrupted
+    assert run.steps >= 1
