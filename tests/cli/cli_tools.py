@@ -1,13 +1,21 @@
-"""The installed command, run as its users run it."""
+"""The command, run as its users run it, and what it must never print."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import pytest
+
+from cgprimer.cli import main
 
 COMMAND = Path(sys.executable).with_name("cgprimer")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -33,11 +41,14 @@ def environment(**extra: str) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in dropped} | extra
 
 
-def run(
-    *args: object, stdin: str | None = None, **settings: Any
-) -> subprocess.CompletedProcess[str]:
-    """Run ``cgprimer ARGS`` to its end; every run is checked for tracebacks."""
-    done = subprocess.run(
+Done = subprocess.CompletedProcess[str]
+
+
+def process(
+    *args: object, stdin: str | None = None, cwd: Path | None = None, env: dict[str, str]
+) -> Done:
+    """Run the installed command in a process of its own."""
+    return subprocess.run(
         [str(COMMAND), *map(str, args)],
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
@@ -45,9 +56,42 @@ def run(
         text=True,
         timeout=60,
         check=False,
-        env=environment(**settings.pop("env", {})),
-        **settings,
+        cwd=cwd,
+        env=environment(**env),
     )
+
+
+def here(*args: object, stdin: str | None = None, cwd: Path | None = None) -> Done:
+    """What the installed command calls, in this process: libraries need not be loaded anew."""
+    arguments = ["cgprimer", *map(str, args)]
+    given = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), encoding="utf-8")
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with (
+        mock.patch.object(sys, "argv", arguments),
+        mock.patch.object(sys, "stdin", given),
+        mock.patch.dict(os.environ, environment(), clear=True),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        contextlib.chdir(cwd or Path.cwd()),
+        warnings.catch_warnings(action="default"),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    assert isinstance(end.value.code, int)
+    return Done(arguments, end.value.code, *said)
+
+
+def run(*args: object, env: dict[str, str] | None = None, **settings: Any) -> Done:
+    """Run ``cgprimer ARGS`` to its end; every run is checked for tracebacks.
+
+    With an environment of its own it is the installed command, else a call in this process:
+    ``test_the_installed_command_says_the_same`` compares the two.
+    """
+    done = here(*args, **settings) if env is None else process(*args, env=env, **settings)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr
     assert "this is a defect" not in done.stderr, done.stderr
     return done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -58,6 +59,27 @@ def test_as_a_module() -> None:
         check=True,
     )
     assert done.stdout.splitlines() == ["xw = 6.0", "d xw / d k = 3.0"]
+
+
+@pytest.mark.parametrize(
+    ("line", "stdin"),
+    [
+        ("grad - --at xa=2", "xw = k*xa; parameter k = 3"),
+        ("primitives logaddexp", None),  # as wide as a pipe lets it be
+        ("data examples/lecture.cg --samples 3", None),
+        ("train examples/lecture.cg --samples 60 --epochs 2 --json --engine numpy", None),
+        ("grad -e xw=2xa", None),
+        ("trace examples/lecture.cg --format word", None),
+    ],
+)
+def test_the_installed_command_says_the_same(line: str, stdin: str | None) -> None:
+    """As the calls within the process of the tests, by which most of them run commands."""
+    how = {"stdin": stdin, "cwd": EXAMPLES.parent}
+    installed, called = run(*line.split(), env={}, **how), run(*line.split(), **how)
+    assert installed.returncode == called.returncode
+    seconds = re.compile(r'"seconds": \S+|\b\d+(\.\d+)? [mµ]?s\b')
+    for told, said in ((installed.stdout, called.stdout), (installed.stderr, called.stderr)):
+        assert seconds.sub("", told) == seconds.sub("", said)
 
 
 # Commands whose examples read what the examples of others write, as in a session at a terminal.
