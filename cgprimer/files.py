@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and the examples that come with the package."""
 
 from __future__ import annotations
 
@@ -89,6 +89,19 @@ def check_writable(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {path}: the folder {folder} cannot be written to")
+
+
+def examples() -> dict[str, Path]:
+    """The files of the examples, by name.
+
+    >>> sorted(examples())[:3]
+    ['baydin', 'cosine_of_square', 'cs231n_max']
+    """
+    package = Path(__file__).parent
+    for folder in (package / "examples", package.parent / "examples"):  # a wheel; a checkout
+        if folder.is_dir():
+            return {path.stem: path for path in sorted(folder.glob("*.cg"))}
+    return {}
 
 
 def json_text(value: Any, *, indent: int | None = 1) -> str:

@@ -29,6 +29,7 @@ _COMMANDS = {
     "compare": "All methods side by side: results, errors, costs.",
     "data": "Make a dataset from a graph with known parameters.",
     "primitives": "The functions of the language and their derivatives.",
+    "examples": "The graphs that come with cgprimer.",
     "info": "What a graph consists of, or what this machine offers.",
 }
 INTERRUPTED = 130
@@ -68,10 +69,10 @@ def cli() -> None:
 
     \b
     Examples:
-      cgprimer train examples/lecture.cg
-      cgprimer draw examples/lecture.cg -o lecture.png
+      cgprimer train lecture
+      cgprimer draw lecture -o lecture.png
       cgprimer grad -e "xw = k*xa^2" --at k=3,xa=0.5 --wrt xa
-      cgprimer compare examples/lecture.cg
+      cgprimer compare lecture
     """
 
 

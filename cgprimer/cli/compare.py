@@ -77,11 +77,11 @@ def command(
 
     \b
     Examples:
-      cgprimer compare examples/lecture.cg
-      cgprimer compare examples/lecture.cg --at xa=-0.5 --wrt xa,ab
-      cgprimer compare examples/lecture.cg --method forward --method reverse --json
-      cgprimer compare examples/lecture.cg -o lecture.html
-      cgprimer compare examples/mazur.cg -o mazur.pdf --dark
+      cgprimer compare lecture
+      cgprimer compare lecture --at xa=-0.5 --wrt xa,ab
+      cgprimer compare lecture --method forward --method reverse --json
+      cgprimer compare lecture -o lecture.html
+      cgprimer compare mazur -o mazur.pdf --dark
 
     Errors are relative, against a reference of fifty digits. Passes are runs over the graph
     (for path-sum: paths), operations are counted on the tape for the whole gradient, live

@@ -40,8 +40,8 @@ def command(
 
     \b
     Examples:
-      cgprimer data examples/lecture.cg -o lecture.csv
-      cgprimer data examples/lecture.cg --samples 100 --noise 0.1 --seed 7
+      cgprimer data lecture -o lecture.csv
+      cgprimer data lecture --samples 100 --noise 0.1 --seed 7
       cgprimer data -e "xw = k*xa" --truth k=2 --low 0 --high 10 -o line.npz
     """
     from cgprimer.data import make_dataset

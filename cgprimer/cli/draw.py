@@ -70,11 +70,11 @@ def command(
 
     \b
     Examples:
-      cgprimer draw examples/lecture.cg -o lecture.svg
-      cgprimer draw examples/lecture.cg -o lecture.png --at xa=-0.5
-      cgprimer draw examples/lecture.cg -o tape.pdf --level operations --values
-      cgprimer draw examples/lecture.cg -o path.png --path "xa xx xz xw"
-      cgprimer draw examples/log_sine.cg -o backward.tex --values --adjoints
+      cgprimer draw lecture -o lecture.svg
+      cgprimer draw lecture -o lecture.png --at xa=-0.5
+      cgprimer draw lecture -o tape.pdf --level operations --values
+      cgprimer draw lecture -o path.png --path "xa xx xz xw"
+      cgprimer draw log_sine -o backward.tex --values --adjoints
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
     """
     from cgprimer.pictures.formats import check_diagram_path, save_diagram

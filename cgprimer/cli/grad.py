@@ -48,10 +48,10 @@ def command(
 
     \b
     Examples:
-      cgprimer grad examples/lecture.cg
-      cgprimer grad examples/lecture.cg --at xa=-0.5 --wrt xa,xx,ab
+      cgprimer grad lecture
+      cgprimer grad lecture --at xa=-0.5 --wrt xa,xx,ab
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
-      cgprimer grad examples/lecture.cg --method reverse --show
+      cgprimer grad lecture --method reverse --show
     """
     from cgprimer.core.derivatives import evaluate_derivatives, tape
     from cgprimer.core.methods import differentiate

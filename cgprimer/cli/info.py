@@ -32,8 +32,8 @@ def command(file: str | None, expression: str | None, as_json: bool) -> None:
     \b
     Examples:
       cgprimer info
-      cgprimer info examples/lecture.cg
-      cgprimer info examples/lecture.cg --json
+      cgprimer info lecture
+      cgprimer info lecture --json
     """
     found = _machine() if file is None and expression is None else _graph(file, expression)
     if as_json:

@@ -91,10 +91,10 @@ def command(
 
     \b
     Examples:
-      cgprimer step examples/lecture.cg --at xa=0.5 --method reverse -o lecture.html
-      cgprimer step examples/baydin.cg --wrt x1 --dark -o baydin.html
+      cgprimer step lecture --at xa=0.5 --method reverse -o lecture.html
+      cgprimer step baydin --wrt x1 --dark -o baydin.html
       cgprimer step -e "xw = k*xa^2" --at k=3,xa=0.5 --method path-sum -o paths.html
-      cgprimer step examples/olah.cg --method reverse -o olah.gif
+      cgprimer step olah --method reverse -o olah.gif
       cgprimer step -e "xw = exp(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-3
 
     The page needs no network and has a tab per method; its sliders compute everything anew. A

@@ -48,10 +48,10 @@ def command(
 
     \b
     Examples:
-      cgprimer tape examples/lecture.cg
-      cgprimer tape examples/lecture.cg --method reverse
-      cgprimer tape examples/lecture.cg --method reverse --loss squared-error --passes
-      cgprimer tape examples/lecture.cg --method reverse --loss squared-error --code cuda
+      cgprimer tape lecture
+      cgprimer tape lecture --method reverse
+      cgprimer tape lecture --method reverse --loss squared-error --passes
+      cgprimer tape lecture --method reverse --loss squared-error --code cuda
       cgprimer tape -e "xw = sin(k*xa)" --method forward --wrt xa
 
     With --loss, --passes and --code are about sums over the samples, otherwise about a value for

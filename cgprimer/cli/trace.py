@@ -58,10 +58,10 @@ def command(
 
     \b
     Examples:
-      cgprimer trace examples/lecture.cg --method forward --wrt xa
-      cgprimer trace examples/lecture.cg --method reverse
-      cgprimer trace examples/baydin.cg --wrt x1 --format latex
-      cgprimer trace examples/lecture.cg --level variables --format markdown
+      cgprimer trace lecture --method forward --wrt xa
+      cgprimer trace lecture --method reverse
+      cgprimer trace baydin --wrt x1 --format latex
+      cgprimer trace lecture --level variables --format markdown
 
     Reverse mode gives the adjoint of every value, to be read from the last row up; every other
     method gives tangents with respect to --wrt.

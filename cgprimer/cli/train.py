@@ -172,12 +172,12 @@ def command(
 
     \b
     Examples:
-      cgprimer train examples/lecture.cg
-      cgprimer train examples/lecture.cg --plot loss.png --save run.json
-      cgprimer train examples/lecture.cg --data lecture.csv --optimizer sgd --learning-rate 1e-4
-      cgprimer train examples/lecture.cg --batch-size 1 --epochs 1
-      cgprimer train examples/lecture.cg --samples 300 --noise 20 --validation 0.3 --save run.json
-      cgprimer train examples/lecture.cg --resume run.json --epochs 60
+      cgprimer train lecture
+      cgprimer train lecture --plot loss.png --save run.json
+      cgprimer train lecture --data lecture.csv --optimizer sgd --learning-rate 1e-4
+      cgprimer train lecture --batch-size 1 --epochs 1
+      cgprimer train lecture --samples 300 --noise 20 --validation 0.3 --save run.json
+      cgprimer train lecture --resume run.json --epochs 60
 
     Prints learnt against true values, and says which parameters the data cannot determine.
     Ctrl-C ends the run and saves what has been learnt.

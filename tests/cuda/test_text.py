@@ -61,7 +61,7 @@ def test_without_the_package_it_is_said_how_to_install_it(monkeypatch) -> None:
     monkeypatch.setattr(device, "find_spec", lambda name: None)
     device.unavailable.cache_clear()
     try:
-        assert 'pip install "cgprimer[cuda]"' in ENGINE.unavailable()
+        assert 'pip install "numba-cuda[cu13]"' in ENGINE.unavailable()
     finally:
         device.unavailable.cache_clear()
 

@@ -35,6 +35,7 @@ COMMANDS = (
     "compare",
     "data",
     "primitives",
+    "examples",
     "info",
 )
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

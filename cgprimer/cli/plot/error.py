@@ -39,7 +39,7 @@ def command(
     \b
     Examples:
       cgprimer plot error -e "xw = sin(xa)" --at xa=1 -o steps.png
-      cgprimer plot error examples/lecture.cg --wrt ab -o lecture-error.svg --dark
+      cgprimer plot error lecture --wrt ab -o lecture-error.svg --dark
 
     Errors are against a derivative of fifty digits. A star marks the best step.
     """

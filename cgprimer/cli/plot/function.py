@@ -37,7 +37,7 @@ def command(
     Examples:
       cgprimer plot function -e "xw = tanh(xa)" --tangent 0.5 -o tanh.png
       cgprimer plot function -e "xw = sin(xa)" --order 3 --range -6:6 -o sine.svg
-      cgprimer plot function examples/lecture.cg --range 0:1 -o lecture-function.pdf --dark
+      cgprimer plot function lecture --range 0:1 -o lecture-function.pdf --dark
     """
     check_output(output)
     graph = read_graph(file, expression)

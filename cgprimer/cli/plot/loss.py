@@ -46,8 +46,8 @@ def command(
 
     \b
     Examples:
-      cgprimer train examples/lecture.cg --validation 0.2 --save adam.json
-      cgprimer train examples/lecture.cg --optimizer sgd --learning-rate 1e-4 --save sgd.json
+      cgprimer train lecture --validation 0.2 --save adam.json
+      cgprimer train lecture --optimizer sgd --learning-rate 1e-4 --save sgd.json
       cgprimer plot loss adam.json sgd.json -o loss.png
       cgprimer plot loss adam.json --by step --smooth 50 --log both -o steps.svg
 

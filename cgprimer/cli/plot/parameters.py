@@ -29,8 +29,8 @@ def command(
 
     \b
     Examples:
-      cgprimer train examples/lecture.cg --save adam.json
-      cgprimer train examples/lecture.cg --optimizer sgd --learning-rate 1e-4 --save sgd.json
+      cgprimer train lecture --save adam.json
+      cgprimer train lecture --optimizer sgd --learning-rate 1e-4 --save sgd.json
       cgprimer plot parameters adam.json sgd.json -o parameters.png
       cgprimer plot parameters adam.json --names cd,ac --log-steps -o two.svg --dark
       cgprimer plot parameters adam.json sgd.json --final -o learnt.pdf

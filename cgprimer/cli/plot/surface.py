@@ -62,8 +62,8 @@ def command(
 
     \b
     Examples:
-      cgprimer plot surface examples/lecture.cg --over ab,cd -o surface.png
-      cgprimer plot surface examples/lecture.cg --over ab,cd --3d -o surface3d.png
+      cgprimer plot surface lecture --over ab,cd -o surface.png
+      cgprimer plot surface lecture --over ab,cd --3d -o surface3d.png
       cgprimer plot surface -e "xw = k*xa + b; parameter k=3, b=-1" --rates sgd=0.3 -o a.svg
 
     All other parameters keep the values declared or given with --at. Each step sees all samples.

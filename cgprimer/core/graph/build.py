@@ -19,8 +19,10 @@ from cgprimer.errors import (
     SourceError,
     Span,
     UsageError,
+    did_you_mean,
     name_hint,
 )
+from cgprimer.files import examples
 
 
 def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> ExpressionGraph:
@@ -51,19 +53,32 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
 def load(path: str | Path) -> ExpressionGraph:
     """An expression graph from a file in UTF-8; ``-`` is standard input.
 
+    The name of an example, where no file is called so, is that example: they are at hand wherever
+    the package is installed.
+
     Raises:
         UsageError: the file cannot be read, or is not text.
         SourceError: its text is not a graph.
+
+    >>> load("lecture")
+    <ExpressionGraph lecture.cg: 1 input, 4 expressions, 4 parameters>
     """
+    name = str(path)
+    if name in examples() and not Path(path).is_file():
+        path, name = examples()[name], f"{name}.cg"
     try:
         if str(path) == "-":
             return parse(sys.stdin.read(), name="<stdin>")
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        near = did_you_mean(Path(path).stem, examples())
+        raise UsageError(
+            f"cannot read {path}: {error.strerror or error}",
+            hint=near and f"{near} ('cgprimer examples' lists the examples)",
+        ) from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    return parse(text, name=str(path))
+    return parse(text, name=name)
 
 
 def _build(program: Program) -> ExpressionGraph:

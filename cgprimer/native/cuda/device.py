@@ -62,7 +62,7 @@ def simulated() -> bool:
 def unavailable() -> str:
     """Why there is nothing to run on; empty if there is. Imports nothing large."""
     if find_spec("numba_cuda") is None:
-        return 'numba-cuda is not installed (pip install "cgprimer[cuda]")'
+        return 'numba-cuda is not installed (pip install "numba-cuda[cu13]")'
     if simulated():
         return ""
     return _driver_trouble()
@@ -123,7 +123,7 @@ def kernel(function: Any, signature: tuple[Any, ...]) -> Any:
             raise
         raise EngineError(
             f"numba-cuda cannot compile for this GPU: {str(error).strip().splitlines()[0]}",
-            hint='pip install "cgprimer[cuda]" brings CUDA 13; an older driver needs'
+            hint='pip install "numba-cuda[cu13]" brings CUDA 13; an older driver needs'
             ' "numba-cuda[cu12]"',
         ) from error
 

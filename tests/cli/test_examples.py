@@ -1,0 +1,44 @@
+"""The examples are at hand wherever the package is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cgprimer
+from cgprimer.files import examples
+from tests.cli.cli_tools import EXAMPLES, bad, good, run
+
+
+def test_all_are_listed_with_a_line_each() -> None:
+    lines = good("examples").splitlines()
+    assert [line.split()[0] for line in lines] == sorted(p.stem for p in EXAMPLES.glob("*.cg"))
+    for line, path in zip(lines, examples().values(), strict=True):
+        first = path.read_text(encoding="utf-8").splitlines()[0]
+        assert first.startswith("# ")
+        assert line.endswith(first.removeprefix("# "))
+        assert len(first) > 10
+
+
+def test_one_is_copied_and_nothing_overwritten(tmp_path: Path) -> None:
+    assert "wrote lecture.cg" in run("examples", "--copy", "lecture", cwd=tmp_path).stderr
+    copied = tmp_path / "lecture.cg"
+    assert copied.read_bytes() == (EXAMPLES / "lecture.cg").read_bytes()
+    copied.write_text("xw = xa")
+    assert "there is one already" in bad("examples", "--copy", "lecture", cwd=tmp_path)
+    assert copied.read_text() == "xw = xa"
+    assert "did you mean 'lecture'" in bad("examples", "--copy", "lectur", cwd=tmp_path)
+
+
+def test_a_name_is_an_example_unless_a_file_has_it(tmp_path: Path) -> None:
+    assert "inputs: xa" in good("info", "lecture", cwd=tmp_path)
+    (tmp_path / "lecture").write_text("xw = k*xq")
+    assert "inputs: xq" in good("info", "lecture", cwd=tmp_path)
+    assert str(cgprimer.load("mazur")) == str(cgprimer.load(EXAMPLES / "mazur.cg"))
+
+
+def test_a_name_that_comes_near_is_pointed_out(tmp_path: Path) -> None:
+    for name in ("lectur", "lecture.cg", "examples/lecture.cg"):
+        message = bad("grad", name, cwd=tmp_path)
+        assert f"cannot read {name}: No such file" in message
+        assert "did you mean 'lecture'? ('cgprimer examples' lists" in message
+    assert "hint" not in bad("grad", "nosuch.cg", cwd=tmp_path)
