@@ -175,31 +175,118 @@ def test_modules_are_read_in_one_sitting_and_named_for_what_they_hold() -> None:
         assert stems[name] not in {module.split(".")[0] for module in imported}, name
 
 
+# --- how much there is ---------------------------------------------------------------------------
+
+UNTIL_DONE = pytest.mark.xfail(strict=False, reason="issue 9: the house is being rebuilt")
+GRADIENT = (
+    "import cgprimer; graph = cgprimer.parse('xw = k*xa^2 + sin(k)')\n"
+    "print(cgprimer.gradient(graph, {'k': 1.0, 'xa': 2.0}))"
+)
+
+
+def lines(*files: Path) -> int:
+    return sum(len(file.read_bytes().splitlines()) for file in files)
+
+
+@UNTIL_DONE
+def test_the_package_is_small() -> None:
+    files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    assert lines(*files) <= 28_500
+
+
+@UNTIL_DONE
+def test_core_is_small() -> None:
+    core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
+    assert sum(core.values()) < 4_500, core
+
+
+@UNTIL_DONE
+def test_a_gradient_in_three_lines_loads_few() -> None:
+    loaded = {name.partition(".")[2] for name in loaded_after(GRADIENT) if name.startswith("cgp")}
+    found = {name: lines(MODULES[name]) for name in sorted(loaded)}
+    assert sum(found.values()) <= 3_500, found
+
+
 # --- what is loaded ------------------------------------------------------------------------------
 
 
-def loaded_after(program: str) -> set[str]:
-    report = "\nimport sys; print('\\n'.join(sorted(sys.modules)))"
-    # -I keeps the user's own site and paths out.
-    start = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+def in_a_process(program: str, *flags: str, place: Path = PACKAGE.parent) -> str:
+    """What a program prints. -I keeps the user's own site and paths out."""
+    start = f"import sys; sys.path.insert(0, {str(place)!r})\n"
     run = subprocess.run(
-        [sys.executable, "-I", "-c", start + program + report],
+        [sys.executable, "-I", *flags, "-c", start + program],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    return set(run.stdout.split())
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
-def test_importing_the_package_loads_none_of_the_large_libraries() -> None:
+def loaded_after(program: str) -> set[str]:
+    report = "\nimport sys; print('loaded:', *sys.modules)"
+    return set(in_a_process(program + report).rpartition("loaded:")[2].split())
+
+
+COMMAND = """
+import sys; from cgprimer.cli import main
+sys.argv = ["cgprimer", {0!r}]
+sys.stderr = sys.stdout
+try: main()
+except SystemExit: pass
+"""
+
+
+@pytest.mark.parametrize("argument", ["", "--help", "--version", "nosuch"])
+def test_importing_and_asking_for_help_load_none_of_the_large_libraries(argument: str) -> None:
     before = loaded_after("pass")  # an editable install's hook, coverage and the like
-    loaded = loaded_after("import cgprimer; cgprimer.__version__; dir(cgprimer)") - before
-    assert loaded & set(HEAVY) == set()
+    importing = "import cgprimer; cgprimer.__version__; dir(cgprimer)"
+    loaded = loaded_after(COMMAND.format(argument) if argument else importing) - before
+    assert "cgprimer" in loaded
+    assert loaded & set(HEAVY) <= ({"click"} if argument else set())
 
 
-def test_a_gradient_loads_only_numpy() -> None:
-    program = "import cgprimer; cgprimer.gradient(cgprimer.parse('xw = k*xa^2'), {'k': 1, 'xa': 2})"
-    assert loaded_after(program) & set(HEAVY) == {"numpy"}
+def test_a_gradient_loads_at_most_numpy() -> None:
+    assert loaded_after(GRADIENT) & set(HEAVY) <= {"numpy"}
+
+
+ALONE = """
+import cgprimer
+text = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+sin(xz)^3"
+graph = cgprimer.parse(text + "; input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4")
+tape = cgprimer.tape(graph)
+print(tape)
+expected = cgprimer.gradient(graph)
+assert isinstance(expected["ab"], float)
+for method in cgprimer.methods():
+    try:
+        program = cgprimer.differentiate(tape, method=method)
+        found = cgprimer.gradient(graph, method=method)
+    except cgprimer.CgprimerError as error:
+        assert method == "symbolic", (method, error)
+        assert "sympy" in str(error), error
+        continue
+    assert method != "symbolic", "sympy is here"
+    print(program)
+    for name, slope in expected.items():
+        assert abs(found[name] - slope) <= 1e-6 * (1 + abs(slope)), (method, name)
+for method in ("forward", "reverse"):
+    trace = cgprimer.trace(graph, method=method, **({"wrt": "xa"} if method == "forward" else {}))
+    assert trace.row("xx").value == 0.25
+    print(trace)
+comparison = cgprimer.compare(graph)
+assert comparison.result("reverse").derivatives == expected
+print(comparison)
+import sys
+assert not {"numpy", "sympy", "mpmath"} & set(sys.modules)
+"""
+
+
+@UNTIL_DONE
+def test_core_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
+    """-S leaves out the folder of what is installed: nothing but Python and the package."""
+    (tmp_path / "cgprimer").symlink_to(PACKAGE)
+    assert "bar_xz" in in_a_process(ALONE, "-S", place=tmp_path)
 
 
 # --- the public names ----------------------------------------------------------------------------

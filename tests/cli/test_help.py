@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from tests.cli.cli_tools import COMMANDS, environment, good, run
+from tests.cli.cli_tools import COMMAND, COMMANDS, EXAMPLES, environment, good, run
 
 
 def examples_of(*command: str) -> list[str]:
@@ -110,38 +110,9 @@ def test_every_example_works(name: str, tmp_path: Path) -> None:
 LIBRARIES = {"numpy", "scipy", "sympy", "networkx", "matplotlib", "numba", "mpmath", "graphlay"}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import cgprimer; dir(cgprimer)",
-        "import sys; sys.argv = ['cgprimer', '--help']\nfrom cgprimer.cli import main",
-        "import sys; sys.argv = ['cgprimer', '--version']\nfrom cgprimer.cli import main",
-        "import sys; sys.argv = ['cgprimer', 'nosuch']\nfrom cgprimer.cli import main",
-    ],
-    ids=["import", "help", "version", "unknown"],
-)
-def test_nothing_heavy_is_loaded(code: str) -> None:
-    ending = (
-        "\ntry:\n    main()\nexcept SystemExit:\n    pass" if code.endswith("import main") else ""
-    )
-    report = "\nimport sys; print('loaded:', *sorted({m.partition('.')[0] for m in sys.modules}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code + ending + report],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(),
-    )
-    loaded = set(done.stdout.rpartition("loaded:")[2].split())
-    assert "cgprimer" in loaded
-    assert not loaded & LIBRARIES
-
-
 def test_installed_command_loads_no_library() -> None:
-    """The same from outside, over the script that pip wrote."""
+    """From outside, over the script that pip wrote; test_architecture.py asks from within."""
     script = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name="
-    from tests.cli.cli_tools import COMMAND
-
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", f"{script}'__main__')", str(COMMAND), "--help"],
         capture_output=True,
