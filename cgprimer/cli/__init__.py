@@ -6,6 +6,8 @@ failed, 2 wrong use or unreadable input, 130 interrupted.
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 import warnings
@@ -89,9 +91,31 @@ def _say(
         click.echo(f"note: {message}", err=True)
 
 
+_PLAIN = {"≈": "~", "→": "->", "×": "x", "−": "-", "·": "*", "…": "...", "∂": "d"}
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Letters that an output's encoding lacks, as ASCII.
+
+    >>> "≈ 2·π".encode("ascii", "cgprimer.plain")
+    b'~ 2*\\\\u03c0'
+    """
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    spelled = (_PLAIN.get(c) or c.encode("ascii", "backslashreplace").decode() for c in letters)
+    return "".join(spelled), error.end
+
+
+codecs.register_error("cgprimer.plain", _plain)
+
+
 def main() -> None:
     """Run the command line; no traceback reaches its user."""
     warnings.showwarning = _say
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="cgprimer.plain")
+    os.environ["MPLBACKEND"] = "agg"  # no window is opened, and matplotlib refuses unknown ones
     try:
         code = cli(standalone_mode=False, prog_name="cgprimer")
     except CgprimerError as error:

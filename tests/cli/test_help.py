@@ -65,15 +65,15 @@ def test_as_a_module() -> None:
     [
         ("grad - --at xa=2", "xw = k*xa; parameter k = 3"),
         ("primitives logaddexp", None),  # as wide as a pipe lets it be
-        ("data examples/lecture.cg --samples 3", None),
-        ("train examples/lecture.cg --samples 60 --epochs 2 --json --engine numpy", None),
+        ("data lecture --samples 3", None),
+        ("train lecture --samples 60 --epochs 2 --json --engine numpy", None),
         ("grad -e xw=2xa", None),
-        ("trace examples/lecture.cg --format word", None),
+        ("trace lecture --format word", None),
     ],
 )
-def test_the_installed_command_says_the_same(line: str, stdin: str | None) -> None:
+def test_the_installed_command_says_the_same(line: str, stdin: str | None, tmp_path: Path) -> None:
     """As the calls within the process of the tests, by which most of them run commands."""
-    how = {"stdin": stdin, "cwd": EXAMPLES.parent}
+    how = {"stdin": stdin, "cwd": tmp_path}
     installed, called = run(*line.split(), env={}, **how), run(*line.split(), **how)
     assert installed.returncode == called.returncode
     seconds = re.compile(r'"seconds": \S+|\b\d+(\.\d+)? [mµ]?s\b')

@@ -195,3 +195,19 @@ def test_an_older_file_survives_a_run_that_fails(tmp_path: Path) -> None:
     path.write_text("older")
     assert run("train", "-e", "xw = nosuch(k)", "--save", path).returncode == 2
     assert path.read_text() == "older"
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])  # click writes UTF-8 for ascii
+def test_letters_that_an_encoding_lacks_are_written_otherwise(encoding: str) -> None:
+    text = ("grad", "-e", "xw = sin(π*xa)/3", "--at", "π=1,xa=1")
+    done = run(*text, env={"PYTHONIOENCODING": encoding})
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1].startswith("d xw / d \\u03c0 = ")
+    done = run("info", "πρ", env={"PYTHONIOENCODING": encoding})
+    assert done.stderr == "error: cannot read \\u03c0\\u03c1: No such file or directory\n"
+
+
+def test_another_programs_plotting_backend_is_no_matter(tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    run("draw", "lecture", "-o", picture, env={"MPLBACKEND": "nonsense"})
+    assert picture.stat().st_size > 0
