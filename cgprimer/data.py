@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,19 @@ from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.number_format import number
-from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
+from cgprimer.errors import (
+    DataError,
+    MissingValueError,
+    UsageError,
+    name_hint,
+    real_number,
+    whole_number,
+)
 from cgprimer.files import write_whole
 
 Array = Any
 Bound = float | Mapping[str, float]
+_SKIP = "take such samples out before training"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +38,8 @@ class Dataset:
     Attributes:
         inputs: name of an input variable to its column, float64 of shape (samples,).
         targets: name of an output variable to its column.
+        truth: values of the parameters that the data were made with; empty for data from
+            elsewhere, whatever the graph declares.
 
     >>> data = Dataset.from_arrays(inputs={"xa": [0.0, 1.0]}, targets={"xw": [3.0, 4.0]})
     >>> len(data), data.targets["xw"]
@@ -38,6 +48,7 @@ class Dataset:
 
     inputs: dict[str, Array]
     targets: dict[str, Array]
+    truth: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -45,13 +56,25 @@ class Dataset:
     ) -> Dataset:
         """A dataset from arrays or lists, copied where they are not contiguous doubles.
 
+        Args:
+            inputs: names to columns: a dictionary, or a data frame.
+            targets: the same; none unless given.
+
         Raises:
+            UsageError: what is given has no names, or a name that is no printable text.
             DataError: no columns, columns of different lengths, or one that is not a
                 one-dimensional array of real numbers.
         """
         columns: dict[str, dict[str, Array]] = {"input": {}, "target": {}}
-        for role, given in (("input", inputs), ("target", targets or {})):
+        for role, given in (("input", inputs), ("target", {} if targets is None else targets)):
+            if not hasattr(given, "items"):
+                raise UsageError(
+                    f"{role}s map names to columns; {type(given).__name__} does not",
+                    hint=f'{role}s={{"xa": array}}, or a data frame with the names as its columns',
+                )
             for name, values in given.items():
+                if not isinstance(name, str) or not name.isprintable():
+                    raise UsageError(f"{name!r} cannot be the name of a column")
                 columns[role][name] = _column(f"the {role} {name!r}", values)
         lengths = {
             f"{role} {name}": len(column)
@@ -65,15 +88,38 @@ class Dataset:
             raise DataError(f"the columns have different lengths: {shown}")
         return cls(columns["input"], columns["target"])
 
+    @property
+    def columns(self) -> dict[str, Array]:
+        """All columns, inputs first."""
+        return {**self.inputs, **self.targets}
+
     def __len__(self) -> int:
         """Number of samples."""
-        return len(next(iter({**self.inputs, **self.targets}.values())))
+        return len(next(iter(self.columns.values())))
 
     def __repr__(self) -> str:
         return (
             f"<Dataset: {len(self):,} samples, inputs {', '.join(self.inputs) or 'none'},"
             f" targets {', '.join(self.targets) or 'none'}>"
         )
+
+    def where(self, chosen: Array) -> Dataset:
+        """The samples that a mask, or their numbers, choose."""
+        inputs, targets = (
+            {name: column[chosen] for name, column in group.items()}
+            for group in (self.inputs, self.targets)
+        )
+        return replace(self, inputs=inputs, targets=targets)
+
+    def check_finite(self, what: str = "") -> None:
+        """Raise DataError with the first value that is infinite or nan; ``what`` comes before."""
+        for name, column in self.columns.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size:
+                value = f"{column[bad[0]]}, not finite"
+                raise DataError(
+                    f"{what}sample {bad[0]} of the column {name!r} is {value}", hint=_SKIP
+                )
 
     def save(self, path: str | Path) -> None:
         """Write as CSV or NPZ, by the file's ending.
@@ -101,12 +147,8 @@ class Dataset:
         xa,xw
         0.5,0.1
         """
-        columns = {**self.inputs, **self.targets}
-        lines = [",".join(columns)]
-        lines.extend(
-            ",".join(map(repr, row))
-            for row in zip(*(c.tolist() for c in columns.values()), strict=True)
-        )
+        rows = zip(*(c.tolist() for c in self.columns.values()), strict=True)
+        lines = [",".join(self.columns), *(",".join(map(repr, row)) for row in rows)]
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -128,12 +170,9 @@ class Dataset:
             DataError: a missing column, a row of the wrong length, a field that is no number or
                 not finite; the message names file and line.
         """
-        kind = _kind(path)
-        wanted = (tuple(inputs), tuple(targets))
+        read = _read_csv if _kind(path) == ".csv" else _read_npz
         try:
-            if kind == ".csv":
-                return _read_csv(Path(path), *wanted)
-            return _read_npz(Path(path), *wanted)
+            return read(Path(path), tuple(inputs), tuple(targets))
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
         except UnicodeDecodeError:
@@ -165,7 +204,7 @@ def make_dataset(
 
     Raises:
         MissingValueError: a parameter has no true value.
-        UsageError: samples below 1, bounds the wrong way round, negative noise.
+        UsageError: samples below 1, bounds the wrong way round, negative noise, or no numbers.
         DataError: a target is not finite for some input.
 
     >>> from cgprimer.core.graph import parse
@@ -174,9 +213,9 @@ def make_dataset(
     True
     """
     checked_graph(graph)
-    if samples < 1:
-        raise UsageError(f"a dataset needs at least one sample, not {samples}")
-    if not 0 <= noise < math.inf:
+    samples = whole_number("the number of samples", samples, least=1)
+    seed = whole_number("the seed", seed)
+    if real_number("the noise", noise) < 0:
         raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
     unknown = [name for name in truth or {} if name not in graph.parameters]
     if unknown:
@@ -194,21 +233,13 @@ def make_dataset(
         ) from None
     if not graph.definitions:
         raise UsageError("there is nothing to make data from: the graph has no expressions")
-    if seed < 0:
-        raise UsageError(f"a seed cannot be negative, as {seed} is")
     random = np.random.default_rng(seed)
     columns = {}
     for name in graph.inputs:
         lowest, highest = _bound(low, name, "low"), _bound(high, name, "high")
-        if not lowest <= highest:
-            raise UsageError(
-                f"the bounds of {name!r} are the wrong way round: {lowest} and {highest}"
-            )
-        if not math.isfinite(highest - lowest):
-            raise UsageError(
-                f"the bounds of {name!r} must be finite and not too far apart:"
-                f" {lowest} and {highest}"
-            )
+        if not lowest <= highest or not math.isfinite(highest - lowest):
+            wrong = "are too far apart" if lowest <= highest else "are the wrong way round"
+            raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
         columns[name] = random.uniform(lowest, highest, samples)
     scalars = {name: float(point[name]) for name in graph.parameters}
     execute = select("numpy").compile(tape(graph), reduction="none", dtype="float64")
@@ -225,15 +256,15 @@ def make_dataset(
             )
         if noise:
             targets[name] = targets[name] + random.normal(0.0, noise, samples)
-    return Dataset(columns, targets)
+    return Dataset(columns, targets, scalars)
 
 
 def _bound(bound: Bound, name: str, what: str) -> float:
     if isinstance(bound, Mapping):
         if name not in bound:
             raise UsageError(f"no {what} bound is given for {name!r}")
-        return float(bound[name])
-    return float(bound)
+        bound = bound[name]
+    return real_number(f"the {what} bound of {name!r}", bound)
 
 
 def _column(what: str, values: Any) -> Array:
@@ -255,75 +286,85 @@ def _kind(path: str | Path) -> str:
     return kind
 
 
-# --- CSV: read fast, and once more slowly where an error must be placed --------------------------
+# --- CSV: a table of numbers is read fast, anything else a row at a time -------------------------
 
 
 def _read_csv(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> Dataset:
     text = path.read_text(encoding="utf-8-sig")
-    header, _, body = text.partition("\n")
-    names = [name.strip() for name in next(csv.reader([header]), [])]
-    if not any(names):
-        raise DataError(f"{path}:1: the first line must hold the names of the columns")
-    repeated = next((n for n in names if names.count(n) > 1), None)
-    if repeated:
-        raise DataError(f"{path}:1: the column {repeated!r} stands twice")
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        raise DataError(f"{path}:1: the columns must be separated by commas")
-    if _is_number(names[0]):
-        raise DataError(f"{path}:1: the first line must hold the names of the columns, not numbers")
-    if not inputs and not targets:
-        inputs, targets = tuple(names[:-1]), (names[-1],)
-    _require(path, (*inputs, *targets), names)
-    if not body.strip():
-        raise DataError(f"{path}: there are no samples below the header")
+    reader = csv.reader(io.StringIO(text), skipinitialspace=True)
     try:
-        table = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2, comments=None)
-        regular = table.shape[1] == len(names) and bool(np.isfinite(table).all())
+        names = [name.strip() for name in next(reader, [])]
+        if not any(names):
+            raise DataError(f"{path}:1: the first line must hold the names of the columns")
+        repeated = next((n for n in names if names.count(n) > 1), None)
+        if repeated:
+            raise DataError(f"{path}:1: the column {repeated!r} stands twice")
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+            raise DataError(f"{path}:1: the columns must be separated by commas")
+        if _number(names[0]) is not None:
+            raise DataError(
+                f"{path}:1: the first line must hold the names of the columns, not numbers"
+            )
+        if not inputs and not targets:
+            inputs, targets = tuple(names[:-1]), (names[-1],)
+        wanted = tuple(dict.fromkeys((*inputs, *targets)))
+        _require(path, wanted, names)
+        places = [names.index(name) for name in wanted]
+        found = _table(text.partition("\n")[2], len(names), places)
+        if found is None:
+            rows = list(_rows(path, reader, names, places))
+            found = [np.array(column) for column in zip(*rows, strict=True)]
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num}: this is no CSV: {error}") from None
+    if not found:
+        raise DataError(f"{path}: there are no samples below the header")
+    column = dict(zip(wanted, found, strict=True))
+    return Dataset.from_arrays({n: column[n] for n in inputs}, {n: column[n] for n in targets})
+
+
+def _table(body: str, width: int, places: list[int]) -> list[Array] | None:
+    """The columns of these places; None if something is not as it must be."""
+    if not body.strip():
+        return None
+    # Columns that nobody asks for may hold anything: a letter of each is enough.
+    kinds = [(f"f{k}", float if k in places else "U1") for k in range(width)]
+    try:
+        table = np.loadtxt(io.StringIO(body), kinds, delimiter=",", comments=None, quotechar='"')
     except ValueError:
-        regular = False
-    if not regular:
-        raise _csv_error(path, text, names)
-    column = {name: np.ascontiguousarray(table[:, i]) for i, name in enumerate(names)}
-    return Dataset({n: column[n] for n in inputs}, {n: column[n] for n in targets})
+        return None
+    found = [np.atleast_1d(np.ascontiguousarray(table[f"f{k}"])) for k in places]
+    return found if all(np.isfinite(column).all() for column in found) else None
 
 
-def _csv_error(path: Path, text: str, names: list[str]) -> DataError:
-    """The first line that is not as it must be."""
-    reader = csv.reader(io.StringIO(text))
-    next(reader)
+def _rows(path: Path, reader: Any, names: list[str], places: list[int]) -> Iterator[list[float]]:
+    """The numbers of the rows, in the columns of these places; the first mistake is placed."""
     for row in reader:
         where = f"{path}:{reader.line_num}"
-        if not row:
-            continue
-        if len(row) != len(names):
-            return DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
-        for name, field in zip(names, row, strict=True):
-            if not _is_number(field):
-                return DataError(
-                    f"{where}: {field.strip()!r} in the column {name!r} is not a number"
+        if row and len(row) != len(names):
+            raise DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
+        numbers = [_number(row[k]) for k in places] if row else []
+        for k, number in zip(places, numbers, strict=False):
+            if number is None or not math.isfinite(number):
+                wrong = "a number" if number is None else "finite"
+                shown = repr(row[k].strip()) if number is None else row[k].strip()
+                raise DataError(
+                    f"{where}: {shown} in the column {names[k]!r} is not {wrong}", hint=_SKIP
                 )
-            if not np.isfinite(float(field)):
-                return DataError(
-                    f"{where}: {field.strip()} in the column {name!r} is not finite",
-                    hint="take such samples out before training",
-                )
-    return DataError(f"{path}: this is not a table of numbers")
+        if row:
+            yield numbers  # type: ignore[misc]
 
 
-def _is_number(text: str) -> bool:
+def _number(text: str) -> float | None:
     try:
-        float(text)
+        return None if "_" in text else float(text)  # Python's own 1_000 is no number elsewhere
     except ValueError:
-        return False
-    return "_" not in text  # Python's own 1_000 is no number to other programs
+        return None
 
 
 def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> Dataset:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (ValueError, EOFError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not a file of numpy arrays") from error
     except OSError:
         raise
     except Exception as error:  # zipfile's errors have no common base with numpy's
@@ -337,21 +378,17 @@ def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
         data = Dataset.from_arrays(
             {n: arrays[roles[n]] for n in inputs}, {n: arrays[roles[n]] for n in targets}
         )
+        data.check_finite()
     except DataError as error:
-        raise DataError(f"{path}: {error.message}") from None
-    for name, column in {**data.inputs, **data.targets}.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            raise DataError(
-                f"{path}: sample {bad[0]} of the column {name!r} is {column[bad[0]]}, not finite"
-            )
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return data
 
 
 def _require(path: Path, wanted: tuple[str, ...], names: list[str]) -> None:
     missing = [name for name in wanted if name not in names]
     if missing:
+        shown = [name if name.isprintable() else repr(name) for name in names]
         raise DataError(
-            f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(names)}",
-            hint=name_hint(missing[0], names),
+            f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(shown)}",
+            hint=name_hint(missing[0], shown),
         )

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, UsageError
+from cgprimer.errors import CgprimerError, DataError, UsageError
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 pairs = st.lists(st.tuples(finite, finite), min_size=1, max_size=20)
@@ -242,3 +242,47 @@ def test_arbitrary_text_never_raises_anything_else(
         return
     assert len(data) > 0
     assert all(np.isfinite(c).all() for c in {**data.inputs, **data.targets}.values())
+
+
+def test_a_blank_after_a_comma_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('"xa", "xw"\n1, 2\n3, 4\n')
+    found = Dataset.load(path, inputs=["xa"], targets=["xw"])
+    assert found.targets["xw"].tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "field", ["mon", '"mon, tue"', '""', "nan", "", "1_000", ' "mon, tue"', '"mon\ntue"']
+)
+def test_a_column_that_nobody_asks_for_may_hold_anything(field: str, tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(f"xa,day,xw\n1,{field},2\n3,{field},4\n")
+    found = Dataset.load(path, inputs=["xa"], targets=["xw"])
+    assert (list(found.inputs), list(found.targets)) == (["xa"], ["xw"])
+    assert found.columns["xa"].tolist() == [1.0, 3.0]
+    assert found.columns["xw"].tolist() == [2.0, 4.0]
+    path.write_text(f"xa,day,xw\n1,{field},2\n3,{field}\n")
+    with pytest.raises(DataError, match="2 fields, but the header has 3 columns"):
+        Dataset.load(path, inputs=["xa"], targets=["xw"])
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_control_characters_of_a_header_are_not_shown_raw(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"d.{kind}"
+    if kind == "csv":
+        path.write_text("\x1b[31mred,xw\n1,2\n")
+    else:
+        np.savez(path, **{"\x1b[31mred": np.ones(2), "xw": np.ones(2)})
+    for wanted in ((["xa"], ["xw"]), ([], [])):
+        with pytest.raises(CgprimerError) as caught:
+            Dataset.load(path, inputs=wanted[0], targets=wanted[1])
+        assert "\x1b" not in str(caught.value)
+        assert r"\x1b[31mred" in str(caught.value)
+    assert len(Dataset.load(path, targets=["xw"])) > 0
+
+
+def test_a_field_too_long_for_a_reader_of_csv_is_placed(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("xa,xw\n1," + "9" * 200_000 + "x\n")
+    with pytest.raises(DataError, match=r"d.csv:[12]: this is no CSV"):
+        Dataset.load(path)

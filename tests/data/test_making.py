@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,11 +119,11 @@ def test_targets_are_the_outputs() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "said"),
     [
-        ({"samples": 0}, UsageError, "at least one sample, not 0"),
+        ({"samples": 0}, UsageError, "whole number from 1 on, not 0"),
         ({"noise": -1.0}, UsageError, "cannot be -1.0"),
-        ({"noise": float("nan")}, UsageError, "cannot be nan"),
+        ({"noise": float("nan")}, UsageError, "must be finite, not nan"),
         ({"low": 1.0, "high": 0.0}, UsageError, "'xa' are the wrong way round"),
-        ({"low": float("nan")}, UsageError, "wrong way round"),
+        ({"low": float("nan")}, UsageError, "must be finite, not nan"),
         ({"low": {"xa": 0.0}}, UsageError, "no low bound is given for 'xb'"),
         ({"high": {"xb": 0.0}}, UsageError, "no high bound is given for 'xa'"),
         ({"truth": {"zz": 1.0}}, UsageError, "no parameter 'zz'"),
@@ -193,3 +194,43 @@ def test_from_arrays() -> None:
 def test_from_arrays_errors(inputs: dict, targets: dict, said: str) -> None:
     with pytest.raises(DataError, match=said):
         Dataset.from_arrays(inputs, targets)
+
+
+class Frame:
+    """What a data frame of any maker offers: names to columns, and no truth value."""
+
+    def __init__(self, columns: dict[str, list[float]]) -> None:
+        self.items = columns.items
+
+    def __bool__(self) -> bool:
+        raise ValueError("the truth value of a frame is ambiguous")
+
+
+def test_from_data_frames() -> None:
+    data = Dataset.from_arrays(Frame({"xa": [1.0]}), Frame({"xw": [2.0]}))  # type: ignore[arg-type]
+    assert (data.inputs["xa"].tolist(), data.targets["xw"].tolist()) == ([1.0], [2.0])
+
+
+@pytest.mark.parametrize("given", [[1.0], np.eye(2), None, 5, {0: [1.0]}, {"x\x1b": [1.0]}])
+def test_from_what_has_no_names(given: object) -> None:
+    with pytest.raises(UsageError, match=r"map names to columns|cannot be the name"):
+        Dataset.from_arrays(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"samples": "a"}, {"samples": 1.5}, {"seed": "a"}, {"low": "a"}, {"noise": "a"},
+        {"low": {"xa": "a"}}, {"truth": {"k": "a"}}, {"high": None},
+    ],
+)  # fmt: skip
+def test_arguments_that_are_no_numbers(arguments: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="number"):
+        make_dataset(cgprimer.parse("xw = k*xa; parameter k = 1"), **arguments)
+
+
+def test_only_data_that_were_made_have_a_truth() -> None:
+    made = make_dataset(cgprimer.parse("xw = k*xa + b; parameter k = 1"), truth={"b": 2})
+    assert made.truth == {"k": 1.0, "b": 2.0}
+    assert Dataset.from_arrays(made.inputs, made.targets).truth == {}
+    assert made.where(np.arange(3)).truth == made.truth
