@@ -71,7 +71,6 @@ class ComputationalGraphPrimer:
         self.seed = seed
         self._graph: ExpressionGraph | None = None
         self._dataset: Dataset | None = None
-        self._truth: dict[str, float] = {}
         self.run: TrainingRun | None = None
 
     def parse_expressions(self) -> None:
@@ -104,9 +103,8 @@ class ComputationalGraphPrimer:
 
     def gen_gt_dataset(self, vals_for_learnable_params: Mapping[str, float]) -> None:
         """Make the dataset from the true values of the parameters, inputs uniform in [-1, 1)."""
-        self._truth = dict(vals_for_learnable_params)
         self._dataset = make_dataset(
-            self.graph, truth=self._truth, samples=self.dataset_size, seed=self.seed
+            self.graph, truth=vals_for_learnable_params, samples=self.dataset_size, seed=self.seed
         )
 
     @property
@@ -132,7 +130,6 @@ class ComputationalGraphPrimer:
             on_step=self._display_values if self.display_vals_how_often else None,
             **differences,
         )
-        self.run.truth = self._truth
         return self.run
 
     def _display_values(self, step: int, _total: int, loss: float) -> None:

@@ -9,7 +9,7 @@ Source: the Python Packaging User Guide, "Creating and discovering plugins".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -50,7 +50,10 @@ class Registry(Generic[T]):
         """Every name: built in, installed, registered, in this order."""
         return tuple(dict.fromkeys((*self._places, *self._installed, *self._loaded)))
 
-    def __contains__(self, name: str) -> bool:
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
         return name in self._places or name in self._loaded or name in self._installed
 
     def __getitem__(self, name: str) -> T:

@@ -28,9 +28,9 @@ from cgprimer.cli.common import (
 from cgprimer.cli.sampling import sampling_options
 from cgprimer.core.engines import DTYPES
 from cgprimer.data import Dataset, make_dataset
-from cgprimer.training.arguments import SCHEDULES
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
+from cgprimer.training.steps import SCHEDULES
 
 if TYPE_CHECKING:
     from cgprimer.core.graph import ExpressionGraph
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
-_DIVERGED = 10.0  # times the loss of the start
 
 
 def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
@@ -179,7 +178,8 @@ def command(
       cgprimer train lecture --samples 300 --noise 20 --validation 0.3 --save run.json
       cgprimer train lecture --resume run.json --epochs 60
 
-    Prints learnt against true values, and says which parameters the data cannot determine.
+    Prints what was learnt beside the true values, or beside those that the graph declares where
+    the data are your own, and says which parameters the data cannot determine.
     Ctrl-C ends the run and saves what has been learnt.
     """
     from cgprimer.errors import NonFiniteError, TrainingError
@@ -231,7 +231,6 @@ def command(
             save_run(error.run, save, graph)
             note(f"saved the run up to the last finite step as {save}")
         raise
-    run.truth |= truth
     run.settings |= {**sampling, "samples": len(dataset)}
     if save or run.interrupted:
         save_run(run, keep, graph)
@@ -255,8 +254,8 @@ def command(
     if run.interrupted:
         note(f"interrupted at step {run.steps:,}; go on with --resume {keep}")
         sys.exit(INTERRUPTED)
-    if 0 < run.start_loss * _DIVERGED < run.loss:
-        raise TrainingError("training diverged: the result is worse than the start")
+    if run.stopped == "diverged":
+        raise TrainingError(f"training diverged: {run.reason}")
 
 
 def _closing_notes(run: TrainingRun, graph: ExpressionGraph, written: list[str]) -> None:
@@ -313,19 +312,21 @@ def _report(
     from cgprimer.training.identifiability import combination_text
 
     undetermined = found.undetermined() if found else ()
+    # Only data that were made have a truth; beside others stands what the graph declares.
+    word, beside = ("true", run.truth) if run.truth else ("declared", graph.values)
     rows = []
     for name, value in run.parameters.items():
-        known = run.truth.get(name)
+        known = beside.get(name)
         remark = "not determined by itself" if name in undetermined else ""
         rows.append([name, number(value), number(known), remark])
     for combination in found.determined if found else ():
         learnt = sum(c * run.parameters[n] for n, c in combination.items())
         known = None
-        if combination.keys() <= run.truth.keys():
-            known = sum(c * run.truth[n] for n, c in combination.items())
+        if combination.keys() <= beside.keys():
+            known = sum(c * beside[n] for n, c in combination.items())
         rows.append([combination_text(combination), number(learnt), number(known), "determined"])
     remarks = any(row[3] for row in rows)
-    header = ["parameter", "learnt", "true", ""] if remarks else ["parameter", "learnt", "true"]
+    header = ["parameter", "learnt", word, *([""] if remarks else [])]
     comparable = run.start_loss > 0 and run.loss >= 0
     share = f" ({number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
     lines = [

@@ -87,7 +87,8 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     run = TrainingRun(
         parameters=_numbers(fields["parameters"]),
         start=_numbers(fields["start"]),
-        truth=_numbers(fields["truth"]),
+        # Files from before called what the graph declares the truth of any data.
+        truth={} if fields["settings"].get("data") else _numbers(fields["truth"]),
         settings=dict(fields["settings"]),
         start_loss=float(fields["start_loss"]),
         loss=float(fields["loss"]),
@@ -103,6 +104,7 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
         steps=_count(fields["steps"]),
         seconds=float(fields["seconds"]),
         stopped=str(fields["stopped"]),
+        reason=str(fields.get("reason", "")),
         state=tuple(np.array(part, dtype=float) for part in fields["state"]),
     )
     if any(part.shape not in ((), (len(run.parameters),)) for part in run.state):

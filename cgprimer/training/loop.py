@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,23 @@ import numpy as np
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.number_format import number
 from cgprimer.data import Dataset
-from cgprimer.errors import NonFiniteError, UsageError, name_hint
-from cgprimer.training.arguments import check, refuse_non_finite, whole_batch
-from cgprimer.training.arguments import share as share_of
+from cgprimer.errors import (
+    NonFiniteError,
+    UsageError,
+    name_hint,
+    real_number,
+    whole_number,
+)
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
-from cgprimer.training.optimizers import optimizer as _optimizer
+from cgprimer.training.optimizers import optimizer as optimizer_of
 from cgprimer.training.snapshots import WITHIN, Moments, moments
-from cgprimer.training.steps import Done, Steps, order_of, rates
-from cgprimer.training.validation import split, validation_loss
+from cgprimer.training.steps import SCHEDULES, Done, Steps, order_of, rates
+from cgprimer.training.validation import parts, validation_loss
 
 Array = Any
+_DIVERGED = 10.0  # times the loss of the start
 
 
 @dataclass(eq=False, repr=False)
@@ -39,10 +45,10 @@ class TrainingRun:
     Attributes:
         parameters: learnt values.
         start: values before the first step.
-        truth: values that the data were made with, where they are known.
+        truth: values that the data were made with; empty for data that came from elsewhere.
         start_loss, loss: mean loss over the whole dataset before and after.
         step_losses: mean loss of the batch at every step, before the step.
-        epoch_losses: mean of the step losses of each epoch.
+        epoch_losses: mean over the samples of each epoch, each taken in its step.
         validation_losses: mean loss over the validation samples after each epoch; nan for an
             epoch without, and where the loss is no number, as outside the domain of a logarithm.
             Empty where no epoch had any.
@@ -52,7 +58,9 @@ class TrainingRun:
         epochs, steps: how many were done.
         seconds: time spent in steps.
         stopped: why training ended: ``finished``, ``converged``, ``interrupted``, or ``diverged``
-            where a number was not finite (the error that says so has this run).
+            where a number was not finite (the error that says so has this run) or the loss ended
+            ten times above that of the start.
+        reason: what diverged, in words; empty for other runs.
         settings: the arguments of the run.
         state: the optimizer's state, for taking the run up again.
     """
@@ -72,7 +80,13 @@ class TrainingRun:
     steps: int = 0
     seconds: float = 0.0
     stopped: str = "finished"
+    reason: str = ""
     state: State = ()
+
+    @property
+    def losses_by_epoch(self) -> list[float]:
+        """The curve of the run: the loss before the first step, then that of each epoch."""
+        return [self.start_loss, *self.epoch_losses]
 
     @property
     def interrupted(self) -> bool:
@@ -118,7 +132,7 @@ def train(
         dataset: a column for each input and each output.
         method: the differentiator that gives the gradient.
         engine: the engine that runs it.
-        optimizer: ``sgd``, ``momentum`` or ``adam``.
+        optimizer: ``sgd``, ``momentum``, ``adam``, or one that was registered.
         learning_rate: the rate at the first step; a fair first try for the optimizer unless given.
         schedule: ``cosine`` (down to zero at the last step) or ``constant``.
         epochs: how often the whole dataset is gone through.
@@ -163,25 +177,19 @@ def train(
             f"expected a Dataset, not {type(dataset).__name__}",
             hint="cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)",
         )
-    rule = _optimizer(optimizer)
-    given, share = len(dataset), 0.0
-    refuse_non_finite(dataset)
-    if isinstance(validation, Dataset):
-        refuse_non_finite(validation, "validation ")
-    elif validation is not None:
-        share = share_of(validation)
-        dataset, validation = split(dataset, share, seed)
+    rule, given = optimizer_of(optimizer), len(dataset)
+    seed, epochs = whole_number("the seed", seed), whole_number("epochs", epochs)
+    within = whole_number("short_run_records", short_run_records, least=1)
+    rate = rule.rate if learning_rate is None else learning_rate
+    rate = real_number("the learning rate", rate, above=0)
+    if stop_below is not None:
+        stop_below = real_number("the loss to stop below", stop_below, above=0)
+    if schedule not in SCHEDULES:
+        raise UsageError(f"there is no schedule {schedule!r}", hint=name_hint(schedule, SCHEDULES))
+    dataset, others, share = parts(dataset, validation, seed)
     samples = len(dataset)
-    batch = whole_batch(batch_size, samples)
-    check(
-        epochs=epochs,
-        schedule=schedule,
-        learning_rate=learning_rate,
-        stop_below=stop_below,
-        seed=seed,
-        short_run_records=short_run_records,
-    )
-    epochs, seed = int(epochs), int(seed)  # numbers of numpy could not be saved
+    batch = samples if batch_size is None else whole_number("batch_size", batch_size, least=1)
+    batch = min(batch, samples)
     objective = Objective(
         graph,
         loss=loss,
@@ -191,7 +199,6 @@ def train(
         options=options,
         samples=samples * epochs,
     )
-    rate = float(rule.rate if learning_rate is None else learning_rate)
     settings = {
         "method": method,
         "engine": objective.runner.engine,
@@ -206,28 +213,18 @@ def train(
         "dtype": dtype,
         "samples": given,
         "validation": share,
-        "validation_samples": 0 if validation is None else len(validation),
+        "validation_samples": 0 if others is None else len(others),
         "steps_per_epoch": -(-samples // batch),
     }
-    if resume is not None:
-        run = _taken_up(resume, settings, graph.parameters)
-    else:
-        begin = _start(graph, seed, start)
-        truth = {n: graph.values[n] for n in graph.parameters if n in graph.values}
-        run = TrainingRun(
-            parameters=begin,
-            start=dict(begin),
-            truth=truth,
-            settings=settings,
-            recorded_parameters={name: [] for name in begin},
-        )
+    run = _begun(graph, settings, start) if resume is None else _taken_up(resume, settings, graph)
+    run.truth = {n: v for n, v in dataset.truth.items() if n in graph.parameters}
     values = np.array([run.parameters[name] for name in graph.parameters], dtype=float)
     held = Done(run.steps, values, run.state or rule.start(values), [])
     rate_of = rates(rate, schedule, epochs * -(-samples // batch))
     columns = objective.columns(dataset)
     steps = Steps(objective, columns, rule, batch, rate_of, one_by_one=on_step is not None)
-    validate = None if validation is None else validation_loss(objective, validation)
-    when = moments(epochs, steps.per_epoch, len(values), short_run_records)
+    validate = None if others is None else validation_loss(objective, others)
+    when = moments(epochs, steps.per_epoch, len(values), within)
     _thin(run, when)
     if resume is None:
         run.start_loss = objective.sums(steps.resident, values, samples)[0] / samples
@@ -250,6 +247,9 @@ def train(
     run.loss = objective.sums(steps.resident, values, samples)[0] / samples
     if not np.isfinite(run.loss):
         raise _stopped(objective, dataset, values, np.arange(samples), "after the last step", run)
+    if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
+        run.stopped = "diverged"
+        run.reason = f"the loss has grown from {run.start_loss:.6g} to {run.loss:.6g}"
     return run
 
 
@@ -286,7 +286,7 @@ def _go_through(
                 missing = epoch - len(run.validation_losses)  # taken up, and begun without
                 run.validation_losses += [*[math.nan] * missing, other]
                 clock += time.perf_counter() - begun  # it is no part of the steps' time
-            run.epoch_losses.append(sum(run.step_losses[-per_epoch:]) / per_epoch)
+            run.epoch_losses.append(steps.mean(run.step_losses[-per_epoch:]))
             run.epochs = epoch + 1
             if stop_below is not None and run.epoch_losses[-1] < stop_below:
                 run.stopped = "converged"
@@ -318,8 +318,25 @@ def _thin(run: TrainingRun, when: Moments) -> None:
         run.recorded_parameters[name] = [values[k] for k in left]
 
 
+def _begun(
+    graph: ExpressionGraph, settings: dict[str, Any], start: Mapping[str, float] | None
+) -> TrainingRun:
+    """A run before its first step; start values that are not given are drawn."""
+    random, names = np.random.default_rng(settings["seed"]), graph.parameters
+    begin = dict(zip(names, random.random(len(names)).tolist(), strict=True))
+    if not isinstance(start or {}, Mapping):
+        raise UsageError("start maps names of parameters to values, as {'k': 1.0} does")
+    for name, value in (start or {}).items():
+        if name not in begin:
+            raise UsageError(f"the graph has no parameter {name!r}", hint=name_hint(name, names))
+        begin[name] = real_number(f"the start value of {name!r}", value)
+    return TrainingRun(
+        begin, dict(begin), {}, settings, recorded_parameters={name: [] for name in begin}
+    )
+
+
 def _taken_up(
-    earlier: TrainingRun, settings: dict[str, Any], parameters: tuple[str, ...]
+    earlier: TrainingRun, settings: dict[str, Any], graph: ExpressionGraph
 ) -> TrainingRun:
     """A copy of an earlier run, to go on with.
 
@@ -327,7 +344,9 @@ def _taken_up(
         UsageError: the optimizer, the batches or the data are others: its state and its place in
             the epoch would mean nothing.
     """
-    if list(earlier.parameters) != list(parameters):
+    if not isinstance(earlier, TrainingRun):
+        raise UsageError(f"expected a TrainingRun to resume, not {type(earlier).__name__}")
+    if list(earlier.parameters) != list(graph.parameters):
         raise UsageError(
             f"the run is one of another graph: its parameters are {', '.join(earlier.parameters)}"
         )
@@ -348,16 +367,11 @@ def _taken_up(
                 f"the run began with {name} {began}, and cannot go on with {settings[name]}",
                 hint=hint,
             )
-    return replace(
-        earlier,
-        settings=settings,
-        step_losses=list(earlier.step_losses),
-        epoch_losses=list(earlier.epoch_losses),
-        validation_losses=list(earlier.validation_losses),
-        recorded_steps=list(earlier.recorded_steps),
-        recorded_parameters={n: list(earlier.recorded_parameters.get(n, ())) for n in parameters},
-        stopped="finished",
-    )
+    run = deepcopy(earlier)
+    run.settings, run.stopped, run.reason = settings, "finished", ""
+    for name in graph.parameters:  # a file from before there were records has none
+        run.recorded_parameters.setdefault(name, [])
+    return run
 
 
 def _stopped(
@@ -369,27 +383,13 @@ def _stopped(
     run: TrainingRun,
 ) -> NonFiniteError:
     parameters = dict(zip(objective.parameters, values.tolist(), strict=True))
+    reason = f"training stopped {when}: {explain(objective, dataset, parameters, batch)}"
     error = NonFiniteError(
-        f"training stopped {when}: " + explain(objective, dataset, parameters, batch),
+        reason,
         hint="try a smaller learning rate (--learning-rate), or inputs inside the domains"
         if run.steps
         else "the very first step: look at the start values (--start), the inputs' bounds (--low,"
         " --high) and the loss; cross-entropy needs outputs between 0 and 1, as of sigmoid(...)",
     )
-    run.stopped = "diverged"
-    error.run = run
+    run.stopped, run.reason, error.run = "diverged", reason, run
     return error
-
-
-def _start(
-    graph: ExpressionGraph, seed: int, start: Mapping[str, float] | None
-) -> dict[str, float]:
-    random = np.random.default_rng(seed)
-    drawn = dict(zip(graph.parameters, random.random(len(graph.parameters)).tolist(), strict=True))
-    for name, value in (start or {}).items():
-        if name not in drawn:
-            raise UsageError(
-                f"the graph has no parameter {name!r}", hint=name_hint(name, graph.parameters)
-            )
-        drawn[name] = float(value)
-    return drawn

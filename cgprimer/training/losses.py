@@ -13,15 +13,22 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.plugins import Registry
 
-LOSSES = {
-    "squared-error": "(out - target)^2",
-    "half-squared-error": "(out - target)^2/2",
-    "absolute-error": "abs(out - target)",
-    # The factor keeps 0*log(0) out, which would be nan for a perfect prediction.
-    "cross-entropy": "-where(target, target*log(out), 0)"
-    " - where(1 - target, (1 - target)*log(1 - out), 0)",
-}
+SQUARED_ERROR = "(out - target)^2"
+HALF_SQUARED_ERROR = "(out - target)^2/2"
+ABSOLUTE_ERROR = "abs(out - target)"
+CROSS_ENTROPY = (  # the factor keeps 0*log(0) out, which would be nan for a perfect prediction
+    "-where(target, target*log(out), 0) - where(1 - target, (1 - target)*log(1 - out), 0)"
+)
+LOSSES: Registry[str] = Registry(
+    "loss",
+    "cgprimer.losses",
+    {
+        name: f"{__name__}:{name.upper().replace('-', '_')}"
+        for name in ("squared-error", "half-squared-error", "absolute-error", "cross-entropy")
+    },
+)
 LOSS = "loss.sample"  #: name of the loss on the tape; no variable of a user can have a dot
 
 
@@ -34,6 +41,61 @@ def target_name(output: str) -> str:
     return f"target.{output}"
 
 
+def register_loss(name: str, text: str) -> None:
+    """Add a loss of one's own; ``train(..., loss=name)`` finds it at once.
+
+    A package adds one by an entry point of the group ``cgprimer.losses`` that names the text.
+
+    Args:
+        name: what it shall be called.
+        text: the loss of a sample, in ``out`` (the output's value) and ``target``.
+
+    Raises:
+        UsageError: the name is taken, or the text names something else.
+        SourceError: it is no expression.
+
+    >>> register_loss("hinge", "max(0, 1 - out*target)")
+    >>> import cgprimer
+    >>> data = cgprimer.Dataset.from_arrays({"xa": [1.0]}, {"xw": [1.0]})
+    >>> cgprimer.loss_and_gradient(cgprimer.parse("xw = k*xa"), data, loss="hinge")({"k": 0.25})
+    (0.75, {'k': -1.0})
+    >>> unregister_loss("hinge")
+    """
+    loss_expression(text)
+    LOSSES.register(name, text)
+
+
+def unregister_loss(name: str) -> None:
+    """Take a loss out again that :func:`register_loss` added.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    LOSSES.unregister(name)
+
+
+def loss_text(loss: str) -> str:
+    """The text of a loss: of one of ``LOSSES``, or the text itself.
+
+    Raises:
+        UsageError: it is neither.
+
+    >>> loss_text("absolute-error"), loss_text("out*target")
+    ('abs(out - target)', 'out*target')
+    """
+    if not isinstance(loss, str):
+        raise UsageError(f"a loss is a name or an expression, not {type(loss).__name__}")
+    if loss in LOSSES:
+        return LOSSES[loss]
+    close = did_you_mean(loss, LOSSES)
+    if close or "out" not in loss:
+        raise UsageError(
+            f"there is no loss {loss!r}",
+            hint=close or f"one of: {', '.join(LOSSES)}, or an expression in out and target",
+        )
+    return loss
+
+
 def loss_expression(loss: str) -> Expression:
     """The syntax tree of a loss: one of ``LOSSES``, or text in ``out`` and ``target``.
 
@@ -44,15 +106,7 @@ def loss_expression(loss: str) -> Expression:
     >>> unparse(loss_expression("absolute-error"))
     'abs(out - target)'
     """
-    text = LOSSES.get(loss)
-    if text is None:
-        close = did_you_mean(loss, LOSSES)
-        if close or "out" not in loss:
-            raise UsageError(
-                f"there is no loss {loss!r}",
-                hint=close or f"one of: {', '.join(LOSSES)}, or an expression in out and target",
-            )
-        text = loss
+    text = loss_text(loss)
     tree = parse_expression(text, source_name="<loss>")
     names = {leaf.name for leaf in leaves(tree) if isinstance(leaf, Name)}
     stray = sorted(names - {"out", "target"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from operator import itemgetter
@@ -19,11 +20,11 @@ from cgprimer.core.primitives import primitive
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
+from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError, name_hint
 from cgprimer.native.arguments import as_scalars
 from cgprimer.native.joined_passes import single_run
 from cgprimer.native.program_cache import kept_program
-from cgprimer.training.losses import LOSS, loss_expression, target_name, with_loss
+from cgprimer.training.losses import LOSS, loss_expression, loss_text, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
 
 Array = Any
@@ -65,7 +66,8 @@ class Objective:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
         self.graph = graph
         self.parameters = graph.parameters
-        tree = loss_expression(loss)  # refused at once if it is none
+        loss = loss_text(loss)  # a name may mean another text tomorrow, and the cache is kept
+        tree = loss_expression(loss)
         rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
         self.loss = loss
         self.program: DerivativeProgram = kept_program(
@@ -127,13 +129,18 @@ class Objective:
         tape = None if make is None else single_run(self.program)
         if make is None or tape is None:
             return None
+        try:
+            update = update_rule(rule)
+        except TapeError as error:
+            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=4)
+            return None
         loss, *gradients = tape.outputs
         made: Trainer | None = make(
             tape,
             loss=loss,
             gradients=gradients,
             parameters=self.parameters,
-            rule=update_rule(rule),
+            rule=update,
             dtype=self.dtype,
             batch=batch,
         )

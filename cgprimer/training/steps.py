@@ -21,6 +21,7 @@ from cgprimer.training.optimizers import Optimizer, State
 
 Array = Any
 Rates = Callable[[int, int], Array]
+SCHEDULES = ("cosine", "constant")
 _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, progress
 
 
@@ -91,7 +92,7 @@ class Steps:
     ) -> None:
         samples = len(next(iter(columns.values())))
         self.rule, self.batch, self.rate = rule, batch, rate
-        self.per_epoch = -(-samples // batch)
+        self.samples, self.per_epoch = samples, -(-samples // batch)
         self.resident = objective.resident(columns)
         self.trainer = None if one_by_one else objective.trainer(rule, batch)
         self.batches = Batches(objective, columns, samples, batch) if self.trainer is None else None
@@ -110,6 +111,12 @@ class Steps:
         if self.trainer is not None:
             return self._by_engine(self.trainer, order, held, first, halts)
         return self._one_by_one(order, held, first)
+
+    def mean(self, losses: list[float]) -> float:
+        """The mean over the samples of an epoch, of its batches' means; the last may be short."""
+        short = self.per_epoch * self.batch - self.samples
+        total = sum(losses) * self.batch - (losses[-1] * short if short else 0.0)
+        return total / self.samples
 
     def _by_engine(
         self, trainer: Trainer, order: Array, held: Done, first: int, halts: Sequence[int]

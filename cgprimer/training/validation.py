@@ -8,11 +8,31 @@ from typing import Any
 import numpy as np
 
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, UsageError
+from cgprimer.errors import DataError, UsageError, real_number
 from cgprimer.training.objective import Objective
 
 Array = Any
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
+
+
+def parts(
+    dataset: Dataset, validation: Dataset | float | None, seed: int
+) -> tuple[Dataset, Dataset | None, float]:
+    """The samples to train on, those to validate with, and the share of the whole that those are.
+
+    Raises:
+        UsageError, DataError: as :func:`split`; a value that is not finite, or no sample.
+    """
+    dataset.check_finite()
+    if not len(dataset):
+        raise DataError("there are no samples to learn from")
+    if validation is None:
+        return dataset, None, 0.0
+    if isinstance(validation, Dataset):
+        validation.check_finite("validation ")
+        return dataset, validation, 0.0
+    share = real_number("validation, where it is no Dataset,", validation)
+    return *split(dataset, share, seed), share
 
 
 def split(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
@@ -43,14 +63,7 @@ def split(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
     order = np.random.default_rng([seed, _STREAM]).permutation(samples)
     chosen = np.zeros(samples, bool)
     chosen[order[:kept_out]] = True
-    return _rows(dataset, ~chosen), _rows(dataset, chosen)
-
-
-def _rows(dataset: Dataset, which: Array) -> Dataset:
-    return Dataset(
-        {name: column[which] for name, column in dataset.inputs.items()},
-        {name: column[which] for name, column in dataset.targets.items()},
-    )
+    return dataset.where(~chosen), dataset.where(chosen)
 
 
 def validation_loss(objective: Objective, dataset: Dataset) -> Callable[[Array], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_json() -> None:
     assert list(found) == [
         "format", "version", "graph", "parameters", "start", "truth", "settings", "start_loss",
         "loss", "epoch_losses", "validation_losses", "epochs", "steps", "seconds", "stopped",
-        "identifiability",
+        "reason", "identifiability",
     ]  # fmt: skip
     assert (found["format"], found["version"]) == ("cgprimer-run", 1)
     assert found["truth"] == {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
@@ -239,3 +240,54 @@ def test_pipes_see_no_progress_bar(command: str) -> None:
         assert done.stderr == ""
         assert "\x1b" not in done.stdout
         assert "\r" not in done.stdout
+
+
+def test_beside_data_of_ones_own_nothing_is_called_true(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("day,xa,xw\nmon,1,2\ntue,2,5\nwed,3,6\n")
+    graph = ("-e", "xw = k*xa + b; parameter k = 3")
+    own = good("train", *graph, "--data", path, "--epochs", "2", "--save", tmp_path / "run.json")
+    assert "declared" in own
+    assert "true" not in own
+    assert json.loads((tmp_path / "run.json").read_text())["truth"] == {}
+    made = good("train", *graph, "--truth", "b=1", *SHORT)
+    assert "true" in made
+    assert "declared" not in made
+
+
+def test_a_run_that_diverged_is_saved_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    rates = ("--optimizer", "sgd", "--schedule", "constant", "--batch-size", "all")
+    for rate, reason in (("7", "the loss has grown from"), ("1e200", "training stopped at step")):
+        done = run(
+            "train", "-e", "xw = k*xa", "--truth", "k=2", *SHORT, *rates, "--learning-rate", rate,
+            "--save", path,
+        )  # fmt: skip
+        assert done.returncode == 1
+        saved = json.loads(path.read_text())
+        assert saved["stopped"] == "diverged"
+        assert reason in saved["reason"]
+        assert saved["reason"] in done.stderr
+
+
+def test_an_optimizer_and_a_loss_of_an_installed_package(tmp_path: Path) -> None:
+    """An entry point of each group is all that a package needs."""
+    (tmp_path / "outside.py").write_text(
+        "import cgprimer\n"
+        "def half(parameters, gradient, state, rate):\n"
+        "    return parameters - rate*gradient/2, state\n"
+        "HALF = cgprimer.Optimizer('half', half, rate=0.2)\n"
+        "FOURTH = '(out - target)^4'\n"
+    )
+    info = tmp_path / "outside-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[cgprimer.optimizers]\nhalf = outside:HALF\n[cgprimer.losses]\nfourth = outside:FOURTH\n"
+    )
+    found = read_json(
+        "train", "-e", "xw = k*xa", "--truth", "k=2", *SHORT, "--optimizer", "half", "--loss",
+        "fourth", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+    )  # fmt: skip
+    assert (found["settings"]["optimizer"], found["settings"]["learning_rate"]) == ("half", 0.2)
+    assert found["loss"] < found["start_loss"]

@@ -225,11 +225,11 @@ def test_more_columns_than_needed_are_no_matter() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"epochs": -1}, "epochs cannot be -1"),
+        ({"epochs": -1}, "whole number from 0 on, not -1"),
         ({"schedule": "cosin"}, "'cosine'"),
         ({"learning_rate": 0.0}, "must be positive"),
-        ({"learning_rate": float("nan")}, "must be positive"),
-        ({"batch_size": 0}, "at least one sample"),
+        ({"learning_rate": float("nan")}, "must be positive, not nan"),
+        ({"batch_size": 0}, "whole number from 1 on, not 0"),
         ({"stop_below": 0.0}, "must be positive"),
         ({"optimizer": "rmsprop"}, "no optimizer"),
         ({"loss": "nosuch"}, "no loss"),
