@@ -52,9 +52,9 @@ from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.diagrams import draw as draw
 from cgprimer.training.loop import TrainingRun as TrainingRun
 from cgprimer.training.loop import train as train
-from cgprimer.training.objective import Objective as Objective
 from cgprimer.training.losses import register_loss as register_loss
 from cgprimer.training.losses import unregister_loss as unregister_loss
+from cgprimer.training.objective import Objective as Objective
 from cgprimer.training.objective import loss_and_gradient as loss_and_gradient
 from cgprimer.training.optimizers import Optimizer as Optimizer
 from cgprimer.training.optimizers import register_optimizer as register_optimizer

@@ -342,16 +342,16 @@ def _rows(path: Path, reader: Any, names: list[str], places: list[int]) -> Itera
         where = f"{path}:{reader.line_num}"
         if row and len(row) != len(names):
             raise DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
-        numbers = [_number(row[k]) for k in places] if row else []
-        for k, number in zip(places, numbers, strict=False):
-            if number is None or not math.isfinite(number):
-                wrong = "a number" if number is None else "finite"
-                shown = repr(row[k].strip()) if number is None else row[k].strip()
+        values = [_number(row[k]) for k in places] if row else []
+        for k, value in zip(places, values, strict=False):
+            if value is None or not math.isfinite(value):
+                wrong = "a number" if value is None else "finite"
+                shown = repr(row[k].strip()) if value is None else row[k].strip()
                 raise DataError(
                     f"{where}: {shown} in the column {names[k]!r} is not {wrong}", hint=_SKIP
                 )
         if row:
-            yield numbers  # type: ignore[misc]
+            yield values  # type: ignore[misc]
 
 
 def _number(text: str) -> float | None:
