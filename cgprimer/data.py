@@ -344,12 +344,11 @@ def _rows(path: Path, reader: Any, names: list[str], places: list[int]) -> Itera
             raise DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
         values = [_number(row[k]) for k in places] if row else []
         for k, value in zip(places, values, strict=False):
-            if value is None or not math.isfinite(value):
-                wrong = "a number" if value is None else "finite"
-                shown = repr(row[k].strip()) if value is None else row[k].strip()
-                raise DataError(
-                    f"{where}: {shown} in the column {names[k]!r} is not {wrong}", hint=_SKIP
-                )
+            place = f"{where}: %s in the column {names[k]!r} is not %s"
+            if value is None:
+                raise DataError(place % (repr(row[k].strip()), "a number"))
+            if not math.isfinite(value):
+                raise DataError(place % (row[k].strip(), "finite"), hint=_SKIP)
         if row:
             yield values  # type: ignore[misc]
 
