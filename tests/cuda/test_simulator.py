@@ -10,6 +10,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow  # a minute and more: a GPU thread is a Python thread there
 def test_the_kernels_do_in_the_simulator_what_numpy_does() -> None:
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider",

@@ -33,7 +33,9 @@ needs_llvm = pytest.mark.skipif(bool(unavailable()), reason="LLVM is not here")
 
 
 @needs_llvm
-@pytest.mark.parametrize("bits", ["64", "128", "256"])
+@pytest.mark.parametrize(
+    "bits", ["64", *(pytest.param(bits, marks=pytest.mark.slow) for bits in ("128", "256"))]
+)
 def test_with_fewer_vectors(bits: str, tmp_path: Path) -> None:
     done = python("plainer_machine.py", CGPRIMER_VECTORS=bits, CGPRIMER_CACHE=str(tmp_path))
     assert done.returncode == 0, done.stderr[-3000:]
