@@ -21,6 +21,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_picture_is_made_by_a_command_of_the_page(made: Path) -> None:
     for name in gallery.shown():
         path = made / gallery.SCREENSHOTS.get(name, name).partition("#")[0]
@@ -33,6 +34,7 @@ def test_every_picture_is_made_by_a_command_of_the_page(made: Path) -> None:
             assert len(content) > 1000
 
 
+@pytest.mark.slow
 def test_the_page_holds_the_chart_that_mermaid_draws(made: Path) -> None:
     (chart,) = gallery.MERMAID.findall(TEXT)
     assert chart == (made / "olah.mmd").read_text(encoding="utf-8")
