@@ -104,7 +104,7 @@ def agree_exactly(tape: Tape, sums: bool, fuse: bool, data: st.DataObject) -> Pl
 
 
 @given(data=st.data(), text=sums_of_products(), sums=st.booleans())
-@settings(max_examples=150, suppress_health_check=PATIENT)
+@settings(max_examples=60, suppress_health_check=PATIENT)
 def test_sums_of_products_are_exact_algebra(data, text: str, sums: bool) -> None:
     agree_exactly(lowered(text), sums, True, data)
 
