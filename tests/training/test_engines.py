@@ -203,7 +203,7 @@ def test_it_makes_no_difference_how_many_steps_a_call_does(optimizer: str, batch
 
 @pytest.mark.parametrize("form_name", FORMS)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("at", [1, 7, 15, 16, 31])
+@pytest.mark.parametrize("at", [1, 15, 16])  # of 15 steps an epoch
 def test_a_run_interrupted_midway_and_taken_up(form_name: str, optimizer: str, at: int) -> None:
     settings: dict[str, Any] = {
         "engine": "cpu", "optimizer": optimizer, "epochs": 3, "batch_size": 7,
