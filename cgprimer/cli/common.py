@@ -1,13 +1,16 @@
-"""What several commands share: where the graph comes from, points, and JSON."""
+"""What several commands share: the graph that they are about, a method's own options, JSON."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from cgprimer.cli.options import AT, options
 from cgprimer.core.methods import methods
 from cgprimer.core.methods.finite_difference import SCHEMES
 from cgprimer.files import json_text
@@ -16,110 +19,7 @@ if TYPE_CHECKING:
     from cgprimer.core.graph import ExpressionGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def make_command(**settings: Any) -> Callable[[F], click.Command]:
-    """A click command with ``-h``."""
-    return click.command(context_settings={"help_option_names": ["-h", "--help"]}, **settings)
-
-
-def graph_arguments(function: F) -> F:
-    """FILE, or ``-e TEXT`` in its place."""
-    function = click.option(
-        "-e",
-        "--expression",
-        metavar="TEXT",
-        help="Expressions on the command line, instead of FILE.",
-    )(function)
-    return click.argument("file", required=False, type=click.Path(allow_dash=True))(function)
-
-
-def at_option(function: F) -> F:
-    """``--at NAME=VALUE,...``, as often as one likes."""
-    return click.option(
-        "--at",
-        multiple=True,
-        metavar="NAME=VALUE,...",
-        callback=_assignments,
-        help="Values of inputs and parameters; declared values fill the rest.",
-    )(function)
-
-
-def assignments_option(name: str, text: str) -> Callable[[F], F]:
-    """Another option that takes ``NAME=VALUE,...``."""
-    return click.option(
-        name, multiple=True, metavar="NAME=VALUE,...", callback=_assignments, help=text
-    )
-
-
-def names_option(name: str, text: str) -> Callable[[F], F]:
-    """An option that takes ``NAME,...``."""
-    return click.option(name, multiple=True, metavar="NAME,...", callback=_names, help=text)
-
-
-def json_option(function: F) -> F:
-    """``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
-        function
-    )
-
-
-def engine_option(function: F) -> F:
-    """``--engine NAME``."""
-    return click.option(
-        "--engine",
-        default="auto",
-        show_default=True,
-        metavar="NAME",
-        help="What runs the tape; 'cgprimer info' lists the engines.",
-    )(function)
-
-
-def method_options(default: str | None = "reverse") -> Callable[[F], F]:
-    """``--method`` and the options that belong to one method each."""
-
-    def decorate(function: F) -> F:
-        for option in (
-            click.option(
-                "--carry",
-                is_flag=True,
-                default=None,
-                help="forward: carry all tangents along in one pass.",
-            ),
-            click.option(
-                "--path-limit", type=click.IntRange(1), help="path-sum: the most paths to walk."
-            ),
-            click.option(
-                "--symbolic-limit",
-                type=click.IntRange(1),
-                help="symbolic: the largest expression, in operations.",
-            ),
-            click.option(
-                "--symbolic-share/--no-symbolic-share",
-                default=None,
-                help="symbolic: compute equal parts of the formulas once (default), or not.",
-            ),
-            click.option(
-                "--step", type=float, help="finite-difference: the step (default: by size)."
-            ),
-            click.option(
-                "--scheme",
-                type=click.Choice(SCHEMES),
-                help="finite-difference: which quotient (default: central).",
-            ),
-            click.option(
-                "--method",
-                type=click.Choice(methods()),
-                default=default,
-                show_default=True,
-                help="How to differentiate.",
-            ),
-        ):
-            function = option(function)
-        return function
-
-    return decorate
-
+Decorator = Callable[[Callable[..., Any]], click.Command]
 
 _OWN_OPTIONS = {  # option of the command line -> method and that method's name for it
     "scheme": ("finite-difference", "scheme"),
@@ -131,18 +31,80 @@ _OWN_OPTIONS = {  # option of the command line -> method and that method's name 
 }
 
 
-def own_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
+def make_command(
+    name: str, *texts: str, help: str | None = None, **callbacks: Callable[..., Any]
+) -> Decorator:
+    """A command with ``-h`` and the options that the texts describe.
+
+    Its help is the function's docstring, unless it is given.
+    """
+    settings = {"help_option_names": ["-h", "--help"]}
+    made = click.command(name, help=help, context_settings=settings)
+    return lambda function: made(options(*texts, **callbacks)(function))
+
+
+def graph_command(name: str, *texts: str, **callbacks: Callable[..., Any]) -> Decorator:
+    """A command about a graph: FILE or ``-e TEXT`` reach the function as its first argument."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @wraps(function)
+        def about_graph(file: str | None, expression: str | None, **given: Any) -> Any:
+            return function(read_graph(file, expression), **given)
+
+        described = options(*texts, **callbacks)(about_graph)
+        return make_command(name)(graph_arguments(described))
+
+    return decorate
+
+
+def graph_arguments(function: F) -> F:
+    """FILE, or ``-e TEXT`` in its place."""
+    text = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
+    file = click.argument("file", required=False, type=click.Path(allow_dash=True))
+    return file(options(text)(function))
+
+
+at_option = options(AT)
+
+
+def names_option(flag: str, text: str) -> Callable[[F], F]:
+    """An option that takes ``NAME,...``."""
+    return options(f"{flag} NAME,...  {text}")
+
+
+def assignments_option(flag: str, text: str) -> Callable[[F], F]:
+    """An option that takes ``NAME=VALUE,...``."""
+    return options(f"{flag} NAME=VALUE,...  {text}")
+
+
+def method_lines(default: str = "") -> str:
+    """``--method`` and the options that belong to one method each."""
+    return f"""\
+--method {"|".join(methods())}{default and f" ={default}"}  How to differentiate.
+--scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
+--step NUMBER  finite-difference: the step (default: by size).
+--symbolic-share/--no-symbolic-share  symbolic: compute equal parts of the formulas once (default),
+  or not.
+--symbolic-limit 1..  symbolic: the largest expression, in operations.
+--path-limit 1..  path-sum: the most paths to walk.
+--carry  forward: carry all tangents along in one pass."""
+
+
+def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
     """The options of the method, taken out of all options of the command."""
-    options = {}
+    context = click.get_current_context()
+    found = {}
     for name, (owner, theirs) in _OWN_OPTIONS.items():
         value = given.pop(name)
-        if value is None:
+        if context.get_parameter_source(name) is ParameterSource.DEFAULT:
             continue
+        if method is None:
+            raise click.UsageError("the options of a method need a --method")
         if owner != method:
             flag = name.replace("_", "-")
             raise click.UsageError(f"--{flag} belongs to --method {owner}, not to {method}")
-        options[theirs] = value
-    return options
+        found[theirs] = value
+    return found
 
 
 def read_graph(
@@ -169,6 +131,17 @@ def read_graph(
     return graph
 
 
+def file_of(graph: ExpressionGraph) -> Path | None:
+    """The file of a graph; None for standard input and ``-e``."""
+    name = graph.source.name
+    return None if name.startswith("<") else Path(name)
+
+
+def named_after(graph: ExpressionGraph, ending: str) -> Path:
+    """A file in this folder, called as the graph's own: ``lecture.png`` for ``lecture.cg``."""
+    return Path(f"{(file_of(graph) or Path('graph')).stem}{ending}")
+
+
 def echo_json(value: Any) -> None:
     """Print as JSON; nan and infinities as text."""
     click.echo(json_text(value, indent=2))
@@ -177,30 +150,3 @@ def echo_json(value: Any) -> None:
 def note(text: str) -> None:
     """A message on standard error."""
     click.echo(text, err=True)
-
-
-def _assignments(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> dict[str, float]:
-    values: dict[str, float] = {}
-    for part in (p for text in given for p in re.split(r"[,;\s]+", re.sub(r"\s*=\s*", "=", text))):
-        if not part:
-            continue
-        name, equals, value = (p.strip() for p in part.partition("="))
-        if not equals or not name:
-            raise click.BadParameter(f"expected NAME=VALUE, got {part!r}", ctx, parameter)
-        if name in values:
-            raise click.BadParameter(f"{name} is given twice", ctx, parameter)
-        try:
-            values[name] = float(value)
-        except ValueError:
-            raise click.BadParameter(
-                f"{value!r}, given for {name}, is not a number", ctx, parameter
-            ) from None
-    return values
-
-
-def _names(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> tuple[str, ...]:
-    return tuple(n.strip() for text in given for n in text.split(",") if n.strip())

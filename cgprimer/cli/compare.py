@@ -3,75 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from cgprimer.analysis.tables import FORMATS
-from cgprimer.cli.common import (
-    at_option,
-    echo_json,
-    engine_option,
-    graph_arguments,
-    json_option,
-    make_command,
-    names_option,
-    note,
-    read_graph,
-)
-from cgprimer.core.methods import methods as all_methods
+from cgprimer.cli.common import echo_json, file_of, graph_command, note
+from cgprimer.cli.options import AT, ENGINE, JSON, WRT
+from cgprimer.core.methods import methods
+
+if TYPE_CHECKING:
+    from cgprimer.core.graph import ExpressionGraph
 
 
-@make_command(name="compare")
-@graph_arguments
-@at_option
-@click.option(
-    "--of", metavar="NAME", help="The variable to differentiate (default: the only output)."
+def _output(ctx: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
+    """The path, after a look, before any work, whether it can be written."""
+    from cgprimer.pages.comparison.output import check_comparison_path
+
+    if path is not None:
+        check_comparison_path(Path(path))
+    return None if path is None else Path(path)
+
+
+@graph_command(
+    "compare",
+    AT,
+    "--of NAME  The variable to differentiate (default: the only output).",
+    WRT,
+    f"--method (methods) {'|'.join(methods())}...  Only these methods; may be repeated.",
+    f"--format {'|'.join(FORMATS)} =text  How the table is written.",
+    "-o, --output PATH  A page (.html) or slides (.pdf, .png, .svg) instead of the printed table.",
+    "--dark  With -o: for dark slides.",
+    "--title TEXT  With -o: the heading (default: FILE's name).",
+    ENGINE,
+    JSON,
+    output=_output,
 )
-@names_option("--wrt", "With respect to which names (default: all parameters).")
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    type=click.Choice(all_methods()),
-    help="Only these methods; may be repeated.",
-)
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How the table is written.",
-)
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    help="A page (.html) or slides (.pdf, .png, .svg) instead of the printed table.",
-)
-@click.option("--dark", is_flag=True, help="With -o: for dark slides.")
-@click.option(
-    "--title", default="", metavar="TEXT", help="With -o: the heading (default: FILE's name)."
-)
-@engine_option
-@json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    file: str | None,
-    expression: str | None,
-    at: dict[str, float],
-    of: str | None,
-    wrt: tuple[str, ...],
-    methods: tuple[str, ...],
-    style: str,
-    output: str | None,
+    graph: ExpressionGraph,
+    format: str,
+    output: Path | None,
     dark: bool,
-    title: str,
-    engine: str,
+    title: str | None,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """All methods side by side: each derivative, its error, and what it cost.
 
@@ -92,34 +68,22 @@ def command(
     """
     from cgprimer.analysis.comparison import compare
 
-    path = None if output is None else Path(output)
-    _check_output(ctx, path, dark=dark, title=title, as_json=as_json)
-    graph = read_graph(file, expression)
-    found = compare(graph, at, of=of, wrt=wrt or None, methods=methods, engine=engine)
-    if path is not None:
+    style = click.get_current_context().get_parameter_source("format")
+    if output is None and (dark or title is not None):
+        option = "--dark" if dark else "--title"
+        raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")
+    if output is not None and (as_json or style is not ParameterSource.DEFAULT):
+        printed = "--json" if as_json else "--format"
+        raise click.UsageError(f"-o writes a picture and {printed} prints: give one of them")
+    found = compare(graph, **settings)
+    if output is not None:
         from cgprimer.pages.comparison.output import save_comparison
 
-        named = Path(file).name if file and file != "-" else ""
-        written = save_comparison(found, path, dark=dark, title=title or named)
+        file = file_of(graph)
+        heading = title if title is not None else file.name if file else ""
+        written = save_comparison(found, output, dark=dark, title=heading)
         note(f"wrote {' and '.join(map(str, written))}")
     elif as_json:
         echo_json(found.to_dict())
     else:
-        click.echo(str(found) if style == "text" else found.to_table(style))
-
-
-def _check_output(
-    ctx: click.Context, path: Path | None, *, dark: bool, title: str, as_json: bool
-) -> None:
-    """Find out before the work whether the options fit together and the file can be written."""
-    if path is None:
-        if dark or title:
-            option = "--dark" if dark else "--title"
-            raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")
-        return
-    from cgprimer.pages.comparison.output import check_comparison_path
-
-    printed = "--json" if as_json else "--format"
-    if as_json or ctx.get_parameter_source("style") is not ParameterSource.DEFAULT:
-        raise click.UsageError(f"-o writes a picture and {printed} prints: give one of them")
-    check_comparison_path(path)
+        click.echo(str(found) if format == "text" else found.to_table(format))

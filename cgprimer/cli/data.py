@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from cgprimer.cli.common import (
-    assignments_option,
-    graph_arguments,
-    make_command,
-    note,
-    read_graph,
-)
-from cgprimer.cli.sampling import sampling_options
+from cgprimer.cli.common import graph_command, note
+from cgprimer.cli.options import SAMPLING
+
+if TYPE_CHECKING:
+    from cgprimer.core.graph import ExpressionGraph
 
 
-@make_command(name="data")
-@graph_arguments
-@sampling_options
-@assignments_option("--truth", "True values of parameters; declared values fill the rest.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    help="A .csv or .npz file (default: CSV on standard output).",
+@graph_command(
+    "data",
+    SAMPLING,
+    "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest.",
+    "-o, --output PATH  A .csv or .npz file (default: CSV on standard output).",
 )
-def command(
-    file: str | None,
-    expression: str | None,
-    samples: int,
-    seed: int,
-    low: float,
-    high: float,
-    noise: float,
-    truth: dict[str, float],
-    output: str | None,
-) -> None:
+def command(graph: ExpressionGraph, output: str | None, **settings: Any) -> None:
     """Make a dataset from a graph with known parameters.
 
     \b
@@ -46,13 +30,9 @@ def command(
     """
     from cgprimer.data import make_dataset
 
-    graph = read_graph(file, expression)
-    dataset = make_dataset(
-        graph, truth=truth, samples=samples, seed=seed, low=low, high=high, noise=noise
-    )
-    if output in (None, "-"):
+    dataset = make_dataset(graph, **settings)
+    if output is None or output == "-":
         click.echo(dataset.to_csv(), nl=False)
     else:
-        assert output is not None
         dataset.save(output)
         note(f"wrote {len(dataset):,} samples to {output}")

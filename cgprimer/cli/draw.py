@@ -3,69 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from cgprimer.cli.common import at_option, graph_arguments, make_command, note, read_graph
+from cgprimer.cli.common import graph_command, named_after, note
+from cgprimer.cli.options import AT, DARK
 from cgprimer.pictures.diagrams import LEVELS, PARAMETERS, graph_diagram
 from cgprimer.pictures.formats import FORMATS
 from cgprimer.pictures.theme import READABLE_SIZE
 
-_ENDINGS = ", ".join(f".{kind}" for kind in FORMATS)
+if TYPE_CHECKING:
+    from cgprimer.core.graph import ExpressionGraph
 
 
-@make_command(name="draw")
-@graph_arguments
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    help=f"The file; its ending is one of {_ENDINGS} (default: FILE's name with .png).",
+@graph_command(
+    "draw",
+    f"-o, --output PATH  The file; its ending is one of .{', .'.join(FORMATS)}"
+    " (default: FILE's name with .png).",
+    AT,
+    f"""\
+--values  Show values at the declared point.
+--partials  Show the local partial derivative on each edge.
+--tangents SEED  Show the tangents of a forward sweep seeded with this variable or parameter.
+--adjoints  Show the adjoints of a backward sweep; on each edge upstream × local = downstream.
+--of NAME  Where the backward sweep begins: the only output.
+--path "NAME ..."  Highlight one path; write its product and the sum over all paths under the
+  picture.
+--level {"|".join(LEVELS)} =variables  The graph as written, its operations, or the graph of the
+  backward sweep.
+--parameters {"|".join(PARAMETERS)}  Where learnable parameters are shown: on edges, unless an
+  overlay needs vertices.
+--all (everything)  Draw every vertex of a graph that would be summarised by layers.""",
+    DARK,
+    "--title TEXT  Above the picture.",
 )
-@at_option
-@click.option("--values", is_flag=True, help="Show values at the declared point.")
-@click.option("--partials", is_flag=True, help="Show the local partial derivative on each edge.")
-@click.option(
-    "--tangents",
-    metavar="SEED",
-    help="Show the tangents of a forward sweep seeded with this variable or parameter.",
-)
-@click.option(
-    "--adjoints",
-    is_flag=True,
-    help="Show the adjoints of a backward sweep; on each edge upstream × local = downstream.",
-)
-@click.option("--of", metavar="NAME", help="Where the backward sweep begins: the only output.")
-@click.option(
-    "--path",
-    metavar='"NAME ..."',
-    help="Highlight one path; write its product and the sum over all paths under the picture.",
-)
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    default="variables",
-    show_default=True,
-    help="The graph as written, its operations, or the graph of the backward sweep.",
-)
-@click.option(
-    "--parameters",
-    type=click.Choice(PARAMETERS),
-    help="Where learnable parameters are shown: on edges, unless an overlay needs vertices.",
-)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Draw every vertex of a graph that would be summarised by layers.",
-)
-@click.option("--dark", is_flag=True, help="For dark slides.")
-@click.option("--title", default="", metavar="TEXT", help="Above the picture.")
-def command(
-    file: str | None, expression: str | None, output: str | None, dark: bool, **settings: Any
-) -> None:
+def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: Any) -> None:
     """Draw a graph, in layers from inputs to outputs.
 
     \b
@@ -79,12 +50,11 @@ def command(
     """
     from cgprimer.pictures.formats import check_diagram_path, save_diagram
 
-    named = file and file != "-"
-    path = Path(output or (f"{Path(file).stem}.png" if named and file else "graph.png"))
+    path = Path(output) if output else named_after(graph, ".png")
     check_diagram_path(path)
-    graph = read_graph(file, expression)
-    settings["at"] = settings["at"] or None
-    diagram = graph_diagram(graph, **settings)
+    diagram = graph_diagram(
+        graph, **{name: value for name, value in settings.items() if value not in (None, {})}
+    )
     size = save_diagram(diagram, path, dark=dark)
     note(f"wrote {path}")
     if diagram.summary:

@@ -11,8 +11,7 @@ from cgprimer.errors import UsageError, name_hint
 from cgprimer.files import examples, write_whole
 
 
-@make_command(name="examples")
-@click.option("--copy", "name", metavar="NAME", help="Write this one as NAME.cg into this folder.")
+@make_command("examples", "--copy (name) NAME  Write this one as NAME.cg into this folder.")
 def command(name: str | None) -> None:
     """The graphs that come with cgprimer; each name can be given as FILE.
 

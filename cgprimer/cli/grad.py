@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgprimer.cli.common import (
-    at_option,
-    echo_json,
-    engine_option,
-    graph_arguments,
-    json_option,
-    make_command,
-    method_options,
-    names_option,
-    note,
-    own_options,
-    read_graph,
-)
+from cgprimer.cli.common import echo_json, graph_command, method_lines, note, own_options
+from cgprimer.cli.options import AT, ENGINE, JSON, WRT
+
+if TYPE_CHECKING:
+    from cgprimer.core.graph import ExpressionGraph
 
 
-@make_command(name="grad")
-@graph_arguments
-@at_option
-@names_option("--of", "Variables to differentiate (default: all outputs).")
-@names_option("--wrt", "With respect to which names (default: all parameters).")
-@method_options()
-@engine_option
-@click.option(
-    "--show", is_flag=True, help="Print the derivative program as readable code and stop."
+@graph_command(
+    "grad",
+    AT,
+    "--of NAME,...  Variables to differentiate (default: all outputs).",
+    WRT,
+    method_lines("reverse"),
+    ENGINE,
+    "--show  Print the derivative program as readable code and stop.",
+    JSON,
 )
-@json_option
 def command(
-    file: str | None,
-    expression: str | None,
+    graph: ExpressionGraph,
     at: dict[str, float],
     of: tuple[str, ...],
     wrt: tuple[str, ...],
@@ -57,7 +47,6 @@ def command(
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
 
-    graph = read_graph(file, expression)
     names = wrt or graph.parameters or graph.inputs
     if not names:
         raise UsageError("the graph has no parameter and no input to differentiate with respect to")

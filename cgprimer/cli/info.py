@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from cgprimer import __version__
-from cgprimer.cli.common import echo_json, graph_arguments, json_option, make_command, read_graph
+from cgprimer.cli.common import echo_json, graph_arguments, make_command, read_graph
+from cgprimer.cli.options import JSON, options
 
 _LIBRARIES = (
     "numpy",
@@ -23,9 +24,9 @@ _LIBRARIES = (
 )
 
 
-@make_command(name="info")
+@make_command("info")
 @graph_arguments
-@json_option
+@options(JSON)
 def command(file: str | None, expression: str | None, as_json: bool) -> None:
     """What a graph consists of; without a graph, what this machine offers.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from cgprimer.cli.common import echo_json, json_option, make_command
+from cgprimer.cli.common import echo_json, make_command
+from cgprimer.cli.options import JSON
 
 _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 
 
-@make_command(name="primitives")
+@make_command("primitives", JSON)
 @click.argument("names", nargs=-1)
-@json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """The functions of the language and their derivatives.
 

@@ -6,86 +6,48 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgprimer.cli.common import (
-    at_option,
-    graph_arguments,
-    make_command,
-    names_option,
-    note,
-    read_graph,
-)
+from cgprimer.cli.common import file_of, graph_command, named_after, note
+from cgprimer.cli.options import AT, WRT
 from cgprimer.pages.stepping.differences import SCHEMES
 from cgprimer.pages.stepping.scene import LEVELS
 from cgprimer.pages.stepping.walks import METHODS
 
+if TYPE_CHECKING:
+    from cgprimer.core.graph import ExpressionGraph
+
 _LONGEST_HEADING = 60  # characters
 
 
-@make_command(name="step")
-@graph_arguments
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    help="A .html or .gif file, or a folder for slides (default: FILE's name with .html).",
-)
-@at_option
-@click.option("--of", metavar="NAME", help="The variable to differentiate (default: the output).")
-@names_option("--wrt", "With respect to which names (default: all parameters).")
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default=METHODS[0],
-    show_default=True,
-    help="The tab that is open at first; the method of the slides.",
-)
-@click.option(
-    "--scheme",
-    type=click.Choice(SCHEMES),
-    help="finite-difference: which quotient (default: central).",
-)
-@click.option("--step", type=float, help="finite-difference: the step (default: by size).")
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    default="variables",
-    show_default=True,
-    help="The vertices of the picture.",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(("png", "svg", "pdf")),
-    help="The output is a folder, filled with one numbered slide per step.",
-)
-@click.option("--speed", type=click.FloatRange(0.1, 50), default=1.0, show_default=True,
-              help="Steps per second of a .gif.")  # fmt: skip
-@click.option("--dark", is_flag=True, help="Open in dark colours.")
-@click.option(
-    "--title",
-    default="",
-    metavar="TEXT",
-    help="The heading (default: FILE's name, or TEXT of -e shortened).",
+@graph_command(
+    "step",
+    "-o, --output PATH  A .html or .gif file, or a folder for slides (default: FILE's name with"
+    " .html).",
+    AT,
+    "--of NAME  The variable to differentiate (default: the output).",
+    WRT,
+    f"""\
+--method {"|".join(METHODS)} ={METHODS[0]}  The tab that is open at first; the method of the slides.
+--scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
+--step (h) NUMBER  finite-difference: the step (default: by size).
+--level {"|".join(LEVELS)} =variables  The vertices of the picture.
+--format (kind) png|svg|pdf  The output is a folder, filled with one numbered slide per step.
+--speed 0.1..50 =1.0  Steps per second of a .gif.
+--dark  Open in dark colours.
+--title TEXT  The heading (default: FILE's name, or TEXT of -e shortened).""",
 )
 def command(
-    file: str | None,
-    expression: str | None,
+    graph: ExpressionGraph,
     output: str | None,
-    at: dict[str, float],
-    of: str | None,
-    wrt: tuple[str, ...],
     method: str,
-    scheme: str | None,
-    step: float | None,
-    level: str,
     kind: str | None,
     speed: float,
     dark: bool,
-    title: str,
+    title: str | None,
+    **settings: Any,
 ) -> None:
     """Step through a derivative: one page with graph, trace and program side by side.
 
@@ -104,29 +66,19 @@ def command(
     from cgprimer.pages.stepping.frames import stepping
     from cgprimer.pages.stepping.output import check_step_path, write_steps
 
-    named = file if file and file != "-" else "graph"
-    path = Path(output or f"{Path(named).stem}.html")
+    path = Path(output) if output else named_after(graph, ".html")
     check_step_path(path, kind)
-    graph = read_graph(file, expression)
-    default = Path(file).name if file and file != "-" else _heading(expression or "")
+    file = file_of(graph)
+    heading = title or (file.name if file else _heading(graph.source.text))
     # Slides show one method; the others need not be worked out.
     methods = METHODS if path.suffix.lower() == ".html" and kind is None else (method,)
-    for flag, value in (("scheme", scheme), ("step", step)):
-        if value is not None and "finite-difference" not in methods:
+    for flag, name in (("scheme", "scheme"), ("step", "h")):
+        if settings[name] is not None and "finite-difference" not in methods:
             raise click.UsageError(
                 f"--{flag} belongs to --method finite-difference, not to {method}"
             )
-    shown = stepping(
-        graph,
-        at,
-        of=of,
-        wrt=wrt or None,
-        methods=methods,
-        level=level,
-        title=title or default,
-        scheme=scheme,
-        h=step,
-    )
+    settings["wrt"] = settings["wrt"] or None
+    shown = stepping(graph, methods=methods, title=heading, **settings)
     with _progress(path, kind) as on_frame:
         written = write_steps(
             shown, path, method=method, kind=kind, dark=dark, speed=speed, on_frame=on_frame

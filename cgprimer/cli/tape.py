@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cgprimer.cli.common import (
-    graph_arguments,
-    make_command,
-    method_options,
-    names_option,
-    own_options,
-    read_graph,
-)
+from cgprimer.cli.common import graph_command, method_lines, own_options
+
+if TYPE_CHECKING:
+    from cgprimer.core.graph import ExpressionGraph
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer
 _MOST_PART = 24
@@ -21,20 +17,18 @@ _MOST_PART = 24
 _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
 
-@make_command(name="tape")
-@graph_arguments
-@method_options(None)
-@names_option("--of", "With --method: variables to differentiate (default: all outputs).")
-@names_option("--wrt", "With --method: with respect to which names (default: all parameters).")
-@click.option("--loss", metavar="LOSS", help="Put a loss on the tape, as training does.")
-@click.option("--passes", is_flag=True, help="Show pass by pass what an engine makes of it.")
-@click.option(
-    "--code", "form", type=click.Choice(_FORMS), help="Show the code that an engine makes of it."
+@graph_command(
+    "tape",
+    method_lines(),
+    "--of NAME,...  With --method: variables to differentiate (default: all outputs).",
+    "--wrt NAME,...  With --method: with respect to which names (default: all parameters).",
+    "--loss LOSS  Put a loss on the tape, as training does.",
+    "--passes  Show pass by pass what an engine makes of it.",
+    f"--code (form) {'|'.join(_FORMS)}  Show the code that an engine makes of it.",
+    "--all (whole)  Show all of a large tape.",
 )
-@click.option("--all", "whole", is_flag=True, help="Show all of a large tape.")
 def command(
-    file: str | None,
-    expression: str | None,
+    graph: ExpressionGraph,
     method: str | None,
     of: tuple[str, ...],
     wrt: tuple[str, ...],
@@ -65,19 +59,16 @@ def command(
 
     if passes and form is not None:
         raise click.UsageError("give either --passes or --code, not both")
-    graph = read_graph(file, expression)
+    options = own_options(method, own)
     found = tape(graph)
     if loss is not None:
         found = with_loss(found, loss)
     if method is None:
         if of or wrt:
             raise click.UsageError("--of and --wrt belong to a derivative: give a --method too")
-        if any(value is not None for value in own.values()):
-            raise click.UsageError("the options of a method need a --method")
     else:
         of = of or ((LOSS,) if loss is not None else graph.outputs)
         names = wrt or graph.parameters or graph.inputs
-        options = own_options(method, own)
         found = differentiate(found, of=of, wrt=names, method=method, **options).tape
     if passes:
         text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)

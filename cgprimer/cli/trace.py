@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cgprimer.analysis.tables import FORMATS
 from cgprimer.analysis.trace import LEVELS, trace
-from cgprimer.cli.common import (
-    at_option,
-    echo_json,
-    graph_arguments,
-    json_option,
-    make_command,
-    method_options,
-    own_options,
-    read_graph,
-)
+from cgprimer.cli.common import echo_json, graph_command, method_lines, own_options
+from cgprimer.cli.options import AT, JSON
+
+if TYPE_CHECKING:
+    from cgprimer.core.graph import ExpressionGraph
 
 
-@make_command(name="trace")
-@graph_arguments
-@at_option
-@click.option("--of", metavar="NAME", help="The variable to evaluate (default: the only output).")
-@click.option("--wrt", metavar="NAME", help="The variable to seed (default: the only input).")
-@method_options("forward")
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    default="operations",
-    show_default=True,
-    help="A row per operation, or per variable.",
+@graph_command(
+    "trace",
+    AT,
+    "--of NAME  The variable to evaluate (default: the only output).",
+    "--wrt NAME  The variable to seed (default: the only input).",
+    method_lines("forward"),
+    f"--level {'|'.join(LEVELS)} =operations  A row per operation, or per variable.",
+    f"--format {'|'.join(FORMATS)} =text  How the table is written.",
+    JSON,
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How the table is written.",
-)
-@json_option
 def command(
-    file: str | None,
-    expression: str | None,
-    at: dict[str, float],
-    of: str | None,
-    wrt: str | None,
-    method: str,
-    level: str,
-    style: str,
-    as_json: bool,
-    **own: Any,
+    graph: ExpressionGraph, method: str, format: str, as_json: bool, **settings: Any
 ) -> None:
     """The evaluation step by step, as in a textbook: values with tangents or adjoints.
 
@@ -66,10 +40,9 @@ def command(
     Reverse mode gives the adjoint of every value, to be read from the last row up; every other
     method gives tangents with respect to --wrt.
     """
-    graph = read_graph(file, expression)
-    options = own_options(method, own)
-    found = trace(graph, at, of=of, wrt=wrt, method=method, level=level, **options)
+    options = own_options(method, settings)
+    found = trace(graph, method=method, **settings, **options)
     if as_json:
         echo_json(found.to_dict())
     else:
-        click.echo(found.to_table(style))
+        click.echo(found.to_table(format))

@@ -14,18 +14,14 @@ import click
 
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import (
-    assignments_option,
     echo_json,
-    engine_option,
-    graph_arguments,
-    json_option,
-    make_command,
-    method_options,
+    graph_command,
+    method_lines,
+    named_after,
     note,
     own_options,
-    read_graph,
 )
-from cgprimer.cli.sampling import sampling_options
+from cgprimer.cli.options import ENGINE, JSON, SAMPLING
 from cgprimer.core.engines import DTYPES
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.training.loop import TrainingRun, train
@@ -66,91 +62,37 @@ def _validation(
     return share
 
 
-@make_command(name="train")
-@graph_arguments
-@click.option(
-    "--data",
-    metavar="PATH",
-    type=click.Path(),
-    help="A .csv or .npz file; without it data are made from the true values.",
+@graph_command(
+    "train",
+    """\
+--data PATH  A .csv or .npz file; without it data are made from the true values.
+--validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
+  share of the data, such as 0.2, or a file of their own.""",
+    SAMPLING,
+    f"""\
+--truth NAME=VALUE,...  True values of parameters; declared values fill the rest.
+--start NAME=VALUE,...  Start values; the others are drawn from the seed.
+--optimizer {"|".join(OPTIMIZERS)} =adam  The update rule.
+--learning-rate NUMBER  The rate at the first step (default: by optimizer).
+--schedule {"|".join(SCHEDULES)} =cosine  How the rate goes on.
+--epochs 0.. =30  How often the data are gone through.
+--batch-size N|all =50  Samples per step; 1 is one sample at a time.
+--loss NAME|TEXT =squared-error  squared-error, half-squared-error, absolute-error, cross-entropy,
+  or an expression in out and target; its mean is minimised.
+--shuffle/--no-shuffle =yes  A new order of the samples in every epoch.
+--stop-below NUMBER  End once the mean loss of an epoch is below this.
+--dtype {"|".join(DTYPES)} =float64  Precision of the computation.""",
+    method_lines("reverse"),
+    ENGINE,
+    "--plot PATH  Draw the loss as .png, .svg or .pdf.",
+    "--save PATH  Write the run as JSON.",
+    "--resume PATH  Take up a run that --save, or Ctrl-C, has written.",
+    JSON,
+    batch_size=_batch,
+    validation=_validation,
 )
-@click.option(
-    "--validation",
-    metavar="SHARE|PATH",
-    callback=_validation,
-    help="Samples that are not trained on, whose loss is taken after each epoch: a share of the"
-    " data, such as 0.2, or a file of their own.",
-)
-@sampling_options
-@assignments_option("--truth", "True values of parameters; declared values fill the rest.")
-@assignments_option("--start", "Start values; the others are drawn from the seed.")
-@click.option(
-    "--optimizer",
-    type=click.Choice(list(OPTIMIZERS)),
-    default="adam",
-    show_default=True,
-    help="The update rule.",
-)
-@click.option(
-    "--learning-rate", type=float, help="The rate at the first step (default: by optimizer)."
-)
-@click.option(
-    "--schedule",
-    type=click.Choice(SCHEDULES),
-    default="cosine",
-    show_default=True,
-    help="How the rate goes on.",
-)
-@click.option(
-    "--epochs",
-    type=click.IntRange(0),
-    default=30,
-    show_default=True,
-    help="How often the data are gone through.",
-)
-@click.option(
-    "--batch-size",
-    default="50",
-    show_default=True,
-    metavar="N|all",
-    callback=_batch,
-    help="Samples per step; 1 is one sample at a time.",
-)
-@click.option(
-    "--loss",
-    default="squared-error",
-    show_default=True,
-    metavar="NAME|TEXT",
-    help="squared-error, half-squared-error, absolute-error, cross-entropy, or an expression"
-    " in out and target; its mean is minimised.",
-)
-@click.option(
-    "--shuffle/--no-shuffle", default=True, help="A new order of the samples in every epoch."
-)
-@click.option("--stop-below", type=float, help="End once the mean loss of an epoch is below this.")
-@click.option(
-    "--dtype",
-    type=click.Choice(DTYPES),
-    default="float64",
-    show_default=True,
-    help="Precision of the computation.",
-)
-@method_options()
-@engine_option
-@click.option(
-    "--plot", metavar="PATH", type=click.Path(), help="Draw the loss as .png, .svg or .pdf."
-)
-@click.option("--save", metavar="PATH", type=click.Path(), help="Write the run as JSON.")
-@click.option(
-    "--resume",
-    metavar="PATH",
-    type=click.Path(),
-    help="Take up a run that --save, or Ctrl-C, has written.",
-)
-@json_option
 def command(
-    file: str | None,
-    expression: str | None,
+    graph: ExpressionGraph,
     data: str | None,
     validation: str | float | None,
     samples: int,
@@ -194,7 +136,6 @@ def command(
         check_picture_path(Path(plot))
     if save:
         check_writable(save)
-    graph = read_graph(file, expression)
     earlier = load_run(resume, graph) if resume else None
     sampling: dict[str, Any] = {"data": data, "samples": samples, "seed": seed}
     sampling |= {"low": low, "high": high, "noise": noise, "validation": validation}
@@ -206,11 +147,7 @@ def command(
     others = sampling["validation"] or None  # 0 in a saved run: none
     if isinstance(others, str):
         others = Dataset.load(others, inputs=graph.inputs, targets=graph.outputs)
-    keep = (
-        Path(save)
-        if save
-        else Path(f"{Path(file).stem if file and file != '-' else 'graph'}.run.json")
-    )
+    keep = Path(save) if save else named_after(graph, ".run.json")
     try:
         with _progress() as on_progress:
             run = train(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from tests.cli.cli_tools import COMMAND, COMMANDS, EXAMPLES, environment, good, run
+from tests.cli.cli_tools import COMMAND, COMMANDS, environment, good, run
 
 
 def examples_of(*command: str) -> list[str]:

@@ -1,0 +1,125 @@
+"""Options of commands, written as they are read: a line each.
+
+    -o, --output PATH            A file.
+    --level top|bottom =top      A choice, with its default; `top|bottom...` may be repeated.
+    --samples 1.. =100           A whole number of at least 1; `0.1..50`: a number.
+    --json (as_json)             A switch, and what the command calls it.
+    --wrt NAME,...               Names; NAME=VALUE,... are numbers by name, NUMBER is a float.
+
+Anything else in capital letters is a text. A line that begins with spaces goes on with the one
+before. What several commands share stands here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+AT = "--at NAME=VALUE,...  Values of inputs and parameters; declared values fill the rest."
+JSON = "--json (as_json)  Print the result as JSON."
+ENGINE = "--engine NAME =auto  What runs the tape; 'cgprimer info' lists the engines."
+DARK = "--dark  For dark slides."
+WRT = "--wrt NAME,...  With respect to which names (default: all parameters)."
+SAMPLING = """\
+--samples 1.. =10000  How many samples are made.
+--seed 0.. =0  Of everything random.
+--low NUMBER =-1.0  Lower bound of inputs.
+--high NUMBER =1.0  Upper bound of inputs.
+--noise 0.0.. =0.0  Standard deviation added to every target."""
+
+_OPTION = re.compile(
+    r"(?P<flags>-\S+(?:, --\S+)?)"
+    r"(?: \((?P<name>\w+)\))?"
+    r'(?: (?P<takes>"[^"]*"|[^\s=]\S*))?'
+    r"(?: =(?P<default>\S+))?"
+    r" \s+(?P<help>\S.*)"
+)
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)?")
+
+
+def options(*texts: str, **callbacks: Callable[..., Any]) -> Callable[[F], F]:
+    """The options that some texts describe, in their order.
+
+    Args:
+        texts: lines as the module describes them.
+        callbacks: what reads the value of an option, by the option's name in Python.
+
+    >>> @click.command()
+    ... @options("--steps 1.. =3  How many.")
+    ... def command(steps: int) -> None: ...
+    >>> [(p.name, p.default, p.help) for p in command.params]
+    [('steps', 3, 'How many.')]
+    """
+
+    def decorate(function: F) -> F:
+        for line in reversed(re.sub(r"\n +", " ", "\n".join(texts).strip()).splitlines()):
+            read = _OPTION.fullmatch(line)
+            assert read, line
+            flags = read["flags"].split(", ")
+            name = read["name"] or flags[-1].partition("/")[0].strip("-").replace("-", "_")
+            settings = _taken(read["takes"], read["default"], switch="/" not in flags[-1])
+            if name in callbacks:
+                settings["callback"] = callbacks[name]
+            function = click.option(*flags, name, help=read["help"], **settings)(function)
+        return function
+
+    return decorate
+
+
+def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str, Any]:
+    """What click is told about the value that an option takes."""
+    if takes is None:
+        return {"is_flag": True} if switch else {"default": True if default else None}
+    found: dict[str, Any] = {}
+    number: Callable[[str], Any] = str
+    if limits := _RANGE.fullmatch(takes):
+        number = float if "." in limits[1] else int
+        ends: list[Any] = [number(limit) if limit else None for limit in limits.groups()]
+        found["type"] = (click.IntRange if number is int else click.FloatRange)(*ends)
+    elif "|" in takes and takes == takes.lower():
+        choices = takes.removesuffix("...").split("|")
+        found |= {"type": click.Choice(choices), "multiple": takes.endswith("...")}
+    elif takes == "NUMBER":
+        found["type"] = number = float
+    else:
+        found |= {"metavar": takes, **_KINDS.get(takes, {})}
+    return found if default is None else {**found, "default": number(default), "show_default": True}
+
+
+def _assignments(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for part in (p for text in given for p in re.split(r"[,;\s]+", re.sub(r"\s*=\s*", "=", text))):
+        if not part:
+            continue
+        name, equals, value = (p.strip() for p in part.partition("="))
+        if not equals or not name:
+            raise click.BadParameter(f"expected NAME=VALUE, got {part!r}", ctx, parameter)
+        if name in values:
+            raise click.BadParameter(f"{name} is given twice", ctx, parameter)
+        try:
+            values[name] = float(value)
+        except ValueError:
+            raise click.BadParameter(
+                f"{value!r}, given for {name}, is not a number", ctx, parameter
+            ) from None
+    return values
+
+
+def _names(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(n.strip() for text in given for n in text.split(",") if n.strip())
+
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "PATH": {"type": click.Path()},
+    "NAME,...": {"multiple": True, "callback": _names},
+    "NAME=VALUE,...": {"multiple": True, "callback": _assignments},
+}
