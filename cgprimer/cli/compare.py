@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _output(ctx: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
     """The path, after a look, before any work, whether it can be written."""
-    from cgprimer.pages.comparison.output import check_comparison_path
+    from cgprimer.pages.comparison.slides import check_comparison_path
 
     if path is not None:
         check_comparison_path(Path(path))
@@ -77,7 +77,7 @@ def command(
         raise click.UsageError(f"-o writes a picture and {printed} prints: give one of them")
     found = compare(graph, **settings)
     if output is not None:
-        from cgprimer.pages.comparison.output import save_comparison
+        from cgprimer.pages.comparison.slides import save_comparison
 
         file = file_of(graph)
         heading = title if title is not None else file.name if file else ""

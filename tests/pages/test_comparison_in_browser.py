@@ -14,9 +14,9 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.core.number_format import number
-from cgprimer.pages.comparison import words
-from cgprimer.pages.comparison.output import save_comparison
+from cgprimer.core.number_format import marked
+from cgprimer.pages.comparison import sentences
+from cgprimer.pages.comparison.slides import save_comparison
 from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser
@@ -79,12 +79,12 @@ def test_the_numbers_are_pythons(browser: Any, tmp_path: Path) -> None:
         """const texts = q => [...document.querySelectorAll(q)].map(e => e.textContent);
         const share = e => e.getBoundingClientRect().width /
           e.parentNode.getBoundingClientRect().width;
-        return [texts(".derivatives .value"), texts(".derivatives .error"),
+        return [texts(".derivatives .value"), texts(".derivatives .more"),
           [...document.querySelectorAll(".costs td:nth-child(4) .bar > span")].map(share)];"""
     )
     pairs = [(r, name) for name in found.wrt for r in found.results]
-    assert values == [number(r.derivatives[name]) for r, name in pairs]
-    assert errors == [words.error(r.errors[name]) for r, name in pairs]
+    assert values == [marked(r.derivatives[name]) for r, name in pairs]
+    assert errors == [sentences.error(r.errors[name]) for r, name in pairs]
     most = max(r.operations for r in found.results)
     assert bars == pytest.approx([r.operations / most for r in found.results], abs=0.02)
 

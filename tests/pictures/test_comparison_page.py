@@ -10,11 +10,10 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.core.number_format import number
+from cgprimer.core.number_format import marked
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.pages.comparison import words
-from cgprimer.pages.comparison.fragments import trace_of
-from cgprimer.pages.comparison.page import comparison_page, notebook_html
+from cgprimer.pages.comparison import sentences
+from cgprimer.pages.comparison.page import comparison_page, notebook_html, trace_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EMPTY = {"meta", "link", "path", "use", "wbr"}
@@ -74,18 +73,19 @@ def test_the_tables_say_what_python_says(lecture: Comparison) -> None:
     for row, name in zip(derivatives[1:], lecture.wrt, strict=True):
         assert row[0] == f"dxw/d{name}"
         wanted = [
-            f"{number(r.derivatives[name])} {words.error(r.errors[name])}" for r in lecture.results
+            f"{marked(r.derivatives[name])} {sentences.error(r.errors[name])}"
+            for r in lecture.results
         ]
         assert row[1:] == wanted
     costs = table(page, "costs")
     for row, r in zip(costs[1:], lecture.results, strict=True):
         assert row == [
             r.method,
-            words.largest_error(r),
+            sentences.largest_error(r),
             "4 paths" if r.method == "path-sum" else str(r.passes),
-            f"{r.operations} {words.times(lecture, r)}",
+            f"{r.operations} {sentences.times(lecture, r)}",
             str(r.live_values),
-            words.duration(r.seconds),
+            sentences.duration(r.seconds),
         ]
 
 
@@ -100,7 +100,7 @@ def test_every_method_has_its_trace(lecture: Comparison) -> None:
         rows = table(page, "trace", which)
         assert rows[0] == ["name", "expression", "value", made.heading]
         assert rows[1:] == [
-            [r.name, r.expression, number(r.value), number(r.derivative)] for r in made.rows
+            [r.name, r.expression, marked(r.value), marked(r.derivative)] for r in made.rows
         ]
     assert page.headings[-6:] == [*(r.method for r in lecture.results), "How to read the numbers"]
 
@@ -169,7 +169,7 @@ def test_kinks_and_functions_without_a_reference() -> None:
     finally:
         cgprimer.unregister_primitive("twice")
     assert {row[1] for row in table(page, "costs")[1:]} == {"no reference"}
-    assert [row[1:] for row in table(page, "derivatives")[1:]] == [["2 "] * 5]
+    assert [row[1:] for row in table(page, "derivatives")[1:]] == [["2"] * 5]
 
 
 def test_a_notebook_shows_graph_and_tables(lecture: Comparison) -> None:

@@ -1,5 +1,5 @@
 """A comparison of methods as a picture: slides, a page, and what a notebook shows.
 
-`words.py` has every text and short number; `panel.py` arranges the graph in the room that there
-is; `tables.py` and `slides.py` draw slides of 16 to 9; `page.py` writes a page; `output.py` files.
+`tables.py` and `sentences.py` say what there is to say, `fitted_graph.py` finds room for the graph;
+`slides.py` draws slides of 16 to 9 and writes files, `page.py` makes pages.
 """

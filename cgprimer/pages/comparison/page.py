@@ -1,25 +1,33 @@
-"""A comparison as one page without network, server or anything beside it, and in notebooks."""
+"""A comparison as one page without network, server or anything beside it, and in notebooks.
+
+Every text of a user goes through `escape`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 
-from cgprimer.analysis.comparison import Comparison
-from cgprimer.pages.comparison import words
-from cgprimer.pages.comparison.fragments import (
-    cost_section,
-    derivative_section,
-    method_sections,
-)
-from cgprimer.pages.comparison.panel import standing_alone, whole_graph
-from cgprimer.pages.look import colour_variables, filled
+from cgprimer.analysis.comparison import Comparison, MethodResult
+from cgprimer.analysis.trace import Trace, TraceRow, trace
+from cgprimer.core.number_format import marked
+from cgprimer.errors import CgprimerError, plural
+from cgprimer.pages import markup
+from cgprimer.pages.comparison import sentences
+from cgprimer.pages.comparison.fitted_graph import fitted, whole_graph
+from cgprimer.pages.comparison.tables import cost_table, derivative_table, place_of
 from cgprimer.pictures.diagram import Diagram
+from cgprimer.pictures.graph_picture import draw_diagram
+from cgprimer.pictures.pen import Cell, Table
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.pictures.theme import theme
 
 _FEW_VERTICES = 40  # beyond which the description for screen readers counts them
+_MOST_DERIVATIVES = 100
+_MOST_OPERATIONS = 24  # rows of a trace beyond which it has a row per variable
+_MOST_ROWS = 30
+_LONGEST = 120  # characters of an expression in a trace
 _PIXELS = 96 / 72  # per point
 
 
@@ -41,18 +49,13 @@ def comparison_page(found: Comparison, *, dark: bool = False, title: str = "") -
     ('<!doctype html>', True)
     """
     fills = {
-        "LOOK": ' data-look="dark"' if dark else "",
-        "TITLE": escape(title or words.heading(found)),
-        "SUBTITLE": escape(words.subheading(found)),
-        "ROOT": _root(),
-        "STYLE": _shared_style() + _part("page.css"),
-        "GRAPH": graph_section(found),
-        "DERIVATIVES": derivative_section(found),
-        "COSTS": cost_section(found),
-        "METHODS": method_sections(found),
-        "PROGRAM": _part("page.js"),
+        "SUBTITLE": escape(sentences.subheading(found)),
+        "GRAPH": _graph_section(found),
+        "TABLES": _tables(found),
+        "METHODS": "\n".join([*(_article(found, r) for r in found.results), _guide(found)]),
     }
-    return filled(_part("page.html"), fills)
+    heading = title or sentences.heading(found)
+    return markup.page("comparison", heading, fills, look="dark" if dark else "")
 
 
 def notebook_html(found: Comparison) -> str:
@@ -63,35 +66,28 @@ def notebook_html(found: Comparison) -> str:
     >>> notebook_html(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}))[:23]
     '<div class="comparison"'
     """
-    colours = colour_variables(False) + _method_colours(False)
     ground = "background: var(--background); color: var(--ink); padding: 0.8em;"
-    parts = [
-        f'<div class="comparison" style="{escape(colours)} {ground}">',
-        f"<style>{_shared_style()}</style>",
-        f"<p>{escape(words.subheading(found))}</p>",
-        graph_section(found),
-        derivative_section(found),
-        cost_section(found),
-        "</div>",
-    ]
-    return "\n".join(parts)
+    return (
+        f'<div class="comparison" style="{escape(markup.colour_variables(False))} {ground}">'
+        f"<style>{markup.part('comparison/tables.css')}</style>"
+        f"<p>{escape(sentences.subheading(found))}</p>{_graph_section(found)}{_tables(found)}</div>"
+    )
 
 
-def graph_section(found: Comparison) -> str:
+def _graph_section(found: Comparison) -> str:
     """The graph as SVG that takes its colours from the style sheet, with a description."""
-    made = standing_alone(found)
-    if made is None:
+    graph = fitted(found)
+    if graph.layout is None:
         return ""
-    figure, note = made
-    width = float(figure.get_size_inches()[0]) * 72 * _PIXELS
-    picture = figure_bytes(figure, "svg").decode()
+    picture = figure_bytes(draw_diagram(graph.diagram), "svg", tight=True).decode()
     picture = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
     picture = picture[picture.index("<svg") :]
+    width = float(picture.partition('viewBox="0 0 ')[2].partition(" ")[0]) * _PIXELS
     label = escape(described(whole_graph(found)), quote=True)
     opening = f'<svg role="img" aria-label="{label}" style="width: {width:.0f}px" '
     picture = re.sub(r' (?:width|height)="[^"]*pt"', "", picture, count=2)
     picture = _themed(picture.replace("<svg ", opening, 1))
-    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
+    caption = f"<figcaption>{escape(graph.note)}</figcaption>" if graph.note else ""
     return (
         f'<section><h2>The graph</h2><figure tabindex="0" aria-label="the graph">{picture}'
         f"{caption}</figure></section>"
@@ -104,14 +100,15 @@ def described(diagram: Diagram) -> str:
     >>> from cgprimer.pictures.diagram import Edge, Node
     >>> nodes = (Node("xa", "xa", "input", ("= 1",)), Node("xw", "xw", "output", ("2*xa", "= 2")))
     >>> described(Diagram(nodes, (Edge("xa", "xw"),)))
-    'graph of 2 vertices and 1 edges: input xa = 1; output xw = 2*xa = 2'
+    'graph of 2 vertices and 1 edge: input xa = 1; output xw = 2*xa = 2'
     """
-    count = f"graph of {len(diagram.nodes)} vertices and {len(diagram.edges)} edges"
+    vertices = plural(len(diagram.nodes), "vertex", "vertices")
+    count = f"graph of {vertices} and {plural(len(diagram.edges), 'edge')}"
     if len(diagram.nodes) > _FEW_VERTICES:
         return count
 
     def said(label: str, role: str, detail: tuple[str, ...]) -> str:
-        texts = [text if text.startswith("= ") else f"= {text}" for text in detail]
+        texts = [text if text[:2] in ("= ", "≈ ") else f"= {text}" for text in detail]
         return " ".join([role, label, *texts])
 
     return f"{count}: " + "; ".join(said(n.label, n.role, n.detail) for n in diagram.nodes)
@@ -120,14 +117,9 @@ def described(diagram: Diagram) -> str:
 def _themed(picture: str) -> str:
     """A light picture whose colours are those of the style sheet, light or dark."""
     look = theme(False)
-    names = {
-        look.background: "background",
-        look.ink: "ink",
-        look.edge: "edge",
-        look.grid: "grid",
-        **{style.outline: role for role, style in look.roles.items()},
-        **{style.fill: f"{role}-fill" for role, style in look.roles.items()},
-    }
+    names = {look.ink: "ink", look.edge: "edge", look.grid: "grid"}
+    for role, style in look.roles.items():
+        names |= {style.outline: role, style.fill: f"{role}-fill"}
     names[look.background] = "background"  # also the fill of a dotted outline
 
     def variable(found: re.Match[str]) -> str:
@@ -136,24 +128,109 @@ def _themed(picture: str) -> str:
     return re.sub(r"#[0-9a-f]{6}\b", variable, picture)
 
 
-def _root() -> str:
-    """Colours for both looks: what the reader's system has, unless the switch says otherwise."""
-    light = f"{colour_variables(False)} {_method_colours(False)}"
-    dark = f"{colour_variables(True)} {_method_colours(True)}"
+def _tables(found: Comparison) -> str:
+    """Derivatives and costs, each with what a reader must know."""
+    derivatives = derivative_table(found, _MOST_DERIVATIVES)
+    sections = []
+    if derivatives is not None:
+        caption = "each derivative by each method, and its relative error"
+        notes = [note for note in (derivatives.note, *sentences.remarks(found)) if note]
+        sections.append(_section("Derivatives", caption, derivatives, notes))
+    caption = f"what the whole gradient costs; the graph alone takes {sentences.own(found)}"
+    notes = [f"{'; '.join(sentences.NOTES)}."]
+    return "\n".join([*sections, _section("Costs", caption, cost_table(found), notes)])
+
+
+def _section(title: str, caption: str, table: Table, notes: Sequence[str]) -> str:
+    series = (-1, *(table.series or [-1] * len(table.bars)))
+    header = [_key(k) + escape(text) for k, text in zip(series, table.header, strict=True)]
+    rows = []
+    for row in table.rows:
+        cells = "".join(_cell(cell, row.series) for cell in row.cells)
+        if row.instead:
+            cells = f'<td colspan="{len(table.bars)}" class="refused">{escape(row.instead)}</td>'
+        rows.append(f'<tr><th scope="row">{_key(row.series)}{escape(row.title)}</th>{cells}</tr>')
+    below = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    made = markup.html_table(title.lower(), caption, header, rows)
+    return f"<section><h2>{title}</h2>{made}{below}</section>"
+
+
+def _cell(cell: Cell, series: int) -> str:
+    more = f' <span class="more">{escape(cell.more)}</span>' if cell.more else ""
+    bar = ""
+    if cell.share is not None:
+        inner = f'<span class="m{series}" style="width: {100 * cell.share:.1f}%"></span>'
+        bar = f'<span class="bar" aria-hidden="true">{inner}</span>'
+    return f'<td><span class="value">{escape(cell.text)}</span>{more}{bar}</td>'
+
+
+def _key(series: int) -> str:
+    """The colour and pattern of a method."""
+    return f'<span class="key m{series}" aria-hidden="true"></span>' if series >= 0 else ""
+
+
+def _article(found: Comparison, result: MethodResult) -> str:
+    """What a method does here, and its trace."""
+    name = escape(result.method)
     return (
-        f":root {{ {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root:not([data-look=light]) {{ {dark} }} }}\n"
-        f":root[data-look=dark] {{ {dark} }}"
+        f'<article aria-label="{name}"><h3>{_key(place_of(result.method))}{name}</h3>'
+        f"<p>{escape(sentences.sentence(found, result))}</p>{_trace_table(found, result)}</article>"
     )
 
 
-def _method_colours(dark: bool) -> str:
-    return " ".join(f"--m{k}: {colour};" for k, colour in enumerate(theme(dark).curves))
+def _guide(found: Comparison) -> str:
+    """How to read the numbers."""
+    entries = sentences.guide(found)
+    said = "".join(f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in entries)
+    return f'<article class="guide"><h3>How to read the numbers</h3><dl>{said}</dl></article>'
 
 
-def _shared_style() -> str:
-    return _part("tables.css")
+def trace_of(found: Comparison, result: MethodResult) -> Trace:
+    """The trace of a method at the point of the comparison.
+
+    Reverse mode has the adjoint of every value; the others tangents, seeded with the first name.
+
+    Raises:
+        CgprimerError: the method refuses; also one that gives the gradient may refuse the
+            derivative of every row.
+    """
+    wrt = None if result.method == "reverse" else found.wrt[0]
+    given = len(found.graph.inputs) + len(found.graph.parameters)
+    small = given + found.primal_operations <= _MOST_OPERATIONS
+    level = "operations" if small else "variables"
+    return trace(found.graph, found.at, of=found.of, wrt=wrt, method=result.method, level=level)
 
 
-def _part(name: str) -> str:
-    return files("cgprimer.pages.comparison").joinpath(name).read_text(encoding="utf-8")
+def _trace_table(found: Comparison, result: MethodResult) -> str:
+    if result.refused:
+        return ""
+    try:
+        made = trace_of(found, result)
+    except CgprimerError as error:
+        return f'<p class="note">no trace: {escape(error.message)}</p>'
+    body = [_trace_row(row) for row in made.rows]
+    left_out, half = len(body) - _MOST_ROWS, _MOST_ROWS // 2
+    if left_out > 0:
+        gap = f'<tr><td colspan="4" class="refused">{plural(left_out, "row")} left out</td></tr>'
+        body = [*body[:half], gap, *body[-half:]]
+    header = [escape(text) for text in ("name", "expression", "value", made.heading)]
+    return markup.html_table("trace", sentences.trace_caption(found, result), header, body)
+
+
+def _trace_row(row: TraceRow) -> str:
+    return (
+        f'<tr><th scope="row">{escape(row.name)}</th><td class="expression">'
+        f"{_breakable(row.expression)}</td><td>{marked(row.value)}</td>"
+        f"<td>{marked(row.derivative)}</td></tr>"
+    )
+
+
+def _breakable(expression: str) -> str:
+    """An expression that a browser may break at operators, not within names.
+
+    >>> _breakable("sin(a)*b + 1")
+    'sin(<wbr>a)<wbr>*b + 1'
+    """
+    if len(expression) > _LONGEST:
+        expression = f"{expression[:_LONGEST].rpartition(' ')[0] or expression[:_LONGEST]} …"
+    return re.sub(r"(?<=\S)(?=[*/])|(?<=\()", "<wbr>", escape(expression))

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cgprimer.analysis.comparison import Comparison, checked_comparison
-from cgprimer.pages.comparison import words
-from cgprimer.pages.comparison.panel import (
-    Panel,
-    fitted,
-    paint_panel,
-    scaled,
-    whole_graph,
-)
-from cgprimer.pages.comparison.tables import (
-    LINE,
-    NARROW_ROW,
-    ROW,
-    TEXT,
-    CostTable,
-    DerivativeTable,
-    Pen,
-    cost_table,
-    derivative_table,
-    note_lines,
-    rows_that_fit,
-    shortened,
-)
-from cgprimer.pictures.legend import ROW_HEIGHT, draw_row, legend_rows
+from cgprimer.files import check_writable, write_whole
+from cgprimer.pages.comparison import sentences
+from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
+from cgprimer.pages.comparison.tables import cost_table, derivative_table
+from cgprimer.pictures.legend import ROW_HEIGHT, legend_rows
 from cgprimer.pictures.lettering import text_width, wrap_words
+from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, shortened
+from cgprimer.pictures.pen import slides as empty_slides
+from cgprimer.pictures.saving import FORMATS as PICTURES
+from cgprimer.pictures.saving import figure_bytes, picture_kind
 from cgprimer.pictures.summary import is_readable
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
@@ -46,43 +33,41 @@ from cgprimer.pictures.theme import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH, HEIGHT = SLIDE_WIDTH, SLIDE_HEIGHT
+FORMATS = ("html", "pdf", "png", "svg")
 _EDGE = 28.0
-_ROOM = WIDTH - 2 * _EDGE
-_BOTTOM = HEIGHT - 10.0
-_BETWEEN = 9.0
+_ROOM = SLIDE_WIDTH - 2 * _EDGE
+_BOTTOM = SLIDE_HEIGHT - 10.0
+_BETWEEN, _MOST_BETWEEN = 9.0, 26.0
+_NARROW_ROW = 20.0
 _LEAST_GRAPH = 60.0
 _ABOVE_LEGEND = 8.0
-_INDENT, _APART = 158.0, 2.0  # of the paragraphs on methods
+_INDENT = 158.0  # of the paragraphs on methods, and the least width of their names in the table
+_WIDEST_NAME = 260.0
+_DIGITS = (8, 7, 6, 5, 4, 3)
 _MOST_TITLE_LINES = 3
+_TITLE_LINE = 1.25 * TITLE_SIZE
 
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """What one slide shows, from top to bottom; a part that is None or empty is not on it.
+    """What one slide shows, from top to bottom: a graph, tables, a paragraph per method, notes."""
 
-    ``said`` has a paragraph per method, in lines; it stands above the notes.
-    """
-
-    graph: Panel | None = None
-    derivatives: DerivativeTable | None = None
-    costs: CostTable | None = None
-    notes: tuple[str, ...] = ()
+    graph: FittedGraph | None = None
+    tables: tuple[DrawnTable, ...] = ()
     said: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def height(self) -> float:
         """Of everything under the heading, without the gaps between the parts."""
-        parts = (self.derivatives, self.costs)
         graph = 0.0 if self.graph is None else self.graph.size[1]
-        tables = sum(part.height for part in parts if part is not None)
-        return graph + tables + len(self.notes) * LINE + _said_height(self.said)
+        lines = len(self.notes) + sum(len(lines) for _, lines in self.said)
+        return graph + sum(table.height for table in self.tables) + lines * LINE
 
     @property
     def parts(self) -> int:
         """How many parts there are."""
-        shown = (self.graph, self.derivatives, self.costs, self.notes or None, self.said or None)
-        return sum(part is not None for part in shown)
+        return (self.graph is not None) + len(self.tables) + bool(self.said) + bool(self.notes)
 
 
 def draw_comparison(
@@ -120,11 +105,13 @@ def draw_comparison(
     [13.33, 7.5]
     """
     checked_comparison(comparison)
-    if output is not None:
-        from cgprimer.pages.comparison.output import save_comparison
-
+    kind = "" if output is None else check_comparison_path(Path(output))
+    shown = _slides(comparison, title)
+    if output is not None and kind not in PICTURES:
         save_comparison(comparison, Path(output), dark=dark, title=title)
-    return _figure(comparison, _slides(comparison, title), dark=dark, title=title)
+    elif output is not None:
+        _save(_figures(comparison, shown, dark=dark, title=title), Path(output), kind)
+    return _figure(comparison, shown, dark=dark, title=title)
 
 
 def comparison_slides(
@@ -137,54 +124,132 @@ def comparison_slides(
     >>> len(comparison_slides(compare(parse("xw = k*xa"), {"xa": 1, "k": 2})))
     1
     """
-    slides = _slides(checked_comparison(comparison), title)
-    return tuple(_figure(comparison, [slide], dark=dark, title=title) for slide in slides)
+    shown = _slides(checked_comparison(comparison), title)
+    return _figures(comparison, shown, dark=dark, title=title)
+
+
+def check_comparison_path(path: Path) -> str:
+    """The format that ``path`` asks for, after a look whether it can be written.
+
+    Raises:
+        UsageError: an unknown ending, or a folder that cannot be written to.
+
+    >>> check_comparison_path(Path("lecture.html"))
+    'html'
+    """
+    kind = picture_kind(path, FORMATS)
+    check_writable(path)
+    return kind
+
+
+def save_comparison(
+    found: Comparison, path: Path, *, dark: bool = False, title: str = ""
+) -> tuple[Path, ...]:
+    """Write a comparison as a page (``.html``) or as slides (``.pdf``, ``.png``, ``.svg``).
+
+    A PDF has all slides. PNG and SVG files have one each: where there are two, the second is
+    written beside the first, as ``lecture-2.png`` beside ``lecture.png``; a file that has this
+    name is replaced.
+
+    Args:
+        found: from ``cgprimer.compare``.
+        path: where to.
+        dark: for dark slides; a page opens in dark colours, and has a switch.
+        title: the heading; says what is compared unless given.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        UsageError: an unknown ending, a file that cannot be written, or no comparison.
+
+    >>> import tempfile
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.analysis.comparison import compare
+    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in save_comparison(found, Path(folder, "line.pdf"))]
+    ['line.pdf']
+    """
+    kind = check_comparison_path(path)
+    if kind in PICTURES:
+        return _save(comparison_slides(found, dark=dark, title=title), path, kind)
+    from cgprimer.pages.comparison.page import comparison_page
+
+    write_whole(path, comparison_page(checked_comparison(found), dark=dark, title=title))
+    return (path,)
+
+
+def _save(figures: Sequence[Figure], path: Path, kind: str) -> tuple[Path, ...]:
+    if kind == "pdf":
+        from matplotlib.backends.backend_pdf import PdfPages
+
+        document = io.BytesIO()
+        with PdfPages(document, metadata={"CreationDate": None}) as pages:
+            for figure in figures:
+                pages.savefig(figure, facecolor=figure.get_facecolor())
+        write_whole(path, document.getvalue())
+        return (path,)
+    contents = [figure_bytes(figure, kind) for figure in figures]  # all before any is written
+    beside = (path.with_name(f"{path.stem}-{k}{path.suffix}") for k in range(2, 9))
+    written = (path, *beside)[: len(contents)]
+    for name in written:
+        check_writable(name)
+    for name, content in zip(written, contents, strict=True):
+        write_whole(name, content)
+    return written
 
 
 def _slides(found: Comparison, title: str) -> tuple[Slide, ...]:
     """One slide if everything fits, else the graph on one and all numbers on the next."""
     room = _BOTTOM - _heading(found, title).below
-    notes = note_lines(found, _ROOM)
+    texts = [*sentences.remarks(found), "; ".join(sentences.NOTES)]
+    wrapped = (line for text in texts for line in wrap_words(text, _ROOM, TEXT))
+    notes = tuple(shortened(line, _ROOM) for line in wrapped)
     diagram = whole_graph(found)
-    for row in (ROW, NARROW_ROW) if is_readable(diagram) else ():
-        everything = derivative_table(found, _ROOM, len(found.wrt), row)
-        numbers = Slide(None, everything, cost_table(found, _ROOM, row), notes)
+    for row in (ROW, _NARROW_ROW) if is_readable(diagram) else ():
+        numbers = Slide(None, _tables(found, len(found.wrt), row), (), notes)
         left = room - numbers.height - numbers.parts * _BETWEEN
-        graph = None
         if left > _LEAST_GRAPH:
             graph = scaled(diagram, _ROOM, left, READABLE_SIZE / DETAIL_SIZE)
-        if graph is not None:
-            return (_explained(found, replace(numbers, graph=graph), room),)
-    costs = cost_table(found, _ROOM)
+            if graph is not None:
+                return (_explained(found, replace(numbers, graph=graph), room),)
     legend = legend_rows(theme(False), roles_in(diagram, theme(False)), _ROOM)
     graph = fitted(found, _ROOM, room - len(legend) * ROW_HEIGHT - LINE - _ABOVE_LEGEND)
-    if graph.picture is None:
+    if graph.layout is None:
         notes = (*notes, graph.note)
-    rest = room - costs.height - len(notes) * LINE - 2 * _BETWEEN
-    bounded = derivative_table(found, _ROOM, len(found.wrt))
-    if bounded.height > rest:
-        bounded = derivative_table(found, _ROOM, rows_that_fit(rest))
-    last = _explained(found, Slide(None, bounded, costs, notes), room)
-    return (last,) if graph.picture is None else (Slide(graph), last)
+    last = Slide(None, _tables(found, len(found.wrt)), (), notes)
+    over = last.height + 2 * _BETWEEN - room
+    if over > 0:
+        fewer = len(found.wrt) - int((over + LINE) / ROW) - 1
+        last = replace(last, tables=_tables(found, max(1, fewer)))
+    last = _explained(found, last, room)
+    return (last,) if graph.layout is None else (Slide(graph), last)
+
+
+def _tables(found: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable, ...]:
+    """Derivatives, with as many digits as there is room for, and costs."""
+    costs = DrawnTable(cost_table(found), _ROOM, row=row, first=_INDENT - 18.0)
+    for digits in _DIGITS:
+        table = derivative_table(found, most, digits)
+        if table is None:
+            return (costs,)
+        rows = (r._replace(title=shortened(r.title, _WIDEST_NAME, bold=True)) for r in table.rows)
+        drawn = DrawnTable(replace(table, rows=tuple(rows)), _ROOM, row=row)
+        if drawn.width <= _ROOM:
+            break
+    return (drawn, costs)
 
 
 def _explained(found: Comparison, slide: Slide, room: float) -> Slide:
     """A slide that says what each method does, if there is room for it."""
-    fuller = replace(slide, said=_said(found))
-    return fuller if fuller.height + fuller.parts * _BETWEEN <= room else slide
-
-
-def _said(found: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """A paragraph per method: what it does."""
-    return tuple(
-        (r.method, wrap_words(words.does(found, r), _ROOM - _INDENT, TEXT))
+    said = tuple(
+        (r.method, wrap_words(sentences.does(found, r), _ROOM - _INDENT, TEXT))
         for r in found.results
         if not r.refused  # the table says why
     )
-
-
-def _said_height(said: tuple[tuple[str, tuple[str, ...]], ...]) -> float:
-    return sum(LINE * len(lines) + _APART for _, lines in said)
+    fuller = replace(slide, said=said)
+    return fuller if fuller.height + fuller.parts * _BETWEEN <= room else slide
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,85 +263,65 @@ class _Heading:
 
 
 def _heading(found: Comparison, title: str) -> _Heading:
-    text = title or words.heading(found)
-    wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
+    wrapped = wrap_words(title or sentences.heading(found), _ROOM, TITLE_SIZE, bold=True)
     if len(wrapped) > _MOST_TITLE_LINES:
         wrapped = (*wrapped[: _MOST_TITLE_LINES - 1], f"{wrapped[_MOST_TITLE_LINES - 1]} …")
     lines = tuple(shortened(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
-    subtitle = shortened(words.subheading(found), _ROOM, TEXT + 1)
+    subtitle = shortened(sentences.subheading(found), _ROOM, TEXT + 1)
     used = text_width(lines[0], TITLE_SIZE, bold=True) if lines else 0.0
     beside = len(lines) == 1 and used + 40 + text_width(subtitle, TEXT + 1) <= _ROOM
-    below = 18.0 + 27.0 * len(lines) + (0.0 if beside else 22.0) + 4.0
+    below = 18.0 + _TITLE_LINE * len(lines) + (0.0 if beside else 22.0) + 4.0
     return _Heading(lines, subtitle, beside, below)
 
 
-def _figure(found: Comparison, slides: Sequence[Slide], *, dark: bool, title: str) -> Figure:
-    from matplotlib.figure import Figure
+def _figures(
+    found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str
+) -> tuple[Figure, ...]:
+    return tuple(_figure(found, [slide], dark=dark, title=title) for slide in shown)
 
-    look = theme(dark)
-    height = HEIGHT * len(slides)
-    figure = Figure(figsize=(WIDTH / 72, height / 72), facecolor=look.background)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_axis_off()
-    axes.set_xlim(0, WIDTH)
-    axes.set_ylim(height, 0)  # downwards
-    pen = Pen(axes, look)
-    for count, slide in enumerate(slides):
-        _draw(figure, pen, found, slide, count * HEIGHT, title, dark=dark)
+
+def _figure(found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str) -> Figure:
+    figure, pen = empty_slides(len(shown), dark=dark)
+    heading = _heading(found, title)
+    for count, slide in enumerate(shown):
+        top = count * SLIDE_HEIGHT
+        y = top + 16.0
+        y = pen.lines(_EDGE, y, heading.title, TITLE_SIZE, weight="bold")
+        if heading.beside:
+            pen.write(SLIDE_WIDTH - _EDGE, top + 30.0, heading.subtitle, TEXT + 1, align="right")
+        else:
+            pen.write(_EDGE, y + 9.0, heading.subtitle, TEXT + 1)
+        _draw(pen, slide, top + heading.below, top + _BOTTOM, dark=dark)
     return figure
 
 
-def _draw(
-    figure: Figure, pen: Pen, found: Comparison, slide: Slide, top: float, title: str, *, dark: bool
-) -> None:
-    heading = _heading(found, title)
-    y = top + 30.0
-    for line in heading.title:
-        pen.write(_EDGE, y, line, TITLE_SIZE, weight="bold")
-        y += 27.0
-    if heading.beside:
-        pen.right(WIDTH - _EDGE, top + 30.0, heading.subtitle, size=TEXT + 1)
-    else:
-        pen.write(_EDGE, y - 2.0, heading.subtitle, TEXT + 1)
-    y = top + heading.below
-    spare = top + _BOTTOM - y - slide.height
-    gap = min(spare / max(slide.parts, 1), 26.0)
-    if slide.graph is not None:
-        alone = slide.parts == 1
-        y = _draw_graph(figure, pen, slide.graph, y, spare if alone else gap, alone, dark=dark)
-    for table in (slide.derivatives, slide.costs):
-        if table is not None:
-            table.draw(pen, _EDGE, WIDTH - _EDGE, y)
-            y += table.height + gap
+def _draw(pen: Pen, slide: Slide, y: float, bottom: float, *, dark: bool) -> None:
+    """Draw the parts of a slide between two heights."""
+    spare = bottom - y - slide.height
+    gap = min(spare / max(slide.parts, 1), _MOST_BETWEEN)
+    if slide.graph is not None and slide.parts == 1:
+        _draw_graph_alone(pen, slide.graph, y, bottom, dark=dark)
+    elif slide.graph is not None:
+        width, height = slide.graph.size
+        paint(pen, slide.graph, ((SLIDE_WIDTH - width) / 2, y), dark=dark)
+        y += height + gap
+    for table in slide.tables:
+        table.draw(pen, _EDGE, y)
+        y += table.height + gap
     for method, lines in slide.said:
         pen.write(_EDGE, y + LINE / 2, method, weight="bold")
-        for line in lines:
-            pen.write(_EDGE + _INDENT, y + LINE / 2, line)
-            y += LINE
-        y += _APART
-    y += gap if slide.said else 0.0
-    for line in slide.notes:
-        pen.write(_EDGE, y + LINE / 2, line, color=pen.faint)
-        y += LINE
+        y = pen.lines(_EDGE + _INDENT, y, lines)
+    pen.lines(_EDGE, y + (gap if slide.said else 0.0), slide.notes, color=pen.faint)
 
 
-def _draw_graph(
-    figure: Figure, pen: Pen, graph: Panel, y: float, spare: float, alone: bool, *, dark: bool
-) -> float:
-    """Draw the graph, on a slide of its own with a legend; returns where the next part begins."""
+def _draw_graph_alone(pen: Pen, graph: FittedGraph, y: float, bottom: float, *, dark: bool) -> None:
+    """A graph in the middle, with a legend and what was left out below."""
     width, height = graph.size
-    rows = legend_rows(pen.look, roles_in(graph.diagram, pen.look), _ROOM) if alone else []
+    rows = legend_rows(pen.look, roles_in(graph.diagram, pen.look), _ROOM)
     note = wrap_words(graph.note, _ROOM, TEXT)
-    below = len(rows) * ROW_HEIGHT + len(note) * LINE
-    start = y + (max(0.0, spare - below - _ABOVE_LEGEND) / 2 if alone else 0.0)
-    paint_panel(figure, graph, ((WIDTH - width) / 2, start), dark=dark)
-    if not alone:
-        return start + height + spare
-    end = y + height + spare - below
-    for count, row in enumerate(rows):
-        draw_row(pen.axes, row, (WIDTH / 2, end + (count + 0.5) * ROW_HEIGHT), pen.look)
-    end += len(rows) * ROW_HEIGHT
-    for line in note:
-        pen.write(WIDTH / 2, end + LINE / 2, line, align="center", color=pen.faint)
-        end += LINE
-    return end
+    below = bottom - len(rows) * ROW_HEIGHT - len(note) * LINE
+    start = y + max(0.0, below - _ABOVE_LEGEND - y - height) / 2
+    paint(pen, graph, ((SLIDE_WIDTH - width) / 2, start), dark=dark)
+    pen.legend(rows, SLIDE_WIDTH / 2, below, ROW_HEIGHT)
+    end = below + len(rows) * ROW_HEIGHT
+    pen.lines(SLIDE_WIDTH / 2, end, note, align="center", color=pen.faint)

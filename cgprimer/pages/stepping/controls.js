@@ -58,11 +58,6 @@ function faster(by) {
   const speed = $("speed");
   speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
 }
-function dark(on) {
-  document.documentElement.dataset.look = on ? "dark" : "light";
-  $("look").setAttribute("aria-pressed", on);
-}
-const darker = () => dark(document.documentElement.dataset.look !== "dark");
 function whole(on) {
   state.whole = on;
   $("whole").setAttribute("aria-pressed", on);
@@ -204,7 +199,7 @@ function keyed(event) {
   const keys = {
     ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1), Home: () => go(0),
     End: () => go(Infinity), PageDown: () => jump(1), PageUp: () => jump(-1), " ": play,
-    "+": () => faster(1), "-": () => faster(-1), d: darker, f: fullScreen, "?": help,
+    "+": () => faster(1), "-": () => faster(-1), d: turn, f: fullScreen, "?": help,
     w: () => whole(!state.whole),
   };
   const tab = Number(event.key) - 1;
@@ -247,7 +242,6 @@ const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () =>
 for (const [id, act] of Object.entries(pressed))
   $(id).addEventListener("click", () => { stop(); act(); });
 $("play").addEventListener("click", play);
-$("look").addEventListener("click", darker);
 $("whole").addEventListener("click", () => whole(!state.whole));
 $("full").addEventListener("click", fullScreen);
 $("keys").addEventListener("click", help);
@@ -258,7 +252,6 @@ for (const kind of ["touchstart", "touchend"])
 new ResizeObserver(fitPicture).observe($("picture")); // also where the lines below grow
 window.addEventListener("resize", () => { fitPicture(); show(); });
 window.addEventListener("hashchange", arrive);
-dark(data.dark || window.matchMedia("(prefers-color-scheme: dark)").matches);
 buildRows();
 buildPicture();
 buildLegend();

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
 from cgprimer.files import check_writable, json_text, write_whole
-from cgprimer.pages.look import colour_variables, filled
+from cgprimer.pages import markup
+from cgprimer.pages.markup import colour_variables
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.placing import drawing_data, placed
 from cgprimer.pages.stepping.walks import METHODS
@@ -79,48 +78,30 @@ def step(
     shown = stepping(
         graph, at, of=of, wrt=wrt, methods=tabs, level=level, title=title, scheme=scheme, h=h
     )
-    text = Page(page(shown, method=method, dark=dark))
+    text = page(shown, method=method, dark=dark)
     if output is not None:
         write_whole(output, text)
     return text
 
 
-def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> str:
+def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> Page:
     """The page of a stepping, with one tab open."""
     data = {
         **shown.to_dict(),
         "drawing": drawing_data(placed(shown.scene)),
         "first": shown.walk(method).method,
-        "dark": dark,
         "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
     }
     # Nothing inside may close the script element that the data stands in.
     written = json.dumps(json.loads(json_text(data, indent=None)), separators=(",", ":"))
-    written = written.replace("<", "\\u003c")
     fills = {
-        "TITLE": html.escape(shown.title),
-        "STYLE": filled(_part("page.css"), {"ROOT": _colours(), "PRINT": colour_variables(False)}),
+        "ROLES": "\n".join(
+            f".body.{role} {{ stroke: var(--{role}); stroke-width: {style.line_width};"
+            f" fill: var(--{role}-fill); }}"
+            for role, style in theme(False).roles.items()
+        ),
+        "PRINT": colour_variables(False),
         "METHODS": str(len(shown.walks)),
-        "NUMBERS": _part("../number_format.js"),
-        "ARITHMETIC": _part("arithmetic.js"),
-        "FRAMES": _part("frames.js"),
-        "PICTURE": _part("picture.js"),
-        "PAGE": _part("page.js"),
-        "CONTROLS": _part("controls.js"),
-        "DATA": written,
+        "DATA": written.replace("<", "\\u003c"),
     }
-    return filled(_part("page.html"), fills)
-
-
-def _part(name: str) -> str:
-    return files("cgprimer.pages.stepping").joinpath(name).read_text(encoding="utf-8")
-
-
-def _colours() -> str:
-    """The theme's colours as variables of the style sheet, for both looks."""
-    lines = [f":root {{ {colour_variables(False)} }}"]
-    lines.append(f"[data-look=dark] {{ {colour_variables(True)} }}")
-    for role, style in theme(False).roles.items():
-        stroke = f"stroke: var(--{role}); stroke-width: {style.line_width};"
-        lines.append(f".body.{role} {{ {stroke} fill: var(--{role}-fill); }}")
-    return "\n".join(lines)
+    return Page(markup.page("stepping", shown.title, fills, look="dark" if dark else ""))

@@ -1,10 +1,15 @@
-"""What a comparison says in words and short numbers: the same on slides, pages and in notebooks."""
+"""What a comparison says in sentences and short numbers, on slides, pages and in notebooks alike.
+
+Errors, times and ratios have two digits everywhere.
+"""
 
 from __future__ import annotations
 
 import math
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
+from cgprimer.core.number_format import equals
+from cgprimer.core.number_format import number as in_digits
 from cgprimer.errors import plural
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -31,7 +36,8 @@ def heading(found: Comparison) -> str:
 
 def subheading(found: Comparison) -> str:
     """The value, and what it costs by itself."""
-    return f"{found.of} = {value(found.value)}, computed with {own(found)}"
+    sign = equals(found.value)
+    return f"{found.of} {sign} {in_digits(found.value)}, computed with {own(found)}"
 
 
 def own(found: Comparison) -> str:
@@ -50,15 +56,6 @@ def derivative(found: Comparison, name: str) -> str:
     return f"d{found.of}/d{name}"
 
 
-def value(number: float, digits: int = 8) -> str:
-    """A number with so many digits; zero has no sign.
-
-    >>> value(-0.0), value(1 / 3, 4), value(float("nan"))
-    ('0', '0.3333', 'nan')
-    """
-    return f"{number + 0.0:.{digits}g}"
-
-
 def error(number: float | None) -> str:
     """A relative error; ``exact`` where there is none, empty where nothing is known.
 
@@ -71,12 +68,9 @@ def error(number: float | None) -> str:
         return ""
     if number == 0:
         return "exact"
-    if not math.isfinite(number) or 0.01 <= number < 99.5:  # what two digits round to 100 is more
-        return f"{number:.2g}"
-    if 99.5 <= number < 999.5:
-        return f"{number:.0f}"
-    digits, _, exponent = f"{number:.1e}".partition("e")
-    return f"{digits.removesuffix('.0')}e{int(exponent)}"
+    if 99.5 <= number < 999.5:  # what two digits round to 100 is more
+        return str(math.floor(number + 0.5))
+    return in_digits(number, 2)
 
 
 def error_in_row(found: Comparison, result: MethodResult, name: str) -> str:
@@ -101,13 +95,13 @@ def duration(seconds: float) -> str:
     >>> duration(1.24e-6), duration(3.1e-5), duration(0.0123), duration(2.5)
     ('1.2 µs', '31 µs', '12 ms', '2.5 s')
     >>> duration(0.0009994), duration(0.0009996), duration(0.9996)
-    ('999 µs', '1.0 ms', '1.0 s')
+    ('999 µs', '1 ms', '1 s')
     """
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= 0.9995 * size or unit == "µs":  # 999.6 of a unit is one of the next
-            count = seconds / size
-            return f"{count:.1f} {unit}" if count < 9.95 else f"{count:.0f} {unit}"
-    raise AssertionError  # the last unit takes all that is left
+            break
+    count = seconds / size
+    return f"{_two_digits(count)} {unit}"
 
 
 def times(found: Comparison, result: MethodResult) -> str:
@@ -122,7 +116,12 @@ def times(found: Comparison, result: MethodResult) -> str:
     if not found.primal_operations:
         return ""
     ratio = result.operations / found.primal_operations
-    return f"{ratio:.0f}×" if ratio >= 9.95 else f"{ratio:.1f}".removesuffix(".0") + "×"
+    return f"{_two_digits(ratio)}×"
+
+
+def _two_digits(count: float) -> str:
+    """With one decimal below ten, as a whole number from there on."""
+    return in_digits(count, 2) if count < 9.95 else str(math.floor(count + 0.5))
 
 
 def passes(result: MethodResult) -> str:
@@ -232,4 +231,40 @@ def sentence(found: Comparison, result: MethodResult) -> str:
     return (
         f"{does(found, result)} That takes {plural(result.operations, 'operation')}{beside} and"
         f" holds at most {plural(result.live_values, 'value')} at one time."
+    )
+
+
+def trace_caption(found: Comparison, result: MethodResult) -> str:
+    """What the last column of a method's trace holds."""
+    first = found.wrt[0]
+    seeded = f"tangents, seeded with {first}"
+    return {
+        "reverse": "adjoints: computed from the last row to the first",
+        "finite-difference": f"difference quotients for {first}",
+        "symbolic": f"formulas for {first}, evaluated",
+        "path-sum": f"sums over the paths from {first}",
+    }.get(result.method, f"{seeded}: pass 1 of {result.passes}" if result.passes > 1 else seeded)
+
+
+def guide(found: Comparison) -> tuple[tuple[str, str], ...]:
+    """How to read the numbers: terms and what they mean."""
+    return (
+        (
+            "error",
+            f"|value − reference| / |reference|; the reference of {found.of}'s derivatives"
+            " has fifty digits. “exact”: no difference at all. Bars are logarithmic.",
+        ),
+        ("≈", "stands before a value that is rounded, half away from zero."),
+        ("passes", "runs over the graph for the whole gradient; for path-sum: paths."),
+        (
+            "operations",
+            "instructions executed for the whole gradient, and how many times those"
+            " of the graph alone.",
+        ),
+        ("live values", "the most numbers that are held at one time: the memory that it takes."),
+        (
+            "time",
+            "of the whole gradient once compiled, the least of five runs on the machine that"
+            " made this page. All else is the same on every machine.",
+        ),
     )

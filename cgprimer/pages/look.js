@@ -2,12 +2,9 @@
 const root = document.documentElement, look = document.getElementById("look");
 const system = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => root.dataset.look ? root.dataset.look === "dark" : system.matches;
-function show() { look.setAttribute("aria-pressed", String(isDark())); }
-function turn() { root.dataset.look = isDark() ? "light" : "dark"; show(); }
+const press = () => look.setAttribute("aria-pressed", String(isDark()));
+function turn() { root.dataset.look = isDark() ? "light" : "dark"; press(); }
 look.hidden = false;
 look.addEventListener("click", turn);
-system.addEventListener("change", show);
-document.addEventListener("keydown", event => {
-  if (event.key.toLowerCase() === "d" && !event.ctrlKey && !event.metaKey && !event.altKey) turn();
-});
-show();
+system.addEventListener("change", press);
+press();

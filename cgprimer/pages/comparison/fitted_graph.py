@@ -1,0 +1,163 @@
+"""The graph of a comparison, with as much in it as can be read in the room that there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from cgprimer.analysis.comparison import Comparison
+from cgprimer.errors import plural
+from cgprimer.pictures.arranging import Picture, arrange
+from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.diagrams import graph_diagram
+from cgprimer.pictures.graph_picture import paint as paint_diagram
+from cgprimer.pictures.pen import Pen
+from cgprimer.pictures.summary import is_readable, summarised
+from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE
+
+_LARGEST_SCALE = 1.2
+_MARGIN = 3.0
+_WIDEST = 1250.0  # on a page, whose graph shrinks to the width of the window
+
+
+@dataclass(frozen=True, slots=True)
+class FittedGraph:
+    """A graph that fits: what is drawn, where, how large, and what had to be left out.
+
+    Attributes:
+        diagram: what is drawn; without a vertex where nothing could be.
+        layout: where; None where nothing could be drawn.
+        scale: points per unit of the layout.
+        note: what was left out; empty where nothing was.
+    """
+
+    diagram: Diagram
+    layout: Picture | None
+    scale: float
+    note: str
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in points."""
+        if self.layout is None:
+            return (0.0, 0.0)
+        frame = self.layout.frame
+        return (self.scale * frame.width + 2 * _MARGIN, self.scale * frame.height + 2 * _MARGIN)
+
+
+def whole_graph(found: Comparison) -> Diagram:
+    """Every vertex of the graph, with the values that the comparison knows.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.analysis.comparison import compare
+    >>> found = compare(parse("xw = k*xa; xv = m*xa"), {"xa": 1, "k": 2}, of="xw")
+    >>> [(node.label, node.detail) for node in whole_graph(found).nodes]
+    [('xa', ('= 1',)), ('xw', ('k*xa', '= 2')), ('xv', ('m*xa',))]
+    """
+    diagram = graph_diagram(found.graph, at=found.at, everything=True)
+    needed = {found.of}
+    for name in reversed(found.graph.variables):
+        if name in needed:
+            needed.update(found.graph.depends_on.get(name, ()))
+    nodes = tuple(
+        n if n.key in needed else _said(n, lambda d: not _is_value(d)) for n in diagram.nodes
+    )
+    # A parameter on the edge to a vertex that was not computed may have no value of its own.
+    return Diagram(nodes, tuple(e if e.head in needed else _named(e) for e in diagram.edges))
+
+
+def fitted(found: Comparison, width: float = _WIDEST, height: float = math.inf) -> FittedGraph:
+    """The graph in so much room, with as much said about it as leaves its text readable.
+
+    Values on edges go first, then expressions, then what stands on edges, then all values; a
+    graph that is still too large is summarised by layers.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.analysis.comparison import compare
+    >>> found = compare(parse("xx = xa^2; xw = k*xx"), {"xa": 1, "k": 2})
+    >>> fitted(found, 900, 400).note, fitted(found, 260, 60).note
+    ('', 'too little room for expressions and values')
+    """
+    for diagram, smallest, note in _shorter(whole_graph(found)):
+        graph = scaled(diagram, width, height, smallest, note)
+        if graph is not None:
+            return graph
+    counts = plural(len(found.graph.variables), "variable")
+    note = f"a graph of {counts}, too large for a picture on a slide"
+    return FittedGraph(Diagram((), ()), None, 1.0, note)
+
+
+def scaled(
+    diagram: Diagram, width: float, height: float, smallest: float, note: str = ""
+) -> FittedGraph | None:
+    """A diagram at the scale at which it fits; None if its text gets too small or meets other."""
+    layout = arrange(diagram)
+    if layout.conflicts:
+        return None
+    frame = layout.frame
+    room = (width - 2 * _MARGIN, height - 2 * _MARGIN)
+    scale = min(room[0] / frame.width, room[1] / frame.height, _LARGEST_SCALE)
+    return FittedGraph(diagram, layout, scale, note) if scale >= smallest else None
+
+
+def paint(pen: Pen, graph: FittedGraph, corner: tuple[float, float], *, dark: bool = False) -> None:
+    """Draw a graph, its upper left corner at a point of the slide."""
+    if graph.layout is None:
+        return
+    width, height = graph.size
+    axes = pen.part(*corner, width, height).axes
+    frame = graph.layout.frame
+    across, along = width / graph.scale / 2, height / graph.scale / 2
+    axes.set_xlim(frame.x - across, frame.x + across)
+    axes.set_ylim(frame.y - along, frame.y + along)
+    paint_diagram(axes, graph.diagram, graph.layout, dark=dark, scale=graph.scale)
+
+
+def _shorter(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
+    """A diagram, then with less and less in it; the smallest scale; what was left out."""
+    usual, large = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
+    if is_readable(diagram):
+        nodes, edges = diagram.nodes, diagram.edges
+        values = tuple(_said(node, _is_value) for node in nodes)
+        named = tuple(map(_named, edges))
+        steps = (
+            (nodes, edges, usual, ""),
+            (nodes, named, usual, "values on edges"),
+            (values, edges, usual, "expressions"),
+            (values, named, usual, "expressions and for values on edges"),
+            (values, _bare(edges), usual, "expressions and for what stands on edges"),
+            (_silent(nodes), _bare(edges), large, "expressions and values"),
+        )
+        before = None
+        for said, written, smallest, missing in steps:
+            if (said, written) != before:
+                note = f"too little room for {missing}" if missing else ""
+                yield Diagram(said, written), smallest, note
+            before = (said, written)
+    summary = summarised(diagram, 0)
+    (note,) = summary.notes
+    yield replace(summary, notes=()), usual, note
+    yield Diagram(_silent(summary.nodes), _bare(summary.edges)), large, note.partition(";")[0]
+
+
+def _is_value(detail: str) -> bool:
+    return detail.startswith(("= ", "≈ "))
+
+
+def _said(node: Node, wanted: Callable[[str], bool]) -> Node:
+    return replace(node, detail=tuple(filter(wanted, node.detail)))
+
+
+def _silent(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    return tuple(replace(node, detail=()) for node in nodes)
+
+
+def _named(edge: Edge) -> Edge:
+    """The parameters on an edge without their values."""
+    names = (part.partition("=")[0] for part in edge.label.split(", "))
+    return replace(edge, label=", ".join(names))
+
+
+def _bare(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    return tuple(replace(edge, label="") for edge in edges)

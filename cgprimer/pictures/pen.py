@@ -1,0 +1,315 @@
+"""One pen for every slide: text, lines, bars and tables. Lengths are points, y goes downwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cgprimer.pictures.legend import Entry, write
+from cgprimer.pictures.legend import draw_row as draw_legend_row
+from cgprimer.pictures.lettering import text_width, wrap_words
+from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix, theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TEXT = READABLE_SIZE
+LINE = 18.0  #: of running text
+ROW = 23.0  #: of a table
+_GAP, _NEAR = 18.0, 8.0  # between columns of a table, and between the parts of a cell
+_SHORTEST = 40.0  # of the longest bars
+_FEW = 4  # columns without bars; fewer are not pulled apart
+_HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "oo")
+
+
+class Pen:
+    """Writes and draws in one look on one set of axes; what it writes is a user's, never markup."""
+
+    def __init__(self, axes: Axes, look: Theme) -> None:
+        self.axes, self.look = axes, look
+        self.lit = look.curves[1]
+        self.faint = mix(look.ink, look.background, 0.74)  # for what matters less; still readable
+
+    def part(self, left: float, top: float, width: float, height: float) -> Pen:
+        """A pen for a part of the slide, which begins there and holds what it draws."""
+        figure: Any = self.axes.figure
+        wide, high = (72 * float(side) for side in figure.get_size_inches())
+        corner = (left / wide, 1 - (top + height) / high)
+        return Pen(_axes(figure, (*corner, width / wide, height / high), width, height), self.look)
+
+    def write(
+        self, x: float, y: float, text: str, size: float = TEXT, *, align: str = "left", **more: Any
+    ) -> None:
+        """One line of text, vertically centred."""
+        if not text:
+            return
+        colour = more.pop("color", self.look.ink)
+        write(
+            self.axes, (x, y), text, size, colour, horizontalalignment=align, clip_on=True, **more
+        )
+
+    def lines(
+        self, x: float, y: float, lines: Sequence[str], size: float = TEXT, **more: Any
+    ) -> float:
+        """Lines under each other; returns where they end."""
+        height = max(LINE, 1.25 * size)
+        for line in lines:
+            self.write(x, y + height / 2, line, size, **more)
+            y += height
+        return y
+
+    def line(
+        self, points: Sequence[tuple[float, float]], colour: str, width: float, **more: Any
+    ) -> None:
+        """A line through points."""
+        from matplotlib.lines import Line2D
+
+        x, y = zip(*points, strict=True)
+        # Not plot: it looks for units and limits, which takes longer than to draw the line.
+        self.axes.add_artist(Line2D(x, y, color=colour, linewidth=width, **more))
+
+    def polygon(self, points: Sequence[tuple[float, float]], colour: str, **more: Any) -> None:
+        """A filled polygon."""
+        from matplotlib.patches import Polygon
+
+        style = {"facecolor": colour, "linewidth": 0.0, **more}
+        self.axes.add_patch(Polygon(points, closed=True, **style))
+
+    def flag(
+        self, x: float, y: float, *, down: bool = False, small: bool = False, **more: Any
+    ) -> None:
+        """The triangle that marks a step without a colour; its tip is at the point."""
+        a, b = (9.0, 6.0) if small else (10.0, 7.0)
+        corners = [(x, y), (x - b, y - a), (x + b, y - a)]
+        self.polygon(
+            corners if down else [(x, y), (x - a, y - b), (x - a, y + b)], self.lit, **more
+        )
+
+    def band(
+        self, left: float, right: float, y: float, height: float, *, first: bool = True
+    ) -> None:
+        """Behind a line that is lit; at its first the flag says so without colour."""
+        a, b = y - height / 2, y + height / 2
+        glow = mix(self.lit, self.look.background, 0.2)
+        self.polygon([(left, a), (right + 4, a), (right + 4, b), (left, b)], glow, zorder=0)
+        if first:
+            self.flag(left + 11, y, small=True)
+
+    def rule(self, left: float, right: float, y: float, *, strong: bool = False) -> None:
+        """A line across a table."""
+        colour, width = (self.look.edge, 1.4) if strong else (self.look.grid, 0.8)
+        self.line([(left, y), (right, y)], colour, width)
+
+    def bar(self, x: float, y: float, length: float, height: float, which: int) -> None:
+        """A bar of a series: each has its colour and its hatching."""
+        from matplotlib.patches import Rectangle
+
+        colour = self.look.curves[which % len(self.look.curves)]
+        bar = Rectangle((x, y - height / 2), max(length, 1.5), height, zorder=3)
+        bar.set(facecolor=mix(colour, self.look.background, 0.45), edgecolor=colour, linewidth=1.2)
+        bar.set_hatch(_HATCHES[which % len(_HATCHES)])
+        bar.set_label("bar")
+        self.axes.add_patch(bar)
+
+    def legend(
+        self, rows: Sequence[Sequence[Entry]], middle: float, top: float, height: float
+    ) -> None:
+        """Rows of a legend under each other, each so high."""
+        for count, row in enumerate(rows):
+            draw_legend_row(self.axes, row, (middle, top + (count + 0.5) * height), self.look)
+
+
+def sheet(
+    width: float = SLIDE_WIDTH, height: float = SLIDE_HEIGHT, *, dark: bool = False
+) -> tuple[Figure, Pen]:
+    """An empty figure, a slide of 16 to 9 unless another size is given, and a pen for it.
+
+    >>> figure, pen = sheet()
+    >>> [round(float(side), 2) for side in figure.get_size_inches()]
+    [13.33, 7.5]
+    """
+    from matplotlib.figure import Figure
+
+    look = theme(dark)
+    figure = Figure(figsize=(width / 72, height / 72), facecolor=look.background)
+    return figure, Pen(_axes(figure, (0.0, 0.0, 1.0, 1.0), width, height), look)
+
+
+def _axes(
+    figure: Figure, place: tuple[float, float, float, float], width: float, height: float
+) -> Axes:
+    axes = figure.add_axes(place)
+    axes.set_axis_off()
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    return axes
+
+
+def shortened(text: str, room: float, size: float = TEXT, *, bold: bool = False) -> str:
+    """A text that fits: itself, or with dots in its middle.
+
+    >>> shortened("dxw/dab", 100), shortened("d" + 40 * "x" + "/dab", 120)
+    ('dxw/dab', 'dxxxxx…xx/dab')
+    """
+    if text_width(text, size, bold) <= room:
+        return text
+    for kept in range(len(text) - 1, 0, -1):
+        front, back = (kept + 1) // 2, kept // 2
+        shorter = text[:front] + "…" + text[len(text) - back :]
+        if text_width(shorter, size, bold) <= room:
+            return shorter
+    return "…"
+
+
+def broken(text: str, width: float, size: float = TEXT, *, bold: bool = False) -> list[str]:
+    """Break a text into lines of at most so many points: at spaces, and inside what is too long.
+
+    A word that is too long is broken after a sign of the language, where it has one.
+
+    >>> broken("path 1: xa → xw", 60.0), broken("temperature*pressure", 110.0)
+    (['path 1:', 'xa → xw'], ['temperature*', 'pressure'])
+    """
+    found = []
+    for line in wrap_words(text, width, size, bold=bold):
+        rest = line
+        while text_width(rest, size, bold) > width and len(rest) > 1:
+            fits = len(rest) - 1
+            while fits > 1 and text_width(rest[:fits], size, bold) > width:
+                fits -= 1
+            cut = max((k for k in range(1, fits + 1) if rest[k - 1] in "*/^(,+-_"), default=fits)
+            found.append(rest[:cut])
+            rest = rest[cut:]
+        found.append(rest)
+    return found
+
+
+class Cell(NamedTuple):
+    """A text, what stands behind it in faint letters, and a bar: its length over the longest's."""
+
+    text: str
+    more: str = ""
+    share: float | None = None
+
+
+class Row(NamedTuple):
+    """A title and its cells; `instead` of them a text across all columns.
+
+    `series` has a colour and a hatching, for bars and keys; -1 for none.
+    """
+
+    title: str
+    cells: tuple[Cell, ...]
+    instead: str = ""
+    series: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as data, for slides and for pages.
+
+    Attributes:
+        header: titles of the columns, that of the titles of rows first.
+        rows: with a cell for each column but the first, or with a text instead.
+        bars: for each column of cells whether it has bars; with none, texts end at one line.
+        series: of each column of cells, -1 for none.
+        note: what stands below.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[Row, ...]
+    bars: tuple[bool, ...]
+    series: tuple[int, ...] = ()
+    note: str = ""
+
+
+class DrawnTable:
+    """A table that is measured, and drawn when its place is known; all in points.
+
+    >>> table = Table(("name", "value"), (Row("xa", (Cell("0.5"),)),), (False,))
+    >>> measured = DrawnTable(table, 300.0)
+    >>> measured.height, measured.width < 300.0
+    (46.0, True)
+    """
+
+    def __init__(self, table: Table, room: float, *, row: float = ROW, first: float = 0.0) -> None:
+        """Measure it for a room of so many points; `first` is the least width of the titles."""
+        self.table, self.room, self.row = table, room, row
+        able = [r.cells for r in table.rows if not r.instead]
+        columns = list(zip(*able, strict=True)) if able else [()] * len(table.bars)
+        self.text = [
+            max((text_width(c.text, TEXT) for c in cells), default=0.0) for cells in columns
+        ]
+        more = [max((text_width(c.more, TEXT) for c in cells), default=0.0) for cells in columns]
+        self.more = [wide + _NEAR if wide else 0.0 for wide in more]
+        titles = [text_width(title, TEXT, bold=True) for title in table.header[1:]]
+        self.wide = [
+            text + behind + (_NEAR if bar else 0.0) if bar else max(title, text + behind)
+            for title, text, behind, bar in zip(
+                titles, self.text, self.more, table.bars, strict=True
+            )
+        ]
+        named = (text_width(r.title, TEXT, bold=True) for r in table.rows)
+        self.first = max(first, *named, text_width(table.header[0], TEXT, bold=True)) + _GAP
+        self.instead = {
+            k: [
+                shortened(line, room - self.first)
+                for line in wrap_words(r.instead, room - self.first, TEXT)
+            ]
+            for k, r in enumerate(table.rows)
+            if r.instead
+        }
+
+    @property
+    def width(self) -> float:
+        """At least, bars of any length included."""
+        return self.first + sum(self.wide) + _GAP * (len(self.wide) - 1)
+
+    @property
+    def height(self) -> float:
+        """Header, rows and note."""
+        below = LINE if self.table.note else 0.0
+        return self.row + sum(map(self._row, range(len(self.table.rows)))) + below
+
+    def _row(self, which: int) -> float:
+        return max(self.row, len(self.instead.get(which, ())) * LINE + self.row - LINE)
+
+    def draw(self, pen: Pen, left: float, top: float) -> None:
+        """Draw it from a corner on."""
+        table, spare = self.table, max(0.0, self.room - self.width)
+        barred = sum(table.bars)
+        bar = max(_SHORTEST, spare / barred) if barred else 0.0
+        apart = 0.0 if barred else spare / max(len(self.wide), _FEW)
+        starts, x = [], left + self.first
+        for wide, has_bar in zip(self.wide, table.bars, strict=True):
+            starts.append(x + apart)
+            x += apart + wide + (bar if has_bar else 0.0) + _GAP
+        right = left + self.room if barred else x - _GAP
+        y = top + self.row / 2
+        pen.write(left, y, table.header[0], weight="bold")
+        for start, wide, title in zip(starts, self.wide, table.header[1:], strict=True):
+            at, align = (start, "left") if barred else (start + wide, "right")
+            pen.write(at, y, title, align=align, weight="bold")
+        pen.rule(left, right, top + self.row, strong=True)
+        y = top + self.row
+        for number, row in enumerate(table.rows):
+            height = self._row(number)
+            if number:
+                pen.rule(left, right, y)
+            pen.write(left, y + height / 2, row.title, weight="bold")
+            lines = self.instead.get(number, [])
+            start = y + (height - len(lines) * LINE) / 2
+            pen.lines(left + self.first, start, lines, color=pen.faint, style="italic")
+            for k, cell in enumerate(row.cells):
+                end = starts[k] + self.text[k] + self.more[k]
+                if not table.bars[k]:
+                    end = starts[k] + self.wide[k]
+                pen.write(end - self.more[k], y + height / 2, cell.text, align="right")
+                pen.write(end, y + height / 2, cell.more, align="right", color=pen.faint)
+                if table.bars[k] and cell.share is not None:
+                    length = cell.share * bar
+                    pen.bar(end + _NEAR, y + height / 2, length, self.row - 10, row.series)
+            y += height
+        if table.note:
+            pen.write(left, y + LINE / 2 + 2, table.note, color=pen.faint, style="italic")
