@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from cgprimer.analysis.comparison import Comparison
 from cgprimer.errors import plural
@@ -12,12 +13,17 @@ from cgprimer.pictures.arranging import Picture, arrange
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.graph_picture import paint as paint_diagram
-from cgprimer.pictures.pen import Pen
+from cgprimer.pictures.legend import ROW_HEIGHT, legend_rows
+from cgprimer.pictures.pen import Pen, sheet
 from cgprimer.pictures.summary import is_readable, summarised
-from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE
+from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in, theme
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LARGEST_SCALE = 1.2
 _MARGIN = 3.0
+_LEGEND_WIDTH = 600.0
 _WIDEST = 1250.0  # on a page, whose graph shrinks to the width of the window
 
 
@@ -112,6 +118,24 @@ def paint(pen: Pen, graph: FittedGraph, corner: tuple[float, float], *, dark: bo
     axes.set_xlim(frame.x - across, frame.x + across)
     axes.set_ylim(frame.y - along, frame.y + along)
     paint_diagram(axes, graph.diagram, graph.layout, dark=dark, scale=graph.scale)
+
+
+def standing_alone(graph: FittedGraph) -> Figure:
+    """A graph with its legend in a figure just large enough.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.analysis.comparison import compare
+    >>> figure = standing_alone(fitted(compare(parse("xw = k*xa"), {"xa": 1, "k": 2})))
+    >>> float(figure.get_size_inches()[0]) < 9
+    True
+    """
+    graph = replace(graph, scale=1.0)
+    width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
+    rows = legend_rows(theme(False), roles_in(graph.diagram, theme(False)), width)
+    figure, pen = sheet(width, height + len(rows) * ROW_HEIGHT)
+    paint(pen, graph, ((width - graph.size[0]) / 2, 0.0))
+    pen.legend(rows, width / 2, height, ROW_HEIGHT)
+    return figure
 
 
 def _shorter(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:

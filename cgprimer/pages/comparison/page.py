@@ -15,10 +15,9 @@ from cgprimer.core.number_format import marked
 from cgprimer.errors import CgprimerError, plural
 from cgprimer.pages import markup
 from cgprimer.pages.comparison import sentences
-from cgprimer.pages.comparison.fitted_graph import fitted, whole_graph
+from cgprimer.pages.comparison.fitted_graph import fitted, standing_alone, whole_graph
 from cgprimer.pages.comparison.tables import cost_table, derivative_table, place_of
 from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.graph_picture import draw_diagram
 from cgprimer.pictures.pen import Cell, Table
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.pictures.theme import theme
@@ -79,7 +78,7 @@ def _graph_section(found: Comparison) -> str:
     graph = fitted(found)
     if graph.layout is None:
         return ""
-    picture = figure_bytes(draw_diagram(graph.diagram), "svg", tight=True).decode()
+    picture = figure_bytes(standing_alone(graph), "svg").decode()
     picture = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
     picture = picture[picture.index("<svg") :]
     width = float(picture.partition('viewBox="0 0 ')[2].partition(" ")[0]) * _PIXELS

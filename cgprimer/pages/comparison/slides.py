@@ -15,8 +15,7 @@ from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, s
 from cgprimer.pages.comparison.tables import cost_table, derivative_table
 from cgprimer.pictures.legend import ROW_HEIGHT, legend_rows
 from cgprimer.pictures.lettering import text_width, wrap_words
-from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, shortened
-from cgprimer.pictures.pen import slides as empty_slides
+from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, sheet, shortened
 from cgprimer.pictures.saving import FORMATS as PICTURES
 from cgprimer.pictures.saving import figure_bytes, picture_kind
 from cgprimer.pictures.summary import is_readable
@@ -281,7 +280,7 @@ def _figures(
 
 
 def _figure(found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str) -> Figure:
-    figure, pen = empty_slides(len(shown), dark=dark)
+    figure, pen = sheet(height=len(shown) * SLIDE_HEIGHT, dark=dark)
     heading = _heading(found, title)
     for count, slide in enumerate(shown):
         top = count * SLIDE_HEIGHT
