@@ -1,4 +1,4 @@
-"""What engines are given: columns and scalars, checked and brought into the form they need."""
+"""What engines are given and give back: columns and scalars in the form they need, and outputs."""
 
 from __future__ import annotations
 
@@ -93,6 +93,21 @@ def times_samples(value: Array, samples: int) -> Array:
     """
     wide = np.asarray(value, float)
     return wide * samples if samples else np.zeros_like(wide)
+
+
+def apart(found: Sequence[Array], places: Mapping[str, int]) -> dict[str, Array]:
+    """Outputs by name, each an array of its own: who writes to one changes no other.
+
+    Args:
+        found: arrays.
+        places: output name to the array's number.
+    """
+    outputs: dict[str, Array] = {}
+    given: set[int] = set()
+    for name, place in places.items():
+        outputs[name] = found[place].copy() if place in given else found[place]
+        given.add(place)
+    return outputs
 
 
 def _numbers(given: Any, *, complex_too: bool = False) -> Array:

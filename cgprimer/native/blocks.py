@@ -18,11 +18,12 @@ from cgprimer.core.engines import Array, Executable, Reduction
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.arguments import as_columns, as_scalars
+from cgprimer.native.arguments import as_columns
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
-from cgprimer.native.plans.storage import Rows, rows
+from cgprimer.native.plans.storage import Storage, storage_of
 from cgprimer.native.registered_functions import result_of
+from cgprimer.native.uniform import UniformValues
 
 _CACHE_BYTES = 2**18  # live values of a block: half of a typical second-level cache
 _BLOCK_LIMITS = (512, 2**15)
@@ -57,17 +58,14 @@ class NumpyExecutable:
         self.dtype = np.dtype(dtype)
         real = self.dtype.kind == "f"
         self.plan = plan(tape, sums=reduction == "sum", fuse=real)
-        placed = rows(self.plan)
+        placed = storage_of(self.plan)
         self.row_count = placed.count + 1
         # numpy's complex forms are not all ufuncs, and only these write where they are told to.
         self.actions = [
             _action(self.plan, placed, position, in_place=real)
             for position in range(len(self.plan.varying))
         ]
-        self.uniform = [
-            (primitive(name).numpy, operands, results[0])
-            for name, operands, results in self.plan.uniform
-        ]
+        self.uniform = UniformValues(self.plan.tape, self.plan.uniform, self.plan.size, dtype)
         live = self.row_count + len(self.plan.tape.of_kind("column"))
         block = _CACHE_BYTES // (live * self.dtype.itemsize)
         self.block = min(
@@ -80,27 +78,9 @@ class NumpyExecutable:
         """Run the tape; see :class:`cgprimer.core.engines.Executable`."""
         # Domain policy is IEEE 754's: nan and infinity are values, not exceptions.
         with np.errstate(all="ignore"):
-            values = self._uniform_values(scalars)
+            values = self.uniform(scalars)
             collect = self._sums if self.reduction == "sum" else self._per_sample
             return collect(values, columns, samples)
-
-    def _uniform_values(self, scalars: Mapping[str, Any]) -> list[Any]:
-        """All values, with those filled in that do not vary with the sample."""
-        values: list[Any] = [None] * self.plan.size
-        real = self.dtype.type if self.dtype.kind == "f" else np.float64
-        if self.dtype.kind == "f":
-            names = self.plan.tape.of_kind("scalar")
-            scalars = dict(zip(names, as_scalars(scalars, names, self.dtype), strict=True))
-        for index, leaf in enumerate(self.plan.tape.leaves):
-            if leaf.kind == "constant":
-                values[index] = real(leaf.value)
-            elif leaf.kind == "scalar":
-                given = scalars[leaf.name]
-                values[index] = given if isinstance(given, complex) else real(given)
-        scalar = (lambda v: v) if self.dtype.kind == "c" else real
-        for function, operands, target in self.uniform:
-            values[target] = scalar(function(*[values[o] for o in operands]))
-        return values
 
     def _matrices(self, values: Sequence[Any]) -> dict[int, tuple[Array, Array]]:
         """The weights, shape (outputs, inputs), and biases, shape (outputs, 1), of each group."""
@@ -181,7 +161,7 @@ def _read_only(column: Array) -> Array:
 # --- a step as a function ------------------------------------------------------------------------
 
 
-def _action(plan: Plan, placed: Rows, position: int, *, in_place: bool) -> Action:
+def _action(plan: Plan, placed: Storage, position: int, *, in_place: bool) -> Action:
     """The function that does one step of a plan."""
     step = plan.varying[position]
     match step.name:
@@ -200,7 +180,7 @@ def _action(plan: Plan, placed: Rows, position: int, *, in_place: bool) -> Actio
     return _elementwise(step, placed, in_place=in_place)
 
 
-def _elementwise(step: Step, placed: Rows, *, in_place: bool) -> Action:
+def _elementwise(step: Step, placed: Storage, *, in_place: bool) -> Action:
     """A primitive on arrays."""
     name, operands, (target,) = step
     function = primitive(name).numpy
@@ -229,7 +209,7 @@ def _elementwise(step: Step, placed: Rows, *, in_place: bool) -> Action:
     return straight if in_place and isinstance(function, np.ufunc) else copied
 
 
-def _multiply_add(step: Step, placed: Rows) -> Action:
+def _multiply_add(step: Step, placed: Storage) -> Action:
     """numpy has no such operation: the product is made in a row that is always in the cache."""
     name, (a, b, c), (target,) = step
     row = placed.row_of[target]
@@ -248,7 +228,7 @@ def _multiply_add(step: Step, placed: Rows) -> Action:
     return act
 
 
-def _both(step: Step, placed: Rows) -> Action:
+def _both(step: Step, placed: Storage) -> Action:
     """The sine and the cosine, which numpy computes one after the other."""
     _, (operand,), (sine, cosine) = step
     sine_row, cosine_row = placed.row_of[sine], placed.row_of[cosine]
@@ -280,7 +260,7 @@ def _dot(step: Step) -> Action:
     return act
 
 
-def _affine(group: Affine, position: int, placed: Rows) -> Action:
+def _affine(group: Affine, position: int, placed: Storage) -> Action:
     """A matrix times the values of a block, a column for each sample."""
     inputs = _stacked(group.inputs, placed)
     targets = [(output, placed.row_of[output]) for output in group.outputs]
@@ -301,7 +281,7 @@ def _affine(group: Affine, position: int, placed: Rows) -> Action:
     return act
 
 
-def _outer(group: Outer, placed: Rows) -> Action:
+def _outer(group: Outer, placed: Storage) -> Action:
     """All pairs of products, summed over the samples: a matrix times a transposed one."""
     left, right = _stacked(group.left, placed), _stacked(group.right, placed)
     numbers = np.array(group.numbers)
@@ -338,7 +318,7 @@ def _parts(samples: int, weights: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, samples, size)]
 
 
-def _stacked(values: Sequence[int], placed: Rows) -> Callable[[Block], Array]:
+def _stacked(values: Sequence[int], placed: Storage) -> Callable[[Block], Array]:
     """How to get at several values as one matrix, shape (values, samples of the block)."""
     together = _neighbours([placed.row_of.get(value, -1) for value in values])
     if together:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
+from cgprimer.core.primitives import primitive
+from cgprimer.core.tape.printing import shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
+from cgprimer.native.encoding import CALL, Group, Part, Program
+from cgprimer.native.plans.plan import Affine, Outer, Plan
+from cgprimer.native.plans.printing import PlanNames, step_line
 
 # The engines' own form for a tape of this size, or the interpreter's whatever the size.
 FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
@@ -51,6 +56,93 @@ def code_text(tape: Tape, form: str, *, sums: bool, dtype: str = "float64") -> s
     room = import_module(f"cgprimer.native.{engine}.listing")
     text: str = room.listing(tape, sums=sums, dtype=dtype, interpreter=bool(interpreter))
     return text
+
+
+class InterpreterListing:
+    """The operations of a program, with the names that its plan knows.
+
+    Args:
+        plan: the program's.
+        program: what is listed.
+        shared: the number of each value that no sample changes.
+    """
+
+    def __init__(self, plan: Plan, program: Program, shared: Mapping[int, int]) -> None:
+        self.plan, self.program, self.shared = plan, program, shared
+        self.names = PlanNames(plan.tape, plan.size)
+
+    def main(self) -> list[Operation]:
+        """What is done for every block of samples."""
+        groups = self.plan.groups
+        steps = [
+            (step_line(step, self.names, groups.get(k)), groups.get(k))
+            for k, step in enumerate(self.plan.varying)
+        ]
+        for value in self.program.stored:
+            names = [shown_name(n) for n, v in self.plan.outputs.items() if v == value]
+            steps.append((", ".join(names), None))
+        return self._operations(self.program.main, steps, ranges)
+
+    def once(self) -> list[Operation]:
+        """What is done once a call: rows stand for shared numbers there."""
+        steps = self.plan.uniform
+        made = sorted(value for step in steps for value in step.results)
+        value_of = [*self.program.given, *made]
+
+        def places(rows: Sequence[int]) -> str:
+            return " ".join(f"u{self.shared[value_of[row]]}" for row in rows)
+
+        texts = [(step_line(step, self.names), None) for step in steps]
+        return self._operations(self.program.uniform, texts, places)
+
+    def _operations(
+        self,
+        part: Part,
+        steps: Sequence[tuple[str, Affine | Outer | None]],
+        rows: Callable[[Sequence[int]], str],
+    ) -> list[Operation]:
+        def place(word: int) -> str:
+            return rows([word]) if word >= 0 else f"u{self.shared[~word]}"
+
+        found = []
+        for (number, target, *words), (step, group) in zip(part.code.tolist(), steps, strict=True):
+            name, pattern = self.program.handlers[number]
+            if pattern == CALL:
+                result, *operands = part.groups[target].rows
+                given = operands[: primitive(name).arity]
+                found.append(Operation(f"call {name}", rows([result]), rows(given), step))
+            elif group is not None:
+                high = self.program.tile[0]
+                found.append(_group_operation(part.groups[target], group, high, step))
+            elif pattern:
+                count = len(pattern) if set(pattern) <= {"r", "s"} else _arity(name)
+                shown = f"{name} {pattern}" if count > 1 and pattern[0] in "rs" else name
+                given = " ".join(map(place, words[:count]))
+                found.append(Operation(shown, rows([target]), given, step))
+            elif name == "sincos":
+                result = rows([target, words[1]])
+                found.append(Operation(name, result, place(words[0]), step))
+            else:
+                result = f"result {target}" if name == "store" else f"sum {target}"
+                given = " ".join(map(place, words[: 2 if name == "dot" else 1]))
+                found.append(Operation(name, result, given, step))
+        return found
+
+
+def _arity(name: str) -> int:
+    """Operands of a step on single values."""
+    return 3 if name in ("fma", "fms", "fnma") else primitive(name).arity
+
+
+def _group_operation(place: Group, group: Affine | Outer, high: int, step: str) -> Operation:
+    """A matrix at work, or a block of products, without what pads its tiles."""
+    if isinstance(group, Affine):
+        count, rows = len(group.inputs), place.rows
+        results = ranges(rows[count:][: len(group.outputs)])
+        return Operation(place.name, results, ranges(rows[:count]), step)
+    right = place.rows[place.counts[0] * high :][: len(group.right)]
+    given = f"{ranges(place.rows[: len(group.left)])} x {ranges(right)}"
+    return Operation(place.name, f"sum {place.begin} ...", given, step)
 
 
 def table(operations: Sequence[Operation], first: int = 0) -> list[str]:

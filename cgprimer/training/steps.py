@@ -95,7 +95,8 @@ class Steps:
         self.samples, self.per_epoch = samples, -(-samples // batch)
         self.resident = objective.resident(columns)
         self.trainer = None if one_by_one else objective.trainer(rule, batch)
-        self.batches = Batches(objective, columns, samples, batch) if self.trainer is None else None
+        given = self.resident if batch >= samples > 1 else columns  # else in another order
+        self.batches = Batches(objective, given, samples, batch) if self.trainer is None else None
 
     def epoch(
         self, order: Array, held: Done, first: int, halts: Sequence[int] = ()

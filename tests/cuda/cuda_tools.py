@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ from cgprimer.core.tape.passes import with_seeds
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.blocks import ENGINE as NUMPY
 from cgprimer.native.cuda.engine import CudaEngine
-from cgprimer.training.losses import LOSS
 from cgprimer.training.objective import Objective
-from cgprimer.training.optimizers import OPTIMIZERS, update_rule
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cg"))
 LEARNING = [path for path in EXAMPLES if cgprimer.load(path).parameters]
@@ -83,74 +80,3 @@ def assert_agrees(
                 err_msg=f"{name} of {count} samples",
             )  # fmt: skip
     return compiled
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """An epoch to be done."""
-
-    graph: ExpressionGraph
-    columns: Mapping[str, Any]
-    order: Any
-    batch: int
-    values: Any
-    rates: Any
-    optimizer: str
-
-
-def lesson(samples: int, batch: int, optimizer: str, dtype: str = "float64") -> Lesson:
-    """An epoch of the lecture example, short enough not to run away."""
-    graph = cgprimer.load(EXAMPLES[0].parent / "lecture.cg")
-    data = cgprimer.make_dataset(graph, samples=samples)
-    objective = Objective(graph, engine="numpy", dtype=dtype)
-    rng = np.random.default_rng(0)
-    return Lesson(
-        graph=graph,
-        columns=objective.columns(data),
-        order=rng.permutation(samples),
-        batch=batch,
-        values=np.array([0.5, 0.2, 0.8, 0.1]),
-        rates=5e-4 * np.linspace(1.0, 0.5, -(-samples // batch)),
-        optimizer=optimizer,
-    )
-
-
-def in_python(given: Lesson, dtype: str = "float64") -> tuple[Any, Any, list[float]]:
-    """Values, state and losses of the plain loop."""
-    objective = Objective(given.graph, engine="numpy", dtype=dtype)
-    rule = OPTIMIZERS[given.optimizer]
-    values, state, losses = given.values, rule.start(given.values), []
-    for step, rate in enumerate(given.rates):
-        rows = given.order[step * given.batch : (step + 1) * given.batch]
-        part = {name: column[rows] for name, column in given.columns.items()}
-        loss, gradient = objective.sums(part, values, len(rows))
-        losses.append(loss / len(rows))
-        values, state = rule.update(values, gradient / len(rows), state, rate)
-    return values, state, losses
-
-
-def trainer(engine: CudaEngine, given: Lesson, dtype: str = "float64") -> Any:
-    """The engine's trainer for a lesson."""
-    found = program(given.graph)
-    output = {(read.of, read.wrt): read.output for read in found.passes[0].reads}
-    return engine.trainer(
-        gradient_tape(given.graph),
-        loss=LOSS,
-        gradients=[output[LOSS, name] for name in given.graph.parameters],
-        parameters=given.graph.parameters,
-        rule=update_rule(OPTIMIZERS[given.optimizer]),
-        batch=given.batch,
-        dtype=dtype,
-    )
-
-
-def assert_same_lesson(found: Any, given: Lesson, dtype: str = "float64") -> None:
-    """The trainer's results are those of the plain loop."""
-    values, state, losses, failed = found
-    expected = in_python(given, dtype)
-    tolerance = 1e-12 if dtype == "float64" else 1e-5
-    assert failed == -1
-    np.testing.assert_allclose(values, expected[0], rtol=tolerance)
-    np.testing.assert_allclose(losses, expected[2], rtol=tolerance)
-    for mine, other in zip(state, expected[1], strict=True):
-        np.testing.assert_allclose(mine, other, rtol=100 * tolerance, atol=1e-18)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from cgprimer.native.blocks import ENGINE as NUMPY
 from cgprimer.native.cuda import device
 from cgprimer.native.cuda.device import Settings
 from cgprimer.native.cuda.engine import ENGINE, CudaEngine
-from cgprimer.training.optimizers import OPTIMIZERS
 from tests.cuda import cuda_tools as tools
 
 REASON = "the simulator runs" if device.simulated() else device.unavailable()
@@ -88,15 +85,3 @@ def test_the_same_numbers_in_every_run(engine: CudaEngine) -> None:
 def test_little_memory() -> None:
     engine = CudaEngine(Settings(memory=2**20))
     tools.assert_agrees(engine, tools.gradient_tape(tools.network(3, 4, 1)), (100_000,))
-
-
-@pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
-@pytest.mark.parametrize("batch", [1, 50, 333, 1000])
-def test_epochs(optimizer: str, batch: int) -> None:
-    given = tools.lesson(1000, batch, optimizer)
-    start = OPTIMIZERS[optimizer].start(given.values)
-    for engine in (ENGINE, INTERPRETER) if batch > 1 else (ENGINE,):
-        trainer = tools.trainer(engine, given)
-        for columns in (given.columns, engine.resident(given.columns)):
-            found = trainer.epoch(columns, given.order, batch, given.values, start, given.rates)
-            tools.assert_same_lesson(found, replace(given, columns=dict(given.columns)))

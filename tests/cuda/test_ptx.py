@@ -10,14 +10,13 @@ import pytest
 
 import cgprimer
 from cgprimer.core.tape.passes import optimize
-from cgprimer.native.cuda import device, epochs, interpreted, straight
-from cgprimer.native.cuda.epoch_source import GATHER
-from cgprimer.native.cuda.interpreter_source import Layout
+from cgprimer.native.cuda import device, interpreted, straight
+from cgprimer.native.cuda.interpreter_source import Handlers, Layout
 from cgprimer.native.cuda.mathematics import TEXTS
-from cgprimer.native.cuda.program import encoded
+from cgprimer.native.cuda.program import PAIRS
 from cgprimer.native.cuda.source import body
+from cgprimer.native.encoding import ANY, encoded
 from cgprimer.native.plans.making import plan
-from cgprimer.training.optimizers import OPTIMIZERS, update_rule
 from tests.cuda import cuda_tools as tools
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -82,19 +81,18 @@ def test_values_of_each_sample_are_written_side_by_side() -> None:
     assert_all_in_registers(text)
 
 
-def interpreter_ptx(names: Any, layout: Layout, dtype: str) -> str:
-    kernel, _ = interpreted.interpreter_functions(names, layout, dtype)
+def interpreter_ptx(handlers: Handlers, layout: Layout, dtype: str) -> str:
+    kernel, _ = interpreted.interpreter_functions(handlers, layout, dtype)
     return ptx(kernel, interpreted.interpreter_signature(dtype, sums=True))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "global"])
 def test_the_interpreter_with_matrices_and_blocks_of_products(dtype: str, shared: bool) -> None:
-    found = encoded(plan(tools.gradient_tape(tools.network(4, 8, 8, 1)), sums=True), sums=True)
-    assert {"affine", "outer"} <= set(found.names)
-    layout = Layout(64, 2, shared, found.rows, len(found.columns), len(found.sums), 104,
-                    found.operands)  # fmt: skip
-    text = interpreter_ptx(found.names, layout, dtype)
+    found = encoded(plan(tools.gradient_tape(tools.network(4, 8, 8, 1)), sums=True), tile=PAIRS)
+    assert {("affine", ""), ("outer", "")} <= set(found.handlers)
+    layout = Layout(64, 2, shared, found.rows, len(found.columns), found.own_sums, 104, 9)
+    text = interpreter_ptx(found.handlers, layout, dtype)
     assert_all_in_registers(text)
     kind = "f64" if dtype == "float64" else "f32"
     assert (f"ld.shared.{kind}" in text) == shared
@@ -105,30 +103,12 @@ def test_the_interpreter_with_matrices_and_blocks_of_products(dtype: str, shared
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_interpreter_with_all_primitives(dtype: str) -> None:
-    names = [*TEXTS, "sum", "dot", "affine", "outer", "sincos"]
-    assert len(interpreter_ptx(names, Layout(64, 1, True, 50, 5, 20, 20, 9), dtype)) > 10_000
+    special = [(name, "") for name in ("sum", "dot", "affine", "outer", "sincos")]
+    handlers = [*((name, ANY) for name in TEXTS), *special]
+    assert len(interpreter_ptx(handlers, Layout(64, 1, True, 50, 5, 20, 20, 9), dtype)) > 10_000
 
 
 def test_the_second_stage_of_sums() -> None:
     text = ptx(interpreted.reduce_function(256), interpreted.reduce_signature())
     assert_all_in_registers(text)
     assert "ld.shared.f64" in text
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
-def test_an_epoch(optimizer: str, dtype: str) -> None:
-    graph = cgprimer.load(tools.EXAMPLES[0].parent / "lecture.cg")
-    found = body(optimize(tools.gradient_tape(graph)), everything=True)
-    kernel, _ = epochs.epoch_functions(
-        found, [0, 1, 2, 3], update_rule(OPTIMIZERS[optimizer]), dtype,
-        loss=0, gradients=[1, 2, 3, 1], threads=64,
-    )  # fmt: skip
-    text = ptx(kernel, epochs.epoch_signature(found, dtype))
-    assert f"fma.rn.{'f64' if dtype == 'float64' else 'f32'}" in text
-    assert "ld.shared.f64" in text
-
-
-def test_an_epochs_samples_are_gathered() -> None:
-    gather = straight.definitions(GATHER, "float64", {})["gather"]
-    assert_all_in_registers(ptx(gather, epochs.gather_signature("float64")))

@@ -5,19 +5,23 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.core.primitives import primitive, registry
 from cgprimer.core.tape.passes import optimize
 from cgprimer.errors import EngineError
 from cgprimer.native.cuda import device, mathematics
 from cgprimer.native.cuda.engine import ENGINE
-from cgprimer.native.cuda.epoch_source import epoch_text
 from cgprimer.native.cuda.interpreter_source import Layout, kernel_text
-from cgprimer.native.cuda.program import encoded
+from cgprimer.native.cuda.program import PAIRS
 from cgprimer.native.cuda.source import body
 from cgprimer.native.cuda.source import kernel_text as straight_text
+from cgprimer.native.encoding import encoded
+from cgprimer.native.listing import code_text
 from cgprimer.native.plans.making import plan
 from tests.cuda import cuda_tools as tools
 
@@ -33,16 +37,12 @@ def assert_only_ours(text: str) -> None:
 
 def test_nothing_of_the_users_enters_the_text_of_a_kernel() -> None:
     tape = optimize(tools.gradient_tape(cgprimer.parse(GRAPH)))
-    for everything in (False, True):
-        found = body(tape, everything=everything)
-        assert_only_ours(found.text())
-        assert_only_ours(straight_text(found, reduction="sum", unroll=4, threads=256))
-        assert_only_ours(straight_text(found, reduction="none", unroll=1, threads=256))
-    scalars = list(range(len(found.uniforms)))
-    places = {"loss": 0, "gradients": [0] * len(scalars), "threads": 32}
-    assert_only_ours(epoch_text(found, scalars, arrays=2, numbers=1, **places))
-    names = encoded(plan(tape, sums=True), sums=True).names
-    assert_only_ours(kernel_text(names, Layout(64, 2, True, 9, 2, 3, 4, 5)))
+    found = body(tape)
+    assert_only_ours(found.text())
+    assert_only_ours(straight_text(found, reduction="sum", unroll=4, threads=256))
+    assert_only_ours(straight_text(found, reduction="none", unroll=1, threads=256))
+    handlers = encoded(plan(tape, sums=True), tile=PAIRS).handlers
+    assert_only_ours(kernel_text(handlers, Layout(64, 2, True, 9, 2, 3, 4, 5)))
 
 
 def test_the_forms_of_primitives_are_expressions_over_their_operands() -> None:
@@ -52,6 +52,24 @@ def test_the_forms_of_primitives_are_expressions_over_their_operands() -> None:
         assert {n for n in names if not n.startswith("f_")} <= {
             "v1", "v2", "v3", "m", "zero", "half", "one", "minus_root_half",
         }  # fmt: skip
+
+
+def test_a_primitive_without_a_form_is_refused_with_the_reason() -> None:
+    row = replace(primitive("tanh"), name="tanz")
+    registry._TABLE["tanz"] = row  # as if it stood in the table
+    try:
+        with pytest.raises(EngineError, match=r"'tanz': no text of it stands in .*mathematics.py"):
+            mathematics.expression("tanz", ("v1",))
+    finally:
+        del registry._TABLE["tanz"]
+    cgprimer.register_primitive("store", np.sqrt, partials="1/(2*out)")
+    try:
+        tape = cgprimer.tape(cgprimer.parse("xw = store(xa)"))
+        with pytest.raises(EngineError, match="'store': it was registered by a program"):
+            code_text(tape, "cuda-interpreter", sums=False)
+        assert "call store" in code_text(tape, "cpu-interpreter", sums=False)
+    finally:
+        cgprimer.unregister_primitive("store")
 
 
 # --- where there is no GPU -----------------------------------------------------------------------

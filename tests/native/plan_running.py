@@ -17,7 +17,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.plan import Plan
-from cgprimer.native.plans.storage import Rows
+from cgprimer.native.plans.storage import Storage
 from cgprimer.training.losses import LOSS, with_loss
 from tests.tape.tape_running import EXACT
 
@@ -45,7 +45,7 @@ def run_plan(
     sums: bool,
     apply: Apply = in_doubles,
     number: Callable[[float], Number] = np.float64,
-    rows: Rows | None = None,
+    rows: Storage | None = None,
 ) -> dict[str, Any]:
     """For each output its values for the samples, or their sum."""
     totals = [number(0.0)] * len(plan.accumulators)

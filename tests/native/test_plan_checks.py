@@ -1,4 +1,4 @@
-"""The verifier of plans and rows: every planted fault is refused."""
+"""The rules that the tests hold plans to: every planted fault is refused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import cgprimer
 from cgprimer.errors import TapeError
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
-from cgprimer.native.plans.storage import Rows, checked_rows, rows
-from cgprimer.native.plans.verifier import checked_plan
+from cgprimer.native.plans.storage import Storage, storage_of
+from tests.native.plan_rules import checked_plan, checked_storage
 from tests.native.plan_running import loss_program, network
 
 SUMS = plan(loss_program(network(3, 4, 3, 1)), sums=True)
@@ -143,8 +143,8 @@ FAULTS = {
 @pytest.mark.parametrize("found", [SUMS, PLAIN, TRIG], ids=["sums", "plain", "trig"])
 def test_sound_plans_are_given_back(found: Plan) -> None:
     assert checked_plan(found) is found
-    placed = rows(found)
-    assert checked_rows(found, placed) is placed
+    placed = storage_of(found)
+    assert checked_storage(found, placed) is placed
 
 
 def test_the_faults_are_planted_in_plans_that_have_everything() -> None:
@@ -172,7 +172,7 @@ def test_every_step_that_is_left_out_or_done_twice_is_noticed(found: Plan) -> No
 
 @pytest.mark.parametrize("found", [SUMS, PLAIN, TRIG], ids=["sums", "plain", "trig"])
 def test_rows_are_used_again(found: Plan) -> None:
-    placed = rows(found)
+    placed = storage_of(found)
     made = {v for s in found.varying if s.name not in ("sum", "dot", "outer") for v in s.results}
     assert placed.row_of.keys() == made
     assert placed.count < len(made)
@@ -194,7 +194,7 @@ def alive(found: Plan) -> dict[int, tuple[int, int]]:
 
 @pytest.mark.parametrize("found", [SUMS, PLAIN, TRIG], ids=["sums", "plain", "trig"])
 def test_a_value_put_onto_one_that_is_alive_is_noticed(found: Plan) -> None:
-    placed = rows(found)
+    placed = storage_of(found)
     span = alive(found)
     tried = 0
     for value, (made, _) in span.items():
@@ -203,22 +203,22 @@ def test_a_value_put_onto_one_that_is_alive_is_noticed(found: Plan) -> None:
                 tried += 1
                 moved = {**placed.row_of, value: placed.row_of[other]}
                 with pytest.raises(TapeError):
-                    checked_rows(found, Rows(moved, placed.count))
+                    checked_storage(found, Storage(moved, placed.count))
     assert tried
 
 
 def test_results_of_a_matrix_do_not_lie_on_its_inputs() -> None:
-    placed = rows(PLAIN)
+    placed = storage_of(PLAIN)
     second = [g for g in PLAIN.groups.values() if isinstance(g, Affine)][1]
     read = [placed.row_of[v] for v in second.inputs]
     assert not {*read} & {placed.row_of[v] for v in second.outputs}
     moved = dict(zip(second.outputs, read, strict=False))
     with pytest.raises(TapeError):
-        checked_rows(PLAIN, Rows({**placed.row_of, **moved}, placed.count))
+        checked_storage(PLAIN, Storage({**placed.row_of, **moved}, placed.count))
 
 
 def test_results_of_a_matrix_are_neighbours() -> None:
-    placed = rows(plan(loss_program(network(8, 16, 16, 16, 1)), sums=True))
+    placed = storage_of(plan(loss_program(network(8, 16, 16, 16, 1)), sums=True))
     found = plan(loss_program(network(8, 16, 16, 16, 1)), sums=True)
     for group in found.groups.values():
         if isinstance(group, Affine):
@@ -227,13 +227,13 @@ def test_results_of_a_matrix_are_neighbours() -> None:
 
 
 def test_a_row_beyond_the_end_and_a_row_that_is_missing_are_noticed() -> None:
-    placed = rows(TRIG)
+    placed = storage_of(TRIG)
     value = TRIG.varying[0].results[0]
     with pytest.raises(TapeError):
-        checked_rows(TRIG, Rows({**placed.row_of, value: placed.count}, placed.count))
+        checked_storage(TRIG, Storage({**placed.row_of, value: placed.count}, placed.count))
     with pytest.raises(TapeError):
-        checked_rows(
-            TRIG, Rows({v: r for v, r in placed.row_of.items() if v != value}, placed.count)
+        checked_storage(
+            TRIG, Storage({v: r for v, r in placed.row_of.items() if v != value}, placed.count)
         )
 
 
@@ -241,7 +241,7 @@ def test_an_output_that_is_overwritten_is_noticed() -> None:
     found = plan(
         cgprimer.tape(cgprimer.parse("xb = sin(xa); xw = exp(xa); output xb, xw")), sums=False
     )
-    placed = rows(found)
+    placed = storage_of(found)
     assert placed.count == 2
     with pytest.raises(TapeError, match="'xb'"):
-        checked_rows(found, Rows(dict.fromkeys(placed.row_of, 0), 2))
+        checked_storage(found, Storage(dict.fromkeys(placed.row_of, 0), 2))

@@ -18,7 +18,7 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.constant_factors import constant_factors
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import FUSED, Affine, Plan
-from cgprimer.native.plans.storage import rows
+from cgprimer.native.plans.storage import storage_of
 from tests.methods.graph_strategies import Case, cases
 from tests.native.plan_running import in_fractions, loss_program, network, run_plan
 from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
@@ -48,7 +48,7 @@ def test_networks_compute_what_their_tapes_do(method: str, sums: bool, bypass: b
     scalars = {n: rng.uniform(-1, 1) for n in tape.of_kind("scalar")}
     samples = [{n: rng.uniform(-1, 1) for n in tape.of_kind("column")} for _ in range(3)]
     found = plan(tape, sums=sums)
-    got = run_plan(found, samples, scalars, sums=sums, rows=rows(found))
+    got = run_plan(found, samples, scalars, sums=sums, rows=storage_of(found))
     each = [outputs(tape, {**scalars, **sample}) for sample in samples]
     for name in tape.outputs:
         expected = [one[name] for one in each]
@@ -93,7 +93,7 @@ def agree_exactly(tape: Tape, sums: bool, fuse: bool, data: st.DataObject) -> Pl
     except ZeroDivisionError:
         assume(False)
     found = plan(tape, sums=sums, fuse=fuse)
-    for places in (None, rows(found)):
+    for places in (None, storage_of(found)):
         got = run_plan(
             found, samples, scalars, sums=sums, apply=in_fractions, number=Fraction, rows=places
         )
@@ -157,7 +157,7 @@ def test_plans_of_random_graphs_compute_what_their_tapes_do(
     assume(scale < 1e6)
     expected = outputs(tape, given_values)
     found = plan(tape, sums=sums)
-    got = run_plan(found, [given_values], given_values, sums=sums, rows=rows(found))
+    got = run_plan(found, [given_values], given_values, sums=sums, rows=storage_of(found))
     for name, value in expected.items():
         np.testing.assert_allclose(
             got[name] if sums else got[name][0], value, rtol=1e-12, atol=1e-12 * scale
@@ -171,7 +171,7 @@ def test_a_plan_is_the_same_every_time() -> None:
     tape = loss_program(network(4, 8, 8, 1))
     one, two = plan(tape, sums=True), plan(tape, sums=True)
     assert (one.uniform, one.varying, one.groups) == (two.uniform, two.varying, two.groups)
-    assert rows(one).row_of == rows(two).row_of
+    assert storage_of(one).row_of == storage_of(two).row_of
 
 
 @pytest.mark.parametrize("terms", [20_000])
@@ -182,13 +182,13 @@ def test_a_long_sum_is_one_group_and_no_recursion(terms: int) -> None:
     alternating = "".join(f"{'+-'[i % 2]} x{i}*xb{i % 7}" for i in range(terms))
     fused = plan(lowered(f"xw = {alternating}"), sums=False)
     assert Counter(names(fused)).total() == terms
-    assert rows(fused).count <= 2
+    assert storage_of(fused).count <= 2
 
 
 def test_a_deep_chain_takes_one_row() -> None:
     text = "\n".join(f"x{i} = sin(x{i - 1})" for i in range(1, 20_001))
     found = plan(lowered(text), sums=False)
-    assert rows(found).count == 1
+    assert storage_of(found).count == 1
 
 
 def test_the_number_of_steps_of_python_grows_with_the_tape() -> None:
@@ -207,7 +207,7 @@ def test_the_number_of_steps_of_python_grows_with_the_tape() -> None:
         sys.settrace(count_one)
         try:
             found = plan(tape, sums=True)
-            rows(found)
+            storage_of(found)
         finally:
             sys.settrace(before)
         return len(tape), count

@@ -1,9 +1,8 @@
-"""A plan as numbers: the code that the interpreter's handlers read.
+"""The interpreter's code: a program's numbers as places in memory.
 
-One operation is five 32-bit words: the handler's number, the place of the result, the places of
-up to three operands. Places are bytes: of rows in the block's buffer, of single numbers in the
-uniform table. What needs more words (matrix kernels, functions of Python) has them in a side
-table. All of it is plain arrays, so that it can be kept on disk.
+Places are bytes: of rows in the block's buffer, of single numbers in the uniform table. What needs
+more words than an operation has (matrix kernels, functions of Python) has them in a side table. All
+of it is plain arrays, so that it can be kept on disk.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import EngineError
-from cgprimer.native.cpu.handlers import TILE, UNROLL, opcodes
-from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
-from cgprimer.native.plans.storage import rows
+from cgprimer.native.cpu.handlers import UNROLL, opcodes
+from cgprimer.native.encoding import CALL, TILE, WORDS, Part, Program, encoded
+from cgprimer.native.plans.plan import Plan
 
 Array = Any
 _BUFFER_BYTES = 2**19  # the live rows of a block: half of a second-level cache
@@ -44,7 +43,7 @@ class Code:
         computed: rows of the uniform part whose numbers end the table.
         weights: for each number that the matrix kernels read, its place in the table.
         sums: vectors of sums; places: for each accumulator its vector.
-        results: values per sample, in the order of the context's table.
+        results: for outputs per sample, their number in the context's table.
         fixed: for outputs that do not vary, the place in the table.
         summed: for outputs that are sums, the accumulator.
         functions: primitives that run in Python.
@@ -66,7 +65,7 @@ class Code:
     weights: Array
     sums: int
     places: Array
-    results: tuple[str, ...]
+    results: dict[str, int]
     fixed: dict[str, int]
     summed: dict[str, int]
     functions: tuple[str, ...]
@@ -102,7 +101,52 @@ class Code:
         return cls(**found)
 
 
-def encoded(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
+def program_of(plan: Plan, tile: int) -> Program:
+    """The program of a plan.
+
+    Args:
+        plan: what to run.
+        tile: right-hand values in a tile of the outer kernel.
+    """
+    return encoded(plan, tile=(TILE, tile), known=opcodes())
+
+
+class UniformTable:
+    """The numbers that no sample changes: scalars, constants, computed ones.
+
+    Attributes:
+        scalars: the tape's values; constants: what they are.
+        place: of each value. One constant more pads the matrices: the zero that changes no sum,
+            not even that of -0; it is value -1.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        leaves = list(enumerate(plan.tape.leaves))
+        self.scalars = [i for i, leaf in leaves if leaf.kind == "scalar"]
+        constants = [(i, leaf.value) for i, leaf in leaves if leaf.kind == "constant"]
+        self.constants = [*(value for _, value in constants), -0.0]
+        computed = (value for step in plan.uniform for value in step.results)
+        values = [*self.scalars, *(i for i, _ in constants), -1, *computed]
+        self.place = {value: k for k, value in enumerate(values)}
+
+
+_ROWS, _GROUPS = -1, 0
+
+
+def _counted_in(name: str, pattern: str, lanes: int) -> int:
+    """What an operation's result is counted in: rows, groups, else so many bytes."""
+    if pattern:
+        return _GROUPS if pattern == CALL else _ROWS
+    return {
+        "affine": _GROUPS,
+        "outer": _GROUPS,
+        "sum": 8 * lanes,
+        "dot": 8 * lanes,
+        "store": 1,
+    }.get(name, _ROWS)
+
+
+def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
     """The code of a plan.
 
     Args:
@@ -111,210 +155,75 @@ def encoded(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
         lanes: numbers in a vector.
         tile: right-hand values in a tile of the outer kernel.
     """
-    return _Encoder(plan, itemsize, lanes, tile).code()
+    program, table = program_of(plan, tile), UniformTable(plan)
+    leaves, number = plan.tape.leaves, opcodes()
+    unit = itemsize * lanes * UNROLL
+    # As many units as keep the live rows in the cache.
+    units = min(_BUFFER_BYTES // max(1, program.rows), _LARGEST_ROW) // unit
+    least = 2 if 2 * program.rows * unit <= _PATIENCE_BYTES else 1
+    stride = unit * max(least, units)
+    if program.rows * stride > _LARGEST_BUFFER:
+        raise EngineError("the tape has too many live values for this machine's code")
+    place = np.zeros(plan.size, np.int64)
+    for value, at in table.place.items():
+        if value >= 0:
+            place[value] = at
+    side: list[int] = []
+    scale = {"affine": itemsize, "outer": lanes * 8, CALL: 1}
+    codes = np.array([number[(CALL, "") if p == CALL else (n, p)] for n, p in program.handlers])
+    counted = np.array([_counted_in(*handler, lanes) for handler in program.handlers])
 
+    def words(part: Part, row: int) -> Array:
+        """Operations with places in bytes, and two that end: a handler looks two ahead."""
+        aside = []
+        for group in part.groups:
+            aside.append(4 * len(side))
+            side.extend((*group.counts, group.begin * scale[group.name]))
+            side.extend(r * row for r in group.rows)
+        code, out = part.code, np.zeros((len(part.code) + 2, WORDS), np.int32)
+        out[:, 0] = number["end", ""]
+        if len(code):
+            target, given, unit_of = code[:, 1], code[:, 2:], counted[code[:, 0]]
+            in_side = np.array([*aside, 0])[np.where(unit_of == _GROUPS, target, -1)]
+            out[:-2, 0] = codes[code[:, 0]]
+            out[:-2, 1] = in_side + target * np.where(unit_of == _ROWS, row, unit_of)
+            shared = place[np.where(given < 0, ~given, 0)] * itemsize
+            out[:-2, 2:] = np.where(given < 0, shared, given * row)
+        return out
 
-class _Encoder:
-    """Plan to code. Values get places first, then every step becomes an operation."""
-
-    def __init__(self, plan: Plan, itemsize: int, lanes: int, tile: int) -> None:
-        self.plan, self.itemsize, self.lanes, self.tile = plan, itemsize, lanes, tile
-        self.opcodes = opcodes()
-        leaves = plan.tape.leaves
-        self.columns = [i for i, leaf in enumerate(leaves) if leaf.kind == "column"]
-        self.scalars = [i for i, leaf in enumerate(leaves) if leaf.kind == "scalar"]
-        constants = [i for i, leaf in enumerate(leaves) if leaf.kind == "constant"]
-        # One constant more pads the matrices: the zero that changes no sum, not even that of -0.
-        self.constants = [*(leaves[i].value for i in constants), -0.0]
-        self.zero = len(self.scalars) + len(constants)
-        computed = [value for step in plan.uniform for value in step.results]
-        self.shared = {v: k for k, v in enumerate([*self.scalars, *constants, -1, *computed])}
-        placed = rows(plan)
-        self.unit = itemsize * lanes * UNROLL
-        self.stride = self._stride(placed.count + len(self.columns))
-        self.count = placed.count  # rows so far
-        self.row = {value: number * self.stride for value, number in placed.row_of.items()}
-        for index in self.columns:
-            self.row[index] = self._new_row()
-        self.scratch = self._new_row()  # results that nobody reads
-        self.splats: dict[int, int] = {}
-        self.side: list[int] = []
-        self.weights: list[int] = []
-        self.functions: dict[str, int] = {}
-        self.sums = len(plan.accumulators)
-        self.places = list(range(self.sums))
-
-    def _stride(self, count: int) -> int:
-        """Bytes of a row: as many units as keep the live rows in the cache."""
-        units = min(_BUFFER_BYTES // max(1, count), _LARGEST_ROW) // self.unit
-        least = 2 if 2 * count * self.unit <= _PATIENCE_BYTES else 1
-        return self.unit * max(least, units)
-
-    def _new_row(self) -> int:
-        self.count += 1
-        return (self.count - 1) * self.stride
-
-    def code(self) -> Code:
-        plan, leaves = self.plan, self.plan.tape.leaves
-        uniform, given, computed = self._uniform()
-        # Columns and scalars that a block reads, then the steps, then what is written per sample.
-        used = {o for step in plan.varying for o in step.operands} | set(plan.outputs.values())
-        main: list[tuple[int, ...]] = [
-            (self.opcodes["load", ""], self.row[index], number, 0, 0)
-            for number, index in enumerate(self.columns)
-            if index in used
-        ]
-        groups = plan.groups
-        main += [self._operation(s, groups.get(p)) for p, s in enumerate(plan.varying)]
-        results = [
-            name
-            for name, value in plan.outputs.items()
-            if name not in plan.summed and value not in self.shared
-        ]
-        for number, name in enumerate(results):
-            main.append((self.opcodes["store", ""], number, self.row[plan.outputs[name]], 0, 0))
-        end = (self.opcodes["end", ""], 0, 0, 0, 0)
-        preamble = [
-            (self.opcodes["splat", ""], row, self.shared[value] * self.itemsize, 0, 0)
-            for value, row in self.splats.items()
-        ]
-        if self.count * self.stride > _LARGEST_BUFFER:
-            raise EngineError("the tape has too many live values for this machine's code")
-        return Code(
-            main=np.array([*main, end, end], np.int32),
-            preamble=np.array([*preamble, end, end], np.int32),
-            uniform=uniform,
-            side=np.array(self.side or [0], np.int32),
-            stride=self.stride,
-            buffer=self.count * self.stride,
-            unit=self.unit,
-            columns=tuple(leaves[i].name for i in self.columns),
-            scalars=tuple(leaves[i].name for i in self.scalars),
-            table=len(self.shared),
-            constants=np.array(self.constants),
-            given=given,
-            computed=computed,
-            weights=np.array(self.weights, np.int64),
-            sums=self.sums,
-            places=np.array(self.places, np.int64),
-            results=tuple(results),
-            fixed={
-                name: self.shared[value]
-                for name, value in plan.outputs.items()
-                if name not in plan.summed and value in self.shared
-            },
-            summed=dict(plan.summed),
-            functions=tuple(self.functions),
-        )
-
-    def _uniform(self) -> tuple[Array, Array, Array]:
-        """The steps that run once a call: every value has a row of one unit, and none is reused.
-
-        Returns the operations, the table's places that fill the first rows, and the rows that
-        fill the end of the table.
-        """
-        steps, unit = self.plan.uniform, self.unit
-        made = {value for step in steps for value in step.results}
-        read = {o for step in steps for o in step.operands} - made
-        place = {value: k * unit for k, value in enumerate([*sorted(read), *sorted(made)])}
-        operations: list[tuple[int, ...]] = []
-        for name, operands, results in steps:
-            words = [place[o] for o in operands]
-            if name == "sincos":
-                operations.append(
-                    (self.opcodes[name, ""], place[results[0]], words[0], place[results[1]], 0)
-                )
-            elif (name, "r" * len(words)) in self.opcodes:
-                code = self.opcodes[name, "r" * len(words)]
-                operations.append((code, place[results[0]], *words, *(0,) * (3 - len(words))))
-            else:
-                operations.append(self._python(name, place[results[0]], words))
-        operations += [(self.opcodes["end", ""], 0, 0, 0, 0)] * 2
-        given = [self.shared[value] for value in sorted(read)]
-        computed = [place[value] // unit for step in steps for value in step.results]
-        return (
-            np.array(operations, np.int32), np.array(given, np.int64), np.array(computed, np.int64)
-        )  # fmt: skip
-
-    # --- operations ------------------------------------------------------------------------------
-
-    def _operation(self, step: Step, group: Affine | Outer | None) -> tuple[int, ...]:
-        name, operands, results = step
-        if group is not None:
-            make = self._affine if isinstance(group, Affine) else self._outer
-            return (self.opcodes[name, ""], make(group), 0, 0, 0)  # type: ignore[arg-type]
-        row = self.row
-        if name == "sincos":
-            sine, cosine = row[results[0]], row[results[1]]
-            return (self.opcodes[name, ""], sine, self._row_of(operands[0]), cosine, 0)
-        if name in ("sum", "dot"):
-            total = self.places[results[0]] * self.lanes * 8
-            words = [self._row_of(o) for o in operands]
-            return (self.opcodes[name, ""], total, *words, *(0,) * (3 - len(words)))
-        pattern = "".join(["r" if o in row else "s" for o in operands])
-        if pattern.startswith("sr") and name in ("fma", "fms", "fnma"):
-            operands = (operands[1], operands[0], operands[2])
-            pattern = "rs" + pattern[2]
-        code = self.opcodes.get((name, pattern))
-        if code is None:
-            words = [self._row_of(o) for o in operands]
-            code = self.opcodes.get((name, "r" * len(words)))
-            if code is None:
-                return self._python(name, row[results[0]], words)
-        else:
-            shared, size = self.shared, self.itemsize
-            words = [row[o] if o in row else shared[o] * size for o in operands]
-        return (code, row[results[0]], *words, *(0,) * (3 - len(words)))
-
-    def _row_of(self, value: int) -> int:
-        """The row of a value; one that does not vary gets a row that is filled beforehand."""
-        found = self.row.get(value)
-        if found is None:
-            found = self.splats.get(value)
-        if found is None:
-            found = self.splats[value] = self._new_row()
-        return found
-
-    def _python(self, name: str, result: int, words: list[int]) -> tuple[int, ...]:
-        number = self.functions.setdefault(name, len(self.functions))
-        words = [*words, *[words[0]] * (3 - len(words))]
-        return (self.opcodes["call", ""], self._aside([number, result, *words]), 0, 0, 0)
-
-    def _aside(self, words: list[int]) -> int:
-        """Further words; returns their place in bytes."""
-        self.side.extend(words)
-        return 4 * (len(self.side) - len(words))
-
-    def _affine(self, group: Affine) -> int:
-        shared, zero = self.shared, self.zero
-        begin = len(self.weights)
-        outputs = list(group.outputs)
-        missing = -len(outputs) % TILE
-        targets = [self.row[o] for o in outputs] + [self.scratch] * missing
-        empty = [zero] * len(group.inputs)
-        matrix = [[shared[w] for w in line] for line in group.weights] + [empty] * missing
-        biases = [shared[b] if b >= 0 else zero for b in group.biases] + [zero] * missing
-        for first in range(0, len(targets), TILE):
-            self.weights += biases[first : first + TILE]
-            for column in zip(*matrix[first : first + TILE], strict=True):
-                self.weights += column
-        inputs = [self._row_of(i) for i in group.inputs]
-        return self._aside(
-            [len(inputs), len(targets) // TILE, begin * self.itemsize, *inputs, *targets]
-        )
-
-    def _outer(self, group: Outer) -> int:
-        left = [self._row_of(v) for v in group.left]
-        right = [self._row_of(v) for v in group.right]
-        left += [left[-1]] * (-len(left) % TILE)
-        right += [right[-1]] * (-len(right) % self.tile)
-        columns = len(right) // self.tile
-        for i, line in enumerate(group.numbers):
-            for j, number in enumerate(line):
-                if number >= 0:  # tile after tile, row after row in each
-                    block = i // TILE * columns + j // self.tile
-                    inside = i % TILE * self.tile + j % self.tile
-                    self.places[number] = self.sums + block * TILE * self.tile + inside
-        begin = self.sums
-        self.sums += len(left) * len(right)
-        return self._aside([len(left) // TILE, columns, begin * self.lanes * 8, *left, *right])
+    columns = [i for i, leaf in enumerate(leaves) if leaf.kind == "column"]
+    loads = [
+        (number["load", ""], row * stride, columns.index(value), 0, 0)
+        for row, value in enumerate(program.columns)
+    ]
+    end = (number["end", ""], 0, 0, 0, 0)
+    filled = [
+        (number["splat", ""], row * stride, int(place[value]) * itemsize, 0, 0)
+        for row, value in program.filled
+    ]
+    main, uniform = words(program.main, stride), words(program.uniform, unit)
+    rows = {value: len(program.given) + k for k, value in enumerate(
+        sorted(value for step in plan.uniform for value in step.results))}  # fmt: skip
+    stored = {value: k for k, value in enumerate(program.stored)}
+    return Code(
+        main=np.concatenate([np.array(loads, np.int32).reshape(-1, WORDS), main]),
+        preamble=np.array([*filled, end, end], np.int32),
+        uniform=uniform,
+        side=np.array(side or [0], np.int32),
+        stride=stride,
+        buffer=program.rows * stride,
+        unit=unit,
+        columns=tuple(leaves[i].name for i in columns),
+        scalars=tuple(leaves[i].name for i in table.scalars),
+        table=len(table.place),
+        constants=np.array(table.constants),
+        given=np.array([table.place[value] for value in program.given], np.int64),
+        computed=np.array([rows[v] for step in plan.uniform for v in step.results], np.int64),
+        weights=np.array([table.place[value] for value in program.weights], np.int64),
+        sums=program.sums,
+        places=np.array(program.places, np.int64),
+        results={n: stored[v] for n, v in plan.outputs.items() if v in stored},
+        fixed={n: table.place[v] for n, v in plan.outputs.items() if v in table.place},
+        summed=dict(plan.summed),
+        functions=program.functions,
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.arguments import as_columns, as_scalars, times_samples
+from cgprimer.native.arguments import apart, as_columns, as_scalars, times_samples
 from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.cpu.straight_line import module_text, order_of
@@ -59,12 +59,7 @@ class Fused:
         if self.sums:
             return dict(zip(self.tape.outputs, self.totals(columns, shared, samples), strict=True))
         found = self._per_sample(columns, shared, samples)
-        outputs: dict[str, Array] = {}
-        given: set[int] = set()
-        for name, index in self.tape.outputs.items():  # no two outputs are one array
-            outputs[name] = found[index].copy() if index in given else found[index]
-            given.add(index)
-        return outputs
+        return apart(found, dict(zip(self.tape.outputs, self.reads.tolist(), strict=True)))
 
     def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
         """The sums of all outputs; see :class:`cgprimer.core.engines.Summing`."""
@@ -89,14 +84,11 @@ class Fused:
             found: Array = sums[self.reads] * self.factors
         return found
 
-    def _per_sample(
-        self, columns: Mapping[str, Array], shared: Array, samples: int
-    ) -> dict[int, Any]:
+    def _per_sample(self, columns: Mapping[str, Array], shared: Array, samples: int) -> list[Array]:
         given = as_columns(columns, self.columns, self.dtype, samples)
         fixed = np.empty(max(1, len(self.fixed)), self.dtype)
         whole = samples - samples % self.lanes
-        found = {index: np.empty(samples, self.dtype) for index in self.varying}
-        arrays = list(found.values())
+        arrays = [np.empty(samples, self.dtype) for _ in self.varying]
         pieces = threads.parts(whole, self.lanes, max(8, len(self.tape)))
         written = addresses([*arrays, fixed])
         self._run(addresses(given), [written] * len(pieces), shared, pieces)
@@ -107,9 +99,7 @@ class Fused:
             self._run(addresses(last), [written], shared, [(0, self.lanes)])
             for array, end in zip(arrays, ends, strict=True):
                 array[whole:] = end[: samples - whole]
-        for index, value in zip(self.fixed, fixed, strict=False):
-            found[index] = np.full(samples, value, self.dtype)
-        return found
+        return arrays + [np.full(samples, value, self.dtype) for value in fixed[: len(self.fixed)]]
 
     def _run(
         self, columns: Array, written: list[Array], shared: Array, pieces: list[tuple[int, int]]

@@ -20,10 +20,9 @@ from cgprimer.core.primitives import primitives
 from cgprimer.native.cpu.loop_text import Called, Frame, Writer
 from cgprimer.native.cpu.operations import SUPPORTED, Emitter
 from cgprimer.native.cpu.straight_line import FLAGS
+from cgprimer.native.encoding import TILE, WORDS
 
 UNROLL = 4  # vectors that a handler takes at a time
-WORDS = 5  # of one operation: handler, result, three operands
-TILE = 4  # outputs, or pairs of values, that a matrix kernel keeps in registers at a time
 # Eight bytes each: addresses, and where the block begins in a column.
 CONTEXT = (
     "columns", "results", "sums", "uniform", "weights", "side", "mask", "position", "callback",

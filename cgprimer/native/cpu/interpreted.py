@@ -16,9 +16,9 @@ from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.arguments import as_columns, as_scalars, times_samples
+from cgprimer.native.arguments import apart, as_columns, as_scalars, times_samples
 from cgprimer.native.cpu import threads
-from cgprimer.native.cpu.code import Code, encoded
+from cgprimer.native.cpu.code import Code, assembled
 from cgprimer.native.cpu.fused import addresses, padded
 from cgprimer.native.cpu.handlers import CONTEXT, module_text, tile_width
 from cgprimer.native.cpu.library import Library, processor
@@ -85,7 +85,7 @@ class Interpreted:
 
     def _kept_code(self, tape: Tape, reduction: Reduction) -> Code:
         def made() -> Code:
-            return encoded(
+            return assembled(
                 plan(tape, sums=reduction == "sum"),
                 itemsize=self.dtype.itemsize,
                 lanes=self.machine.lanes,
@@ -109,10 +109,9 @@ class Interpreted:
         with self.alone:
             table = self._table(values)
             _, results = self._all(columns, table, samples)
-        found = dict(zip(code.results, results, strict=True))
-        for name, place in code.fixed.items():
-            found[name] = np.full(samples, table[place], self.dtype)
-        return {name: found[name] for name in self.outputs}
+        fixed = [np.full(samples, table[place], self.dtype) for place in code.fixed.values()]
+        number = code.results | {name: len(results) + k for k, name in enumerate(code.fixed)}
+        return apart([*results, *fixed], {name: number[name] for name in self.outputs})
 
     def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
         """The sums of all outputs; see :class:`cgprimer.core.engines.Summing`."""
@@ -134,7 +133,7 @@ class Interpreted:
         whole = samples - samples % lanes
         pieces = threads.parts(whole, lanes, self.operations)
         totals = np.zeros((len(pieces) + 1, max(1, code.sums), self.machine.lanes))
-        results = [np.empty(samples, self.dtype) for _ in code.results]
+        results = [np.empty(samples, self.dtype) for _ in set(code.results.values())]
         self._run(given, results, list(totals), table, weights, pieces)
         if whole < samples:
             last = [padded(column[whole:], lanes) for column in given]

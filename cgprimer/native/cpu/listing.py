@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cgprimer.core.language.unparse import number_text
-from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.passes import variance
 from cgprimer.core.tape.printing import labels, shown_name
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.cpu.code import Code, encoded
+from cgprimer.native.cpu.code import UniformTable, program_of
 from cgprimer.native.cpu.engine import straight_line_form
 from cgprimer.native.cpu.fused import Fused
-from cgprimer.native.cpu.handlers import TILE, opcodes, tile_width
+from cgprimer.native.cpu.handlers import tile_width
 from cgprimer.native.cpu.library import processor
 from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import FLAGS, write_run
-from cgprimer.native.listing import Operation, ranges, several, table
+from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.plan import Affine, Outer, Plan
-from cgprimer.native.plans.printing import PlanNames, step_line
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')
@@ -143,150 +139,34 @@ def _number(text: str) -> str:
 
 
 def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
-    chosen = processor()
     found = plan(tape, sums=sums)
-    itemsize, lanes = (8 if dtype == "float64" else 4), chosen.lanes(dtype)
-    code = encoded(found, itemsize=itemsize, lanes=lanes, tile=tile_width(chosen.registers))
-    return "\n".join(_Table(found, code, itemsize, lanes).lines(dtype))
-
-
-class _Note(NamedTuple):
-    """What the plan knows of an operation."""
-
-    step: str
-    group: Affine | Outer | None = None
-
-
-class _Table:
-    """The code of a plan, word by word, with the names that the plan knows."""
-
-    def __init__(self, plan: Plan, code: Code, itemsize: int, lanes: int) -> None:
-        self.plan, self.code, self.itemsize, self.lanes = plan, code, itemsize, lanes
-        self.names = PlanNames(plan.tape, plan.size)
-        self.handlers = {number: operation for operation, number in opcodes().items()}
-
-    def lines(self, dtype: str) -> list[str]:
-        code = self.code
-        main = [tuple(map(int, words)) for words in code.main[:-2]]  # two ends: a handler looks
-        uniform = [tuple(map(int, words)) for words in code.uniform[:-2]]  # two ahead
-        preamble = [tuple(map(int, words)) for words in code.preamble[:-2]]
-        loads = sum(1 for words in main if self.handlers[words[0]] == ("load", ""))
-        stores = len(main) - loads - len(self.plan.varying)
-        groups = map(self.plan.groups.get, range(len(self.plan.varying)))
-        notes = [
-            *[_Note("")] * loads,
-            *(
-                _Note(step_line(step, self.names, group), group)
-                for step, group in zip(self.plan.varying, groups, strict=True)
-            ),
-            *[_Note("")] * stores,
-        ]
-        lines = [
-            f"code for the interpreter of the engine cpu; {dtype}",
-            f"rows of a block: {code.buffer // code.stride}",
-            f"uniform table: {several(self._uniform_table())}",
-        ]
-        if uniform:
-            lines += ["", "once a call, on the uniform table:"]
-            steps = [step_line(step, self.names) for step in self.plan.uniform]
-            lines += table([self._once(w, s) for w, s in zip(uniform, steps, strict=True)])
-        if preamble:
-            lines += ["", "once a thread:"]
-            lines += table([self._operation(words, _Note("")) for words in preamble])
-        lines += ["", "for every block of samples:"]
-        lines += table([self._operation(w, n) for w, n in zip(main, notes, strict=True)])
-        if code.functions:
-            lines += ["", f"functions of Python that are called: {several(code.functions)}"]
-        return lines
-
-    def _uniform_table(self) -> list[str]:
-        leaves = self.plan.tape.leaves
-        scalars = [i for i, leaf in enumerate(leaves) if leaf.kind == "scalar"]
-        computed = [value for step in self.plan.uniform for value in step.results]
-        entries = [self.names[i] for i in scalars]
-        entries += [number_text(float(number)) for number in self.code.constants]
-        entries += [self.names[value] for value in computed]
-        return [f"u{k} = {entry}" for k, entry in enumerate(entries)]
-
-    def _row(self, place: int) -> str:
-        return f"r{place // self.code.stride}"
-
-    def _place(self, letter: str, place: int) -> str:
-        return self._row(place) if letter == "r" else f"u{place // self.itemsize}"
-
-    def _sum(self, place: int) -> str:
-        return f"sum {place // (self.lanes * 8)}"
-
-    def _operation(self, words: tuple[int, ...], note: _Note) -> Operation:
-        name, pattern = self.handlers[words[0]]
-        _, result, *operands = words
-        row, step = self._row, note.step
-        if pattern:
-            given = map(self._place, pattern, operands)
-            shown = name if len(pattern) == 1 else f"{name} {pattern}"
-            return Operation(shown, row(result), " ".join(given), step)
-        match name:
-            case "load":
-                column = shown_name(self.code.columns[operands[0]])
-                return Operation(name, row(result), f"column {operands[0]}", column)
-            case "store":
-                output = shown_name(self.code.results[result])
-                return Operation(name, f"result {result}", row(operands[0]), output)
-            case "splat":
-                return Operation(name, row(result), self._place("s", operands[0]), step)
-            case "sum":
-                return Operation(name, self._sum(result), row(operands[0]), step)
-            case "dot":
-                return Operation(name, self._sum(result), self._rows(operands[:2]), step)
-            case "sincos":
-                return Operation(name, self._rows([result, operands[1]]), row(operands[0]), step)
-            case "call":
-                _, target, *given_rows = self._side(result, 5)
-                function = self._function(result)
-                rows = self._rows(given_rows[: primitive(function).arity])
-                return Operation(f"call {function}", row(target), rows, step)
-        return self._matrix(name, result, note)
-
-    def _matrix(self, name: str, place: int, note: _Note) -> Operation:
-        """A matrix at work, or a block of products: its rows stand in the side table."""
-        group = note.group
-        if isinstance(group, Affine):
-            count = len(group.inputs)
-            words = self._side(place, 3 + count + len(group.outputs))[3:]
-            return Operation(name, self._rows(words[count:]), self._rows(words[:count]), note.step)
-        assert group is not None
-        blocks, _, sums = self._side(place, 3)
-        count = len(group.left)
-        words = self._side(place, 3 + blocks * TILE + len(group.right))[3:]
-        rows = f"{self._rows(words[:count])} x {self._rows(words[blocks * TILE :])}"
-        return Operation(name, f"{self._sum(sums)} ...", rows, note.step)
-
-    def _side(self, place: int, count: int) -> list[int]:
-        return [int(word) for word in self.code.side[place // 4 :][:count]]
-
-    def _function(self, place: int) -> str:
-        return self.code.functions[self._side(place, 1)[0]]
-
-    def _rows(self, places: Sequence[int]) -> str:
-        return ranges([place // self.code.stride for place in places])
-
-    def _once(self, words: tuple[int, ...], step: str) -> Operation:
-        """An operation of the uniform part: its rows stand for places of the uniform table."""
-        code = self.code
-        base, start = len(code.given), code.table - len(code.computed)
-        computed = {int(row): start + k for k, row in enumerate(code.computed)}
-
-        def places(*rows: int) -> str:
-            numbers = [row // code.unit for row in rows]
-            return " ".join(f"u{code.given[n] if n < base else computed[n]}" for n in numbers)
-
-        name, pattern = self.handlers[words[0]]
-        _, result, *operands = words
-        if name == "sincos":
-            return Operation(name, places(result, operands[1]), places(operands[0]), step)
-        if name == "call":
-            function = self._function(result)
-            _, target, *given = self._side(result, 5)
-            given = given[: primitive(function).arity]
-            return Operation(f"call {function}", places(target), places(*given), step)
-        return Operation(name, places(result), places(*operands[: len(pattern)]), step)
+    program, shared = program_of(found, tile_width(processor().registers)), UniformTable(found)
+    listed = InterpreterListing(found, program, shared.place)
+    names = listed.names
+    entries = [
+        *(names[value] for value in shared.scalars),
+        *(number_text(float(number)) for number in shared.constants),
+        *(names[value] for step in found.uniform for value in step.results),
+    ]
+    columns = [i for i, leaf in enumerate(found.tape.leaves) if leaf.kind == "column"]
+    loads = [
+        Operation("load", f"r{row}", f"column {columns.index(value)}", names[value])
+        for row, value in enumerate(program.columns)
+    ]
+    filled = [
+        Operation("splat", f"r{row}", f"u{shared.place[value]}", "")
+        for row, value in program.filled
+    ]
+    lines = [
+        f"code for the interpreter of the engine cpu; {dtype}",
+        f"rows of a block: {program.rows}",
+        f"uniform table: {several([f'u{k} = {entry}' for k, entry in enumerate(entries)])}",
+    ]
+    if found.uniform:
+        lines += ["", "once a call, on the uniform table:", *table(listed.once())]
+    if filled:
+        lines += ["", "once a thread:", *table(filled)]
+    lines += ["", "for every block of samples:", *table([*loads, *listed.main()])]
+    if program.functions:
+        lines += ["", f"functions of Python that are called: {several(program.functions)}"]
+    return "\n".join(lines)

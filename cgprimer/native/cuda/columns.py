@@ -1,4 +1,4 @@
-"""Columns on a device, and what of them one launch works on."""
+"""Columns on the GPU, and what of them one launch works on."""
 
 from __future__ import annotations
 
@@ -10,67 +10,47 @@ import numpy as np
 
 from cgprimer.core.engines import Array
 from cgprimer.errors import EngineError
-from cgprimer.native.cuda.device import on, toolkit
+from cgprimer.native.cuda.device import toolkit
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Neighbouring samples of a column on one GPU.
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceColumn:
+    """A column that is on the GPU already. A slice of it copies nothing.
 
     Attributes:
-        device: the GPU's number.
-        start, stop: the samples.
         data: a one-dimensional array on the device that holds several columns.
-        offset: where this column's sample ``start`` stands in it.
+        offset: where this one begins in it.
+        samples: how many numbers it has.
     """
 
-    device: int
-    start: int
-    stop: int
     data: Any
     offset: int
-
-
-class DeviceColumn:
-    """A column that is on the device already. A slice of it copies nothing.
-
-    Args:
-        shards: its pieces, in the order of the samples.
-        dtype: type of its numbers.
-    """
-
-    def __init__(self, shards: Sequence[Shard], dtype: str) -> None:
-        self.shards = tuple(shards)
-        self.dtype = np.dtype(dtype)
+    samples: int
 
     def __len__(self) -> int:
-        return self.shards[-1].stop if self.shards else 0
+        return self.samples
 
     @property
     def shape(self) -> tuple[int]:
         """(samples,)."""
-        return (len(self),)
+        return (self.samples,)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers."""
+        found: np.dtype[Any] = np.dtype(self.data.dtype)
+        return found
 
     def __getitem__(self, part: slice) -> DeviceColumn:
-        first, last, step = part.indices(len(self))
+        first, last, step = part.indices(self.samples)
         if step != 1:
             raise EngineError("a column on the device can be cut, but not in steps")
-        kept = []
-        for s in self.shards:
-            start, stop = max(s.start, first), min(s.stop, last)
-            if start < stop:
-                moved = s.offset + start - s.start
-                kept.append(Shard(s.device, start - first, stop - first, s.data, moved))
-        return DeviceColumn(kept, self.dtype.name)
+        return DeviceColumn(self.data, self.offset + first, max(0, last - first))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The numbers, copied back to the host."""
-        found = np.empty(len(self), self.dtype)
-        for s in self.shards:
-            with on(s.device):
-                found[s.start : s.stop] = s.data[
-                    s.offset : s.offset + s.stop - s.start
-                ].copy_to_host()
+        part = self.data[self.offset : self.offset + self.samples]
+        found = part.copy_to_host() if self.samples else np.empty(0, self.dtype)
         return found if dtype is None else found.astype(dtype)
 
 
@@ -79,13 +59,11 @@ class Piece:
     """Samples that one launch works on.
 
     Attributes:
-        device: the GPU's number.
         start, stop: the samples, counted in the whole of them.
         data: the columns on the device.
         offsets: for each column where it begins in ``data``.
     """
 
-    device: int
     start: int
     stop: int
     data: Any
@@ -97,59 +75,33 @@ class Piece:
         return self.stop - self.start
 
 
-def upload(
-    columns: Sequence[Array], start: int, stop: int, dtype: np.dtype[Any], device: int
-) -> Piece:
-    """Samples of host columns, copied to a GPU one column behind the other."""
+def upload(columns: Sequence[Array], start: int, stop: int, dtype: np.dtype[Any]) -> Piece:
+    """Samples of host columns, copied to the GPU one column behind the other."""
     samples = stop - start
-    with on(device):
-        data = toolkit().device_array(max(1, len(columns) * samples), dtype)
-        for j, column in enumerate(columns):
-            if samples:
-                part = np.ascontiguousarray(column[start:stop], dtype=dtype)
-                data[j * samples : (j + 1) * samples].copy_to_device(part)
-    return Piece(device, start, stop, data, tuple(j * samples for j in range(len(columns))))
+    data = toolkit().device_array(max(1, len(columns) * samples), dtype)
+    for j, column in enumerate(columns):
+        if samples:
+            part = np.ascontiguousarray(column[start:stop], dtype=dtype)
+            data[j * samples : (j + 1) * samples].copy_to_device(part)
+    return Piece(start, stop, data, tuple(j * samples for j in range(len(columns))))
 
 
-def resident_pieces(columns: Sequence[Array], dtype: np.dtype[Any]) -> list[Piece] | None:
-    """The pieces of columns that are on devices, cut alike; None if there is any other column."""
+def resident_piece(columns: Sequence[Array], dtype: np.dtype[Any]) -> Piece | None:
+    """Columns that are on the device together; None if there is any other column."""
     found = [c for c in columns if isinstance(c, DeviceColumn) and c.dtype == dtype]
     if not found or len(found) < len(columns):
         return None
-    pieces = []
-    for shards in zip(*(c.shards for c in found), strict=False):
-        first = shards[0]
-        alike = all(
-            (s.device, s.start, s.stop) == (first.device, first.start, first.stop)
-            and s.data is first.data
-            for s in shards
-        )
-        if not alike:
-            return None
-        offsets = tuple(s.offset for s in shards)
-        pieces.append(Piece(first.device, first.start, first.stop, first.data, offsets))
-    return pieces if len({len(c.shards) for c in found}) == 1 else None
+    first = found[0]
+    if any(c.data is not first.data or c.samples != first.samples for c in found):
+        return None
+    return Piece(0, first.samples, first.data, tuple(c.offset for c in found))
 
 
-def resident(
-    columns: Mapping[str, Array], samples: int, devices: Sequence[int], dtype: str
-) -> dict[str, DeviceColumn]:
-    """Columns copied to the devices, in equal parts, once for many calls."""
-    names = list(columns)
-    arrays = [np.asarray(columns[name]) for name in names]
-    shards: dict[str, list[Shard]] = {name: [] for name in names}
-    for device, (start, stop) in zip(devices, parts(samples, len(devices)), strict=True):
-        piece = upload(arrays, start, stop, np.dtype(dtype), device)
-        for name, offset in zip(names, piece.offsets, strict=True):
-            shards[name].append(Shard(device, start, stop, piece.data, offset))
-    return {name: DeviceColumn(shards[name], dtype) for name in names}
-
-
-def parts(samples: int, count: int) -> list[tuple[int, int]]:
-    """Samples divided among devices, in order.
-
-    >>> parts(10, 3)
-    [(0, 4), (4, 8), (8, 10)]
-    """
-    each = -(-samples // count)
-    return [(min(samples, k * each), min(samples, (k + 1) * each)) for k in range(count)]
+def resident(columns: Mapping[str, Array], samples: int, dtype: str) -> dict[str, DeviceColumn]:
+    """Columns copied to the device, once for many calls."""
+    arrays = [np.asarray(column) for column in columns.values()]
+    piece = upload(arrays, 0, samples, np.dtype(dtype))
+    return {
+        name: DeviceColumn(piece.data, offset, samples)
+        for name, offset in zip(columns, piece.offsets, strict=True)
+    }

@@ -1,4 +1,4 @@
-"""What there is to run on: the library, the driver, GPUs and their memory.
+"""What there is to run on: the library, the driver, the GPU and its memory.
 
 numba is imported by :func:`toolkit` and nowhere else, and only once a tape is compiled.
 """
@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -21,7 +21,7 @@ from cgprimer.errors import EngineError
 
 MEMORY_VARIABLE = "CGPRIMER_CUDA_MEMORY"
 _SHARE = 0.8  # of the free memory that one call may take
-PLAIN_SHARED = 48 * 1024  # bytes of shared memory that any kernel may have
+PLAIN_SHARED = 48 * 1024  # bytes of shared memory that a block may have without asking
 _SUPPORT_ERRORS = ("CudaSupportError", "NvvmSupportError", "NvvmError", "LinkerError")
 _OUT_NAME = "CUDA_ERROR_OUT_OF_MEMORY"
 _OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
@@ -35,18 +35,14 @@ class Settings:
         threads: per block in straight-line kernels; a power of two.
         block_limit: the most blocks of a launch on one GPU; 0: as many as fit on it at a time.
         lanes: threads per block of the interpreter; 0: chosen by the tape.
-        devices: GPUs to use, by number; None: all that there are.
-        memory: the most bytes a call may take on a GPU; None: most of what is free.
-        split: the fewest samples that are worth a second GPU.
+        memory: the most bytes a call may take on the GPU; None: most of what is free.
         straight: the longest tape, in instructions, that becomes straight-line code.
     """
 
     threads: int = 256
     block_limit: int = 0
     lanes: int = 0
-    devices: tuple[int, ...] | None = None
     memory: int | None = None
-    split: int = 2_000_000
     straight: int = 320
 
 
@@ -139,23 +135,8 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def devices(settings: Settings) -> tuple[int, ...]:
-    """The GPUs to use."""
-    if settings.devices is not None:
-        return settings.devices
-    return tuple(range(len(toolkit().gpus)))
-
-
-def on(device: int) -> AbstractContextManager[Any]:
-    """Work on a GPU for the length of a ``with`` block."""
-    if device == 0 and len(toolkit().gpus) == 1:
-        return nullcontext()
-    context: AbstractContextManager[Any] = toolkit().gpus[device]
-    return context
-
-
 def memory(settings: Settings) -> int:
-    """Bytes that a call may take on the present GPU."""
+    """Bytes that a call may take on the GPU."""
     if settings.memory is not None:
         return settings.memory
     given = os.environ.get(MEMORY_VARIABLE, "")
@@ -174,50 +155,11 @@ def multiprocessors() -> int:
 
 
 def shared_memory() -> int:
-    """The most bytes of shared memory that a block may have."""
+    """Bytes of shared memory that the blocks on a multiprocessor have together."""
     if simulated():
         return PLAIN_SHARED
-    device = toolkit().get_current_device()
-    limit = getattr(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", 0)
-    return int(limit) if limit and _driver_binding() else PLAIN_SHARED
-
-
-def _driver_binding() -> Any:
-    """The driver's functions that numba has no door to; None if they are not there."""
-    try:
-        return import_module("cuda.bindings.driver")
-    except ImportError:
-        return None
-
-
-def allow_shared_memory(kernel: Any, size: int) -> None:
-    """Let a compiled kernel have more shared memory than a kernel may without asking.
-
-    Raises:
-        EngineError: the driver refuses.
-    """
-    if simulated() or size <= PLAIN_SHARED:
-        return
-    try:
-        code = _set_shared_memory(kernel, size)
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
-        # None of numba's promises: another version may keep its kernels elsewhere.
-        raise EngineError(f"numba-cuda hides its kernels: {error}") from error
-    if code:
-        raise EngineError(f"the GPU refuses {size} bytes of shared memory for a block ({code})")
-
-
-def _set_shared_memory(kernel: Any, size: int) -> int:
-    driver = _driver_binding()
-    function = next(iter(kernel.overloads.values()))._codelibrary.get_cufunc()
-    handle = int(function.handle)
-    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    # numba holds kernels that belong to no context yet, older versions functions that do.
-    number = toolkit().get_current_device().id
-    code = driver.cuKernelSetAttribute(attribute, size, driver.CUkernel(handle), number)[0]
-    if int(code):
-        code = driver.cuFuncSetAttribute(driver.CUfunction(handle), attribute, size)[0]
-    return int(code)
+    name = "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"
+    return int(getattr(toolkit().get_current_device(), name, PLAIN_SHARED))
 
 
 def is_out_of_memory(error: BaseException) -> bool:

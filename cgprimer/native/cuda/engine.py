@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
-from cgprimer.core.engines import Array, Executable, Reduction, UpdateRule
+from cgprimer.core.engines import Array, Executable, Reduction
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cuda import device
 from cgprimer.native.cuda.device import SIMULATED, Settings
 
-if TYPE_CHECKING:
-    from cgprimer.native.cuda.epochs import CudaTrainer
-
 
 class CudaEngine:
-    """Tapes as kernels on NVIDIA GPUs.
+    """Tapes as kernels on an NVIDIA GPU.
 
     Args:
         settings: how work is laid out; chosen for the machine unless given.
@@ -62,7 +58,7 @@ class CudaEngine:
     def resident(
         self, columns: Mapping[str, Array], *, dtype: str | None = None
     ) -> Mapping[str, Array]:
-        """Columns on the GPUs, to be given to a compiled tape as often as wanted.
+        """Columns on the GPU, to be given to a compiled tape as often as wanted.
 
         They are copies: later changes of the host's arrays do not reach them. Columns that would
         take more than half of the memory come back as they are; a compiled tape then takes them
@@ -80,48 +76,15 @@ class CudaEngine:
         if len(lengths) != 1:
             return columns
         samples = lengths.pop()
-        used = device.devices(self.settings)
-        used = used if samples >= self.settings.split else used[:1]
-        needed = len(columns) * samples * np.dtype(dtype).itemsize // len(used)
+        needed = len(columns) * samples * np.dtype(dtype).itemsize
         try:
             if needed > device.memory(self.settings) // 2:
                 return columns
-            return resident(columns, samples, used, dtype)
+            return resident(columns, samples, dtype)
         except Exception as error:
             if device.is_out_of_memory(error):
                 return columns
             raise
-
-    def trainer(
-        self,
-        tape: Tape,
-        *,
-        loss: str,
-        gradients: Sequence[str],
-        parameters: Sequence[str],
-        rule: UpdateRule,
-        dtype: str = "float64",
-        batch: int = 1,
-    ) -> CudaTrainer:
-        """Epochs of training that run on the GPU; see :class:`epochs.CudaTrainer`.
-
-        ``batch`` is that of each epoch, whatever it is: nothing is compiled for it in advance.
-
-        Raises:
-            EngineError: the tape has a scalar that is no parameter, or a primitive that has no
-                form on the GPU.
-        """
-        from cgprimer.native.cuda.epochs import CudaTrainer
-
-        return CudaTrainer(
-            tape,
-            loss=loss,
-            gradients=tuple(gradients),
-            parameters=tuple(parameters),
-            rule=rule,
-            dtype=dtype,
-            settings=self.settings,
-        )
 
 
 ENGINE = CudaEngine()

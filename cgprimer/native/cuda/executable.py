@@ -1,10 +1,8 @@
-"""A tape on the GPUs: samples cut into pieces that fit, results put together in order."""
+"""A tape on the GPU: samples cut into pieces that fit, results put together in order."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from threading import Lock
 from typing import Any, Protocol
 
@@ -14,19 +12,19 @@ from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.tape.passes import optimize, variance
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
-from cgprimer.native.arguments import as_columns, times_samples
+from cgprimer.native.arguments import apart, as_columns, times_samples
 from cgprimer.native.cuda import interpreted, straight
-from cgprimer.native.cuda.columns import Piece, parts, resident_pieces, upload
+from cgprimer.native.cuda.columns import Piece, resident_piece, upload
 from cgprimer.native.cuda.device import (
+    MEMORY_VARIABLE,
     Settings,
-    devices,
     is_out_of_memory,
     memory,
-    on,
     quiet,
     simulated,
 )
-from cgprimer.native.cuda.uniform import Uniform, uniform_steps
+from cgprimer.native.plans.plan import uniform_steps
+from cgprimer.native.uniform import UniformValues
 
 _SMALL = 2**26  # bytes; for less than this nobody asks how much memory is free
 
@@ -79,7 +77,7 @@ class CudaExecutable:
         self.alone = Lock()  # buffers on the device are kept from call to call
         small = straight.make(tape, reduction, dtype, settings) if varying else None
         if small is not None or not varying:
-            self.uniform = Uniform(tape, uniform_steps(tape), tape.size, dtype)
+            self.uniform = UniformValues(tape, uniform_steps(tape), tape.size, dtype)
         if small is not None:
             self.work = small
             self.place = {n: small.results.index(i) for n, i in varying.items()}
@@ -94,123 +92,85 @@ class CudaExecutable:
         """Run the tape; columns may be host arrays or those that ``resident`` gave."""
         with self.alone:
             values = self.uniform(scalars)
-            found = self._varying(columns, values, samples) if self.work is not None else None
-        outputs: dict[str, Array] = {}
-        given: set[int] = set()
-        for name in self.order:
-            if name in self.place and found is not None:
-                row = self.place[name]  # no two outputs are one array
-                outputs[name] = found[row].copy() if row in given else found[row]
-                given.add(row)
-            elif self.reduction == "sum":
-                outputs[name] = np.float64(times_samples(values[self.single[name]], samples))
-            else:
-                outputs[name] = np.full(samples, values[self.single[name]], self.dtype)
-        return outputs
+            try:
+                found = self._varying(columns, values, samples) if self.work is not None else None
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                raise EngineError(
+                    "the memory of the GPU is used up",
+                    hint=f"{MEMORY_VARIABLE} limits the bytes that a call may take",
+                ) from error
+        rows = [] if found is None else list(found)
+        fixed: list[Array]
+        if self.reduction == "sum":
+            fixed = [np.float64(times_samples(values[v], samples)) for v in self.single.values()]
+        else:
+            fixed = [np.full(samples, values[v], self.dtype) for v in self.single.values()]
+        number = self.place | {name: len(rows) + k for k, name in enumerate(self.single)}
+        return apart([*rows, *fixed], {name: number[name] for name in self.order})
 
     def _varying(self, columns: Mapping[str, Array], values: list[Any], samples: int) -> Array:
         """Sums, shape (results,) in float64, or values, shape (results, samples)."""
         work = self.work
         assert work is not None
-        given = self._given(columns, samples)
         sums = self.reduction == "sum"
-        total = np.zeros(len(work.results)) if sums else None
-        kept = None if sums else np.empty((len(work.results), samples), self.dtype)
-        waiting: deque[tuple[Piece, Callable[[], Array]]] = deque()
+        found = (
+            np.zeros(len(work.results))
+            if sums
+            else np.empty((len(work.results), samples), self.dtype)
+        )
+        waiting: list[tuple[Piece, Callable[[], Array]]] = []
 
         def collect() -> None:
-            piece, result = waiting.popleft()
-            if total is not None:
-                np.add(total, result(), out=total)
-            elif kept is not None:
-                kept[:, piece.start : piece.stop] = result()
+            for piece, result in waiting:
+                if sums:
+                    np.add(found, result(), out=found)
+                else:
+                    found[:, piece.start : piece.stop] = result()
+            waiting.clear()
 
         with quiet(), np.errstate(all="ignore"):
-            used = self._devices(samples)
-            for piece in self._pieces(given, samples, used):
-                left = [piece]
-                while left:
-                    part = left.pop()
-                    # A GPU works on one piece at a time, in buffers that it keeps; others on
-                    # theirs meanwhile.
-                    while any(busy.device == part.device for busy, _ in waiting):
-                        collect()
-                    try:
-                        waiting.append((part, work.launch(part, values)))
-                    except Exception as error:
-                        if not is_out_of_memory(error) or part.samples == 1:
-                            raise
-                        left += reversed(list(cut(part, -(-part.samples // 2))))
-            while waiting:
+            # A piece travels to the GPU while it works on the one before, in buffers that it keeps.
+            for piece in self._pieces(self._given(columns, samples), samples):
                 collect()
-        return total if total is not None else kept
+                waiting.append((piece, work.launch(piece, values)))
+            collect()
+        return found
 
     def _given(self, columns: Mapping[str, Array], samples: int) -> list[Array]:
         """The columns that are read, on the device or as arrays that are fit for it."""
         names = self.work.columns if self.work is not None else ()
         there: list[Array] = [columns.get(name) for name in names]
-        if resident_pieces(there, self.dtype) is not None and all(
+        if resident_piece(there, self.dtype) is not None and all(
             len(column) == samples for column in there
         ):
             return there
         return as_columns(columns, names, self.dtype, samples)
 
-    def _devices(self, samples: int) -> tuple[int, ...]:
-        found = devices(self.settings)
-        return found if samples >= self.settings.split else found[:1]
-
-    def _pieces(
-        self, columns: Sequence[Array], samples: int, used: Sequence[int]
-    ) -> Iterator[Piece]:
-        """The samples in pieces that fit into memory, each on its device."""
+    def _pieces(self, columns: Sequence[Array], samples: int) -> Iterator[Piece]:
+        """The samples in pieces that fit into memory."""
         assert self.work is not None
-        resident = resident_pieces(columns, self.dtype)
+        each, resident = self.work.bytes_per_sample(), resident_piece(columns, self.dtype)
         if resident is not None:
-            output = self.work.bytes_per_sample() - len(columns) * self.dtype.itemsize
-            for whole in resident:
-                block = self._block(output, whole.samples, whole.device) if output > 0 else 0
-                yield from cut(whole, block or max(1, whole.samples))
+            each -= len(columns) * self.dtype.itemsize
+        block = max(1, samples)
+        if each * samples > _SMALL or self.settings.memory is not None or simulated():
+            block = max(1, min(block, memory(self.settings) // max(1, each)))
+        if resident is not None:
+            yield from cut(resident, block)
             return
-        shares = [
-            self._uploaded(columns, start, stop, device)
-            for device, (start, stop) in zip(used, parts(samples, len(used)), strict=True)
-        ]
-        for turn in zip_longest(*shares):  # a piece for each GPU, then the next for each
-            yield from (piece for piece in turn if piece is not None)
-
-    def _uploaded(
-        self, columns: Sequence[Array], begin: int, stop: int, device: int
-    ) -> Iterator[Piece]:
-        """A device's share of the samples, block by block."""
-        assert self.work is not None
-        block = self._block(self.work.bytes_per_sample(), stop - begin, device)
-        while begin < stop:
-            end = min(stop, begin + block)
-            try:
-                piece = upload(columns, begin, end, self.dtype, device)
-            except Exception as error:
-                if not is_out_of_memory(error) or block == 1:
-                    raise
-                block = max(1, block // 2)  # somebody else took the memory: smaller pieces
-                continue
-            yield piece
-            begin = end
-
-    def _block(self, each: int, samples: int, device: int) -> int:
-        """The most samples of a piece."""
-        if each * samples <= _SMALL and self.settings.memory is None and not simulated():
-            return max(1, samples)
-        with on(device):
-            return max(1, min(max(1, samples), memory(self.settings) // max(1, each)))
+        for start in range(0, samples, block):
+            yield upload(columns, start, min(samples, start + block), self.dtype)
 
 
 def cut(piece: Piece, block: int) -> Iterator[Piece]:
     """A piece as several pieces of at most ``block`` samples.
 
-    >>> [(p.start, p.stop, p.offsets) for p in cut(Piece(0, 0, 5, None, (0, 5)), 2)]
+    >>> [(p.start, p.stop, p.offsets) for p in cut(Piece(0, 5, None, (0, 5)), 2)]
     [(0, 2, (0, 5)), (2, 4, (2, 7)), (4, 5, (4, 9))]
     """
     for start in range(piece.start, piece.stop, block):
         stop = min(piece.stop, start + block)
         moved = start - piece.start
-        yield Piece(piece.device, start, stop, piece.data, tuple(o + moved for o in piece.offsets))
+        yield Piece(start, stop, piece.data, tuple(o + moved for o in piece.offsets))

@@ -8,8 +8,8 @@ from typing import Any
 def functions(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
     """The functions that a generated text defines.
 
-    The text is written by ``source.py``, ``epoch_source.py`` and ``interpreter_source.py`` from a
-    verified tape or from the table of primitives. In it values are called ``v0``, ``v1`` and so
+    The text is written by ``source.py`` and ``interpreter_source.py`` from a verified tape or from
+    the table of primitives. In it values are called ``v0``, ``v1`` and so
     on, constants ``k0``, ``k1``: no name, number or text of a user's ever enters it. It is run
     once, to define kernels, which numba then compiles.
 

@@ -16,7 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cgprimer.native.cuda.mathematics import expression
-from cgprimer.native.cuda.program import AFFINE, DOT, OUTER, STORE, SUM, TILE, WORDS
+from cgprimer.native.cuda.program import PAIRS
+from cgprimer.native.encoding import TILE, WORDS
+
+Handlers = Sequence[tuple[str, str]]  # names and patterns; without a pattern, no primitive's
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Layout:
         return self.first_uniform + self.uniforms
 
 
-def kernel_text(names: Sequence[str], layout: Layout) -> str:
+def kernel_text(handlers: Handlers, layout: Layout) -> str:
     """The kernel that runs programs of these operations."""
     width = layout.samples
     lines = [
@@ -74,7 +77,7 @@ def kernel_text(names: Sequence[str], layout: Layout) -> str:
     lines += [
         f"start = block * {width}",
         "while start < n:",
-        *_indented(_samples(names, layout)),
+        *_indented(_samples(handlers, layout)),
         "    fresh = False",
         f"    start += blocks * {width}",
     ]
@@ -104,7 +107,7 @@ def _added(place: str, value: str) -> list[str]:
     ]
 
 
-def _samples(names: Sequence[str], layout: Layout) -> list[str]:
+def _samples(handlers: Handlers, layout: Layout) -> list[str]:
     width, lanes, each = layout.samples, layout.lanes, layout.each
     words = ", ".join(f"next{w}" for w in range(WORDS))
     fetch = ", ".join(f"code[next_word + {w}]" for w in range(WORDS))
@@ -122,7 +125,7 @@ def _samples(names: Sequence[str], layout: Layout) -> list[str]:
         f"    next_word += {WORDS}",
         f"    {words} = {fetch}",  # under way while this operation is computed
         f"    rd = base + d * {width} + t",
-        *_indented(_choice([(k, _operation(n, layout)) for k, n in enumerate(names)])),
+        *_indented(_choice([(k, _operation(*h, layout)) for k, h in enumerate(handlers)])),
     ]
 
 
@@ -141,11 +144,12 @@ def _choice(cases: list[tuple[int, list[str]]]) -> list[str]:
     ]
 
 
-def _operation(name: str, layout: Layout) -> list[str]:
+def _operation(name: str, pattern: str, layout: Layout) -> list[str]:
     special: dict[str, Callable[[Layout], list[str]]] = {
-        STORE: _store, SUM: _sum, DOT: _dot, AFFINE: _affine, OUTER: _outer, "sincos": _sincos,
+        "store": _store, "sum": _sum, "dot": _dot, "affine": _affine, "outer": _outer,
+        "sincos": _sincos,
     }  # fmt: skip
-    if name in special:
+    if not pattern:
         return special[name](layout)
     text = expression(name, ("x", "y", "z"))
     operands = [o for o in ("x", "y", "z") if _mentions(text, o)]
@@ -220,83 +224,62 @@ def _affine(layout: Layout) -> list[str]:
     """A tile of outputs at a time: a value that is read serves all of the tile."""
     width = layout.samples
     tile, each = range(TILE), range(layout.each)
-    row = f"base + table[d + 3 + i] * {width} + t"
     return [
         "inputs = table[d]",
-        "outputs = table[d + 1]",
-        f"padded = (outputs + {TILE - 1}) // {TILE} * {TILE}",
-        f"for j in range(0, outputs, {TILE}):",
-        f"    w = {layout.uniforms} + table[d + 2] + inputs * padded + j",  # the biases come last
+        f"w = {layout.uniforms} + table[d + 2]",
+        "first = d + 3 + inputs",
+        "for _ in range(table[d + 1]):",
         *(f"    h{k}_{s} = uniforms[w + {k}]" for k in tile for s in each),
-        f"    w = {layout.uniforms} + table[d + 2] + j",
         "    for i in range(inputs):",
-        f"        r = {row}",
+        f"        w += {TILE}",
+        f"        r = base + table[d + 3 + i] * {width} + t",
         *(f"        x{s} = rows[r + {s * layout.lanes}]" for s in each),
+        *(f"        h{k}_{s} += uniforms[w + {k}] * x{s}" for k in tile for s in each),
+        f"    w += {TILE}",
         *(
             line
             for k in tile
             for line in (
-                f"        u = uniforms[w + {k}]",
-                *(f"        h{k}_{s} += u * x{s}" for s in each),
+                f"    r = base + table[first + {k}] * {width} + t",
+                *(f"    rows[r + {s * layout.lanes}] = h{k}_{s}" for s in each),
             )
         ),
-        "        w += padded",
-        *(
-            line
-            for k in tile
-            for line in (
-                f"    if j + {k} < outputs:",
-                f"        r = base + table[d + 3 + inputs + j + {k}] * {width} + t",
-                *(f"        rows[r + {s * layout.lanes}] = h{k}_{s}" for s in each),
-            )
-        ),
+        f"    first += {TILE}",
     ]
 
 
 def _outer(layout: Layout) -> list[str]:
-    """Two by two pairs for a thread at a time, summed over the samples of the block.
+    """A tile of pairs for a thread at a time, summed over the samples of the block.
 
     Threads begin at different samples, so that they read different banks of shared memory.
     """
-    width, first = layout.samples, layout.sums * layout.lanes
-    pairs = [(i, j) for i in range(2) for j in range(2)]
+    width, (high, wide) = layout.samples, PAIRS
+    first = f"{layout.sums * layout.lanes} + table[d + 2] - {layout.sums}"
+    pairs = [(i, j) for i in range(high) for j in range(wide)]
     return [
         "cuda.syncthreads()",  # the rows of all threads are needed here
-        "lefts = table[d]",
-        "rights = table[d + 1]",
-        "across = (rights + 1) // 2",
-        f"for p in range(t, (lefts + 1) // 2 * across, {layout.lanes}):",
-        "    i = p // across * 2",
-        "    j = p % across * 2",
-        "    i1 = min(i + 1, lefts - 1)",
-        "    j1 = min(j + 1, rights - 1)",
-        *(f"    l{k} = base + table[d + 2 + {v}] * {width}" for k, v in ((0, "i"), (1, "i1"))),
-        *(f"    r{k} = base + table[d + 2 + lefts + {v}] * {width}"
-          for k, v in ((0, "j"), (1, "j1"))),
+        "across = table[d + 1]",
+        f"for p in range(t, table[d] * across, {layout.lanes}):",
+        f"    i = d + 3 + p // across * {high}",
+        f"    j = d + 3 + table[d] * {high} + p % across * {wide}",
+        *(f"    l{k} = base + table[i + {k}] * {width}" for k in range(high)),
+        *(f"    r{k} = base + table[j + {k}] * {width}" for k in range(wide)),
         *(f"    h{i}{j} = zero" for i, j in pairs),
         "    q = t % valid",
         "    for k in range(valid):",
-        *(f"        x{i} = rows[l{i} + q]" for i in range(2)),
-        *(f"        y{j} = rows[r{j} + q]" for j in range(2)),
+        *(f"        x{i} = rows[l{i} + q]" for i in range(high)),
+        *(f"        y{j} = rows[r{j} + q]" for j in range(wide)),
         *(f"        h{i}{j} += x{i} * y{j}" for i, j in pairs),
         "        q += 1",
         "        if q == valid:",
         "            q = 0",
         *(
-            line
-            for i, j in pairs
-            for line in (
-                f"    number = table[d + 2 + lefts + rights + (i + {i}) * rights + j + {j}]"
-                f" if i + {i} < lefts and j + {j} < rights else -1",
-                "    if number >= 0:",
-                *(
-                    f"        {line}"
-                    for line in _added(f"({first} + number) * blocks + block", f"h{i}{j}")
-                ),
-            )
+            f"    {line}"
+            for k, (i, j) in enumerate(pairs)
+            for line in _added(f"({first} + p * {high * wide} + {k}) * blocks + block", f"h{i}{j}")
         ),
         "cuda.syncthreads()",  # nobody writes onto rows that somebody still reads
-    ]  # fmt: skip
+    ]
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

@@ -78,10 +78,15 @@ def expression(name: str, operands: tuple[str, ...]) -> str:
     Raises:
         EngineError: the primitive has no form on the GPU.
     """
-    if name not in TEXTS or not (name in FUSED or primitive(name).built_in):
+    own = name in FUSED or primitive(name).built_in
+    if name not in TEXTS or not own:
+        why = (
+            "no text of it stands in cgprimer/native/cuda/mathematics.py"
+            if own
+            else "it was registered by a program, as a function of Python"
+        )
         raise EngineError(
-            f"the engine 'cuda' cannot compute the primitive {name!r}: it was registered by"
-            " a program and has no form for a GPU",
+            f"the engine 'cuda' cannot compute the primitive {name!r}: {why}",
             hint="use engine='cpu' or engine='numpy'",
         )
     return TEXTS[name].format(**dict(zip("abc", operands, strict=False)))

@@ -73,19 +73,16 @@ class Body:
         return f"def body({', '.join(given)}):\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def body(tape: Tape, *, everything: bool = False) -> Body:
+def body(tape: Tape) -> Body:
     """The part of a tape that varies with the sample.
 
     Args:
         tape: an optimized tape.
-        everything: also what varies with the scalars alone, and outputs that no sample changes
-            (for kernels that change the scalars).
 
     Raises:
         EngineError: a primitive has no form on the GPU.
     """
     kinds = variance(tape)
-    inside = [kind == "column" or (everything and kind == "scalar") for kind in kinds]
     first = len(tape.leaves)
     constants: dict[str, float] = {}
     read: set[int] = set()
@@ -100,17 +97,14 @@ def body(tape: Tape, *, everything: bool = False) -> Body:
 
     for position, (primitive, operands) in enumerate(tape.instructions):
         value = first + position
-        if inside[value]:
+        if kinds[value] == "column":
             text = expression(primitive, tuple(name(o) for o in operands))
             lines.append(f"v{value} = {text}")
-    wanted = (v for v in tape.outputs.values() if everything or kinds[v] == "column")
-    results = tuple(dict.fromkeys(wanted))
+    results = tuple(dict.fromkeys(v for v in tape.outputs.values() if kinds[v] == "column"))
     returned = tuple(name(v) for v in results)
     leaves = tape.leaves
     columns = [(leaves[v].name, v) for v in sorted(read) if v < first and kinds[v] == "column"]
-    uniforms = [
-        v for v in sorted(read) if kinds[v] == "scalar" and (v < first or not inside[v])
-    ] + [v for v in sorted(read) if kinds[v] == "constant" and v >= first]
+    uniforms = [v for v in sorted(read) if kinds[v] != "column" and f"k{v}" not in constants]
     return Body(tuple(lines), tuple(columns), tuple(uniforms), constants, results, returned)
 
 

@@ -15,7 +15,6 @@ from cgprimer.native.cuda.device import (
     Settings,
     device_function,
     kernel,
-    on,
     resident_blocks,
     toolkit,
 )
@@ -90,8 +89,8 @@ class Straight:
         self.unroll = unrolling(found, self.dtype.itemsize)
         function, self.text = straight_functions(found, reduction, dtype, settings.threads)
         self.kernel = kernel(function, straight_signature(found, reduction, dtype))
-        self._partials: dict[tuple[int, int], Any] = {}
-        self._resident: dict[int, int] = {}
+        self._partials: dict[int, Any] = {}
+        self._most = 0  # blocks that fit on the GPU at a time, once that is known
 
     def bytes_per_sample(self) -> int:
         """Memory on the device that a sample takes, its columns included."""
@@ -104,24 +103,20 @@ class Straight:
         Returns:
             A function that gives the sums, shape (results,), or the values, (results, samples).
         """
-        with on(piece.device):
-            blocks = self._blocks(piece)
-            count = len(self.results)
-            if self.reduction == "sum":
-                key = (piece.device, blocks)
-                if key not in self._partials:
-                    self._partials[key] = toolkit().device_array(count * blocks, np.float64)
-                out = self._partials[key]
-            else:
-                out = toolkit().device_array(count * piece.samples, self.dtype)
-            uniforms = [values[v] for v in self.body.uniforms]
-            self.kernel[blocks, self.settings.threads](
-                piece.data, out, piece.samples, *piece.offsets, *uniforms
-            )
+        blocks, count = self._blocks(piece), len(self.results)
+        if self.reduction == "sum":
+            if blocks not in self._partials:
+                self._partials[blocks] = toolkit().device_array(count * blocks, np.float64)
+            out = self._partials[blocks]
+        else:
+            out = toolkit().device_array(count * piece.samples, self.dtype)
+        uniforms = [values[v] for v in self.body.uniforms]
+        self.kernel[blocks, self.settings.threads](
+            piece.data, out, piece.samples, *piece.offsets, *uniforms
+        )
 
         def collect() -> Array:
-            with on(piece.device):
-                found = out.copy_to_host().reshape(count, -1)
+            found = out.copy_to_host().reshape(count, -1)
             # One number per block, added in the order of the blocks: the same in every run.
             return found.sum(axis=1) if self.reduction == "sum" else found
 
@@ -129,13 +124,12 @@ class Straight:
 
     def _blocks(self, piece: Piece) -> int:
         """Blocks of a launch: what the samples need, at most what the GPU holds at a time."""
-        if piece.device not in self._resident:
-            limit = self.settings.block_limit
-            self._resident[piece.device] = limit or resident_blocks(
+        if not self._most:
+            self._most = self.settings.block_limit or resident_blocks(
                 self.kernel, self.settings.threads
             )
         wanted = -(-piece.samples // (self.settings.threads * self.unroll))
-        return max(1, min(wanted, self._resident[piece.device]))
+        return max(1, min(wanted, self._most))
 
 
 def make(tape: Tape, reduction: Reduction, dtype: str, settings: Settings) -> Straight | None:

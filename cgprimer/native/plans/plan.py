@@ -5,7 +5,7 @@ and what for every sample (``varying``), which instructions are one step of a ma
 multiplication and an addition, the sine and the cosine of one value), which sums of products
 over the same values are a matrix at work, and which products are only ever summed over the
 samples. :func:`cgprimer.native.plans.making.plan` makes it;
-:func:`cgprimer.native.plans.storage.rows` says where in a block's buffer the values live.
+:func:`cgprimer.native.plans.storage.storage_of` says where in a block's buffer the values live.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cgprimer.core.primitives import RESERVED
+from cgprimer.core.tape.passes import variance
 from cgprimer.core.tape.tape import Tape
 
 FUSED = RESERVED  # steps that are no primitive's
@@ -39,6 +40,16 @@ class Step(NamedTuple):
     name: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
+
+
+def uniform_steps(tape: Tape) -> list[Step]:
+    """The instructions of a tape that do not vary with the sample."""
+    kinds = variance(tape)[len(tape.leaves) :]
+    return [
+        Step(name, operands, (index,))
+        for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves))
+        if kinds[index - len(tape.leaves)] != "column"
+    ]
 
 
 class Affine(NamedTuple):

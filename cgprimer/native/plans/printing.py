@@ -11,7 +11,7 @@ from cgprimer.core.tape.printing import labels, listing, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
-from cgprimer.native.plans.storage import Rows, rows
+from cgprimer.native.plans.storage import Storage, storage_of
 
 _FUSED = ("fma", "fms", "fnma")
 
@@ -48,7 +48,7 @@ def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
     """
     found = plan(tape, sums=sums)
     names = PlanNames(found.tape, found.size)
-    placed = rows(found)
+    placed = storage_of(found)
     parts = [
         _optimized(tape, found, most),
         _hoisted(found, names, most),
@@ -230,7 +230,7 @@ def _reductions(found: Plan, names: PlanNames, most: int | None) -> list[str]:
     return [head, *cut(lines, most)]
 
 
-def _rows(found: Plan, placed: Rows, names: PlanNames, most: int | None) -> list[str]:
+def _rows(found: Plan, placed: Storage, names: PlanNames, most: int | None) -> list[str]:
     lines = []
     for position, step in enumerate(found.varying):
         places = [placed.row_of[r] for r in step.results if r in placed.row_of]
@@ -252,7 +252,7 @@ def _ranges(places: Sequence[int]) -> str:
     return ",".join(map(str, places)) + "  "
 
 
-def _counts(tape: Tape, found: Plan, placed: Rows) -> str:
+def _counts(tape: Tape, found: Plan, placed: Storage) -> str:
     return (
         f"tape {_instructions(len(tape))} -> optimized {len(found.tape)}"
         f" -> {_counted(len(found.varying), 'step')} for every sample,"

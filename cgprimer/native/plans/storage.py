@@ -1,4 +1,4 @@
-"""Rows: where in a block's buffer each value lives, and when its place is free again.
+"""Storage: where in a block's buffer each value lives, and when its place is free again.
 
 A block of samples is a table with a row for each value that is alive. A value dies where it is
 used for the last time; its row then goes to the next value that is made. So the table stays
@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cgprimer.core.garbage_collection import collector_paused
-from cgprimer.errors import TapeError
-from cgprimer.native.plans.plan import Plan, Step
+from cgprimer.native.plans.plan import Plan
 
 _SUMS = ("sum", "dot", "outer")
 # Steps that write a result before they have read all they need: their results get rows apart.
@@ -21,7 +20,7 @@ _SEARCHED = 64  # free rows that are looked at for a run of neighbours, if not f
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rows:
+class Storage:
     """Where values live.
 
     Attributes:
@@ -34,7 +33,7 @@ class Rows:
     count: int
 
 
-def rows(plan: Plan) -> Rows:
+def storage_of(plan: Plan) -> Storage:
     """Give each value of a plan a row, and a dead value's row to the next that needs one.
 
     A step on single values may write onto the row of an operand that dies there. The results of
@@ -43,7 +42,8 @@ def rows(plan: Plan) -> Rows:
 
     >>> import cgprimer
     >>> from cgprimer.native.plans.making import plan
-    >>> found = rows(plan(cgprimer.tape(cgprimer.parse("xw = sin(exp(sin(xa)))")), sums=False))
+    >>> tape = cgprimer.tape(cgprimer.parse("xw = sin(exp(sin(xa)))"))
+    >>> found = storage_of(plan(tape, sums=False))
     >>> found.row_of, found.count
     ({1: 0, 2: 0, 3: 0}, 1)
     """
@@ -69,7 +69,7 @@ def rows(plan: Plan) -> Rows:
             else:
                 count = _take(results, row_of, free, count)
             free.extend(dying)
-        return checked_rows(plan, Rows(row_of, count))
+        return Storage(row_of, count)
 
 
 def last_readers(plan: Plan) -> dict[int, int]:
@@ -105,45 +105,3 @@ def _run(free: list[int], length: int) -> int:
             free.extend(reversed(tail[:start] + tail[start + length :]))
             return tail[start]
     return -1
-
-
-def checked_rows(plan: Plan, found: Rows) -> Rows:
-    """The rows themselves, if no value is overwritten while it is needed.
-
-    Runs through the steps with the values' numbers in the rows in place of values.
-
-    Raises:
-        TapeError: a step would read something else than it should.
-    """
-    held = [-1] * found.count
-    given = [False] * plan.size  # values that are in no row
-    for index in range(len(plan.tape.leaves)):
-        given[index] = True
-    for uniform in plan.uniform:
-        given[uniform.results[0]] = True
-    row_of = found.row_of
-    for position, step in enumerate(plan.varying):
-        name, operands, results = step
-        for operand in operands:
-            if not given[operand] and held[row_of.get(operand, 0)] != operand:
-                raise TapeError(f"step {position}, {name!r}: value {operand} is not in its row")
-        if name not in _SUMS:
-            for result in results:
-                row = row_of.get(result, -1)
-                if not 0 <= row < found.count:
-                    raise TapeError(f"step {position}, {name!r}: value {result} has no row")
-                held[row] = result
-            if name in _APART:
-                _check_apart(position, step, row_of)
-    for name, index in plan.outputs.items():
-        if not given[index] and held[row_of.get(index, 0)] != index:
-            raise TapeError(f"output {name!r} is not in its row at the end")
-    return found
-
-
-def _check_apart(position: int, step: Step, row_of: dict[int, int]) -> None:
-    written = {row_of[r] for r in step.results}
-    read = {row_of[o] for o in step.operands if o in row_of}
-    if len(written) != len(step.results) or written & read:
-        where = f"step {position}, {step.name!r}"
-        raise TapeError(f"{where}: its results lie on each other or on its operands")

@@ -1,14 +1,16 @@
-"""The verifier of plans: every plan goes through it before an engine sees it."""
+"""What must be true of every plan, and of where its values live."""
 
 from __future__ import annotations
 
 from cgprimer.core.primitives import primitives
 from cgprimer.errors import TapeError
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
+from cgprimer.native.plans.storage import Storage
 
 _ARITY = {"fma": 3, "fms": 3, "fnma": 3, "sincos": 1}  # of steps that are no primitives
 _RESULTS = {"sincos": 2}
 _SUMS = {"sum": 1, "dot": 2}
+_APART = ("affine", "sincos")
 _NOT_YET, _UNIFORM, _VARYING = 0, 1, 2
 
 
@@ -171,3 +173,45 @@ def _place(position: int, step: Step) -> str:
 
 def _refused(where: str, what: str) -> TapeError:
     return TapeError(f"{where} {what}" if not what.startswith("operand") else f"{where}: {what}")
+
+
+def checked_storage(plan: Plan, found: Storage) -> Storage:
+    """The rows themselves, if no value is overwritten while it is needed.
+
+    Runs through the steps with the values' numbers in the rows in place of values.
+
+    Raises:
+        TapeError: a step would read something else than it should.
+    """
+    held = [-1] * found.count
+    given = [False] * plan.size  # values that are in no row
+    for index in range(len(plan.tape.leaves)):
+        given[index] = True
+    for uniform in plan.uniform:
+        given[uniform.results[0]] = True
+    row_of = found.row_of
+    for position, step in enumerate(plan.varying):
+        name, operands, results = step
+        for operand in operands:
+            if not given[operand] and held[row_of.get(operand, 0)] != operand:
+                raise TapeError(f"step {position}, {name!r}: value {operand} is not in its row")
+        if name not in _SUMS and name != "outer":
+            for result in results:
+                row = row_of.get(result, -1)
+                if not 0 <= row < found.count:
+                    raise TapeError(f"step {position}, {name!r}: value {result} has no row")
+                held[row] = result
+            if name in _APART:
+                _check_apart(position, step, row_of)
+    for name, index in plan.outputs.items():
+        if not given[index] and held[row_of.get(index, 0)] != index:
+            raise TapeError(f"output {name!r} is not in its row at the end")
+    return found
+
+
+def _check_apart(position: int, step: Step, row_of: dict[int, int]) -> None:
+    written = {row_of[r] for r in step.results}
+    read = {row_of[o] for o in step.operands if o in row_of}
+    if len(written) != len(step.results) or written & read:
+        where = f"step {position}, {step.name!r}"
+        raise TapeError(f"{where}: its results lie on each other or on its operands")

@@ -1,0 +1,54 @@
+"""What no sample changes: computed once a call, with numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.primitives import primitive
+from cgprimer.core.tape.tape import Tape
+from cgprimer.native.arguments import as_scalars
+from cgprimer.native.plans.plan import Step
+
+
+class UniformValues:
+    """The values of a tape or plan that do not vary with the sample.
+
+    Args:
+        tape: its leaves are the values that are given.
+        steps: on such values alone, in the order in which they run; primitives, with one result.
+        size: number of values.
+        dtype: type of the numbers; with complex ones, numbers keep the type that they are given in.
+    """
+
+    def __init__(self, tape: Tape, steps: Iterable[Step], size: int, dtype: Any) -> None:
+        self.dtype, self.size = np.dtype(dtype), size
+        self.real = self.dtype.type if self.dtype.kind == "f" else np.float64
+        leaves = list(enumerate(tape.leaves))
+        self.constants = [
+            (i, self.real(leaf.value)) for i, leaf in leaves if leaf.kind == "constant"
+        ]
+        self.places = [i for i, leaf in leaves if leaf.kind == "scalar"]
+        self.names = tape.of_kind("scalar")
+        self.steps = [(primitive(name).numpy, operands, out) for name, operands, (out,) in steps]
+
+    def __call__(self, scalars: Mapping[str, Any]) -> list[Any]:
+        """All values that do not vary with the sample; None for the others."""
+        values: list[Any] = [None] * self.size
+        for index, value in self.constants:
+            values[index] = value
+        real = self.dtype.kind == "f"
+        given = (
+            as_scalars(scalars, self.names, self.dtype)
+            if real
+            else [scalars[name] for name in self.names]
+        )
+        for index, number in zip(self.places, given, strict=True):
+            values[index] = number if isinstance(number, complex) else self.real(number)
+        with np.errstate(all="ignore"):
+            for function, operands, result in self.steps:
+                found = function(*[values[o] for o in operands])
+                values[result] = self.real(found) if real else found
+        return values
