@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from cgprimer.cli.common import (
 )
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING
 from cgprimer.core.engines import DTYPES
+from cgprimer.core.number_format import number
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
+_DATA = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
 
 
 def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
@@ -49,13 +53,11 @@ def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | 
 def _validation(
     ctx: click.Context, parameter: click.Parameter, value: str | None
 ) -> str | float | None:
-    if value is None:
-        return None
     try:
-        share = float(value)
+        share = None if value is None else float(value)
     except ValueError:
         return value
-    if not 0 < share < 1:
+    if share is not None and not 0 < share < 1:
         raise click.BadParameter(
             f"{value} is no share of the samples, which lies between 0 and 1", ctx, parameter
         )
@@ -93,13 +95,6 @@ def _validation(
 )
 def command(
     graph: ExpressionGraph,
-    data: str | None,
-    validation: str | float | None,
-    samples: int,
-    seed: int,
-    low: float,
-    high: float,
-    noise: float,
     truth: dict[str, float],
     start: dict[str, float],
     plot: str | None,
@@ -137,24 +132,20 @@ def command(
     if save:
         check_writable(save)
     earlier = load_run(resume, graph) if resume else None
-    sampling: dict[str, Any] = {"data": data, "samples": samples, "seed": seed}
-    sampling |= {"low": low, "high": high, "noise": noise, "validation": validation}
     if earlier is not None:
         if start:
             raise click.UsageError("--resume goes on from the run's own values: leave --start out")
-        _as_the_run_began(earlier, settings, sampling)
-    dataset = _dataset(graph, sampling, truth)
-    others = sampling["validation"] or None  # 0 in a saved run: none
-    if isinstance(others, str):
-        others = Dataset.load(others, inputs=graph.inputs, targets=graph.outputs)
-    keep = Path(save) if save else named_after(graph, ".run.json")
+        _as_the_run_began(earlier, settings)
+    origin = {name: settings.pop(name) for name in _DATA}
+    dataset, others = _data(graph, origin, truth)
+    failure = None
     try:
         with _progress() as on_progress:
             run = train(
                 graph,
                 dataset,
                 method=method,
-                seed=sampling["seed"],
+                seed=origin["seed"],
                 start=start,
                 validation=others,
                 short_run_records=_RECORDS,
@@ -164,30 +155,37 @@ def command(
                 **options,
             )
     except NonFiniteError as error:
-        if save and isinstance(error.run, TrainingRun):
-            save_run(error.run, save, graph)
-            note(f"saved the run up to the last finite step as {save}")
-        raise
-    run.settings |= {**sampling, "samples": len(dataset)}
+        if not (save and isinstance(error.run, TrainingRun)):
+            raise
+        run, failure = error.run, error
+    run.settings |= {**origin, "samples": len(dataset)}
+    keep = Path(save) if save else named_after(graph, ".run.json")
     if save or run.interrupted:
         save_run(run, keep, graph)
+    if failure is not None:
+        note(f"saved the run up to the last finite step as {save}")
+        raise failure
     if plot and run.step_losses:
-        _plot(run, Path(plot), graph)
+        from cgprimer import plot as plots
+        from cgprimer.pictures.saving import save_figure
+
+        title = f"Mean loss, {Path(graph.source.name).stem}"
+        save_figure(plots.loss({"training": run}, title=title), Path(plot))
     found = identifiability(graph, dataset, run.parameters)
     if as_json:
         result = {k: v for k, v in run_as_dict(run, graph).items() if k not in _LONG}
         if found is not None:
-            result["identifiability"] = {
-                "rank": found.rank,
-                "null_directions": list(found.null_directions),
-                "determined": list(found.determined),
-                "everywhere": list(found.everywhere),
-                "condition": found.condition,
-            }
+            result["identifiability"] = asdict(found)
+            del result["identifiability"]["parameters"]
         echo_json(result)
     else:
-        click.echo(_report(run, found, graph, _trained_on(run, len(dataset))))
-    _closing_notes(run, graph, [str(keep) if save or run.interrupted else "", plot or ""])
+        click.echo(_report(run, found, graph))
+    for path in filter(None, [keep if save or run.interrupted else None, plot]):
+        note(f"wrote {path}")
+    if not graph.inputs:
+        note("note: the graph has no inputs, so all samples are alike")
+    if 0 < run.start_loss < run.loss:
+        note("note: the loss has grown; try a smaller learning rate (--learning-rate)")
     if run.interrupted:
         note(f"interrupted at step {run.steps:,}; go on with --resume {keep}")
         sys.exit(INTERRUPTED)
@@ -195,57 +193,40 @@ def command(
         raise TrainingError(f"training diverged: {run.reason}")
 
 
-def _closing_notes(run: TrainingRun, graph: ExpressionGraph, written: list[str]) -> None:
-    for path in filter(None, written):
-        note(f"wrote {path}")
-    if not graph.inputs:
-        note("note: the graph has no inputs, so all samples are alike")
-    if 0 < run.start_loss < run.loss:
-        note("note: the loss has grown; try a smaller learning rate (--learning-rate)")
-
-
-def _as_the_run_began(
-    earlier: TrainingRun, settings: dict[str, Any], sampling: dict[str, Any]
-) -> None:
+def _as_the_run_began(earlier: TrainingRun, settings: dict[str, Any]) -> None:
     """Fill in what the command line leaves open with what the saved run was given."""
-    settings |= _unless_given(earlier.settings, settings)
-    sampling |= _unless_given(earlier.settings, sampling)
+    context, saved = click.get_current_context(), earlier.settings
+    for name in settings:
+        source = context.get_parameter_source(name)
+        if name in saved and source is click.core.ParameterSource.DEFAULT:
+            settings[name] = saved[name]
     if earlier.epochs >= settings["epochs"]:
         raise click.UsageError(
             f"the run has done {earlier.epochs:,} epochs already; with --epochs say how many it"
             f" shall have in all: more than that, not {settings['epochs']:,}"
         )
-    for name, value in sampling.items():
-        if name != "samples" and value != earlier.settings.get(name, value):
+    for name in _DATA:
+        if name != "samples" and settings[name] != saved.get(name, settings[name]):
             note(f"note: the run began with other data ({name} differs): losses do not compare")
 
 
-def _dataset(graph: ExpressionGraph, sampling: dict[str, Any], truth: dict[str, float]) -> Dataset:
-    """Data from a file, or made from the true values."""
-    drawn = {name: value for name, value in sampling.items() if name not in ("data", "validation")}
-    if sampling["data"] is None:
-        return make_dataset(graph, truth=truth, **drawn)
+def _data(
+    graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float]
+) -> tuple[Dataset, Dataset | float | None]:
+    """Data from a file, or made from the true values; others to validate with, or their share."""
+    load = partial(Dataset.load, inputs=graph.inputs, targets=graph.outputs)
+    others = origin["validation"] or None  # 0 in a saved run: none
+    others = load(others) if isinstance(others, str) else others
+    if origin["data"] is None:
+        drawn = {name: origin[name] for name in _DATA if name not in ("data", "validation")}
+        return make_dataset(graph, truth=truth, **drawn), others
     if truth:
         raise click.UsageError("--truth makes data, --data reads them: give one of the two")
-    return Dataset.load(sampling["data"], inputs=graph.inputs, targets=graph.outputs)
+    return load(origin["data"]), others
 
 
-def _unless_given(saved: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a saved run, for the options that the command line leaves at their defaults."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    return {
-        name: saved[name]
-        for name in settings
-        if name in saved and context.get_parameter_source(name) is default
-    }
-
-
-def _report(
-    run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph, samples: int
-) -> str:
+def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph) -> str:
     from cgprimer.analysis.tables import table
-    from cgprimer.core.number_format import number
     from cgprimer.training.identifiability import combination_text
 
     undetermined = found.undetermined() if found else ()
@@ -253,40 +234,37 @@ def _report(
     word, beside = ("true", run.truth) if run.truth else ("declared", graph.values)
     rows = []
     for name, value in run.parameters.items():
-        known = beside.get(name)
         remark = "not determined by itself" if name in undetermined else ""
-        rows.append([name, number(value), number(known), remark])
+        rows.append([name, number(value), number(beside.get(name)), remark])
     for combination in found.determined if found else ():
-        learnt = sum(c * run.parameters[n] for n, c in combination.items())
-        known = None
-        if combination.keys() <= beside.keys():
-            known = sum(c * beside[n] for n, c in combination.items())
+        learnt, known = (
+            sum(c * of[n] for n, c in combination.items())
+            if combination.keys() <= of.keys()
+            else None
+            for of in (run.parameters, beside)
+        )
         rows.append([combination_text(combination), number(learnt), number(known), "determined"])
-    remarks = any(row[3] for row in rows)
-    header = ["parameter", "learnt", word, *([""] if remarks else [])]
+    width = 4 if any(row[3] for row in rows) else 3
+    header = ["parameter", "learnt", word, ""]
     comparable = run.start_loss > 0 and run.loss >= 0
     share = f" ({number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
+    settings = run.settings
+    shared = isinstance(settings["validation"], float)  # a share of the data is not trained on
+    samples = settings["samples"] - (settings["validation_samples"] if shared else 0)
     lines = [
         f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
         f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.3f} s;"
-        f" method {run.settings['method']}, engine {run.settings['engine']},"
-        f" optimizer {run.settings['optimizer']}",
+        f" method {settings['method']}, engine {settings['engine']},"
+        f" optimizer {settings['optimizer']}",
         *_validation_lines(run),
         "",
-        table(header, [row if remarks else row[:3] for row in rows], left=(0, 3)),
+        table(header[:width], [row[:width] for row in rows], left=(0, 3)),
     ]
     sentences = found.sentences(graph.outputs) if found else []
     return "\n".join([*lines, *([""] if sentences else []), *sentences])
 
 
-def _trained_on(run: TrainingRun, samples: int) -> int:
-    share = isinstance(run.settings["validation"], float)
-    return samples - (run.settings["validation_samples"] if share else 0)
-
-
 def _validation_lines(run: TrainingRun) -> list[str]:
-    from cgprimer.core.number_format import number
-
     losses, samples = run.validation_losses, run.settings["validation_samples"]
     if not (losses and samples):
         return []
@@ -297,14 +275,6 @@ def _validation_lines(run: TrainingRun) -> list[str]:
     least, epoch = min(finite)
     last = f"validation loss {number(losses[-1])} {over}"
     return [f"{last}, least {number(least)} after epoch {epoch:,}"]
-
-
-def _plot(run: TrainingRun, path: Path, graph: ExpressionGraph) -> None:
-    from cgprimer import plot
-    from cgprimer.pictures.saving import save_figure
-
-    title = f"Mean loss, {Path(graph.source.name).stem}"
-    save_figure(plot.loss({"training": run}, title=title), path)
 
 
 def _progress() -> AbstractContextManager[Callable[[int, int, float], None] | None]:
