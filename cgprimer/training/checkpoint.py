@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
+from dataclasses import fields as dataclass_fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -80,65 +82,54 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
 
 
 def _run(fields: dict[str, Any]) -> TrainingRun:
-    """A run from a file's fields, each turned into what it must be or refused.
+    """A run from a file's fields, each turned into what its annotation says or refused.
 
-    Validation and records came later: a file without them holds a run without them.
+    Fields that came later have defaults: a file without them holds a run without them.
     """
-    run = TrainingRun(
-        parameters=_numbers(fields["parameters"]),
-        start=_numbers(fields["start"]),
-        # Files from before called what the graph declares the truth of any data.
-        truth={} if fields["settings"].get("data") else _numbers(fields["truth"]),
-        settings=dict(fields["settings"]),
-        start_loss=float(fields["start_loss"]),
-        loss=float(fields["loss"]),
-        step_losses=_list(fields["step_losses"]),
-        epoch_losses=_list(fields["epoch_losses"]),
-        validation_losses=_list(fields.get("validation_losses", [])),
-        recorded_steps=[_count(step) for step in _list_of(fields.get("recorded_steps", []))],
-        recorded_parameters={
-            str(name): _list(values)
-            for name, values in fields.get("recorded_parameters", {}).items()
-        },
-        epochs=_count(fields["epochs"]),
-        steps=_count(fields["steps"]),
-        seconds=float(fields["seconds"]),
-        stopped=str(fields["stopped"]),
-        reason=str(fields.get("reason", "")),
-        state=tuple(np.array(part, dtype=float) for part in fields["state"]),
+    if fields["settings"].get("data"):  # older files called what the graph declares the truth
+        fields["truth"] = {}
+    known = [field for field in dataclass_fields(TrainingRun) if field.name in fields]
+    run = TrainingRun(**{one.name: _READ[str(one.type)](fields[one.name]) for one in known})
+    shapes, recorded, steps = (
+        ((), (len(run.parameters),)),
+        run.recorded_parameters,
+        run.recorded_steps,
     )
-    if any(part.shape not in ((), (len(run.parameters),)) for part in run.state):
-        raise ValueError
-    recorded = run.recorded_parameters
-    if recorded and recorded.keys() != run.parameters.keys():
-        raise ValueError
-    if any(len(values) != len(run.recorded_steps) for values in recorded.values()):
-        raise ValueError
-    if any(later <= step for step, later in pairwise(run.recorded_steps)):
-        raise ValueError
-    if run.validation_losses and len(run.validation_losses) != len(run.epoch_losses):
+    fits = (
+        all(part.shape in shapes for part in run.state)
+        and (not recorded or recorded.keys() == run.parameters.keys())
+        and all(len(values) == len(steps) for values in recorded.values())
+        and all(later > step for step, later in pairwise(steps))
+        and len(run.validation_losses) in (0, len(run.epoch_losses))
+    )
+    if not fits:
         raise ValueError
     return run
 
 
-def _numbers(entries: dict[str, Any]) -> dict[str, float]:
-    return {str(name): float(value) for name, value in entries.items()}
-
-
-def _list(entries: object) -> list[float]:
-    return [float(value) for value in _list_of(entries)]
-
-
-def _list_of(entries: object) -> list[Any]:
+def _list(entries: list[Any]) -> list[float]:
     if not isinstance(entries, list):
         raise TypeError
-    return entries
+    return [float(value) for value in entries]
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
         raise TypeError
     return value
+
+
+_READ: dict[str, Callable[[Any], Any]] = {  # by annotation
+    "str": str,
+    "int": _count,
+    "float": float,
+    "list[int]": lambda entries: [_count(value) for value in entries],
+    "list[float]": _list,
+    "dict[str, Any]": dict,
+    "dict[str, float]": lambda of: {str(name): float(value) for name, value in of.items()},
+    "dict[str, list[float]]": lambda of: {str(name): _list(part) for name, part in of.items()},
+    "State": lambda parts: tuple(np.array(part, dtype=float) for part in parts),
+}
 
 
 def _same_function(first: ExpressionGraph, second: ExpressionGraph) -> bool:

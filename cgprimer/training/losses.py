@@ -65,13 +65,7 @@ def register_loss(name: str, text: str) -> None:
     LOSSES.register(name, text)
 
 
-def unregister_loss(name: str) -> None:
-    """Take a loss out again that :func:`register_loss` added.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    LOSSES.unregister(name)
+unregister_loss = LOSSES.unregister
 
 
 def loss_text(loss: str) -> str:

@@ -158,38 +158,35 @@ def register_optimizer(
     >>> unregister_optimizer("rmsprop")
     """
     rule = Optimizer(name, update, start, real_number("the learning rate", rate, above=0))
-    _once(rule)
+    _tried(rule)
     OPTIMIZERS.register(name, rule)
     return rule
 
 
-def unregister_optimizer(name: str) -> None:
-    """Take an optimizer out again that :func:`register_optimizer` added.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    OPTIMIZERS.unregister(name)
+unregister_optimizer = OPTIMIZERS.unregister
 
 
-_PARAMETERS = np.array([0.5, -2.0, 0.0])  # where an update is tried
-_GRADIENT = np.array([-3.0, 0.25, 1.5])
+_GRADIENT, _RATE = np.array([-3.0, 0.25, 1.5]), 0.25  # with which an update is tried
 
 
-def _once(rule: Optimizer) -> tuple[State, Array, State]:
-    """The state before a step on three parameters; the parameters and the state after it.
+def _tried(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Parameters and the parts of the state before and after the second step from some values.
 
     Raises:
         UsageError: the update fails, or gives something of another shape.
     """
+    start = np.array([0.5, -2.0, 0.0])
     try:
-        begin = tuple(rule.start(_PARAMETERS.copy()))
-        moved, after = rule.update(_PARAMETERS.copy(), _GRADIENT.copy(), begin, 0.25)
-        shapes = [np.shape(part) for part in (*begin, moved)]
-        if shapes != [np.shape(part) for part in (*after, moved)] or shapes[-1] != (3,):
-            raise ValueError("parameters and state must keep their shapes")
-        if any(shape not in ((), (3,)) for shape in shapes):
+        points = [(start, *rule.start(start))]
+        for _ in range(2):
+            with np.errstate(all="ignore"):
+                moved, state = rule.update(points[-1][0], _GRADIENT, points[-1][1:], _RATE)
+            points.append((moved, *state))
+        shapes = [[np.shape(part) for part in point] for point in points]
+        if any(shape not in ((), (3,)) for shape in shapes[0]):
             raise ValueError("a part of the state is a number, or has the parameters' shape")
+        if shapes[0] != shapes[1] or shapes[1] != shapes[2]:
+            raise ValueError("parameters and state must keep their shapes")
     except Exception as error:
         raise UsageError(
             f"the optimizer {rule.name!r} fails on an array of three parameters:"
@@ -197,7 +194,7 @@ def _once(rule: Optimizer) -> tuple[State, Array, State]:
             hint="update(parameters, gradient, state, rate) gives (parameters, state);"
             " start(parameters) gives the first state",
         ) from error
-    return begin, moved, tuple(after)
+    return points[1], points[2]
 
 
 @cache
@@ -223,43 +220,30 @@ def update_rule(rule: Optimizer) -> UpdateRule:
     output  new_update_parameter = v4
     output  new_update_state_0 = v2
     """
-    begin, moved, later = _once(rule)
-    builder = Builder()
-    names = [f"update.state.{k}" for k in range(len(begin))]
-    arrays = [name for name, part in zip(names, begin, strict=True) if np.ndim(part)]
+    before, after = _tried(rule)
+    names = [PARAMETER, *(f"update.state.{k}" for k in range(len(before) - 1))]
+    arrays = [name for name, part in zip(names, before, strict=True) if np.ndim(part)]
     numbers = [name for name in names if name not in arrays]
-    columns, scalars = (PARAMETER, GRADIENT, *arrays), (RATE, *numbers)
-    value = {name: Recorded(builder, builder.column(name)) for name in columns}
+    columns, scalars = (PARAMETER, GRADIENT, *arrays[1:]), (RATE, *numbers)
+    builder = Builder()
+    value: dict[str, Any] = {name: Recorded(builder, builder.column(name)) for name in columns}
     value |= {name: Recorded(builder, builder.scalar(name)) for name in scalars}
-    state = tuple(value[name] for name in names)
+    given = dict(zip(names, before, strict=True)) | {GRADIENT: _GRADIENT, RATE: _RATE}
     try:
-        made, after = rule.update(value[PARAMETER], value[GRADIENT], state, value[RATE])  # type: ignore[arg-type]
-        given = {
-            "new." + PARAMETER: made,
-            **{f"new.{n}": p for n, p in zip(names, after, strict=True)},
-        }
-        outputs = {
-            name: part.index if isinstance(part, Recorded) else builder.constant(float(part))
-            for name, part in given.items()
-        }
+        state = tuple(value[name] for name in names[1:])
+        made, state = rule.update(value[PARAMETER], value[GRADIENT], state, value[RATE])
+        outputs = {}
+        for name, part in zip(names, (made, *state), strict=True):
+            known = isinstance(part, Recorded)
+            outputs["new." + name] = part.index if known else builder.constant(float(part))
         tape = builder.finish(outputs)
-        # What it computes is what the function computes, or it is not taken.
-        known = {
-            PARAMETER: _PARAMETERS,
-            GRADIENT: _GRADIENT,
-            RATE: 0.25,
-            **dict(zip(names, begin, strict=True)),
-        }
-        found = select("numpy").compile(tape, reduction="none", dtype="float64")(
-            {name: known[name] for name in columns}, {name: known[name] for name in scalars}, 3
-        )
-        expected = {
-            "new." + PARAMETER: moved,
-            **{f"new.{n}": p for n, p in zip(names, later, strict=True)},
-        }
-        if not all(np.allclose(found[n], expected[n], rtol=1e-9, equal_nan=True) for n in outputs):
-            raise TapeError("its steps depend on more than arithmetic")
+        execute = select("numpy").compile(tape, reduction="none", dtype="float64")
+        found = execute({n: given[n] for n in columns}, {n: float(given[n]) for n in scalars}, 3)
+        for part, expected in zip(found.values(), after, strict=True):
+            if not np.allclose(part, expected, rtol=1e-9, equal_nan=True):
+                raise TapeError("its steps are more than arithmetic")  # a sum, well hidden
     except Exception as error:
         raise TapeError(f"the optimizer {rule.name!r} cannot be recorded: {error}") from error
-    after_names = tuple("new." + name for name in (PARAMETER, *arrays, *numbers))
-    return UpdateRule(rule.name, tape, columns, scalars, after_names)
+    return UpdateRule(
+        rule.name, tape, columns, scalars, tuple("new." + name for name in (*arrays, *numbers))
+    )
