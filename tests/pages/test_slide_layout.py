@@ -46,6 +46,7 @@ def shows() -> Iterator[Any]:
 
     yield one("mazur", "forward", example("mazur", "forward", wrt=["w1"]), 10, 30, 50)
     yield one("olah", "path-sum", example("olah", "path-sum"), 8, 12)
+    yield one("log_sine", "forward", example("log_sine", "forward"), 1, 9)
     yield one("baydin", "finite-difference", example("baydin", "finite-difference"), 20, 36)
     yield one("lecture", "reverse", example("lecture", "reverse"), 2, 15, 23)
     yield one("operations", "reverse", example("lecture", "reverse", level="operations"), 2, 15)
@@ -98,6 +99,7 @@ def test_no_text_lies_over_another_or_leaves_the_slide(
     for number, figure in figures.items():
         found = boxes(figure)
         width, height = figure.bbox.width, figure.bbox.height
+        assert tuple(figure.get_size_inches() * 72) == (960.0, 540.0)
         for text, box in found:
             assert box.x0 >= -0.5, text
             assert box.x1 <= width + 0.5, text

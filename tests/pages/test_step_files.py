@@ -265,27 +265,6 @@ def test_titles_are_one_line_of_text(tmp_path: Path) -> None:
     assert done.exit_code == 0
 
 
-def test_text_on_slides_is_large_and_inside(tmp_path: Path) -> None:
-    for name in ("lecture", "mazur", "log_sine", "cs231n_neuron", "olah"):
-        graph = cgprimer.load(LECTURE.with_name(f"{name}.cg"))
-        shown = stepping(graph, of=graph.outputs[0], title=name)
-        place = placed(shown.scene)
-        for walk in shown.walks:
-            frames = shown.frames(walk.method)
-            for frame in (frames[0], frames[len(frames) // 2], frames[-1]):
-                figure = slide(shown, walk.method, frame, place)
-                assert tuple(figure.get_size_inches() * 72) == (960.0, 540.0)
-                canvas = FigureCanvasAgg(figure)
-                for axes in figure.axes:
-                    for text in axes.texts:
-                        assert text.get_fontsize() >= 14.0
-                        if axes is figure.axes[0] and text.get_text():
-                            box = text.get_window_extent(canvas.get_renderer())
-                            assert min(box.x0, box.y0) >= 0, text
-                            assert box.x1 <= figure.bbox.x1, text
-                            assert box.y1 <= figure.bbox.y1, text
-
-
 def test_shapes_on_slides_are_those_of_the_pictures() -> None:
     graph = cgprimer.load(LECTURE)
     shown = stepping(graph, methods=["reverse"])
