@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -11,10 +11,8 @@ from click.core import ParameterSource
 from cgprimer.analysis.tables import FORMATS
 from cgprimer.cli.common import echo_json, file_of, graph_command, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import methods
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
 
 
 def _output(ctx: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cgprimer.cli.common import graph_command, named_after, note
 from cgprimer.cli.options import AT, DARK
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.pictures.diagrams import LEVELS, PARAMETERS, graph_diagram
 from cgprimer.pictures.formats import FORMATS
 from cgprimer.pictures.theme import READABLE_SIZE
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
 
 
 @graph_command(

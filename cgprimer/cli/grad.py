@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cgprimer.cli.common import echo_json, graph_command, method_lines, note, own_options
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph
 
 
 @graph_command(

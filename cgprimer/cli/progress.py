@@ -1,50 +1,32 @@
-"""Progress bars: of a training run, and of slides that are drawn."""
+"""Progress on standard error."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from cgprimer.core.number_format import number
-
-_EVERY = 0.1  # seconds between updates: drawing at every step would cost more than the step
-
 
 @contextmanager
-def progress_bar(clock: Callable[[], float]) -> Iterator[Callable[[int, int, float], None]]:
-    """A bar on standard error, gone when the work is done (rich honours NO_COLOR)."""
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("loss {task.fields[loss]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("training", total=None, loss="")
-        last = clock()
+def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None] | None]:
+    """A bar, gone when the work is done; None where standard error is no terminal.
 
-        def on_step(step: int, total: int, loss: float) -> None:
-            nonlocal last
-            now = clock()
-            if step in (1, total) or now - last >= _EVERY:
-                last = now
-                bar.update(task, completed=step, total=total, loss=number(loss, 4))
+    It is called with how much is done, of how much, and the loss, if there is one.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console  # honours NO_COLOR
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
 
-        yield on_step
+    columns = (TextColumn(work), BarColumn(), MofNCompleteColumn(), Remaining())
+    loss_column = TextColumn("{task.fields[loss]}")
+    with Progress(*columns, loss_column, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(work, total=None, loss="")
 
+        def on_progress(done: int, total: int, loss: float | None = None) -> None:
+            text = "" if loss is None else f"loss {loss:.4g}"
+            bar.update(task, completed=done, total=total, loss=text)
 
-@contextmanager
-def drawing_bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error for slides: how many are drawn, and of how many."""
-    columns = (TextColumn("drawing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("drawing", total=None)
-
-        def on_frame(number: int, total: int) -> None:
-            bar.update(task, completed=number, total=total)
-
-        yield on_frame
+        yield on_progress

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cgprimer.cli.common import file_of, graph_command, named_after, note
 from cgprimer.cli.options import AT, WRT
+from cgprimer.cli.progress import progress_bar
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.pages.stepping.differences import SCHEMES
 from cgprimer.pages.stepping.scene import LEVELS
 from cgprimer.pages.stepping.walks import METHODS
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
 
 _LONGEST_HEADING = 60  # characters
 
@@ -79,7 +75,7 @@ def command(
             )
     settings["wrt"] = settings["wrt"] or None
     shown = stepping(graph, methods=methods, title=heading, **settings)
-    with _progress(path, kind) as on_frame:
+    with progress_bar("drawing", methods != METHODS) as on_frame:
         written = write_steps(
             shown, path, method=method, kind=kind, dark=dark, speed=speed, on_frame=on_frame
         )
@@ -95,18 +91,3 @@ def _heading(expression: str) -> str:
     lines = (" ".join(line.split()).rstrip("; ") for line in expression.splitlines())
     text = "; ".join(line for line in lines if line)
     return text if len(text) <= _LONGEST_HEADING else f"{text[: _LONGEST_HEADING - 2].rstrip()} …"
-
-
-def _progress(
-    path: Path, kind: str | None
-) -> AbstractContextManager[Callable[[int, int], None] | None]:
-    """A bar while slides are drawn; nothing for a page, or where standard error is piped."""
-    if (kind is None and path.suffix.lower() == ".html") or not _on_a_terminal():
-        return nullcontext(None)
-    from cgprimer.cli.progress import drawing_bar
-
-    return drawing_bar()
-
-
-def _on_a_terminal() -> bool:
-    return sys.stderr.isatty()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cgprimer.cli.common import graph_command, method_lines, own_options
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer
 _MOST_PART = 24

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,7 @@ from cgprimer.analysis.tables import FORMATS
 from cgprimer.analysis.trace import LEVELS, trace
 from cgprimer.cli.common import echo_json, graph_command, method_lines, own_options
 from cgprimer.cli.options import AT, JSON
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph
 
 
 @graph_command(

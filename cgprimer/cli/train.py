@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from math import isfinite
@@ -24,7 +21,9 @@ from cgprimer.cli.common import (
     own_options,
 )
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING
+from cgprimer.cli.progress import progress_bar
 from cgprimer.core.engines import DTYPES
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.number_format import number
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.training.loop import TrainingRun, train
@@ -32,7 +31,6 @@ from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.steps import SCHEDULES
 
 if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
     from cgprimer.training.identifiability import Identifiability
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
@@ -140,7 +138,7 @@ def command(
     dataset, others = _data(graph, origin, truth)
     failure = None
     try:
-        with _progress() as on_progress:
+        with progress_bar("training") as on_progress:
             run = train(
                 graph,
                 dataset,
@@ -275,12 +273,3 @@ def _validation_lines(run: TrainingRun) -> list[str]:
     least, epoch = min(finite)
     last = f"validation loss {number(losses[-1])} {over}"
     return [f"{last}, least {number(least)} after epoch {epoch:,}"]
-
-
-def _progress() -> AbstractContextManager[Callable[[int, int, float], None] | None]:
-    """A progress bar on a terminal; nothing where standard error is piped."""
-    if not sys.stderr.isatty():
-        return nullcontext(None)
-    from cgprimer.cli.progress import progress_bar
-
-    return progress_bar(time.monotonic)

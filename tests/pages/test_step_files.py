@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from PIL import Image
 
 import cgprimer
 from cgprimer.cli import cli
-from cgprimer.cli.progress import drawing_bar
+from cgprimer.cli.progress import progress_bar
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.output import write_steps
@@ -125,22 +126,27 @@ def test_a_bar_is_drawn_on_a_terminal_alone(
     seen: list[tuple[int, int]] = []
 
     @contextmanager
-    def bar() -> Iterator[Callable[[int, int], None]]:
-        yield lambda number, total: seen.append((number, total))
+    def bar(work: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
+        yield (lambda number, total: seen.append((number, total))) if wanted else None
 
-    monkeypatch.setattr("cgprimer.cli.progress.drawing_bar", bar)
-    monkeypatch.setattr("cgprimer.cli.step._on_a_terminal", lambda: True)
+    monkeypatch.setattr("cgprimer.cli.step.progress_bar", bar)
     assert step(*arguments).exit_code == 0
     assert seen == [(1, 3), (2, 3), (3, 3)]
     assert step(*arguments[:-1], tmp_path / "a.html").exit_code == 0
     assert len(seen) == 3
 
 
-def test_the_bar_counts_slides(capsys: pytest.CaptureFixture[str]) -> None:
-    with drawing_bar() as on_frame:
+def test_the_bar_counts_slides(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress_bar("drawing") as on_frame:
+        assert on_frame is not None
         on_frame(1, 4)
         on_frame(4, 4)
-    assert "\n\n" not in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "drawing" in shown
+    assert "\n\n" not in shown
 
 
 @pytest.mark.parametrize(
