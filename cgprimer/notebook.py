@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from cgprimer.analysis.tables import html_table
 from cgprimer.errors import CgprimerError
 
 if TYPE_CHECKING:
@@ -143,12 +144,7 @@ def _page(page: Page) -> Bundle:
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:
     """Rows as HTML, the first columns aligned to the left."""
-    from tabulate import tabulate
-
-    align = ["left" if column < left else "right" for column in range(len(header))]
-    table = tabulate(
-        rows[:_MOST_LINES], header, tablefmt="html", colalign=align, disable_numparse=True
-    )
+    table = html_table(header, rows[:_MOST_LINES], left=range(left))
     return "\n".join([table, *(f"<p>{text}</p>" for text in _left_out(rows, "rows"))])
 
 

@@ -8,18 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
 from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import shaped
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.number_format import number
-from cgprimer.core.run import Runner
+from cgprimer.core.run import Runner, engine_for
 from cgprimer.errors import DifferentiationError, UsageError, plural
 
 _REPEATS = 5
@@ -191,7 +190,7 @@ def compare(
     of: str | None = None,
     wrt: Names | None = None,
     methods: Names = (),
-    engine: str = "numpy",
+    engine: str = "auto",
 ) -> Comparison:
     """All methods (or those named) on the same derivatives.
 
@@ -220,7 +219,7 @@ def compare(
     names = chosen_names(graph, wrt or graph.parameters or graph.inputs)
     primal = tape_of(graph)
     point = point_values(graph, at, of=target)
-    columns = {name: np.array([point[name]]) for name in graph.inputs}
+    columns = {name: point[name] for name in graph.inputs}
     scalars = {name: point[name] for name in graph.parameters}
     reference = reference_derivatives(primal, target, names, point)
     certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
@@ -232,13 +231,14 @@ def compare(
         except DifferentiationError as error:
             results.append(MethodResult(method, refused=error.message))
             continue
-        runner = Runner(program, engine=engine, samples=1)
+        chosen = engine_for(engine, program.operation_count, 1, shape=())
+        runner = Runner(program, engine=chosen)
         best = math.inf
         for _ in range(_REPEATS):
             start = time.perf_counter()
             found = runner(columns, scalars, 1)
             best = min(best, time.perf_counter() - start)
-        derivatives = {n: float(np.reshape(found.derivatives[target, n], -1)[0]) for n in names}
+        derivatives = {n: shaped(found.derivatives[target, n], ()) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
         results.append(
             MethodResult(

@@ -1,24 +1,38 @@
-"""Derivatives to fifty digits: central differences in arithmetic of 160 digits.
+"""Derivatives to fifty digits: central differences in arithmetic of many digits.
 
-Central differences are poor in double precision because rounding drowns the difference. With 160
-digits the step can be 1e-45, and both errors are far below the fiftieth digit. The tape is run in
-mpmath's arithmetic; the doubles of the point are taken as exact numbers. Where the slopes to the
-left and to the right differ (a kink, an edge of the domain) there is no derivative to compare with.
+Central differences are poor in double precision because rounding drowns the difference. With
+enough digits the step can be so small that both errors are far below the fiftieth digit. How many
+are enough depends on the numbers: they are doubled until two results agree. The tape is run in
+mpmath's arithmetic; the doubles of the point are taken as exact numbers. Nothing here reads the
+table's derivatives. Where the slopes to the left and to the right differ (a kink, an edge of the
+domain) there is no derivative to compare with.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cgprimer.core.methods.finite_difference import differentiate
+from cgprimer.core.methods.finite_difference import DifferenceProgram, StepRule, differentiate
 from cgprimer.core.primitives import primitive
+from cgprimer.core.run import values_of
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
 
-_DIGITS = 160
-_STEP = "1e-45"
+_DIGITS = 50  # of a reference; differences beyond it are none
+_FEWEST, _MOST = 120, 6_000  # digits to compute with
+
+
+@dataclass(frozen=True)
+class _Relative(StepRule):
+    """A step that is relative to the variable: a tiny one is not moved across an edge."""
+
+    share: Any = 0.0
+
+    def step(self, value: Any, bits: int = 52) -> Any:
+        return self.share * (abs(value) if value else 1)
 
 
 def reference_derivatives(
@@ -34,7 +48,8 @@ def reference_derivatives(
 
     Returns:
         None where a function has no form in mpmath (a registered primitive without ``sympy``),
-        or hides its derivative on purpose (``stop_gradient``); nan where it is not defined.
+        or hides its derivative on purpose (``stop_gradient``), and where mpmath is missing; nan
+        where it is not defined, or cannot be had with the most digits that are tried.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = exp(xa)"))
@@ -42,38 +57,81 @@ def reference_derivatives(
     >>> mpmath.nstr(reference_derivatives(tape, "xw", ("xa",), {"xa": 1.0})["xa"], 30)
     '2.71828182845904523536028747135'
     """
+    try:
+        import mpmath
+
+        from cgprimer.core.primitives import formulas
+    except ImportError:
+        return None
+    root = tape.index(of)
+    needed = reachable(tape, [root])
+    rows = {
+        primitive(instruction.primitive)
+        for instruction, wanted in zip(tape.instructions, needed[len(tape.leaves) :], strict=True)
+        if wanted
+    }
+    if any(formulas.form(row) is None for row in rows):
+        return None
+    central = differentiate(tape, (of,), wrt)
+    one_sided = None  # slopes to the right, where there may be kinks
+    if not all(row.analytic for row in rows):
+        one_sided = differentiate(tape, (of,), wrt, scheme="forward")
+
+    def slopes(digits: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        with mpmath.workdps(digits):
+            point = {name: mpmath.mpf(value) for name, value in at.items()}
+            size = mpmath.mpf(10) ** -(digits // 3)
+            both = _run(central, size, point)
+            right = _run(one_sided, size, point) if one_sided else both
+            return both, {name: abs(right[name] - both[name]) for name in wrt}
+
+    digits = _first_digits(tape, root, at)
+    found = dict.fromkeys(wrt, mpmath.nan)
+    waiting = set(wrt) if digits <= _MOST else set()
+    before = slopes(digits) if waiting else ({}, {})
+    while waiting and 2 * digits <= 2 * _MOST:
+        digits *= 2
+        here = slopes(digits)
+        with mpmath.workdps(digits):
+            for name in sorted(waiting):
+                old, new = before[0][name], here[0][name]
+                if not (mpmath.isfinite(old) and mpmath.isfinite(new)):
+                    waiting.discard(name)
+                    continue
+                settled = abs(new - old) <= abs(new) * mpmath.mpf(10) ** -_DIGITS
+                vanishing = abs(new) <= abs(old) * mpmath.mpf(10) ** -(digits // 8)
+                if settled or vanishing:
+                    apart, were_apart = here[1][name], before[1][name]
+                    smooth = apart <= were_apart * 1e-10 or apart <= abs(new) * 1e-20
+                    found[name] = (new if settled else mpmath.mpf(0)) if smooth else mpmath.nan
+                    waiting.discard(name)
+        before = here
+    return found
+
+
+def _run(program: Any, size: Any, point: Mapping[str, Any]) -> dict[str, Any]:
+    assert isinstance(program, DifferenceProgram)
+    tape = program.tape
+
+    def execute(columns: Any, scalars: Any, samples: int) -> dict[str, Any]:
+        values = values_of(tape, columns, roots=tape.outputs.values())
+        return {name: values[index] for name, index in tape.outputs.items()}
+
+    made = replace(program, rule=_Relative(None, 1, size))
+    found = made.run(execute, point, {}, 1).derivatives
+    return {wrt: value for (_, wrt), value in found.items()}
+
+
+def _first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
+    """Digits to begin with: the numbers on the tape must be seen beside each other."""
     import mpmath
 
-    needed = reachable(tape, [tape.index(of)])
-    names = {
-        s.primitive for s, n in zip(tape.instructions, needed[len(tape.leaves) :], strict=True) if n
-    }
-    if any(primitive(name).sympy is None for name in names):
-        return None
-    program = differentiate(tape, (of,), wrt)
-    with mpmath.workdps(_DIGITS):
-        exact = {name: mpmath.mpf(value) for name, value in at.items()}
-        exact |= {column: mpmath.mpf(0) for column in program.shifts.values()}
-        # Relative to the variable, so that a tiny one is not moved across an edge of its domain.
-        step = {
-            name: mpmath.mpf(_STEP) * (abs(exact.get(name, mpmath.mpf(1))) or 1) for name in wrt
-        }
-        middle = _run(program.tape, of, exact)
-        totals: dict[str, Any] = {name: mpmath.mpf(0) for name in wrt}
-        slopes: dict[str, list[Any]] = {name: [] for name in wrt}
-        for run in program.passes:
-            moved = dict(exact)
-            target = program.shifts.get(run.shifted, run.shifted)
-            if target in moved:
-                moved[target] += int(run.steps.real) * step[run.shifted]
-            value = _run(program.tape, of, moved)
-            for read in run.reads:
-                totals[read.wrt] += read.weight * value
-                slopes[read.wrt].append((value - middle) / (run.steps.real * step[read.wrt]))
-        return {
-            name: total / step[name] if _agree(*slopes[name]) else mpmath.nan
-            for name, total in totals.items()
-        }
+    with mpmath.workdps(20):
+        point = {name: mpmath.mpf(value) for name, value in at.items()}
+        values = values_of(tape, point, roots=[root])
+        sizes = [mpmath.mag(v) for v in values if mpmath.isfinite(v) and v != 0]
+    spread = 0.302 * (max(sizes) - min(sizes)) if sizes else 0.0
+    return _FEWEST + 3 * int(spread)
 
 
 def is_known(reference: Any) -> bool:
@@ -87,12 +145,7 @@ def digits_of(reference: Any) -> str:
     """Fifty digits as text; ``nan`` where there is no derivative."""
     import mpmath
 
-    return str(mpmath.nstr(reference, 50)) if is_known(reference) else "nan"
-
-
-def _agree(left: Any, right: Any) -> bool:
-    """Whether two one-sided slopes are those of one tangent."""
-    return bool(abs(left - right) <= 1e-20 * max(1, abs(left)))
+    return str(mpmath.nstr(reference, _DIGITS)) if is_known(reference) else "nan"
 
 
 def relative_error(value: float, reference: Any) -> float:
@@ -103,73 +156,13 @@ def relative_error(value: float, reference: Any) -> float:
     """
     import mpmath
 
-    with mpmath.workdps(_DIGITS):
+    with mpmath.workdps(2 * _DIGITS):
         exact = mpmath.mpf(reference)
         if mpmath.isnan(exact) or math.isnan(value):
             return 0.0 if mpmath.isnan(exact) and math.isnan(value) else math.nan
         if mpmath.isinf(exact) or math.isinf(value):
             return 0.0 if exact == value else math.inf
-        # The reference itself is good to about 50 digits: anything smaller is zero.
         difference = abs(mpmath.mpf(value) - exact)
-        if difference < mpmath.mpf("1e-60"):
+        if difference <= abs(exact) * mpmath.mpf("1e-45"):  # as good as the reference itself
             return 0.0
-        return float(difference / abs(exact)) if abs(exact) > mpmath.mpf("1e-60") else math.inf
-
-
-def _run(tape: Tape, of: str, given: Mapping[str, Any]) -> Any:
-    """One output of a tape, in mpmath's arithmetic; nan outside a function's domain."""
-    import mpmath
-
-    root = tape.outputs[of]
-    needed = reachable(tape, [root])
-    module = _Mpmath()
-    values: list[Any] = []
-    for leaf in tape.leaves:
-        values.append(
-            mpmath.mpf(leaf.value) if leaf.kind == "constant" else given.get(leaf.name, mpmath.nan)
-        )
-    for (name, operands), wanted in zip(tape.instructions, needed[len(values) :], strict=True):
-        value = mpmath.nan
-        if wanted:
-            try:
-                value = primitive(name).sympy(module, *(values[o] for o in operands))  # type: ignore[misc]
-            except (ZeroDivisionError, ValueError, OverflowError):
-                value = mpmath.nan
-            if isinstance(value, mpmath.mpc):  # outside the real domain
-                value = mpmath.nan
-        values.append(value)
-    return values[root]
-
-
-class _Mpmath:
-    """mpmath under the names that the table's sympy forms use."""
-
-    def __getattr__(self, name: str) -> Any:
-        import mpmath
-
-        return getattr(mpmath, name)
-
-    def Pow(self, base: Any, exponent: Any) -> Any:
-        import mpmath
-
-        return mpmath.power(base, exponent)
-
-    Abs = staticmethod(abs)
-    Max = staticmethod(max)
-    Min = staticmethod(min)
-
-    @staticmethod
-    def Heaviside(value: Any) -> float:
-        return 0.5 if value == 0 else float(value > 0)
-
-    @staticmethod
-    def Piecewise(*pairs: tuple[Any, bool]) -> Any:
-        return next(value for value, condition in pairs if condition)
-
-    @staticmethod
-    def Eq(left: Any, right: Any) -> bool:
-        return bool(left == right)
-
-    @staticmethod
-    def Ne(left: Any, right: Any) -> bool:
-        return bool(left != right)
+        return float(difference / abs(exact)) if exact else math.inf

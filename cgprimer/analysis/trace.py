@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.language.latex import latex, latex_name
+from cgprimer.core.language.latex import latex_name
 from cgprimer.core.language.syntax import Expression
-from cgprimer.core.language.unparse import unparse
 from cgprimer.core.methods import differentiate
 from cgprimer.core.number_format import number
-from cgprimer.core.run import Runner
+from cgprimer.core.primitives.notation import latex, unparse
+from cgprimer.core.run import Runner, values_of
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import Tape
@@ -195,10 +193,12 @@ def trace(
         seeded = names_seeded[0]
         program = differentiate(whole, tuple(keys.values()), seeded, method=method, **options)
         pairs = {index: (key, seeded) for index, key in keys.items()}
-    columns = {name: np.array([point[name]]) for name in graph.inputs}
-    scalars = {name: point[name] for name in graph.parameters}
-    found = Runner(program)(columns, scalars, 1)
-    values = Runner(differentiate(whole, tuple(keys.values()), target))(columns, scalars, 1).values
+    found = Runner(program)(
+        {name: point[name] for name in graph.inputs},
+        {name: point[name] for name in graph.parameters},
+        1,
+    )
+    values = values_of(primal, point, roots=shown)
     names, trees = labels(primal), expressions(primal)
     if level == "variables":
         trees |= {primal.index(name): tree for name, tree in graph.definitions.items()}
@@ -210,8 +210,8 @@ def trace(
             TraceRow(
                 names[index],
                 kind if tree is None else unparse(tree),
-                _float(values[keys[index]]),
-                _float(found.derivatives[pairs[index]]),
+                values[index],
+                found.derivatives[pairs[index]],
                 tree,
             )
         )
@@ -238,7 +238,3 @@ def _only_input(graph: ExpressionGraph) -> str:
         "say which variable is seeded",
         hint=f"wrt=... (--wrt), one of: {', '.join((*graph.inputs, *graph.parameters))}",
     )
-
-
-def _float(value: Any) -> float:
-    return float(np.asarray(value).reshape(-1)[0])

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from cgprimer.core.methods.contract import Execute
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError, did_you_mean
 from cgprimer.plugins import Registry
@@ -23,25 +24,7 @@ DTYPES = ("float64", "float32")
 # What ``auto`` goes by, in operations (of the tape, times samples): rules of thumb.
 WORTH_COMPILING = 20_000  # below it numpy has finished before the compiled code is loaded
 WORTH_A_GPU = 2_000_000_000  # below it the processor is done before the columns have arrived
-_WORTH = {"numpy": 0, "cpu": WORTH_COMPILING, "cuda": WORTH_A_GPU}
-
-
-class Executable(Protocol):
-    """A compiled tape."""
-
-    def __call__(
-        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
-    ) -> dict[str, Array]:
-        """Compute the outputs.
-
-        Args:
-            columns: for each column of the tape a contiguous array of shape (samples,).
-            scalars: for each scalar of the tape a number.
-            samples: how many samples there are; needed where the tape has no column.
-
-        Returns:
-            For each output an array of shape (samples,), or its sum over the samples.
-        """
+_WORTH = {"plain": -1, "numpy": 0, "cpu": WORTH_COMPILING, "cuda": WORTH_A_GPU}
 
 
 @runtime_checkable
@@ -77,7 +60,7 @@ class Engine(Protocol):
     def unavailable(self) -> str:
         """Why the engine cannot be used on this machine; empty if it can."""
 
-    def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Executable:
+    def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """Prepare a tape for being run many times."""
 
 
@@ -146,7 +129,9 @@ class EngineInfo:
     detail: str = ""
 
 
-ENGINES: Registry[Engine] = Registry("engine", "cgprimer.engines")
+ENGINES: Registry[Engine] = Registry(
+    "engine", "cgprimer.engines", {"plain": "cgprimer.core.run:PLAIN"}
+)
 
 
 def register_engine(engine: Engine) -> None:
@@ -179,8 +164,8 @@ def register_engine(engine: Engine) -> None:
 def engines() -> tuple[EngineInfo, ...]:
     """All engines, whether each can be used on this machine, and if not, why.
 
-    >>> [engine.name for engine in engines()][:3]
-    ['numpy', 'cpu', 'cuda']
+    >>> [engine.name for engine in engines()][:4]
+    ['plain', 'numpy', 'cpu', 'cuda']
     """
     found = []
     for name in _names():

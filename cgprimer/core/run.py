@@ -1,43 +1,182 @@
-"""Derivative programs on engines: the passes are run and their readings put together."""
+"""The plain engine: one loop over the instructions, on any numbers; and the passes of a program.
+
+The loop runs on Python's floats, on numpy arrays, on complex numbers and on mpmath's numbers: what
+it is given decides which arithmetic the primitives are taken from. It is what a single point is
+computed with, and what every other engine is compared with.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Execute, Number
+from cgprimer.core.primitives import floats
+from cgprimer.core.tape.passes import reachable, with_seeds
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import EngineError, UsageError, name_hint
 
-from cgprimer.core.engines import DTYPES, Array, Executable, Reduction, select
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, StepRule
-from cgprimer.core.tape.passes import with_seeds
-from cgprimer.errors import UsageError
+if TYPE_CHECKING:
+    from cgprimer.core.engines import Engine, Reduction
+
+DTYPES = {"float64": 52, "float32": 23}  #: with the binary digits that each has
 
 
-@dataclass(frozen=True, slots=True)
-class Derivatives:
-    """What a program computed.
+def values_of(
+    tape: Tape, given: Mapping[str, Number], *, roots: Iterable[int] | None = None
+) -> list[Number]:
+    """Every value of a tape, in its order.
 
-    Attributes:
-        values: for each differentiated name its value.
-        derivatives: for each pair ``(of, wrt)`` the derivative.
+    Args:
+        tape: what is computed.
+        given: a number or an array for each column and scalar; mpmath's numbers give mpmath's.
+        roots: values that are wanted; the others, where no wanted one needs them, are nan. All
+            unless given.
 
-    Each is an array of shape (samples,), or a sum over the samples.
+    Raises:
+        EngineError: a column or scalar that is needed has no value.
+
+    >>> import cgprimer
+    >>> values_of(cgprimer.tape(cgprimer.parse("xb = 2*xa; xw = xb/k")), {"xa": 1.5, "k": 0.0})
+    [1.5, 0.0, 2.0, 3.0, inf]
     """
+    needed = None if roots is None else reachable(tape, roots)
+    values: list[Number] = []
+    for leaf in tape.leaves:
+        if leaf.kind == "constant":
+            values.append(leaf.value)
+        elif leaf.name in given:
+            values.append(given[leaf.name])
+        elif needed is None or needed[len(values)]:
+            raise EngineError(
+                f"there is no value for {leaf.name!r}", hint=name_hint(leaf.name, given)
+            )
+        else:
+            values.append(math.nan)
+    lookup = arithmetic(values)
+    with quiet(lookup):
+        return run_instructions(functions_of(tape, lookup, needed), values)
 
-    values: dict[str, Array]
-    derivatives: dict[tuple[str, str], Array]
+
+def run_instructions(
+    instructions: Iterable[tuple[Callable[..., Number], tuple[int, ...]]], values: list[Number]
+) -> list[Number]:
+    """The loop: each function on its operands, results behind the leaves' values."""
+    append = values.append
+    for function, operands in instructions:
+        if len(operands) == 2:
+            left, right = operands
+            append(function(values[left], values[right]))
+        else:
+            append(function(*[values[o] for o in operands]))
+    return values
 
 
-def engine_for(program: DerivativeProgram, engine: str, samples: int | None) -> str:
-    """The engine's name, with ``auto`` resolved for a program and a number of samples."""
-    if engine != "auto":
-        return engine
-    if program.step is not None and program.step.imaginary:
-        return "numpy"  # the only one that has complex numbers
-    return select("auto", work=None if samples is None else samples * program.operation_count).name
+def functions_of(
+    tape: Tape, lookup: Callable[[str], Callable[..., Number]], needed: list[bool] | None = None
+) -> list[tuple[Callable[..., Number], tuple[int, ...]]]:
+    """A tape's instructions with functions for names; what is not needed is nan."""
+    functions = {name: lookup(name) for name in {name for name, _ in tape.instructions}}
+    found = [(functions[name], operands) for name, operands in tape.instructions]
+    if needed is None:
+        return found
+    wanted = needed[len(tape.leaves) :]
+    return [pair if want else (_nan, ()) for pair, want in zip(found, wanted, strict=True)]
+
+
+def _nan() -> float:
+    return math.nan
+
+
+def arithmetic(values: Iterable[Number]) -> Callable[[str], Callable[..., Number]]:
+    """Where to look primitives up for such numbers: floats, arrays or mpmath's.
+
+    >>> arithmetic([1.0, 2.0])("exp")(0.0)
+    1.0
+    """
+    kinds = {type(value) for value in values} - {float}
+    if not kinds:
+        return floats.function
+    if any(kind.__module__.startswith("mpmath") for kind in kinds):
+        from cgprimer.core.primitives import exact
+
+        return exact.function
+    from cgprimer.core.primitives import arrays
+
+    return arrays.function
+
+
+@contextmanager
+def quiet(lookup: Callable[[str], Callable[..., Number]]) -> Iterator[None]:
+    """Infinities and nan are values here, not warnings of numpy's."""
+    if lookup is floats.function:
+        yield
+        return
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        yield
+
+
+class Plain:
+    """The loop as an engine: outputs are numbers where columns are numbers, else arrays."""
+
+    name = "plain"
+
+    def unavailable(self) -> str:
+        """Nothing is missing: it needs Python alone, and numpy where there are arrays."""
+        return ""
+
+    def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
+        """The tape, ready to be run."""
+        leaves = [None if leaf.kind == "constant" else leaf.name for leaf in tape.leaves]
+        first = [leaf.value for leaf in tape.leaves]
+        outputs = list(tape.outputs.items())
+        prepared: list[Any] = []
+
+        def execute(
+            columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
+        ) -> dict[str, Number]:
+            given = {**scalars, **columns}
+            if dtype != "float64" or any(type(value) is not float for value in given.values()):
+                return _arrays(tape, given, samples, reduction, dtype)
+            if not prepared:
+                prepared.extend(functions_of(tape, floats.function))
+            given_or_constant = zip(leaves, first, strict=True)
+            start = [value if name is None else given[name] for name, value in given_or_constant]
+            values = run_instructions(prepared, start)
+            times = samples if reduction == "sum" else 1
+            return {name: values[i] * times for name, i in outputs}
+
+        return execute
+
+
+PLAIN = Plain()
+
+
+def _arrays(
+    tape: Tape,
+    given: Mapping[str, Number],
+    samples: int,
+    reduction: str,
+    dtype: str,
+) -> dict[str, Number]:
+    """The outputs as arrays of shape (samples,), or their sums in double precision."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        typed = {name: np.asarray(value).astype(dtype) for name, value in given.items()}
+        values = values_of(tape, typed)
+        whole = {
+            name: np.broadcast_to(np.asarray(values[i], dtype), (samples,))
+            for name, i in tape.outputs.items()
+        }
+        if reduction == "sum":
+            return {n: v.sum(dtype=np.result_type(v, np.float64)) for n, v in whole.items()}
+    return {name: np.array(value) for name, value in whole.items()}
 
 
 class Runner:
@@ -45,7 +184,7 @@ class Runner:
 
     Args:
         program: what to run.
-        engine: name of an engine.
+        engine: an engine's name, or an engine.
         reduction: ``none`` or ``sum`` over the samples.
         dtype: ``float64`` or ``float32``.
         samples: how many there will be, where that is known: ``auto`` goes by it.
@@ -53,13 +192,18 @@ class Runner:
     Raises:
         UsageError: unknown engine or dtype, or a complex step on an engine without complex numbers.
         EngineError: the engine cannot be used here.
+
+    >>> import cgprimer
+    >>> program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse("xw = k*xa^2")))
+    >>> Runner(program)({"xa": 3.0}, {"k": 2.0}, 1).derivatives
+    {('xw', 'k'): 9.0}
     """
 
     def __init__(
         self,
         program: DerivativeProgram,
         *,
-        engine: str = "numpy",
+        engine: str | Engine = PLAIN,
         reduction: Reduction = "none",
         dtype: str = "float64",
         samples: int | None = None,
@@ -68,135 +212,67 @@ class Runner:
             raise UsageError(
                 f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}"
             )
-        chosen = select(engine_for(program, engine, samples))
-        if program.step is not None and program.step.imaginary:
-            if chosen.name != "numpy":
+        chosen = engine_for(engine, program.operation_count, samples, is_complex=program.is_complex)
+        self.bits = DTYPES[dtype]
+        if program.is_complex:
+            if chosen.name not in ("plain", "numpy"):
                 raise UsageError(f"complex steps run on the engine 'numpy', not on {chosen.name!r}")
-            dtype = "complex128"
+            chosen, dtype = PLAIN, "complex128"  # no engine but the loop has complex numbers
         self.program = program
         self.chosen = chosen
         self.engine = chosen.name
-        self.bits = np.finfo(dtype).nmant
-        # A step per sample divides each sample's difference: sums are taken after that.
-        scalars = program.tape.of_kind("scalar")
-        self.sum_later = (
-            program.step is not None
-            and reduction == "sum"
-            and any(name not in scalars for name in program.wrt)
-        )
+        self.sum_later = program.by_sample and reduction == "sum"
         inner: Reduction = "none" if self.sum_later else reduction
-        self.compile = partial(chosen.compile, reduction=inner, dtype=dtype)
-        self.execute = self.compile(program.tape)
-        self.alone: dict[int, Executable] = {}
+        self.compile: Callable[[Tape], Execute] = partial(
+            chosen.compile, reduction=inner, dtype=dtype
+        )
+        self.execute = self.compile(program.executed)
+        self.seeded: dict[int, Execute] = {}
 
     def __call__(
-        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
+        self, columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
     ) -> Derivatives:
         """Values and derivatives at a point, or at every sample."""
-        program = self.program
-        if program.step is not None:
-            return self._differences(program.step, columns, scalars, samples)
-        values: dict[str, Array] = {}
-        found: dict[tuple[str, str], Array] = {}
-        for number, run in enumerate(program.passes):
-            outputs = self.execute(columns, {**scalars, **run.seeds}, samples)
-            values = values or {name: outputs[name] for name in program.of}
-            if len(run.seeds) > 1 and not all(
-                np.isfinite(outputs[r.output]).all() for r in run.reads
-            ):
-                outputs = self._alone(number)(columns, scalars, samples)
-            _read(run, outputs, found)
-        return Derivatives(values, found)
+        with quiet(arithmetic(columns.values())):
+            found = self.program.run(
+                self.execute, columns, scalars, samples, alone=self.alone, bits=self.bits
+            )
+            if not self.sum_later:
+                return found
+            return Derivatives(
+                {name: value.sum() for name, value in found.values.items()},
+                {pair: value.sum() for pair, value in found.derivatives.items()},
+            )
 
-    def _alone(self, number: int) -> Executable:
-        """A pass on a tape of its own, without what its zero seeds would multiply.
+    def alone(self, number: int) -> Execute:
+        """One pass on a tape of its own, without what its zero seeds would multiply.
 
-        Compiled only where it is needed: a seed of 0 that meets an infinite partial derivative
-        would turn a finite derivative into nan.
+        Compiled only where it is needed.
         """
-        if number not in self.alone:
-            seeded = with_seeds(self.program.tape, self.program.passes[number].seeds)
-            self.alone[number] = self.compile(seeded)
-        return self.alone[number]
-
-    def _differences(
-        self, rule: StepRule, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
-    ) -> Derivatives:
-        with np.errstate(all="ignore"):  # moving an infinity is a nan, not a warning
-            return self._quotients(rule, columns, scalars, samples)
-
-    def _quotients(
-        self,
-        rule: StepRule,
-        columns: Mapping[str, Array],
-        scalars: Mapping[str, Any],
-        samples: int,
-    ) -> Derivatives:
-        program = self.program
-        unshifted = {column: np.zeros(samples) for column in program.shifts.values()}
-        base = self.execute({**columns, **unshifted}, scalars, samples)
-        steps: dict[str, Array] = {}
-        for name in program.wrt:
-            known = columns.get(name, scalars.get(name, base.get(name)))
-            steps[name] = step_size(rule, np.real(known) if known is not None else 0.0, self.bits)
-        found: dict[tuple[str, str], Array] = {}
-        for run in program.passes:
-            outputs = base
-            if run.shifted:
-                moved_columns, moved_scalars = {**columns, **unshifted}, dict(scalars)
-                move = run.steps * steps[run.shifted]
-                if run.shifted in program.shifts:
-                    moved_columns[program.shifts[run.shifted]] = move
-                elif run.shifted in columns:
-                    moved_columns[run.shifted] = columns[run.shifted] + move
-                elif run.shifted in scalars:
-                    moved_scalars[run.shifted] = scalars[run.shifted] + move
-                outputs = self.execute(moved_columns, moved_scalars, samples)
-            if rule.imaginary:
-                outputs = {name: np.imag(value) for name, value in outputs.items()}
-            _read(run, outputs, found)
-        values = {name: np.real(base[name]) for name in program.of}
-        quotients = {pair: total / steps[pair[1]] for pair, total in found.items()}
-        if rule.imaginary:
-            # Off the real domain, or where numpy's complex function leaves rounding errors in the
-            # imaginary part, that part means nothing; divided by h = 1e-90 it is enormous.
-            for pair in found:
-                real = values[pair[0]]
-                # The step of a tiny variable is tinier still, and its derivative may be large.
-                scale = np.maximum(1.0, rule.relative(self.bits) / steps[pair[1]])
-                likely = np.abs(quotients[pair]) <= 1e30 * scale * np.maximum(1.0, np.abs(real))
-                quotients[pair] = np.where(np.isfinite(real) & likely, quotients[pair], np.nan)
-        if self.sum_later:
-            values = {name: np.sum(value) for name, value in values.items()}
-            quotients = {pair: np.sum(quotient) for pair, quotient in quotients.items()}
-        return Derivatives(values, quotients)
+        if number not in self.seeded:
+            seeds = self.program.passes[number].seeds
+            self.seeded[number] = self.compile(with_seeds(self.program.executed, seeds))
+        return self.seeded[number]
 
 
-def step_size(rule: StepRule, value: Array, bits: int = 52) -> Array:
-    """The step for a variable of a given value, in the variable's unit.
+def engine_for(
+    engine: str | Engine,
+    operations: int,
+    samples: int | None,
+    *,
+    is_complex: bool = False,
+    shape: tuple[int, ...] | None = None,
+) -> Engine:
+    """The engine of a name; ``auto`` goes by the work, where it is known.
 
-    Args:
-        rule: how to choose.
-        value: of the variable; a float, or an array for a step per sample.
-        bits: binary digits of the computation: 52 for float64, 23 for float32.
-
-    >>> step_size(StepRule(None, 3), 8.0) == 2.0**-14
-    True
+    A single point (``shape`` is ``()``) is done before an engine has compiled anything.
     """
-    if rule.size is not None:
-        return np.broadcast_to(rule.size, np.shape(value)) if np.ndim(value) else rule.size
-    if rule.imaginary:  # no cancellation: it can be tiny, and must be for a tiny variable
-        size = np.abs(value)
-        return rule.relative(bits) * np.where((size > 0) & (size < 1), size, 1.0)
-    if isinstance(value, float):  # one sample at a time: numpy would take longer than the sample
-        size = abs(value) if math.isfinite(value) else 1.0
-        return rule.relative(bits) * 2.0 ** math.floor(math.log2(max(1.0, size)))
-    scale = np.maximum(1.0, np.abs(np.where(np.isfinite(value), value, 1.0)))
-    return rule.relative(bits) * np.exp2(np.floor(np.log2(scale)))
+    if not isinstance(engine, str):
+        return engine
+    if engine == "auto" and shape == ():
+        return PLAIN
+    from cgprimer.core.engines import select
 
-
-def _read(run: Pass, outputs: Mapping[str, Array], found: dict[tuple[str, str], Array]) -> None:
-    for read in run.reads:
-        share = outputs[read.output] if read.weight == 1.0 else read.weight * outputs[read.output]
-        pair = (read.of, read.wrt)
-        found[pair] = found[pair] + share if pair in found else share
+    if engine == "auto" and is_complex:
+        engine = "numpy"  # few have complex numbers
+    return select(engine, work=None if samples is None else samples * operations)

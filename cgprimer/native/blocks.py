@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.engines import Array, Executable, Reduction
+from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.garbage_collection import collector_paused
-from cgprimer.core.primitives import primitive
+from cgprimer.core.methods.contract import Execute
+from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.arguments import as_columns
 from cgprimer.native.plans.making import plan
@@ -75,7 +76,7 @@ class NumpyExecutable:
     def __call__(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> dict[str, Array]:
-        """Run the tape; see :class:`cgprimer.core.engines.Executable`."""
+        """Run the tape; see :class:`cgprimer.core.engines.Execute`."""
         # Domain policy is IEEE 754's: nan and infinity are values, not exceptions.
         with np.errstate(all="ignore"):
             values = self.uniform(scalars)
@@ -183,7 +184,7 @@ def _action(plan: Plan, placed: Storage, position: int, *, in_place: bool) -> Ac
 def _elementwise(step: Step, placed: Storage, *, in_place: bool) -> Action:
     """A primitive on arrays."""
     name, operands, (target,) = step
-    function = primitive(name).numpy
+    function = arrays.function(name)
     row = placed.row_of[target]
 
     def straight(block: Block) -> None:
@@ -349,7 +350,7 @@ class NumpyEngine:
 
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
-    ) -> Executable:
+    ) -> Execute:
         """Prepare a tape for being run many times."""
         with collector_paused():
             return NumpyExecutable(tape, reduction=reduction, dtype=dtype)

@@ -22,7 +22,7 @@ def identity(tape: Tape) -> str:
     """
     names, operands = zip(*tape.instructions, strict=True) if tape.instructions else ((), ())
     used = sorted(set(names))
-    rows = [(row.name, row.partials, row.python, row.built_in) for row in map(primitive, used)]
+    rows = [(row.name, row.partials, row.built_in) for row in map(primitive, used)]
     leaves = [(leaf.kind, leaf.name, leaf.value.hex()) for leaf in tape.leaves]
     # Version 2 of marshal writes equal things alike; later ones look at reference counts.
     data = marshal.dumps((names, operands, leaves, list(tape.outputs.items()), rows), 2)

@@ -27,7 +27,7 @@ def single_run(program: DerivativeProgram) -> Tape | None:
     (2, ['xw', 'd.xw.d.a', 'd.xw.d.b'])
     """
     of = program.of[0]
-    if program.step is not None or len(program.of) > 1 or program.operation_count > LARGEST:
+    if not program.seeds_only or len(program.of) > 1 or program.operation_count > LARGEST:
         return None
     builder = Builder()
     totals: dict[str, int] = {}

@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.cache import key_of, load, package_state, store
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, StepRule
+from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
 from cgprimer.native.fingerprint import identity, shareable
 
@@ -58,7 +58,9 @@ def kept_program(
     if known is not None:
         return from_bytes(known)
     program = made()
-    if shareable(program.tape):  # partials may bring in primitives that the tape had not
+    if program.seeds_only and shareable(
+        program.tape
+    ):  # partials may bring in primitives that the tape had not
         store("program", key, to_bytes(program))
     return program
 
@@ -72,7 +74,7 @@ def to_bytes(program: DerivativeProgram) -> bytes:
     >>> str(from_bytes(to_bytes(program))) == str(program)
     True
     """
-    tape = program.tape
+    tape = program.executed
     names, operands = zip(*tape.instructions, strict=True) if tape.instructions else ((), ())
     used = sorted(set(names))
     number = {name: i for i, name in enumerate(used)}
@@ -81,12 +83,9 @@ def to_bytes(program: DerivativeProgram) -> bytes:
         "of": program.of,
         "wrt": program.wrt,
         "passes": [
-            [[list(r) for r in map(_read_fields, run.reads)], run.seeds, run.shifted,
-             [complex(run.steps).real, complex(run.steps).imag]]
+            [[list(r) for r in map(_read_fields, run.reads)], run.seeds]
             for run in program.passes
         ],
-        "step": None if program.step is None else [program.step.size, program.step.root],
-        "shifts": program.shifts,
         "paths": None
         if program.paths is None
         else [[list(pair), paths] for pair, paths in program.paths.items()],
@@ -134,8 +133,6 @@ def from_bytes(data: bytes) -> DerivativeProgram:
         of=tuple(head["of"]),
         wrt=tuple(head["wrt"]),
         passes=tuple(_pass(*fields) for fields in head["passes"]),
-        step=None if head["step"] is None else StepRule(*head["step"]),
-        shifts=head["shifts"],
         paths=None
         if paths is None
         else {(a, b): tuple(tuple(p) for p in found) for (a, b), found in paths},
@@ -147,11 +144,5 @@ def _read_fields(read: Read) -> tuple[str, str, str, float]:
     return read.of, read.wrt, read.output, read.weight
 
 
-def _pass(reads: list[Any], seeds: dict[str, float], shifted: str, steps: list[float]) -> Pass:
-    real, imaginary = steps
-    return Pass(
-        reads=tuple(Read(*fields) for fields in reads),
-        seeds=seeds,
-        shifted=shifted,
-        steps=complex(real, imaginary) if imaginary else real,
-    )
+def _pass(reads: list[Any], seeds: dict[str, float]) -> Pass:
+    return Pass(tuple(Read(*fields) for fields in reads), seeds)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives import arrays
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.arguments import as_scalars
 from cgprimer.native.plans.plan import Step
@@ -32,7 +32,7 @@ class UniformValues:
         ]
         self.places = [i for i, leaf in leaves if leaf.kind == "scalar"]
         self.names = tape.of_kind("scalar")
-        self.steps = [(primitive(name).numpy, operands, out) for name, operands, (out,) in steps]
+        self.steps = [(arrays.function(name), operands, out) for name, operands, (out,) in steps]
 
     def __call__(self, scalars: Mapping[str, Any]) -> list[Any]:
         """All values that do not vary with the sample; None for the others."""

@@ -12,8 +12,8 @@ from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.language.unparse import unparse
 from cgprimer.core.number_format import equals, number
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import reachable

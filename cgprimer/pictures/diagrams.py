@@ -14,9 +14,10 @@ from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Name, Number, fold
-from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.language.unparse import number_text
 from cgprimer.core.number_format import SHORT, equals, number
 from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.errors import UsageError
 from cgprimer.pictures.backward import backward_diagram

@@ -15,7 +15,7 @@ from cgprimer.core.derivatives import point_values
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.path_sum import edge_partials
+from cgprimer.core.methods.edges import edge_partials
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.verifier import checked
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from cgprimer.core.derivatives import chosen_output, point_values, single_name
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import StepRule
 from cgprimer.core.run import Runner
 from cgprimer.errors import DifferentiationError, UsageError
 
@@ -146,16 +145,17 @@ def step_errors(
     refused: dict[str, str] = {}
     for scheme in dict.fromkeys(schemes):
         try:
-            program = differentiate(primal, target, name, method="finite-difference", scheme=scheme)
+            programs = [
+                differentiate(
+                    primal, target, name, method="finite-difference", scheme=scheme, step=size
+                )
+                for size in sizes.tolist()
+            ]
         except DifferentiationError as error:
             refused[scheme] = error.message
             continue
-        root = program.step.root if program.step else 0
-        values = []
-        for size in sizes.tolist():
-            runner = Runner(replace(program, step=StepRule(size, root)))
-            quotient = runner(columns, scalars, 1).derivatives[target, name]
-            values.append(float(np.reshape(quotient, -1)[0]))
+        quotients = (Runner(p)(columns, scalars, 1).derivatives[target, name] for p in programs)
+        values = [float(np.reshape(quotient, -1)[0]) for quotient in quotients]
         errors[scheme] = np.array([_error(value, exact) for value in values])
     if not errors:
         raise DifferentiationError(next(iter(refused.values()), "no scheme was asked for"))

@@ -7,8 +7,8 @@ value) and ``target``. So it is differentiated, compiled and printed like everyt
 from __future__ import annotations
 
 from cgprimer.core.garbage_collection import collector_paused
-from cgprimer.core.language.parser import parse_expression
 from cgprimer.core.language.syntax import Expression, Name, Number, fold, leaves
+from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
@@ -96,7 +96,7 @@ def loss_expression(loss: str) -> Expression:
     Raises:
         UsageError: neither a known loss nor an expression that uses ``out``.
 
-    >>> from cgprimer.core.language.unparse import unparse
+    >>> from cgprimer.core.primitives.notation import unparse
     >>> unparse(loss_expression("absolute-error"))
     'abs(out - target)'
     """

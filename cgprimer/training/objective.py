@@ -178,7 +178,7 @@ class _Direct:
     def of(cls, runner: Runner, parameters: tuple[str, ...]) -> _Direct | None:
         """None where the engine, or the method, does not work like that."""
         program, execute = runner.program, runner.execute
-        if not isinstance(execute, Summing) or program.step is not None:
+        if not isinstance(execute, Summing) or not program.seeds_only:
             return None
         reads = [read for run in program.passes for read in run.reads]
         plain = len(program.passes) == 1 and not program.passes[0].seeds

@@ -10,12 +10,15 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cgprimer.core.engines import Trainer
-from cgprimer.core.point import PointRunner
+from cgprimer.core.run import Runner
+from cgprimer.core.tape.passes import optimize
+from cgprimer.training.losses import LOSS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import Optimizer, State
 
@@ -172,11 +175,10 @@ class Batches:
         self.samples = samples
         self.batch = batch
         self.values: Array = None  # of the parameters; whoever makes a step sets them
-        self.point: PointRunner | None = None
-        step = objective.program.step
-        complex_step = step is not None and step.imaginary
-        if batch == 1 and objective.dtype == "float64" and not complex_step:
-            self.point = PointRunner(objective.program, list(columns), objective.parameters)
+        self.point: Runner | None = None
+        if batch == 1 and objective.dtype == "float64":
+            program = objective.program
+            self.point = Runner(replace(program, tape=optimize(program.tape)))
 
     def __call__(self, order: Array, held: Done, first: int) -> Iterator[tuple[float, Array]]:
         """The batches of an epoch that began after ``first`` steps, from where the run stands."""
@@ -193,10 +195,10 @@ class Batches:
             total, gradient = self.objective.sums(part, self.values, size)
             yield total / size, gradient / size
 
-    def _points(
-        self, point: PointRunner, columns: Mapping[str, Array]
-    ) -> Iterator[tuple[float, Array]]:
-        with np.errstate(all="ignore"):
-            for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-                mean, gradient = point(row, self.values.tolist())
-                yield mean, np.array(gradient)
+    def _points(self, point: Runner, columns: Mapping[str, Array]) -> Iterator[tuple[float, Array]]:
+        names, parameters = list(columns), self.objective.parameters
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+            scalars = dict(zip(parameters, self.values.tolist(), strict=True))
+            found = point(dict(zip(names, row, strict=True)), scalars, 1)
+            gradient = [found.derivatives[LOSS, name] for name in parameters]
+            yield found.values[LOSS], np.array(gradient)

@@ -129,7 +129,7 @@ def repeatedly(
         # Forward mode's programs have a seed besides x: the direction, which is 1 here.
         scalars = dict.fromkeys(program.tape.of_kind("scalar"), 1.0) | {"x": at}
         result = Runner(program)({}, scalars, 1)
-        found.append((float(result.values[of][0]), float(result.derivatives[of, "x"][0])))
+        found.append((result.values[of], result.derivatives[of, "x"]))
         tape, of = program.tape, program.passes[0].reads[0].output
     return found
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import primitives
+from cgprimer.core.primitives import arrays, primitives
 from cgprimer.core.tape.builder import Builder
 from cgprimer.native.blocks import ENGINE as NUMPY
 from cgprimer.native.cuda import device
@@ -60,7 +60,7 @@ def test_primitives(row, dtype: str) -> None:
     rng = np.random.default_rng(0)
     grid = rng.choice([*AWKWARD, *rng.normal(0, 2, 50)], (row.arity, 2000)).astype(dtype)
     with np.errstate(all="ignore"):
-        expected = np.asarray(row.numpy(*grid), dtype)
+        expected = np.asarray(arrays.function(row.name)(*grid), dtype)
     builder = Builder()
     value = builder.emit(row.name, *(builder.column(n) for n in "abc"[: row.arity]), pinned=True)
     tape = builder.finish({"out": value})

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.language.parser import parse_expression, parse_program
 from cgprimer.core.language.syntax import Declaration, Definition
 from cgprimer.core.language.tokens import tokenize
 from cgprimer.core.primitives import function_names, primitives, spelled
+from cgprimer.core.primitives.notation import parse_expression, parse_program
 from cgprimer.errors import Source
 from tests.language.language_trees import python_shape, shape
 

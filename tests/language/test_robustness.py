@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.parser import parse_expression
 from cgprimer.core.language.syntax import Apply, Name, Number
-from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.language.unparse import number_text
 from cgprimer.core.primitives import function_names
+from cgprimer.core.primitives.notation import parse_expression, unparse
 from cgprimer.core.tape.lowering import lower
 from cgprimer.errors import CgprimerError, SourceError
 from tests.language.language_trees import NAMES, shape, trees

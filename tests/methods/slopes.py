@@ -7,30 +7,21 @@ second derivative.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
-from types import CodeType
 
 import mpmath
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Name, fold
-from cgprimer.core.primitives import OPERANDS, Primitive, primitive
+from cgprimer.core.primitives import exact
 
 DIGITS = 60
 STEP = mpmath.mpf("1e-20")
 
 
-@functools.cache
-def _code(text: str) -> CodeType:
-    return compile(text, "<row>", "eval")
-
-
-def evaluated(row: Primitive, operands: Sequence[object], namespace: object = mpmath):
-    """The row's Python text over a namespace that stands for ``math``."""
-    known = dict(zip(OPERANDS, operands, strict=False))
-    scope = {"__builtins__": {"abs": abs, "max": max, "min": min}, "math": namespace}
-    return eval(_code(row.python), scope, known)  # noqa: S307 - a text of the table, not a user's
+def value_of(name: str, operands: Sequence[object]) -> object:
+    """A primitive on mpmath's numbers."""
+    return operands[0] if name == "stop_gradient" else exact.function(name)(*operands)
 
 
 def moved(
@@ -46,7 +37,7 @@ def moved(
         values[name] = by.get(name, 0) + fold(
             expression,
             lambda leaf: values[leaf.name] if isinstance(leaf, Name) else mpmath.mpf(leaf.value),
-            lambda name, operands: evaluated(primitive(name), operands),
+            value_of,
         )
     return values[of]
 

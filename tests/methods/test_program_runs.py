@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.run import Runner
+from cgprimer.core import run as running
+
+Runner = partial(running.Runner, engine="numpy")
 
 GRAPH = cgprimer.parse(
     "input xa, xb; parameter p = 0.8, q = -0.3; xu = sin(p*xa) + q*xb; xw = exp(xu)*xu + p*q*xa"

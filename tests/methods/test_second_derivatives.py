@@ -170,7 +170,7 @@ def _second_by_hand(method, first, second, options):
     gradient = once.passes[0].reads[0].output
     twice = cgprimer.differentiate(once.tape, of=gradient, wrt=second, method=method, **options)
     scalars = {**POINT, **once.passes[0].seeds}
-    return float(Runner(twice)({}, scalars, 1).derivatives[gradient, second][0])
+    return float(Runner(twice)({}, scalars, 1).derivatives[gradient, second])
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_forward_mode_twice_keeps_its_two_directions_apart(second):
     result = Runner(twice)({}, {**POINT, **along_a.seeds}, 1)
     gradient = cgprimer.gradient(BAYDIN, POINT)
     hessian = cgprimer.hessian(BAYDIN, POINT)
-    assert float(result.values[tangent][0]) == pytest.approx(gradient["a"], rel=1e-12)
-    found = float(result.derivatives[tangent, second][0])
+    assert result.values[tangent] == pytest.approx(gradient["a"], rel=1e-12)
+    found = result.derivatives[tangent, second]
     assert found == pytest.approx(hessian["a"][second], rel=1e-12)
 
 
@@ -211,13 +211,13 @@ def test_reverse_mode_twice_still_says_what_the_first_derivative_is():
     gradient = cgprimer.gradient(BAYDIN, POINT)
     hessian = cgprimer.hessian(BAYDIN, POINT)
     for name, output in first.items():
-        assert float(result.values[output][0]) == pytest.approx(gradient[name], rel=1e-12)
+        assert result.values[output] == pytest.approx(gradient[name], rel=1e-12)
         for other in ("a", "b"):
-            found = float(result.derivatives[output, other][0])
+            found = result.derivatives[output, other]
             assert found == pytest.approx(hessian[name][other], rel=1e-12)
 
 
-# --- with respect to inner variables, and of powers ------------------------------------------------
+# --- with respect to inner variables, and of powers -----------------------------------------------
 
 LECTURE = cgprimer.parse(
     "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3;"

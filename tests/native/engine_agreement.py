@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 from cgprimer.core.engines import Reduction, select
-from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives import arrays
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu import engine
 
@@ -55,7 +55,7 @@ def directly(
                 chosen = columns if leaf.kind == "column" else scalars
                 values.append(np.asarray(chosen[leaf.name], float))
         for name, operands in tape.instructions:
-            values.append(primitive(name).numpy(*[values[o] for o in operands]))
+            values.append(arrays.function(name)(*[values[o] for o in operands]))
     return {n: np.array(np.broadcast_to(values[i], samples)) for n, i in tape.outputs.items()}
 
 

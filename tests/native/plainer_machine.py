@@ -10,7 +10,7 @@ import numpy as np
 
 import cgprimer
 from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import primitives
+from cgprimer.core.primitives import arrays, primitives
 from cgprimer.core.tape.builder import Builder
 from cgprimer.native.cpu.library import processor
 from tests.native.engine_agreement import (
@@ -42,7 +42,9 @@ def every_primitive() -> int:
                     given = [p.astype(dtype) for p in points]
                     samples = len(given[0])
                     wanted = {
-                        row.name: np.broadcast_to(row.numpy(*given[: row.arity]), samples)
+                        row.name: np.broadcast_to(
+                            arrays.function(row.name)(*given[: row.arity]), samples
+                        )
                         for row in rows
                     }
                 names = {f"x{number}": column for number, column in enumerate(given)}

@@ -14,7 +14,7 @@ import numpy as np
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives import arrays
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.plan import Plan
 from cgprimer.native.plans.storage import Storage
@@ -27,7 +27,7 @@ Apply = Callable[[str, Sequence[Number]], Number]
 
 def in_doubles(name: str, operands: Sequence[Number]) -> np.float64:
     with np.errstate(all="ignore"):
-        return np.float64(primitive(name).numpy(*operands))
+        return np.float64(arrays.function(name)(*operands))
 
 
 def in_fractions(name: str, operands: Sequence[Number]) -> Fraction:

@@ -17,7 +17,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.number_format import number
-from cgprimer.core.primitives import primitive, primitives
+from cgprimer.core.primitives import arrays, primitive, primitives
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.moving import moved
 from cgprimer.pages.stepping.page import step
@@ -288,7 +288,10 @@ def test_the_arithmetic_of_every_primitive(page: Any) -> None:
         points += itertools.product(edges, repeat=row.arity) if row.arity < 3 else []
         points += [(value,) * row.arity for value in values]
         with np.errstate(all="ignore"):
-            wanted = [float(row.numpy(*(np.float64(v) for v in point))) for point in points]
+            wanted = [
+                float(arrays.function(row.name)(*(np.float64(v) for v in point)))
+                for point in points
+            ]
         got = page.execute_script(
             """const [name, points] = arguments;
             return points.map(point => { const found = PRIMITIVES[name](...point.map(Number));

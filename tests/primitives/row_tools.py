@@ -90,7 +90,7 @@ def values(row: Primitive, points) -> np.ndarray:
 
 
 def check_partials(row: Primitive, points, *, tolerance: float = 1e-13) -> None:
-    """Compare the row's partial derivatives with slopes of its Python text.
+    """Compare the row's partial derivatives with slopes of its form in mpmath.
 
     The tolerance is relative to the larger of 1 and the slope: ``1 - out*out`` is right to a few
     roundings of numbers of size one, not of its own size. The tests of planted faults show that
@@ -105,16 +105,6 @@ def check_partials(row: Primitive, points, *, tolerance: float = 1e-13) -> None:
                 f"d {row.name}/d{OPERANDS[which]} at {list(operands)}:"
                 f" {found[which][sample]!r}, should be {slope!r}"
             )
-
-
-class IeeeMath:
-    """``math`` as compiled code has it: IEEE values where Python's module raises."""
-
-    def __getattr__(self, name: str):
-        from scipy import special
-
-        inverse = name.startswith("a") and name != "abs"
-        return getattr(special, name, None) or getattr(np, f"arc{name[1:]}" if inverse else name)
 
 
 def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:

@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.primitives import primitive
-from tests.methods.slopes import DIGITS, evaluated
+from cgprimer.core.primitives import arrays, exact, floats, primitive
+from tests.methods.slopes import DIGITS
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
     ROWS,
-    IeeeMath,
     at,
     ids,
     one_line,
@@ -267,7 +266,7 @@ def test_a_power_with_a_written_exponent_has_the_edges_of_the_row(exponent):
 def test_digits_are_kept_near_zero(name, x):
     row = primitive(name)
     with mpmath.workdps(300):  # enough digits that 1 + 1e-200 is not 1
-        expected = evaluated(row, [mpmath.mpf(x)])
+        expected = exact.function(row.name)(mpmath.mpf(x))
         error = abs(mpmath.mpf(float(values(row, [[x]])[0])) / expected - 1)
     assert error < 4e-16
 
@@ -277,7 +276,7 @@ def test_digits_are_kept_near_zero(name, x):
 def test_digits_are_kept_in_the_tails(name, x):
     row = primitive(name)
     with mpmath.workdps(DIGITS):
-        expected = evaluated(row, [mpmath.mpf(x)])
+        expected = exact.function(row.name)(mpmath.mpf(x))
         error = abs(mpmath.mpf(float(values(row, [[x]])[0])) / expected - 1)
     assert error < 1e-13
 
@@ -290,7 +289,7 @@ def test_slopes_are_right_close_to_the_edge(name, gap):
     if x == 1.0:
         x = 1.0 - 2.0**-53  # the double before 1
     with mpmath.workdps(80):
-        expected = mpmath.diff(lambda a: evaluated(row, [a]), mpmath.mpf(x), h=mpmath.mpf("1e-30"))
+        expected = mpmath.diff(exact.function(row.name), mpmath.mpf(x), h=mpmath.mpf("1e-30"))
         error = abs(mpmath.mpf(float(partials_by_reverse(row, [[x]])[0][0])) / expected - 1)
     assert error < 1e-14
 
@@ -339,7 +338,7 @@ def test_nothing_raises_or_warns_on_any_float(row, data):
         slopes = partials_by_reverse(row, points)
         numbers = partials_by_reverse(row, operands)
         with np.errstate(all="ignore"):
-            direct = row.numpy(*(np.float64(o) for o in operands))
+            direct = arrays.function(row.name)(*(np.float64(o) for o in operands))
     assert value.shape == (1,)
     assert all(slope.shape == (1,) for slope in slopes)
     for slope, number in zip(slopes, numbers, strict=True):
@@ -348,34 +347,16 @@ def test_nothing_raises_or_warns_on_any_float(row, data):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
-def test_python_text_and_numpy_agree_at_special_values(row):
-    """Generated code is made from the Python text: no engine may see other edges than numpy.
-
-    ``math`` is stood for by IEEE arithmetic, as in compiled code. Python's own ``max`` and
-    ``min`` are what the text calls.
-    """
-    differing = []
-    for operands in itertools.product(
-        (0.0, -0.0, 1.0, -1.0, 1000.0, -1000.0, inf, -inf, nan), repeat=row.arity
-    ):
-        with np.errstate(all="ignore"):
-            expected = float(row.numpy(*(np.float64(o) for o in operands)))
-            found = float(evaluated(row, [np.float64(o) for o in operands], IeeeMath()))
-        if not same(found, expected, tolerance=1e-14):
-            differing.append((operands, found, expected))
-    assert not differing, f"{len(differing)} differ: (operands, python, numpy) {differing[:4]}"
-
-
-@pytest.mark.parametrize("row", ROWS, ids=ids)
 def test_one_sample_at_a_time_has_numpys_values(row):
-    """Programs on Python's own floats: Python raises where IEEE 754 has a value."""
-    from cgprimer.core.point import PointProgram
-
-    program = PointProgram(cgprimer.tape(one_line(row)), ["xw"])
-    with np.errstate(all="ignore"):  # as the program's docstring asks of its caller
+    """Python's own floats: Python raises where IEEE 754 has a value."""
+    function, by_numpy = floats.function(row.name), arrays.function(row.name)
+    with np.errstate(all="ignore"):
         for operands in itertools.product(SPECIAL, repeat=row.arity):
-            expected = float(row.numpy(*(np.float64(o) for o in operands)))
-            found = program([], list(operands))[0]
+            if row.name == "pow" and operands == (-inf, 0.5):
+                continue  # numpy takes a root there, and finds nan; IEEE 754 has inf
+            expected = float(by_numpy(*(np.float64(o) for o in operands)))
+            found = function(*operands)
+            assert type(found) is float
             assert same(found, expected, tolerance=1e-14), (operands, found, expected)
 
 

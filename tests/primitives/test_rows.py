@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import OPERANDS, Primitive, function_names, primitive, spelled
-from tests.methods.slopes import DIGITS, evaluated, second_slopes, slopes
+from cgprimer.core.primitives import (
+    OPERANDS,
+    Primitive,
+    arrays,
+    exact,
+    function_names,
+    primitive,
+    spelled,
+)
+from tests.methods.slopes import DIGITS, second_slopes, slopes
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
     ROWS,
@@ -31,14 +39,14 @@ def test_partials_are_the_slopes(row):
     check_partials(row, random_points(row, 25))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=ids)
-def test_numpy_and_python_agree(row):
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name != "stop_gradient"], ids=ids)
+def test_numpy_and_mpmath_agree(row):
     points = random_points(row, 100, seed=1)
     with np.errstate(all="ignore"):
-        found = row.numpy(*points)
+        found = arrays.function(row.name)(*points)
     for sample, operands in enumerate(points.T):
         with mpmath.workdps(DIGITS):
-            expected = evaluated(row, [mpmath.mpf(float(o)) for o in operands])
+            expected = exact.function(row.name)(*(mpmath.mpf(float(o)) for o in operands))
             error = abs(mpmath.mpf(float(found[sample])) - expected)
             assert error <= mpmath.mpf("4e-15") * max(1, abs(expected)), list(operands)
 
@@ -123,8 +131,8 @@ def test_second_derivatives_of_every_row(row):
 def test_single_precision_stays_single(row):
     points = random_points(row, 4, seed=6).astype(np.float32)
     with np.errstate(all="ignore"):
-        found = row.numpy(*points)
-        exact = row.numpy(*points.astype(np.float64))
+        found = arrays.function(row.name)(*points)
+        exact = arrays.function(row.name)(*points.astype(np.float64))
     assert found.dtype == np.float32, "a function that widens its operands makes an engine slow"
     np.testing.assert_allclose(found, exact, rtol=3e-5, atol=3e-6)
 
@@ -133,8 +141,8 @@ def test_single_precision_stays_single(row):
 def test_numpy_broadcasts_and_takes_numbers(row):
     points = random_points(row, 3)
     with np.errstate(all="ignore"):
-        matrix = row.numpy(*(np.broadcast_to(p, (2, 3)) for p in points))
-        number = row.numpy(*(float(p[0]) for p in points))
+        matrix = arrays.function(row.name)(*(np.broadcast_to(p, (2, 3)) for p in points))
+        number = arrays.function(row.name)(*(float(p[0]) for p in points))
     assert np.shape(matrix) == (2, 3)
     assert np.shape(number) == ()
     assert float(number) == pytest.approx(float(matrix[0, 0]), rel=1e-15)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
+from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Names, as_names
+from cgprimer.core.numbers_and_arrays import Value, all_finite, common_shape
 from cgprimer.core.primitives import generation
-from cgprimer.core.run import Derivatives, Runner, engine_for
+from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns, reachable
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
-
-Value = Any  # a float or an ndarray of samples
-
 
 Made = TypeVar("Made")
 _MOST_KEPT = 64  # programs and runners that are kept for one graph
@@ -72,7 +69,7 @@ def derivatives_at(
     of: Names | None = None,
     wrt: Names | None = None,
     method: str = "reverse",
-    engine: str = "numpy",
+    engine: str = "auto",
     **options: Any,
 ) -> Evaluation:
     """Values and derivatives together; arguments and errors are those of :func:`jacobian`."""
@@ -101,8 +98,7 @@ def evaluate_derivatives(
     'xb = log(xa) is nan'
     """
     found = derivatives_at(graph, at, **settings)
-    numbers = (*found.values.values(), *found.derivatives.values())
-    if all(np.isfinite(number).all() for number in numbers):
+    if all(map(all_finite, (*found.values.values(), *found.derivatives.values()))):
         return found
     return replace(found, complaint=_complaint(graph, at, found.derivatives))
 
@@ -118,19 +114,24 @@ def _complaint(
         point.setdefault(name, 0.0)  # nothing that is needed depends on these
     values = point | {n: v for n, v in graph.evaluate(point).items() if n in graph.definitions}
     for name, value in values.items():
-        if not needed[primal.index(name)]:
-            continue
-        bad = np.flatnonzero(~np.isfinite(value))
-        if bad.size:
-            first = np.reshape(value, -1)[bad[0]]
+        if needed[primal.index(name)] and (what := _first_bad(value)):
             text = f" = {graph.expression(name)}" if name in graph.definitions else ""
-            return f"{name}{text} is {first}" + (f" at sample {bad[0]}" if np.ndim(value) else "")
+            return f"{name}{text} is {what}"
     for (target, name), value in found.items():
-        bad = np.flatnonzero(~np.isfinite(value))
-        if bad.size:
-            first = np.reshape(value, -1)[bad[0]]
-            return f"d {target} / d {name} is {first}, though every value is finite"
+        if what := _first_bad(value, place=False):
+            return f"d {target} / d {name} is {what}, though every value is finite"
     return ""
+
+
+def _first_bad(value: Value, *, place: bool = True) -> str:
+    """The first number that is not finite, and the sample where it stands; empty if all are."""
+    if all_finite(value):
+        return ""
+    if isinstance(value, float):
+        return str(value)
+    numbers = value.reshape(-1).tolist()
+    first = next(i for i, number in enumerate(numbers) if not math.isfinite(number))
+    return f"{numbers[first]}" + (f" at sample {first}" if place else "")
 
 
 def run(
@@ -155,11 +156,13 @@ def run(
         point.setdefault(name, 0.0)  # nothing that is asked for depends on these
     shape, columns, scalars, samples, moved = arguments(graph, point, program.tape)
     varying = tuple(name for name in graph.parameters if name in columns)
-    engine = engine_for(program, engine, samples)
+    chosen = engine_for(
+        engine, program.operation_count, samples, is_complex=program.is_complex, shape=shape
+    )
     runner = kept(
         graph,
-        ("runner", program, varying, engine),
-        lambda: Runner(replace(program, tape=moved), engine=engine),
+        ("runner", program, varying, chosen.name),
+        lambda: Runner(replace(program, tape=moved), engine=chosen),
     )
     found = runner(columns, {**scalars, **(direction or {})}, samples)
     return Derivatives(
@@ -187,7 +190,7 @@ def point_values(
     point = graph.point(
         at, needed=[leaf.name for leaf, n in zip(primal.leaves, needed, strict=False) if n]
     )
-    arrays = [name for name, value in point.items() if np.ndim(value)]
+    arrays = [name for name, value in point.items() if not isinstance(value, float)]
     if arrays:
         raise UsageError(f"this needs numbers, and {arrays[0]!r} has an array")
     return {name: float(point.get(name, 0.0)) for name in (*graph.inputs, *graph.parameters)}
@@ -197,23 +200,26 @@ def arguments(
     graph: ExpressionGraph, point: Mapping[str, Value], program: Tape
 ) -> tuple[tuple[int, ...], dict[str, Any], dict[str, float], int, Tape]:
     """Columns of one length, scalars, and the tape with parameters that vary as columns."""
-    shape = np.broadcast_shapes(*(np.shape(v) for v in point.values()))
-    samples = int(np.prod(shape, dtype=int))
-    varying = [name for name in graph.parameters if np.ndim(point[name])]
-    columns = {
-        name: np.ascontiguousarray(np.broadcast_to(np.asarray(point[name], float), shape)).reshape(
-            -1
-        )
-        for name in (*graph.inputs, *varying)
-    }
-    scalars = {name: float(point[name]) for name in graph.parameters if name not in columns}
+    shape = common_shape(point.values())
+    varying = [name for name in graph.parameters if not isinstance(point[name], float)]
+    columns = {name: point[name] for name in (*graph.inputs, *varying)}
+    scalars = {name: point[name] for name in graph.parameters if name not in columns}
+    samples = math.prod(shape)
+    if shape:
+        import numpy as np
+
+        columns = {
+            name: np.ascontiguousarray(np.broadcast_to(value, shape), float).reshape(-1)
+            for name, value in columns.items()
+        }
     return shape, columns, scalars, samples, as_columns(program, varying) if varying else program
 
 
 def shaped(value: Any, shape: tuple[int, ...]) -> Value:
     """A column in the samples' shape; a float where the shape is ()."""
-    array = np.asarray(value).reshape(shape)
-    return array if shape else float(array)
+    if not shape:
+        return float(value if isinstance(value, float | int) else value.reshape(()))
+    return value.reshape(shape)
 
 
 def chosen_output(graph: ExpressionGraph, of: str | None) -> str:

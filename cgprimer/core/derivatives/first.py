@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from cgprimer.core.derivatives.evaluation import (
     arguments,
@@ -16,13 +14,11 @@ from cgprimer.core.derivatives.evaluation import (
     shaped,
     tape,
 )
-from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names
-from cgprimer.core.methods.path_sum import edge_partials
-from cgprimer.core.tape.builder import Builder
+from cgprimer.core.methods.edges import edge_tape
+from cgprimer.core.run import engine_for
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.verifier import checked
 
 Value = Any  # a float or an ndarray of samples
 
@@ -34,7 +30,7 @@ def gradient(
     of: str | None = None,
     wrt: Names | None = None,
     method: str = "reverse",
-    engine: str = "numpy",
+    engine: str = "auto",
     **options: Any,
 ) -> dict[str, Value]:
     """The gradient of a variable.
@@ -78,7 +74,7 @@ def jacobian(
     of: Names | None = None,
     wrt: Names | None = None,
     method: str = "reverse",
-    engine: str = "numpy",
+    engine: str = "auto",
     **options: Any,
 ) -> dict[str, dict[str, Value]]:
     """The derivatives of several variables: ``jacobian(graph, at)["xw"]["ab"]``.
@@ -111,7 +107,7 @@ class Partials:
 
 
 def partials(
-    graph: ExpressionGraph, at: Mapping[str, Value] | None = None, *, engine: str = "numpy"
+    graph: ExpressionGraph, at: Mapping[str, Value] | None = None, *, engine: str = "auto"
 ) -> Partials:
     """The partial derivative on every edge.
 
@@ -125,14 +121,18 @@ def partials(
     shape, columns, scalars, samples, program = arguments(
         graph, graph.point(at), kept(graph, "partials", lambda: _edges_tape(graph))
     )
-    chosen = select(engine, work=samples * len(program))
+    chosen = engine_for(engine, len(program), samples, shape=shape)
     execute = kept(
         graph,
         ("partials", tuple(columns), chosen.name),
         lambda: chosen.compile(program, reduction="none", dtype="float64"),
     )
     found = execute(columns, scalars, samples)
-    zero = np.zeros(samples)  # of an edge whose partial is zero everywhere, and has no instruction
+    zero: Value = 0.0  # of an edge whose partial is zero everywhere, and has no instruction
+    if shape:
+        import numpy as np
+
+        zero = np.zeros(samples)
 
     def on_edges(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
         return {
@@ -147,10 +147,6 @@ def partials(
 def _edges_tape(graph: ExpressionGraph) -> Tape:
     """A tape whose outputs are the partials, called ``head/tail``."""
     primal = tape(graph)
-    builder = Builder()
-    value = builder.extend(primal)
-    edges = edge_partials(builder, primal, value, [True] * primal.size)
-    label = primal.labels
-    return checked(
-        builder.finish({f"{label[h]}/{label[t]}": index for (t, h), index in edges.items()})
-    )
+    made, label = edge_tape(primal), primal.labels
+    outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in made.partials.items()}
+    return replace(made.tape, outputs=outputs)

@@ -29,7 +29,7 @@ def hessian(
     of: str | None = None,
     wrt: Names | None = None,
     method: str = "forward-over-reverse",
-    engine: str = "numpy",
+    engine: str = "auto",
     **options: Any,
 ) -> dict[str, dict[str, Value]]:
     """All second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
@@ -71,7 +71,7 @@ def hessian_vector_product(
     vector: Mapping[str, float] | None = None,
     *,
     of: str | None = None,
-    engine: str = "numpy",
+    engine: str = "auto",
 ) -> dict[str, Value]:
     """The Hessian times a vector, in one pass and without the Hessian (forward over reverse).
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.graph.expression_graph import ExpressionGraph
-from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Declaration, Definition, Name, Program, leaves
+from cgprimer.core.primitives.notation import parse_program
 from cgprimer.errors import (
     CycleError,
     DefinitionError,

@@ -7,12 +7,10 @@ each variable whose expression uses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from cgprimer.core.language.syntax import (
     Definition,
@@ -23,8 +21,10 @@ from cgprimer.core.language.syntax import (
     fold,
     leaves,
 )
-from cgprimer.core.language.unparse import number_text, unparse
-from cgprimer.core.primitives import primitive, symbolic_call
+from cgprimer.core.language.unparse import number_text
+from cgprimer.core.numbers_and_arrays import Value, as_value, common_shape
+from cgprimer.core.primitives import floats, primitive
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.errors import (
     MissingValueError,
     Source,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import networkx
     import sympy
 
-Value = Any  # a float or an ndarray of samples
 _CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 
 
@@ -169,7 +168,7 @@ class ExpressionGraph:
                 raise UsageError(
                     f"no input or parameter is called {name!r}", hint=name_hint(name, free)
                 )
-            given[name] = _real(name, value)
+            given[name] = as_value(name, value)
         wanted = tuple(needed) if needed is not None else (*self.inputs, *self.parameters)
         missing = [name for name in wanted if name in free and name not in given]
         if missing:
@@ -177,9 +176,11 @@ class ExpressionGraph:
                 f"no value for {', '.join(missing)}", hint=self._missing_hint(missing[0])
             )
         try:
-            np.broadcast_shapes(*(np.shape(v) for v in given.values()))
+            common_shape(given.values())
         except ValueError:
-            shapes = ", ".join(f"{n} {np.shape(v)}" for n, v in given.items() if np.ndim(v))
+            shapes = ", ".join(
+                f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float)
+            )
             raise UsageError(f"the arrays do not broadcast together: {shapes}") from None
         return given
 
@@ -204,15 +205,14 @@ class ExpressionGraph:
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:
         """The value of every variable.
 
-            This walks the syntax trees and calls the table's numpy functions, with no tape and no
-            engine between: the reference that all engines are compared with.
+        This walks the syntax trees, with no tape and no engine between.
 
-            Args:
-                at: names of inputs and parameters to numbers or arrays (shape: the samples).
+        Args:
+            at: names of inputs and parameters to numbers or arrays (shape: the samples).
 
-            Returns:
-                Floats if every value is a number, else arrays of the common shape. Outside a
-                function's domain a value is nan, at a pole it is infinite; nothing raises.
+        Returns:
+            Floats if every value is a number, else arrays of the common shape. Outside a
+            function's domain a value is nan, at a pole it is infinite; nothing raises.
 
         >>> from cgprimer.core.graph import parse
         >>> graph = parse("input xa = 0.5; xx = xa^2; xw = 3*xx")
@@ -221,22 +221,29 @@ class ExpressionGraph:
         >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
         array([ 3., 12.])
         """
-        values = self.point(at)
-        shape = np.broadcast_shapes(*(np.shape(v) for v in values.values()))
-        known: dict[str, Any] = {n: np.asarray(v, dtype=float) for n, v in values.items()}
-        with np.errstate(all="ignore"):
-            for name in self.variables:
-                if name in self.definitions:
-                    known[name] = fold(
-                        self.definitions[name],
-                        lambda leaf: (
-                            known[leaf.name] if isinstance(leaf, Name) else np.float64(leaf.value)
-                        ),
-                        lambda row, arguments: np.asarray(primitive(row).numpy(*arguments), float),
-                    )
+        known: dict[str, Any] = self.point(at)
+        shape = common_shape(known.values())
         if not shape:
-            return {name: float(known[name]) for name in self.variables}
-        return {name: np.array(np.broadcast_to(known[name], shape)) for name in self.variables}
+            return self._evaluated(known, floats.function)
+        import numpy as np
+
+        from cgprimer.core.primitives import arrays
+
+        with np.errstate(all="ignore"):
+            found = self._evaluated(known, arrays.function)
+        return {name: np.array(np.broadcast_to(value, shape)) for name, value in found.items()}
+
+    def _evaluated(
+        self, known: dict[str, Any], function: Callable[[str], Callable[..., Any]]
+    ) -> dict[str, Any]:
+        for name in self.variables:
+            if name in self.definitions:
+                known[name] = fold(
+                    self.definitions[name],
+                    lambda leaf: known[leaf.name] if isinstance(leaf, Name) else leaf.value,
+                    lambda row, arguments: function(row)(*arguments),
+                )
+        return {name: known[name] for name in self.variables}
 
     def to_networkx(self) -> networkx.DiGraph:
         """The graph as networkx sees it.
@@ -285,6 +292,8 @@ class ExpressionGraph:
         """
         import sympy
 
+        from cgprimer.core.primitives.formulas import symbolic_call
+
         def leaf(node: Name | Number) -> Any:
             if isinstance(node, Name):
                 return sympy.Symbol(node.name, real=True)
@@ -312,16 +321,3 @@ def checked_graph(graph: Any) -> ExpressionGraph:
             hint="cgprimer.parse(text) makes one of a text, cgprimer.load(path) of a file",
         )
     return graph
-
-
-def _real(name: str, value: Value) -> Value:
-    """A float, or an array of doubles."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiub":
-            raise TypeError
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"the value of {name!r} must be a real number or an array of them"
-        ) from None
-    return array.astype(float) if array.ndim else float(array)

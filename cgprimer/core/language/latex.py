@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from cgprimer.core.language.syntax import Expression, Name, Number, fold
 from cgprimer.core.language.unparse import number_text
-from cgprimer.core.primitives import OPERANDS, primitive
 
 # Operator: how tightly it binds, and what its operands need to go without parentheses. A quotient
 # is a fraction and an exponent stands above the line: their operands need none.
@@ -26,10 +26,14 @@ _GREEK = frozenset(
 )  # fmt: skip
 
 
-def latex(expression: Expression) -> str:
+def latex(expression: Expression, form: Callable[[str], str]) -> str:
     r"""The LaTeX of an expression, for use in mathematics mode.
 
-    >>> from cgprimer.core.language.parser import parse_expression
+    Args:
+        expression: the tree.
+        form: a format string with ``{a}``, ``{b}``, ``{c}`` for each function.
+
+    >>> from cgprimer.core.primitives.notation import latex, parse_expression
     >>> print(latex(parse_expression("(cd + 1)*xx^2")))
     \left(\mathit{cd} + 1\right) \, {\mathit{xx}}^{2}
     """
@@ -49,7 +53,7 @@ def latex(expression: Expression) -> str:
             text if bound >= need else rf"\left({text}\right)"
             for (text, bound), need in zip(arguments, needed, strict=True)
         ]
-        return primitive(name).latex.format(**dict(zip(OPERANDS, texts, strict=False))), binding
+        return form(name).format(**dict(zip("abc", texts, strict=False))), binding
 
     return fold(expression, leaf, apply)[0]
 

@@ -19,7 +19,6 @@ import math
 from dataclasses import dataclass
 from typing import NoReturn
 
-from cgprimer.core import primitives
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.language import hints
 from cgprimer.core.language.syntax import (
@@ -27,6 +26,7 @@ from cgprimer.core.language.syntax import (
     Declaration,
     Definition,
     Expression,
+    Functions,
     Name,
     Number,
     Program,
@@ -73,31 +73,42 @@ class _Pending:
     commas: int = 0
 
 
-def parse_program(text: str, *, source_name: str = "<expressions>") -> Program:
+def parse_program(
+    text: str, functions: Functions, *, source_name: str = "<expressions>"
+) -> Program:
     """Every statement of a text.
+
+    Args:
+        text: statements, separated by new lines or ``;``.
+        functions: what may stand before a parenthesis.
+        source_name: what messages call the text.
 
     Raises:
         ExpressionSyntaxError: the text leaves the grammar.
         UnknownFunctionError: a call of what is no function, or with too few or many arguments.
 
-    >>> len(parse_program("input a = 1; xw = a^2 + b").statements)
+    >>> from cgprimer.core.primitives.registry import FUNCTIONS
+    >>> len(parse_program("input a = 1; xw = a^2 + b", FUNCTIONS).statements)
     2
     """
     source = Source(source_name, text.replace("\r\n", "\n").replace("\r", "\n"))
     with collector_paused():
-        return _Parser(source).program()
+        return _Parser(source, functions).program()
 
 
-def parse_expression(text: str, *, source_name: str = "<expression>") -> Expression:
+def parse_expression(
+    text: str, functions: Functions, *, source_name: str = "<expression>"
+) -> Expression:
     """A single expression, as the partial derivatives of the primitive table are written."""
-    return _Parser(Source(source_name, text)).lone_expression()
+    return _Parser(Source(source_name, text), functions).lone_expression()
 
 
 class _Parser:
     """One pass over the tokens of one source."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, functions: Functions) -> None:
         self.source = source
+        self.functions = functions
         self.tokens = tokenize(source)
         self.index = 0
 
@@ -258,13 +269,13 @@ class _Parser:
         arguments = tuple(operands[-count:])
         del operands[-count:]
         span = Span(self.source, group.start, group.end)
-        rows = primitives.spelled(group.primitive)
+        rows = self.functions.spelled(group.primitive)
         if not rows:
             known = hints.KNOWN_AS.get(group.primitive.casefold())
             close = (
                 f"write {known}"
                 if known
-                else did_you_mean(group.primitive, primitives.function_names())
+                else did_you_mean(group.primitive, self.functions.function_names())
             )
             raise UnknownFunctionError(
                 f"there is no function {group.primitive!r}",
@@ -363,7 +374,7 @@ class _Parser:
             )
         else:
             hint = "an operator such as * or + is missing here, or a new line"
-            if primitives.spelled(left):
+            if self.functions.spelled(left):
                 hint = f"a function takes its operands in parentheses: {left}({right})"
         at = Span(self.source, before.start, token.end)
         raise ExpressionSyntaxError(

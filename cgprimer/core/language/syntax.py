@@ -7,9 +7,9 @@ leans to the left), so everything here keeps its own stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from cgprimer.errors import Source
 
@@ -77,6 +77,36 @@ class Program:
     statements: tuple[Definition | Declaration, ...]
 
 
+class Signature(Protocol):
+    """How a function may be called."""
+
+    @property
+    def name(self) -> str:
+        """What nodes of the tree call it."""
+
+    @property
+    def arity(self) -> int:
+        """Number of operands."""
+
+    @property
+    def defaults(self) -> tuple[float, ...]:
+        """Values of trailing operands that a call may leave out."""
+
+    @property
+    def associative(self) -> bool:
+        """Whether more operands may be given than its arity, taken two by two."""
+
+
+class Functions(Protocol):
+    """What the parser has to know of functions; the table of primitives is one."""
+
+    def spelled(self, name: str) -> Sequence[Signature]:
+        """What ``name(...)`` may mean; empty where it is no function."""
+
+    def function_names(self) -> Iterable[str]:
+        """Every name that may stand before a parenthesis."""
+
+
 def postorder(expression: Expression) -> Iterator[Expression]:
     """Every node, arguments before what they are arguments of, left to right."""
     stack: list[tuple[Expression, bool]] = [(expression, False)]
@@ -105,7 +135,7 @@ def fold(
 ) -> T:
     """Evaluate a tree from its leaves up: what ``leaf`` and ``apply`` return is put together.
 
-    >>> from cgprimer.core.language.parser import parse_expression
+    >>> from cgprimer.core.primitives.notation import parse_expression
     >>> fold(parse_expression("1 + 2*xa"), lambda leaf: 1, lambda name, counts: sum(counts))
     3
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from cgprimer.core.language.syntax import Expression, Name, Number
-from cgprimer.core.primitives import primitive
 
 # How tightly each operator binds, and how tightly its operands must bind to need no parentheses.
 _INFIX = {
@@ -29,10 +29,10 @@ def number_text(value: float) -> str:
     return repr(float(value))
 
 
-def unparse(expression: Expression) -> str:
-    """The text of an expression.
+def unparse(expression: Expression, spelling: Callable[[str], str]) -> str:
+    """The text of an expression; ``spelling`` says how a function is written.
 
-    >>> from cgprimer.core.language.parser import parse_expression
+    >>> from cgprimer.core.primitives.notation import parse_expression, unparse
     >>> unparse(parse_expression("((cd*xx)) + (xz**3)"))
     'cd*xx + xz^3'
     >>> unparse(parse_expression("(-xa)^2 - (xb - 1)"))
@@ -46,14 +46,16 @@ def unparse(expression: Expression) -> str:
             pieces.append(item)
             continue
         node, needed = item
-        binding, parts = _parts(node)
+        binding, parts = _parts(node, spelling)
         if binding < needed:
             parts = ["(", *parts, ")"]
         stack.extend(reversed(parts))
     return "".join(pieces)
 
 
-def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
+def _parts(
+    node: Expression, spelling: Callable[[str], str]
+) -> tuple[int, list[str | tuple[Expression, int]]]:
     """How tightly a node binds, and its text in pieces, some still to be taken apart."""
     if isinstance(node, Name):
         return _ATOM, [node.name]
@@ -66,8 +68,8 @@ def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
     if node.primitive == "neg":
         return _SIGN, ["-", (node.arguments[0], _SIGN)]
     if node.primitive == "copy":
-        return _parts(node.arguments[0])
-    parts: list[str | tuple[Expression, int]] = [primitive(node.primitive).spelling, "("]
+        return _parts(node.arguments[0], spelling)
+    parts: list[str | tuple[Expression, int]] = [spelling(node.primitive), "("]
     for i, argument in enumerate(node.arguments):
         if i:
             parts.append(", ")

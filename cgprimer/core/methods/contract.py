@@ -1,22 +1,25 @@
 """What all differentiators have in common: a program is a tape, its passes, and what to read.
 
 ``differentiate(tape, of, wrt) -> DerivativeProgram``. A *pass* is one run of the tape with some
-leaves set (seeds of tangents or adjoints, a shifted variable); each pass names the outputs to
-read and what they count for. So the cost of a method can be seen before anything runs:
+leaves set (seeds of tangents or adjoints); each pass names the outputs to read and what they
+count for. So the cost of a method can be seen before anything runs:
 ``len(program.tape)`` operations times ``program.pass_count`` passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
 
-from cgprimer.core.tape.passes import live_memory
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.numbers_and_arrays import all_finite
+from cgprimer.core.tape.passes import dead_code, live_memory
+from cgprimer.core.tape.tape import Share, Tape
 from cgprimer.errors import UsageError, plural
 
 Names = str | Sequence[str]
+Number = Any  # a float, a complex or mpmath number, or an array of samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,52 +32,54 @@ class Read:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pass:
     """One run of the tape.
 
     Attributes:
         reads: what the run contributes to which derivatives.
         seeds: scalars of the tape that this run sets.
-        shifted: the variable that is moved in this run; empty for none.
-        steps: by how many of its steps it is moved; imaginary for a complex step.
     """
 
     reads: tuple[Read, ...]
     seeds: dict[str, float] = field(default_factory=dict)
-    shifted: str = ""
-    steps: complex = 0.0
+
+    def __str__(self) -> str:
+        ones = [name.replace(".", "_") for name, value in self.seeds.items() if value]
+        return f"{', '.join(ones)} = 1, the other seeds 0" if ones else ""
 
 
 @dataclass(frozen=True, slots=True)
-class StepRule:
-    """How far a finite difference moves a variable: ``size``, or chosen from the variable.
-
-    The chosen step is ``relative(bits) * max(1, |value|)``, with the value rounded down to a
-    power of two so that the shift itself is exact in most cases. A step has the unit of its
-    variable.
+class Derivatives:
+    """What a program computed.
 
     Attributes:
-        size: the step, if it is given.
-        root: 2 for forward, 3 for central differences: the step is this root of the precision;
-            0 for a complex step, which can be as small as one likes.
+        values: for each differentiated name its value.
+        derivatives: for each pair ``(of, wrt)`` the derivative.
+
+    Each is a number, an array of shape (samples,), or a sum over the samples.
     """
 
-    size: float | None
-    root: int
+    values: dict[str, Number]
+    derivatives: dict[tuple[str, str], Number]
 
-    @property
-    def imaginary(self) -> bool:
-        """Whether the step is along the imaginary axis."""
-        return self.root == 0
 
-    def relative(self, bits: int) -> float:
-        """The step for a variable of size 1, in a precision of so many binary digits.
+class Execute(Protocol):
+    """A tape that an engine has compiled."""
 
-        >>> StepRule(None, 3).relative(52) == 2.0**-17
-        True
+    def __call__(
+        self, columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
+    ) -> dict[str, Number]:
+        """Compute the outputs.
+
+        Args:
+            columns: for each column of the tape a contiguous array of shape (samples,).
+            scalars: for each scalar of the tape a number.
+            samples: how many samples there are; needed where the tape has no column.
+
+        Returns:
+            For each output an array of shape (samples,), or its sum over the samples.
         """
-        return 2.0 ** -round(bits / self.root) if self.root else 2.0**-300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,8 +92,6 @@ class DerivativeProgram:
         of: names that are differentiated; the tape has outputs of these names.
         wrt: names with respect to which.
         passes: the runs that are needed.
-        step: how far finite differences shift; None for the other methods.
-        shifts: for an inner variable that is shifted, the column that is added to it.
         paths: for the sum over paths, the paths from each ``wrt`` to each ``of``.
         primal_names: the names of the tape that was differentiated, for readable printing.
     """
@@ -97,11 +100,46 @@ class DerivativeProgram:
     tape: Tape
     of: tuple[str, ...]
     wrt: tuple[str, ...]
-    passes: tuple[Pass, ...]
-    step: StepRule | None = None
-    shifts: dict[str, str] = field(default_factory=dict)
+    passes: Sequence[Pass]
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] | None = None
     primal_names: frozenset[str] = frozenset()
+
+    #: Whether runs differ by their seeds alone, so that they can be put together in one tape.
+    seeds_only: ClassVar[bool] = True
+    #: Whether it needs an engine with complex numbers.
+    is_complex: bool = field(default=False, kw_only=True)
+    #: Whether the derivatives are put together sample by sample: sums are taken after that.
+    by_sample: bool = field(default=False, kw_only=True)
+
+    def run(
+        self,
+        execute: Execute,
+        columns: Mapping[str, Number],
+        scalars: Mapping[str, Number],
+        samples: int,
+        *,
+        alone: Callable[[int], Execute],
+        bits: int = 52,
+    ) -> Derivatives:
+        """Make the passes and put together what they read.
+
+        Args:
+            execute: the program's tape, compiled.
+            columns, scalars, samples: the point, or the points.
+            alone: the same for one pass, by number: its seeds constants, and nothing in it that a
+                zero seed would multiply.
+            bits: binary digits of the arithmetic.
+        """
+        values: dict[str, Number] = {}
+        found: dict[tuple[str, str], Number] = {}
+        for number, one in enumerate(self.passes):
+            outputs = execute(columns, {**scalars, **one.seeds}, samples)
+            values = values or {name: outputs[name] for name in self.of}
+            # A seed of 0 that meets an infinite partial would make a finite derivative nan.
+            if len(one.seeds) > 1 and not all(all_finite(outputs[r.output]) for r in one.reads):
+                outputs = alone(number)(columns, scalars, samples)
+            add_reads(one, outputs, found)
+        return Derivatives(values, found)
 
     @property
     def pass_count(self) -> int:
@@ -111,25 +149,42 @@ class DerivativeProgram:
         return len(self.passes)
 
     @property
+    def shares(self) -> tuple[Share, ...]:
+        """What flows along each edge of the primal, in the order of the sweep.
+
+        >>> import cgprimer
+        >>> tape = cgprimer.tape(cgprimer.parse("xb = 2*xa; xw = xb*xa"))
+        >>> made = cgprimer.differentiate(tape, wrt="xa")
+        >>> [[made.tape.labels[end] for end in (s.tail, s.head)] for s in made.shares]
+        [['xb', 'xw'], ['xa', 'xw'], ['xa', 'xb']]
+        """
+        return self.tape.shares
+
+    @cached_property
+    def executed(self) -> Tape:
+        """The tape without what shares alone need, such as ``-y`` where ``x - y`` is computed."""
+        return dead_code(replace(self.tape, shares=())) if self.tape.shares else self.tape
+
+    @property
     def operation_count(self) -> int:
         """Operations for the whole gradient: instructions of the tape times runs of it."""
-        return len(self.tape) * max(1, len(self.passes))
+        return len(self.executed) * max(1, len(self.passes))
 
     @property
     def live_values(self) -> int:
         """The most values alive at one time in one run (one value is 8 bytes per sample)."""
-        return live_memory(self.tape)
+        return live_memory(self.executed)
 
     def __repr__(self) -> str:
         return (
             f"<DerivativeProgram {self.method}: d({', '.join(self.of)})/d({', '.join(self.wrt)}),"
-            f" {len(self.tape)} operations, {plural(self.pass_count, 'pass', 'passes')}>"
+            f" {len(self.executed)} operations, {plural(self.pass_count, 'pass', 'passes')}>"
         )
 
     def __str__(self) -> str:
         from cgprimer.core.tape.printing import code
 
-        return f"{code(self.tape, primal=self.primal_names)}\n{self._passes_text()}"
+        return f"{code(self.executed, primal=self.primal_names)}\n{self._passes_text()}"
 
     def _passes_text(self) -> str:
         if self.paths is not None:
@@ -140,14 +195,8 @@ class DerivativeProgram:
             return "\n".join([*lines, *(f"#   {' -> '.join(path)}" for path in walks)])
         lines = [f"# {plural(len(self.passes), 'pass', 'passes')}"]
         if len(self.passes) > 1:
-            from cgprimer.core.tape.printing import shown_name
-
-            for number, run in enumerate(self.passes, start=1):
-                if run.shifted:
-                    lines.append(f"#   {number}: {run.shifted} moved by {_multiple(run.steps)}")
-                elif run.seeds:
-                    ones = [shown_name(n) for n, v in run.seeds.items() if v]
-                    lines.append(f"#   {number}: {', '.join(ones)} = 1, the other seeds 0")
+            texts = enumerate(map(str, self.passes), start=1)
+            lines += [f"#   {number}: {text}" for number, text in texts if text]
         return "\n".join(lines)
 
     @staticmethod
@@ -164,10 +213,14 @@ class Differentiator(Protocol):
         """Differentiate."""
 
 
-def _multiple(steps: complex) -> str:
-    if isinstance(steps, complex):
-        return "i times its step"
-    return f"{steps:+g} step"
+def add_reads(
+    one: Pass, outputs: Mapping[str, Number], found: dict[tuple[str, str], Number]
+) -> None:
+    """Add what a pass reads to the derivatives."""
+    for read in one.reads:
+        share = outputs[read.output] if read.weight == 1.0 else read.weight * outputs[read.output]
+        pair = (read.of, read.wrt)
+        found[pair] = found[pair] + share if pair in found else share
 
 
 def as_names(names: Names, what: str) -> tuple[str, ...]:

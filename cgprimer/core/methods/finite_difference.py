@@ -16,8 +16,19 @@ Source: Press et al., "Numerical Recipes", section 5.7; Squire and Trapp 1998 fo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, StepRule, fresh
+from cgprimer.core.methods.contract import (
+    DerivativeProgram,
+    Derivatives,
+    Execute,
+    Number,
+    Pass,
+    Read,
+    add_reads,
+    fresh,
+)
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.builder import Builder
@@ -27,6 +38,144 @@ from cgprimer.errors import DifferentiationError, UsageError
 
 SCHEMES = ("central", "forward", "complex-step")
 _ROOT = {"central": 3, "forward": 2, "complex-step": 0}  # the step is about this root of eps
+
+
+@dataclass(frozen=True)
+class Shifted(Pass):
+    """A run with one variable moved; weights of its reads are in units of one over the step.
+
+    Attributes:
+        shifted: the variable; empty for none.
+        steps: by how many of its steps it is moved; imaginary for a complex step.
+    """
+
+    shifted: str = ""
+    steps: complex = 0.0
+
+    def __str__(self) -> str:
+        if not self.shifted:
+            return ""
+        multiple = "i times its step" if self.steps == 1j else f"{self.steps:+g} step"
+        return f"{self.shifted} moved by {multiple}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """How far a variable is moved: ``size``, or chosen from the variable.
+
+    The chosen step is ``relative(bits) * max(1, |value|)``, with the value rounded down to a
+    power of two so that the shift itself is exact in most cases. A step has the unit of its
+    variable.
+
+    Attributes:
+        size: the step, if it is given.
+        root: 2 for forward, 3 for central differences: the step is this root of the precision;
+            0 for a complex step, which can be as small as one likes.
+    """
+
+    size: float | None
+    root: int
+
+    def relative(self, bits: int) -> float:
+        """The step for a variable of size 1, in a precision of so many binary digits.
+
+        >>> StepRule(None, 3).relative(52) == 2.0**-17
+        True
+        """
+        return 2.0 ** -round(bits / self.root) if self.root else 2.0**-300
+
+    def step(self, value: Number, bits: int = 52) -> Number:
+        """The step for a variable of a given value, a number or an array of samples.
+
+        >>> StepRule(None, 3).step(8.0) == 2.0**-14
+        True
+        """
+        if self.size is not None:
+            return self.size
+        if isinstance(value, float):
+            size = abs(value) if math.isfinite(value) else 1.0
+            if not self.root:  # no cancellation: it can be tiny, and must be for a tiny variable
+                return self.relative(bits) * (size if 0.0 < size < 1.0 else 1.0)
+            # Not by a logarithm, which is rounded: that of 15.999999999999998 is 4.
+            return math.ldexp(self.relative(bits), math.frexp(max(1.0, size))[1] - 1)
+        import numpy as np
+
+        sizes = np.abs(np.where(np.isfinite(value), value, 1.0))
+        if not self.root:
+            return self.relative(bits) * np.where((sizes > 0) & (sizes < 1), sizes, 1.0)
+        return np.ldexp(self.relative(bits), np.frexp(np.maximum(1.0, sizes))[1] - 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DifferenceProgram(DerivativeProgram):
+    """The primal, run with one variable moved after the other, and the quotients.
+
+    Attributes:
+        rule: how far variables are moved.
+        shifts: for an inner variable that is moved, the column that is added to it.
+    """
+
+    seeds_only = False
+    rule: StepRule = field(kw_only=True)
+    shifts: dict[str, str] = field(default_factory=dict, kw_only=True)
+
+    def run(
+        self,
+        execute: Execute,
+        columns: Mapping[str, Number],
+        scalars: Mapping[str, Number],
+        samples: int,
+        *,
+        alone: Callable[[int], Execute] | None = None,
+        bits: int = 52,
+    ) -> Derivatives:
+        """Run the primal as often as the scheme asks for, and divide by the steps."""
+        point = {**dict.fromkeys(self.shifts.values(), 0.0), **columns}
+        base = execute(point, scalars, samples)
+        steps, moves = {}, {}
+        for name in self.wrt:
+            known = columns.get(name, scalars.get(name, base.get(name, 0.0)))
+            steps[name] = self.rule.step(known.real, bits)
+            moves[name] = (self.shifts.get(name, name), 0.0 if name in self.shifts else known)
+        found: dict[tuple[str, str], Number] = {}
+        for one in self.passes:
+            outputs = base
+            if isinstance(one, Shifted) and one.shifted:
+                leaf, from_where = moves[one.shifted]
+                moved = {leaf: from_where + one.steps * steps[one.shifted]}
+                inside = leaf in point
+                outputs = execute(
+                    {**point, **moved} if inside else point,
+                    scalars if inside else {**scalars, **moved},
+                    samples,
+                )
+            if self.is_complex:
+                outputs = {name: value.imag for name, value in outputs.items()}
+            add_reads(one, outputs, found)
+        values = {name: base[name].real for name in self.of}
+        if self.is_complex:
+            quotients = {
+                pair: self._meant(total, values[pair[0]], steps[pair[1]], bits)
+                for pair, total in found.items()
+            }
+        else:
+            quotients = {pair: total / steps[pair[1]] for pair, total in found.items()}
+        return Derivatives(values, quotients)
+
+    def _meant(self, imaginary: Number, real: Number, step: Number, bits: int) -> Number:
+        """A complex step's quotient, nan where it means nothing.
+
+        Off the real domain, or where a complex function leaves rounding errors in the imaginary
+        part, that part means nothing; divided by h = 1e-90 it is enormous.
+        """
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            quotient = np.divide(imaginary, step)
+            # The step of a tiny variable is tinier still, and its derivative may be large.
+            scale = np.maximum(1.0, np.divide(self.rule.relative(bits), step))
+            likely = np.abs(quotient) <= 1e30 * scale * np.maximum(1.0, np.abs(real))
+            return np.where(np.isfinite(real) & likely, quotient, np.nan)
 
 
 def differentiate(
@@ -72,32 +221,34 @@ def differentiate(
     for name in shifts:  # the step of an inner variable is chosen from its value
         if tape.index(name) in value:
             outputs.setdefault(name, value[tape.index(name)])
-    return DerivativeProgram(
+    scalars = tape.of_kind("scalar")
+    return DifferenceProgram(
         "finite-difference",
         builder.finish(outputs),
         of,
         wrt,
         _passes(scheme, of, wrt),
-        step=StepRule(step, _ROOT[scheme]),
-        shifts={n: s for n, s in shifts.items() if tape.index(n) in value},
         primal_names=frozenset(tape.names),
+        rule=StepRule(step, _ROOT[scheme]),
+        shifts={n: s for n, s in shifts.items() if tape.index(n) in value},
+        is_complex=scheme == "complex-step",
+        by_sample=any(name not in scalars for name in wrt),
     )
 
 
 def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Pass, ...]:
-    """Weights are in units of one over the step."""
     passes: list[Pass] = []
     if scheme == "forward":
-        passes.append(Pass(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))
+        passes.append(Shifted(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))
     for name in wrt:
         if scheme == "central":
             for side in (1.0, -1.0):
                 passes.append(
-                    Pass(tuple(Read(t, name, t, side / 2) for t in of), shifted=name, steps=side)
+                    Shifted(tuple(Read(t, name, t, side / 2) for t in of), shifted=name, steps=side)
                 )
         else:
             steps = 1j if scheme == "complex-step" else 1.0
-            passes.append(Pass(tuple(Read(t, name, t) for t in of), shifted=name, steps=steps))
+            passes.append(Shifted(tuple(Read(t, name, t) for t in of), shifted=name, steps=steps))
     return tuple(passes)
 
 

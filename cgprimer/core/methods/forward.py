@@ -20,7 +20,7 @@ from cgprimer.core.methods.contract import (
     derivative_name,
     fresh,
 )
-from cgprimer.core.methods.reverse import add_to, signature_and
+from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -62,7 +62,8 @@ def differentiate(
         dots = {target: fresh("dot", target, tape) for target in of}
         seeds: dict[int, int] = {}
         for name in wrt:
-            add_to(builder, seeds, tape.index(name), builder.scalar(names[name]))
+            index, seed = tape.index(name), builder.scalar(names[name])
+            seeds[index] = builder.emit("add", seeds[index], seed) if index in seeds else seed
         value, (direction,) = push(builder, tape, keep, [(seeds, "")])
         tangents = {
             dots[target]: direction.get(root, zero) for target, root in zip(of, roots, strict=True)
@@ -101,18 +102,18 @@ def push(
     def differentiate_instruction(index: int, value: dict[int, int]) -> int:
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         values = tuple(value[o] for o in operands)
-        for (seeds, suffix), dot, reached in zip(directions, tangents, active, strict=True):
+        for (_, suffix), dot, reached in zip(directions, tangents, active, strict=True):
             if not reached[index]:
                 continue
-            total: dict[int, int] = {}
+            seed = dot.pop(index, None)  # of an inner value: added to what comes along the edges
             for which, operand in enumerate(operands):
                 if operand in dot:
                     partial = emit_partial(builder, primitive, which, values, value[index])
                     if partial is not None:
-                        add_to(builder, total, index, builder.emit("mul", partial, dot[operand]))
-            if index in seeds:
-                add_to(builder, total, index, seeds[index])
-            dot.update(total)  # nothing, where all partials are zero everywhere
+                        product = builder.emit("mul", partial, dot[operand])
+                        builder.hand(dot, index, product, values[which], value[index], partial)
+            if seed is not None:
+                dot[index] = builder.emit("add", dot[index], seed) if index in dot else seed
             if index in dot and index in tape.labels:
                 name = fresh("dot", tape.labels[index], tape) + suffix
                 builder.names.setdefault(name, dot[index])

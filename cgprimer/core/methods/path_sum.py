@@ -17,7 +17,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
-from cgprimer.core.methods.reverse import signature_and, sweep
+from cgprimer.core.methods.edges import edge_partials
+from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
@@ -96,51 +97,6 @@ def differentiate(
         paths=paths,
         primal_names=frozenset(tape.names),
     )
-
-
-def edge_partials(
-    builder: Builder,
-    tape: Tape,
-    value: dict[int, int],
-    needed: list[bool],
-    *,
-    extra: set[int] | None = None,
-) -> dict[tuple[int, int], int]:
-    """The partial derivative on every edge between vertices: a small reverse sweep per vertex.
-
-    Args:
-        builder: where the instructions go.
-        tape: the primal.
-        value: the primal's values in the builder.
-        needed: for each value whether it is of interest.
-        extra: values that count as vertices although they have no name.
-
-    Returns:
-        ``(tail, head)``, as values of the tape, to the partial's value in the builder.
-    """
-    first = len(tape.leaves)
-    vertices = {*tape.labels, *(extra or ())}
-    varies = [i >= first or tape.leaves[i].kind != "constant" for i in range(tape.size)]
-    edges: dict[tuple[int, int], int] = {}
-    for head in sorted(v for v in vertices if v >= first and needed[v]):
-        region = [head]
-        waiting, seen = [head], {head}
-        while waiting:
-            instruction = tape.instruction(waiting.pop())
-            for operand in instruction.operands if instruction else ():
-                if operand not in seen and operand not in vertices and operand >= first:
-                    seen.add(operand)
-                    region.append(operand)
-                    waiting.append(operand)
-        adjoints = {head: builder.constant(1.0)}
-        sweep(builder, tape, value, adjoints, sorted(region), varies, name_adjoints=False)
-        for tail in sorted(adjoints):
-            if tail != head and tail in vertices:
-                edges[tail, head] = adjoints[tail]
-    for (tail, head), partial in edges.items():
-        if tail in tape.labels and head in tape.labels:
-            builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
-    return edges
 
 
 def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:

@@ -36,7 +36,8 @@ def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> Deri
     else:  # a seed for each output; a pass sets one of them to 1
         adjoints = {}
         for name, root in zip(of, roots, strict=True):
-            add_to(builder, adjoints, root, builder.scalar(fresh("seed", name, tape)))
+            seed = builder.scalar(fresh("seed", name, tape))
+            adjoints[root] = builder.emit("add", adjoints[root], seed) if root in adjoints else seed
     region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and active[i]]
     sweep(builder, tape, value, adjoints, region, active)
 
@@ -95,12 +96,8 @@ def sweep(
                 continue
             partial = emit_partial(builder, primitive, which, values, value[index])
             if partial is not None:
-                add_to(builder, adjoints, operand, builder.emit("mul", bar, partial))
-
-
-def add_to(builder: Builder, adjoints: dict[int, int], index: int, share: int) -> None:
-    """Contributions to one adjoint are summed: this is where paths meet."""
-    adjoints[index] = builder.emit("add", adjoints[index], share) if index in adjoints else share
+                product = builder.emit("mul", bar, partial)
+                builder.hand(adjoints, operand, product, values[which], value[index], partial)
 
 
 def signature_and(tape: Tape, needed: list[bool]) -> list[int]:

@@ -20,7 +20,8 @@ from typing import Any
 
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
 from cgprimer.core.methods.reverse import signature_and
-from cgprimer.core.primitives import opaque_function, primitive, primitives, symbolic_call
+from cgprimer.core.primitives import primitive, primitives
+from cgprimer.core.primitives.formulas import form, opaque_function, symbolic_call
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
@@ -212,7 +213,7 @@ def call(name: str, arguments: list[Any]) -> Any:
 
     own = _kinked().get(name)
     row = primitive(name)
-    if own is None and row.sympy is None:
+    if own is None and form(row) is None:
         own = opaque_function(row, call)
     return own(*arguments) if own else symbolic_call(row, sympy, arguments)
 

@@ -10,11 +10,12 @@ own under ``edges``: ``relu'(0) = 0``, ``abs'(0) = 0``, ``max`` and ``min`` shar
 ``heaviside(0) = 1/2``. Outside its domain a function is ``nan`` and at a pole it is infinite, as
 IEEE 754 has it; nothing raises.
 
-The rows stand in ``table.py``; ``registry.py`` looks them up and takes rows from outside.
+The rows stand in ``table.py``; ``registry.py`` looks them up and takes rows from outside. How they
+are computed stands in one file for each arithmetic: ``floats.py``, ``arrays.py``, ``exact.py`` and
+``formulas.py``. ``notation.py`` is the language with these functions in it.
 """
 
 from cgprimer.core.primitives import table as table  # fills the registry
-from cgprimer.core.primitives.formulas import opaque_function, symbolic_call
 from cgprimer.core.primitives.registry import (
     RESERVED,
     function_names,
@@ -35,12 +36,10 @@ __all__ = [
     "Primitive",
     "function_names",
     "generation",
-    "opaque_function",
     "primitive",
     "primitives",
     "register_primitive",
     "replaced",
     "spelled",
-    "symbolic_call",
     "unregister_primitive",
 ]

@@ -1,14 +1,17 @@
-"""Functions that numpy lacks, or that would overflow when written naively.
+"""Primitives on numpy arrays, element by element, of any shape; they broadcast and never raise.
 
-Each takes floats and arrays, element by element. Those that are analytic also take complex
-numbers, for the complex step.
+Those that are analytic also take complex numbers, for the complex step. The caller silences
+numpy's warnings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from cgprimer.core.primitives.registry import primitive
 
 Array = Any
 
@@ -89,3 +92,37 @@ def gelu(x: Array) -> Array:
 def copy(x: Array) -> Array:
     """The same value."""
     return np.positive(x)
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+    "neg": np.negative, "copy": copy, "pow": np.power,
+    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log_base": lambda a, b: np.log(a) / np.log(b),
+    "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "logaddexp": np.logaddexp,
+    "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "sec": lambda a: 1.0 / np.cos(a), "csc": lambda a: 1.0 / np.sin(a),
+    "cot": lambda a: 1.0 / np.tan(a),
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "asec": lambda a: np.arccos(1.0 / a), "acsc": lambda a: np.arcsin(1.0 / a),
+    "acot": lambda a: np.arctan(1.0 / a),
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "sech": lambda a: 1.0 / np.cosh(a), "csch": lambda a: 1.0 / np.sinh(a),
+    "coth": lambda a: 1.0 / np.tanh(a),
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "asech": lambda a: np.arccosh(1.0 / a), "acsch": lambda a: np.arcsinh(1.0 / a),
+    "acoth": lambda a: np.arctanh(1.0 / a),
+    "sigmoid": sigmoid, "softplus": softplus, "relu": relu, "leaky_relu": leaky_relu,
+    "erf": erf, "erfc": erfc, "gelu": gelu,
+    "abs": np.abs, "sign": np.sign, "heaviside": step, "step": step,
+    "max": np.maximum, "min": np.minimum, "clamp": clamp, "stop_gradient": copy,
+    "where": where, "less": less, "equal": equal,
+}  # fmt: skip
+
+
+def function(name: str) -> Callable[..., Array]:
+    """A primitive on arrays.
+
+    >>> function("max")(np.array([1.0, 5.0]), 3.0)
+    array([3., 5.])
+    """
+    return primitive(name).function or FUNCTIONS[name]

@@ -1,4 +1,4 @@
-"""Primitives as sympy sees them."""
+"""Primitives as sympy sees them; mpmath has most of the same names, see ``exact.py``."""
 
 from __future__ import annotations
 
@@ -6,19 +6,57 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from cgprimer.core.primitives.registry import primitive
+from cgprimer.core.language.syntax import Name, Number, fold
+from cgprimer.core.primitives.registry import partial_tree, primitive
 from cgprimer.core.primitives.row import OPERANDS, RESULT, Primitive
+
+Form = Callable[..., Any]  # takes the module (sympy) and the operands
+
+# Functions that sympy calls like the row, and those that it calls by another name.
+_SAME = """
+    exp log sqrt sin cos tan sec csc cot asin acos atan asec acsc acot sinh cosh tanh sech csch coth
+    asinh acosh atanh asech acsch acoth erf erfc sign
+"""
+_OTHER = {"heaviside": "Heaviside", "step": "Heaviside", "max": "Max", "min": "Min", "abs": "Abs"}
+_BY_NAME = {name: name for name in _SAME.split()} | _OTHER
+
+
+def _named(name: str) -> Form:
+    return lambda s, *operands: getattr(s, name)(*operands)
+
+
+FORMS: dict[str, Form] = {row: _named(name) for row, name in _BY_NAME.items()} | {
+    "add": lambda s, a, b: a + b, "sub": lambda s, a, b: a - b,
+    "mul": lambda s, a, b: a * b, "div": lambda s, a, b: a / b,
+    "neg": lambda s, a: -a, "copy": lambda s, a: a, "pow": lambda s, a, b: s.Pow(a, b),
+    "expm1": lambda s, a: s.exp(a) - 1, "log1p": lambda s, a: s.log(1 + a),
+    "log_base": lambda s, a, b: s.log(a) / s.log(b),
+    "log2": lambda s, a: s.log(a) / s.log(2), "log10": lambda s, a: s.log(a) / s.log(10),
+    "logaddexp": lambda s, a, b: s.log(s.exp(a) + s.exp(b)),
+    "sigmoid": lambda s, a: 1 / (1 + s.exp(-a)), "softplus": lambda s, a: s.log(1 + s.exp(a)),
+    "relu": lambda s, a: s.Piecewise((a, a > 0), (0, True)),
+    "leaky_relu": lambda s, a, b: s.Piecewise((a * b, a < 0), (a, True)),
+    "gelu": lambda s, a: a * s.erfc(-a / s.sqrt(2)) / 2,
+    "clamp": lambda s, a, b, c: s.Piecewise((c, (a > c) | (b > c)), (b, a < b), (a, True)),
+    "where": lambda s, a, b, c: s.Piecewise((b, s.Ne(a, 0)), (c, True)),
+    "less": lambda s, a, b: s.Piecewise((1, a < b), (0, True)),
+    "equal": lambda s, a, b: s.Piecewise((1, s.Eq(a, b)), (0, True)),
+}  # fmt: skip
+
+
+def form(row: Primitive) -> Form | None:
+    """How a row is written in sympy; None where sympy cannot know (``stop_gradient``)."""
+    return FORMS.get(row.name) if row.built_in else row.sympy
 
 
 def symbolic_call(row: Primitive, sympy: Any, arguments: list[Any]) -> Any:
     """The sympy expression of a primitive applied to sympy expressions.
 
     A row without a sympy form becomes an opaque function whose derivatives are the row's own
-    texts: what sympy cannot know (``stop_gradient``, a registered primitive) stays right.
+    texts: what sympy cannot know stays right.
     """
-    if row.sympy is not None:
-        return row.sympy(sympy, *arguments)
-    return opaque_function(row, _call)(*arguments)
+    known = form(row)
+    return known(sympy, *arguments) if known else opaque_function(row, _call)(*arguments)
 
 
 def _call(name: str, arguments: list[Any]) -> Any:
@@ -37,17 +75,13 @@ def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> An
     """
     import sympy
 
-    from cgprimer.core.language.parser import parse_expression
-    from cgprimer.core.language.syntax import Name, Number, fold
-
     def fdiff(self: Any, argindex: int = 1) -> Any:
         known = dict(zip(OPERANDS, self.args, strict=False)) | {RESULT: self}
 
         def leaf(node: Name | Number) -> Any:
             return known[node.name] if isinstance(node, Name) else sympy.Rational(repr(node.value))
 
-        tree = parse_expression(row.partials[argindex - 1])
-        return fold(tree, leaf, call)
+        return fold(partial_tree(row.partials[argindex - 1]), leaf, call)
 
     def is_real(self: Any) -> bool:
         return True

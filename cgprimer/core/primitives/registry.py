@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
 
-from cgprimer.core.primitives.row import OPERANDS, RESULT, Array, Primitive, SympyForm
+from cgprimer.core.language.parser import parse_expression
+from cgprimer.core.language.syntax import Expression, Name, leaves
+from cgprimer.core.primitives.row import OPERANDS, RESULT, Primitive
 from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.plugins import Registry
 
 # Steps into which engines put several instructions; see cgprimer.native.plans.plan.
 RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
 _TABLE: dict[str, Primitive] = {}
+_OUTSIDE: Registry[Primitive] = Registry("primitive", "cgprimer.primitives")
 _SPELLINGS: dict[str, list[Primitive]] = {}
 _GENERATION = [0]
 
@@ -52,6 +58,10 @@ def primitives() -> tuple[Primitive, ...]:
 
 def spelled(name: str) -> tuple[Primitive, ...]:
     """The rows that an expression may mean by ``name(...)``; empty where it is no function."""
+    if name not in _SPELLINGS and name in _OUTSIDE:  # of an installed package
+        row = _OUTSIDE[name]
+        _check_partials(row)
+        add_row(row)
     return tuple(_SPELLINGS.get(name, ()))
 
 
@@ -60,13 +70,22 @@ def function_names() -> tuple[str, ...]:
     return tuple(sorted(_SPELLINGS))
 
 
+class _Functions:
+    """The table as the parser is given it."""
+
+    spelled = staticmethod(spelled)
+    function_names = staticmethod(function_names)
+
+
+FUNCTIONS = _Functions()
+
+
 def register_primitive(
     name: str,
-    numpy: Callable[..., Array],
+    numpy: Callable[..., Any],
     *,
-    partials: tuple[str, ...] | str,
-    python: str = "",
-    sympy: SympyForm | None = None,
+    partials: Sequence[str] | str,
+    sympy: Callable[..., Any] | None = None,
     domain: str = "all real numbers",
     edges: str = "",
     source: str = "",
@@ -80,7 +99,7 @@ def register_primitive(
         partials: the derivative with respect to each operand, as text in which the operands
             are ``a``, ``b``, ``c`` and the result is ``out``. It need not be the true
             derivative: a straight-through estimator says ``"1"``.
-        python, sympy, domain, edges, source, analytic: as in :class:`Primitive`.
+        sympy, domain, edges, source, analytic: as in :class:`Primitive`.
 
     Raises:
         UsageError: the name is taken or no identifier, or a partial does not parse.
@@ -94,7 +113,14 @@ def register_primitive(
     {'k': 1.0}
     >>> unregister_primitive("swish")
     """
-    texts = (partials,) if isinstance(partials, str) else tuple(partials)
+    texts = (partials,) if isinstance(partials, str) else partials
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(
+            f"the partials of {name!r} are texts, one per operand, not {partials!r}",
+            hint="partials='cos(a)' for a function of one operand, ('b', 'a') for one of two",
+        )
+    if not callable(numpy):
+        raise UsageError(f"{name!r} needs a function of floats and arrays, not {numpy!r}")
     if not name.isidentifier() or name in OPERANDS or name == RESULT:
         raise UsageError(f"{name!r} cannot be the name of a function")
     if name in _TABLE or name in _SPELLINGS:
@@ -105,10 +131,10 @@ def register_primitive(
         raise UsageError(f"a primitive has one to three operands, {name!r} has {len(texts)}")
     operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(texts)])
     shown = name.replace("_", chr(92) + "_")
+    latex = rf"\operatorname{{{{{shown}}}}}\left({operands}\right)"
     row = Primitive(
-        name, texts, numpy, python, sympy,
-        rf"\operatorname{{{{{shown}}}}}\left({operands}\right)",
-        domain, edges, source, analytic, spelling=name, built_in=False,
+        name, tuple(texts), latex, domain, edges, source, analytic, name,
+        function=numpy, sympy=sympy,
     )  # fmt: skip
     _check_partials(row)
     add_row(row)
@@ -147,15 +173,17 @@ def replaced(row: Primitive) -> Iterator[None]:
         _GENERATION[0] += 1
 
 
+@lru_cache(maxsize=4096)
+def partial_tree(text: str) -> Expression:
+    """The text of a partial derivative as a syntax tree; each text is parsed once."""
+    return parse_expression(text, FUNCTIONS, source_name="partial derivative")
+
+
 def _check_partials(row: Primitive) -> None:
     """Refuse a partial that names anything but the operands and the result."""
-    # Imported here: the language is a later room, and needs this one for the functions' names.
-    from cgprimer.core.language.parser import parse_expression
-    from cgprimer.core.language.syntax import Name, leaves
-
     allowed = {*OPERANDS[: row.arity], RESULT}
     for text in row.partials:
-        for leaf in leaves(parse_expression(text, source_name=f"partial of {row.name}")):
+        for leaf in leaves(partial_tree(text)):
             if isinstance(leaf, Name) and leaf.name not in allowed:
                 raise UsageError(
                     f"the partial {text!r} of {row.name!r} names {leaf.name!r}",

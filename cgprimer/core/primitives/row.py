@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Array = Any  # a float, a numpy scalar or an ndarray; numpy's own stubs cannot say this briefly
-SympyForm = Callable[..., Any]  # takes the sympy module and the operands
 OPERANDS = ("a", "b", "c")  #: names of the operands in the text of partial derivatives
 RESULT = "out"  #: name of the result in the text of partial derivatives
 
@@ -19,11 +17,6 @@ class Primitive:
     Attributes:
         name: what instructions of a tape call it.
         partials: one text per operand, the partial derivative with respect to it.
-        numpy: the function on floats and arrays; it must broadcast and never raise.
-        python: the same as a Python expression over ``math``, for generated code and for
-            arithmetic with more digits (``math`` then stands for mpmath). Empty: none.
-        sympy: takes the sympy module and the operands, returns the expression. None: sympy
-            sees an opaque function whose derivatives are the texts of ``partials``.
         latex: a format string with ``{a}``, ``{b}``, ``{c}``.
         domain: where the result is a finite real number.
         edges: what is returned at kinks, ties and edges.
@@ -31,14 +24,13 @@ class Primitive:
         spelling: the function's name in expressions; empty for what has no name there.
         defaults: values of trailing operands that a call may leave out.
         associative: whether more than two operands may be given, taken two by two.
-        built_in: whether the row belongs to the package.
+        function: of a row from outside: computes it on floats and arrays, element by element.
+        sympy: of a row from outside: takes the sympy module and the operands, returns the
+            expression. None: sympy sees an opaque function whose derivatives are ``partials``.
     """
 
     name: str
     partials: tuple[str, ...]
-    numpy: Callable[..., Array]
-    python: str = ""
-    sympy: SympyForm | None = None
     latex: str = ""
     domain: str = "all real numbers"
     edges: str = ""
@@ -47,9 +39,15 @@ class Primitive:
     spelling: str = ""
     defaults: tuple[float, ...] = ()
     associative: bool = False
-    built_in: bool = True
+    function: Callable[..., Any] | None = None
+    sympy: Callable[..., Any] | None = None
 
     @property
     def arity(self) -> int:
         """Number of operands."""
         return len(self.partials)
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the row belongs to the package."""
+        return self.function is None

@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-import numpy as np
-
-from cgprimer.core.primitives import primitive
-from cgprimer.core.tape.tape import Instruction, Kind, Leaf, Tape
+from cgprimer.core.primitives import floats
+from cgprimer.core.tape.tape import Instruction, Kind, Leaf, Share, Tape
 
 _LOOK_THROUGH = ("add", "neg")  # simplified by what their operands are, constants or not
 _new = tuple.__new__  # a third of the time of Instruction(...), in loops of a million
@@ -45,6 +43,9 @@ class Builder:
         self.entries: list[Leaf | Instruction] = []
         self.names: dict[str, int] = {}
         self.pinned: set[int] = set()
+        self.shares: list[Share] = []
+        self._before: list[int] = []  # of each share: the total before it, or -1
+        self.moved: list[int] = []  # once finished: where each value is on the tape, or -1
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
         self._constants: dict[str, int] = {}
         self._value_of: dict[int, float] = {}
@@ -108,6 +109,26 @@ class Builder:
             del self._known[entry]
         self.pinned.add(index)
 
+    def hand(
+        self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
+    ) -> None:
+        """Add a product to the total of a value, and note the share: this is where paths meet.
+
+        Args:
+            totals: adjoints or tangents so far.
+            to: whose total it is, a key of ``totals``.
+            product, tail, head, partial: of the share, values in this builder.
+        """
+        known = totals.get(to)
+        total = totals[to] = product if known is None else self.emit("add", known, product)
+        self.shares.append(_new(Share, (tail, head, partial, product, total)))
+        self._before.append(-1 if known is None else known)
+
+    def forget_shares(self) -> None:
+        """Leave out the shares that were noted so far."""
+        self.shares.clear()
+        self._before.clear()
+
     def name(self, index: int, name: str) -> int:
         """Give a value a name; returns the value."""
         self.names[name] = index
@@ -165,10 +186,16 @@ class Builder:
         Args:
             outputs: names of the results and their values.
             prune: leave out what no output needs. Columns and scalars always stay: they are the
-                program's signature.
+                program's signature. So do the parts of shares whose total is needed.
         """
-        entries = self.entries
-        needed = self._needed(outputs.values()) if prune else [True] * len(entries)
+        entries, shares = self.entries, self.shares
+        needed = [True] * len(entries)
+        if prune:
+            needed = self._needed(outputs.values())
+            shares = self._needed_shares(needed)
+            missing = [i for share in shares for i in share if not needed[i]]
+            if missing:
+                needed = self._needed([*outputs.values(), *missing])
         rank = {"column": 0, "scalar": 1, "constant": 2}
         named = set(self.names.values())  # a constant that has a name, such as bar_xw = 1, is shown
         leaves: list[int] = []
@@ -185,6 +212,7 @@ class Builder:
             new[index] = position
         for position, index in enumerate(kept, len(leaves)):
             new[index] = position
+        self.moved = new
         instructions = []
         for index in kept:
             name, operands = entries[index]  # type: ignore[misc]
@@ -198,7 +226,20 @@ class Builder:
             instructions=tuple(instructions),
             outputs={name: new[i] for name, i in outputs.items()},
             names={name: new[i] for name, i in self.names.items() if new[i] >= 0},
+            shares=tuple([_new(Share, [new[i] for i in share]) for share in shares]),
         )
+
+    def _needed_shares(self, needed: list[bool]) -> list[Share]:
+        """Shares of sums that are needed: a sum may be a constant although its parts are two."""
+        wanted: set[int] = set()
+        kept = []
+        for number in range(len(self.shares) - 1, -1, -1):
+            share = self.shares[number]
+            before = self._before[number] if number < len(self._before) else -1
+            if needed[share[4]] or share[4] in wanted:
+                kept.append(share)
+                wanted.add(before)
+        return kept[::-1]
 
     def _needed(self, roots: Iterable[int]) -> list[bool]:
         needed = [False] * len(self.entries)
@@ -225,9 +266,7 @@ class Builder:
         if left is not None and right is not None:
             values = [value_of(o) for o in operands]
             if None not in values:
-                with np.errstate(all="ignore"):
-                    folded = primitive(name).numpy(*(np.float64(v) for v in values))
-                return self.constant(float(folded))
+                return self.constant(floats.function(name)(*values))
         if not self.simplify:
             return None
         match name:

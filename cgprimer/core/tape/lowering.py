@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.parser import parse_expression
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold, postorder
 from cgprimer.core.primitives import OPERANDS, RESULT, primitive
+from cgprimer.core.primitives.registry import partial_tree
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.core.tape.verifier import checked
@@ -56,7 +56,7 @@ def _recipe(text: str) -> tuple[tuple[str, int, float], ...]:
     """The text of a partial as steps for a stack: (what, operand or argument count, number)."""
     slots = {name: i for i, name in enumerate((*OPERANDS, RESULT))}
     steps: list[tuple[str, int, float]] = []
-    for node in postorder(parse_expression(text)):
+    for node in postorder(partial_tree(text)):
         if isinstance(node, Apply):
             steps.append((node.primitive, len(node.arguments), 0.0))
         elif isinstance(node, Name):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Literal
 
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.core.tape.tape import Leaf, Share, Tape
 from cgprimer.core.tape.verifier import checked
 
 Variance = Literal["constant", "scalar", "column"]
@@ -61,8 +62,12 @@ def strength_reduced(tape: Tape) -> Tape:
     return _rebuilt(tape, powers=True)
 
 
-def optimize(tape: Tape) -> Tape:
+def optimize(tape: Tape, *, shares: bool = False) -> Tape:
     """The same outputs for less work: dead code, sharing, constants, whole powers.
+
+    Args:
+        tape: what is optimized.
+        shares: keep the tape's shares and what they consist of, for whoever shows them.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.core.tape.lowering import lower
@@ -71,17 +76,18 @@ def optimize(tape: Tape) -> Tape:
     (4, 2)
     """
     with collector_paused():
-        return checked(strength_reduced(tape))
+        return checked(_rebuilt(tape, powers=True, shares=shares))
 
 
-def _rebuilt(tape: Tape, *, powers: bool) -> Tape:
+def _rebuilt(tape: Tape, *, powers: bool, shares: bool = False) -> Tape:
     builder = Builder()
     emit = builder.emit
     new: list[int] = []
     for leaf in tape.leaves:
         constant = leaf.kind == "constant"
         new.append(builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name))
-    needed = reachable(tape, tape.outputs.values())[len(new) :]
+    kept = tape.shares if shares else ()
+    needed = reachable(tape, [*tape.outputs.values(), *chain.from_iterable(kept)])[len(new) :]
     for (name, operands), wanted in zip(tape.instructions, needed, strict=True):
         if not wanted:
             new.append(-1)
@@ -93,7 +99,11 @@ def _rebuilt(tape: Tape, *, powers: bool) -> Tape:
         else:
             new.append(emit(name, *[new[o] for o in operands]))
     builder.names = {name: new[i] for name, i in tape.names.items() if new[i] >= 0}
-    return builder.finish({name: new[i] for name, i in tape.outputs.items()}, prune=True)
+    made = builder.finish({name: new[i] for name, i in tape.outputs.items()}, prune=not kept)
+    if not kept:
+        return made
+    place = [builder.moved[i] for i in new]  # of what was not needed, a value that none asks for
+    return replace(made, shares=tuple([Share(*[place[i] for i in share]) for share in kept]))
 
 
 def _whole(exponent: float | None) -> bool:

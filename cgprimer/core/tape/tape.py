@@ -37,6 +37,28 @@ class Instruction(NamedTuple):
     operands: tuple[int, ...]
 
 
+class Share(NamedTuple):
+    """What a sweep hands along one edge of the primal; each field is a value of the tape.
+
+    ``total`` is a sum of products: the adjoint of ``tail`` in reverse mode, the tangent of ``head``
+    in forward mode. Whoever shows or explains a derivative reads shares.
+
+    Attributes:
+        tail: an operand.
+        head: what is computed from it.
+        partial: the derivative of ``head`` with respect to ``tail``.
+        product: the adjoint of ``head`` times the partial, or the partial times the tangent of
+            ``tail``.
+        total: the sum so far, this product included.
+    """
+
+    tail: int
+    head: int
+    partial: int
+    product: int
+    total: int
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Tape:
     """A straight-line program.
@@ -46,6 +68,7 @@ class Tape:
         instructions: in execution order.
         outputs: the names to be computed, and the value that each stands for.
         names: every named value: columns, scalars, vertices of the graph, adjoints, tangents.
+        shares: of a derivative program: the products that its sweep adds up, in its order.
 
     >>> import cgprimer
     >>> print(cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1")))
@@ -61,6 +84,7 @@ class Tape:
     instructions: tuple[Instruction, ...]
     outputs: Mapping[str, int]
     names: Mapping[str, int] = field(default_factory=dict)
+    shares: tuple[Share, ...] = ()
 
     def __len__(self) -> int:
         """Number of instructions."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cgprimer.core.engines import Executable, Reduction, Trainer, UpdateRule
+from cgprimer.core.engines import Reduction, Trainer, UpdateRule
+from cgprimer.core.methods.contract import Execute
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.passes import optimize
 from cgprimer.core.tape.tape import Tape
@@ -44,7 +45,7 @@ class CpuEngine:
 
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
-    ) -> Executable:
+    ) -> Execute:
         """Prepare a tape for being run many times."""
         from cgprimer.native.cpu.fused import Fused
         from cgprimer.native.cpu.interpreted import Interpreted

@@ -54,7 +54,7 @@ class Fused:
     def __call__(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> dict[str, Array]:
-        """Run the tape; see :class:`cgprimer.core.engines.Executable`."""
+        """Run the tape; see :class:`cgprimer.core.methods.contract.Execute`."""
         shared = as_scalars(scalars, self.scalars, self.dtype)
         if self.sums:
             return dict(zip(self.tape.outputs, self.totals(columns, shared, samples), strict=True))

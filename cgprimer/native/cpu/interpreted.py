@@ -14,7 +14,7 @@ import numpy as np
 from cgprimer.cache import kept, key_of, package_state
 from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.garbage_collection import collector_paused
-from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.arguments import apart, as_columns, as_scalars, times_samples
 from cgprimer.native.cpu import threads
@@ -101,7 +101,7 @@ class Interpreted:
     def __call__(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> dict[str, Array]:
-        """Run the tape; see :class:`cgprimer.core.engines.Executable`."""
+        """Run the tape; see :class:`cgprimer.core.methods.contract.Execute`."""
         values = as_scalars(scalars, self.code.scalars, self.dtype)
         if self.sums:
             return dict(zip(self.outputs, self.totals(columns, values, samples), strict=True))
@@ -252,7 +252,7 @@ def _callback(names: tuple[str, ...], dtype: Any, failures: list[BaseException])
     """
     if not names:
         return None
-    functions: list[Callable[..., Array]] = [primitive(name).numpy for name in names]
+    functions: list[Callable[..., Array]] = [arrays.function(name) for name in names]
     arities = [primitive(name).arity for name in names]
     real = ctypes.c_double if dtype.itemsize == 8 else ctypes.c_float
 

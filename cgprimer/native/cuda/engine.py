@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cgprimer.core.engines import Array, Executable, Reduction
+from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.methods.contract import Execute
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cuda import device
 from cgprimer.native.cuda.device import SIMULATED, Settings
@@ -44,7 +45,7 @@ class CudaEngine:
 
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
-    ) -> Executable:
+    ) -> Execute:
         """Prepare a tape for being run many times.
 
         Raises:

@@ -48,7 +48,7 @@ class Work(Protocol):
 
 
 class CudaExecutable:
-    """A tape compiled for CUDA; see :class:`cgprimer.core.engines.Executable`.
+    """A tape compiled for CUDA; see :class:`cgprimer.core.methods.contract.Execute`.
 
     Args:
         tape: what to run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.language.unparse import unparse
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.passes import dead_code, share, strength_reduced
 from cgprimer.core.tape.printing import labels, listing, shown_name
 from cgprimer.core.tape.tape import Tape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cgprimer.core.methods import differentiate
+from cgprimer.core.methods.finite_difference import DifferenceProgram
 from cgprimer.pages.stepping.reading import Program, read_program
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import CONSTANT, STEP, Phase, Show, Step, Walk, Write
@@ -31,9 +32,9 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
         scene.tape, scene.target, scene.wrt, method="finite-difference", **options
     )
     tape, rows, sides = program.tape, scene.row_of(), _SIDES[scheme]
-    assert program.step is not None
+    assert isinstance(program, DifferenceProgram)
     read = read_program(tape, scene, backwards=False)
-    output, relative = tape.index(scene.target), program.step.relative(52)
+    output, relative = tape.index(scene.target), program.rule.relative(52)
     count, base = len(read.lines), int(scheme == "forward")
     lines = (
         *["f = " + scene.target] * base,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from cgprimer.core.language.unparse import number_text, unparse
+from cgprimer.core.language.unparse import number_text
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.printing import expressions, labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.pages.stepping.flows import Flows

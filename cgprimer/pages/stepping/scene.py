@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cgprimer.core.language.unparse import unparse
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import Tape

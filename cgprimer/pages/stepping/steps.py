@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives import arrays
 
 CONSTANT, STEP = ".const", ".step"  #: operations that are no primitives
 Column = Literal["value", "derivative", "sofar", "edge", "result", "line"]
@@ -203,4 +203,4 @@ def _apply(
     if operation == STEP:
         return shift(memory[int(arguments[0])], arguments[1]) if h is None else h
     operands = (np.float64(memory[int(a)]) for a in arguments)
-    return float(primitive(operation).numpy(*operands))
+    return float(arrays.function(operation)(*operands))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.path_sum import count_paths, edge_partials, list_paths
+from cgprimer.core.methods.edges import edge_partials
+from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable

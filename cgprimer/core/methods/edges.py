@@ -1,0 +1,129 @@
+"""The edges between vertices: their partial derivatives, and a sweep along them.
+
+A vertex is a named value of the tape, and an edge stands for all that its expression does to one
+operand. So whoever draws a graph, or sums over its paths, works with the partials of edges; the
+operands of a vertex's own expression are independent of each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cgprimer.core.methods.contract import fresh
+from cgprimer.core.methods.reverse import sweep
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.verifier import checked
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeTape:
+    """A tape that computes the partials of all edges, and a sweep along them.
+
+    Attributes:
+        tape: its shares run between vertices; adjoints are called ``bar.xz``, tangents ``dot.xz``.
+        vertices: values of the primal, in order, to values of ``tape``.
+        partials: ``(tail, head)``, values of the primal, to the partial's value of ``tape``. An
+            edge on which it is zero everywhere has none.
+        totals: values of the primal to their adjoints or tangents, where the sweep comes.
+    """
+
+    tape: Tape
+    vertices: dict[int, int]
+    partials: dict[tuple[int, int], int]
+    totals: dict[int, int]
+
+
+def edge_tape(
+    tape: Tape, *, of: str | None = None, wrt: str | None = None, operations: bool = False
+) -> EdgeTape:
+    """Partials on all edges, and a sweep: back from ``of``, or forward from ``wrt``.
+
+    Args:
+        tape: the primal.
+        of: the vertex whose derivatives are wanted: adjoints.
+        wrt: the vertex along which tangents are wanted.
+        operations: every value of the tape counts as a vertex.
+
+    >>> import cgprimer
+    >>> tape = cgprimer.tape(cgprimer.parse("xb = xa^2; xw = xb*xa"))
+    >>> made = edge_tape(tape, of="xw")
+    >>> [[made.tape.labels[end] for end in share[:2]] for share in made.tape.shares]
+    [['xb', 'xw'], ['xa', 'xw'], ['xa', 'xb']]
+    """
+    builder = Builder()
+    value = builder.extend(tape)
+    extra = set(range(tape.size)) if operations else None
+    edges = edge_partials(builder, tape, value, [True] * tape.size, extra=extra)
+    vertices = sorted(extra if extra is not None else tape.labels)
+    totals: dict[int, int] = {}
+    seed = of if of is not None else wrt
+    if seed is not None:
+        totals[tape.index(seed)] = builder.constant(1.0)
+    by_head = sorted(edges, key=lambda edge: edge[::-1])
+    for tail, head in reversed(by_head) if of is not None else by_head:
+        partial, ends = edges[tail, head], (value[tail], value[head])
+        if of is not None and head in totals:
+            product = builder.emit("mul", totals[head], partial)
+            builder.hand(totals, tail, product, *ends, partial)
+        elif of is None and tail in totals and tape.labels.get(head) != wrt:
+            product = builder.emit("mul", partial, totals[tail])
+            builder.hand(totals, head, product, *ends, partial)
+    for vertex, total in totals.items():
+        if vertex in tape.labels:
+            mark = "bar" if of is not None else "dot"
+            builder.names.setdefault(fresh(mark, tape.labels[vertex], tape), total)
+    made = checked(builder.finish({name: value[i] for name, i in tape.outputs.items()}))
+    new = builder.moved
+    return EdgeTape(
+        made,
+        {vertex: new[value[vertex]] for vertex in vertices},
+        {edge: new[partial] for edge, partial in edges.items()},
+        {vertex: new[total] for vertex, total in totals.items()},
+    )
+
+
+def edge_partials(
+    builder: Builder,
+    tape: Tape,
+    value: dict[int, int],
+    needed: list[bool],
+    *,
+    extra: set[int] | None = None,
+) -> dict[tuple[int, int], int]:
+    """The partial derivative on every edge between vertices: a small reverse sweep per vertex.
+
+    Args:
+        builder: where the instructions go.
+        tape: the primal.
+        value: the primal's values in the builder.
+        needed: for each value whether it is of interest.
+        extra: values that count as vertices although they have no name.
+
+    Returns:
+        ``(tail, head)``, as values of the tape, to the partial's value in the builder.
+    """
+    first = len(tape.leaves)
+    vertices = {*tape.labels, *(extra or ())}
+    varies = [i >= first or tape.leaves[i].kind != "constant" for i in range(tape.size)]
+    edges: dict[tuple[int, int], int] = {}
+    for head in sorted(v for v in vertices if v >= first and needed[v]):
+        region = [head]
+        waiting, seen = [head], {head}
+        while waiting:
+            instruction = tape.instruction(waiting.pop())
+            for operand in instruction.operands if instruction else ():
+                if operand not in seen and operand not in vertices and operand >= first:
+                    seen.add(operand)
+                    region.append(operand)
+                    waiting.append(operand)
+        adjoints = {head: builder.constant(1.0)}
+        sweep(builder, tape, value, adjoints, sorted(region), varies, name_adjoints=False)
+        for tail in sorted(adjoints):
+            if tail != head and tail in vertices:
+                edges[tail, head] = adjoints[tail]
+    builder.forget_shares()  # those inside of a vertex
+    for (tail, head), partial in edges.items():
+        if tail in tape.labels and head in tape.labels:
+            builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
+    return edges

@@ -1,0 +1,65 @@
+"""Numbers and arrays of samples, alike: numpy comes in when arrays do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from cgprimer.errors import UsageError
+
+Value = Any  # a float, or an ndarray of samples
+
+
+def as_value(name: str, value: Any) -> Value:
+    """A float, or an array of doubles.
+
+    Raises:
+        UsageError: it is neither a real number nor an array of them.
+
+    >>> as_value("xa", 2), as_value("xa", [1, 2])
+    (2.0, array([1., 2.]))
+    """
+    if type(value) in (float, int, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            raise UsageError(f"the value of {name!r} is too large for a double") from None
+    try:
+        import numpy as np
+
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError, ImportError):
+        raise UsageError(
+            f"the value of {name!r} must be a real number or an array of them"
+        ) from None
+    return array.astype(float) if array.ndim else float(array)
+
+
+def common_shape(values: Iterable[Value]) -> tuple[int, ...]:
+    """The shape that values broadcast to; ``()`` where all are numbers.
+
+    Raises:
+        ValueError: they do not broadcast together.
+    """
+    shapes = [value.shape for value in values if not isinstance(value, float)]
+    if not shapes:
+        return ()
+    import numpy as np
+
+    return tuple(np.broadcast_shapes(*shapes))
+
+
+def all_finite(value: Any) -> bool:
+    """Whether a number, or every number of an array, is finite.
+
+    >>> all_finite(1.0), all_finite(float("nan"))
+    (True, False)
+    """
+    if isinstance(value, float):
+        return math.isfinite(value)
+    import numpy as np
+
+    return bool(np.isfinite(value).all())

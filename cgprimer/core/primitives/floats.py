@@ -1,0 +1,163 @@
+"""Primitives on Python's own floats: IEEE 754, so nothing raises.
+
+Python's ``math`` raises where IEEE 754 has a value; each function here gives that value instead.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import cache
+from math import copysign, inf, isnan, nan
+from typing import Any
+
+from cgprimer.core.primitives.registry import primitive
+
+Function = Callable[..., float]
+
+
+def _quiet(function: Function, outside: Function, overflow: Function = lambda a: inf) -> Function:
+    """A function of ``math`` that returns a value where it would raise.
+
+    Args:
+        function: of one operand.
+        outside: what it is outside of its domain and at poles.
+        overflow: what it is where the result is too large.
+    """
+
+    def called(a: float) -> float:
+        try:
+            return function(a)
+        except ValueError:
+            return outside(a)
+        except OverflowError:
+            return overflow(a)
+
+    return called
+
+
+def _div(a: float, b: float) -> float:
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return nan if a == 0.0 or isnan(a) else copysign(inf, a) * copysign(1.0, b)
+
+
+def _pow(a: float, b: float) -> float:
+    odd = b % 2.0 == 1.0  # of a whole exponent, negative ones included
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -inf if a < 0.0 and odd else inf
+    except ValueError:  # a pole at 0, or a fractional power of a negative number
+        if a != 0.0:
+            return nan
+        return copysign(inf, a) if odd else inf
+
+
+def _pole_at_zero(a: float) -> float:
+    return -inf if a == 0.0 else nan
+
+
+def _exp(a: float) -> float:
+    try:
+        return math.exp(a)
+    except OverflowError:
+        return inf
+
+
+_nowhere: Function = lambda a: nan  # noqa: E731
+_log = _quiet(math.log, _pole_at_zero)
+_cos, _sin, _tan = (_quiet(f, _nowhere) for f in (math.cos, math.sin, math.tan))
+_sinh = _quiet(math.sinh, _nowhere, lambda a: copysign(inf, a))
+_cosh = _quiet(math.cosh, _nowhere)
+_asin, _acos, _acosh = (_quiet(f, _nowhere) for f in (math.asin, math.acos, math.acosh))
+_atanh = _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan)
+
+
+def _sigmoid(a: float) -> float:
+    decay = _exp(-abs(a))  # at most 1: no overflow
+    return (1.0 if a >= 0.0 else decay) / (1.0 + decay)
+
+
+def _logaddexp(a: float, b: float) -> float:
+    if a == b:
+        return a + math.log(2.0)
+    return _max(a, b) + math.log1p(_exp(-abs(a - b)))
+
+
+def _max(a: float, b: float) -> float:
+    return a if a > b or isnan(a) else b
+
+
+def _min(a: float, b: float) -> float:
+    return a if a < b or isnan(a) else b
+
+
+def _sign(a: float) -> float:
+    return copysign(1.0, a) if a > 0.0 or a < 0.0 else a  # zero and nan stay
+
+
+def _heaviside(a: float) -> float:
+    return 1.0 if a > 0.0 else 0.0 if a < 0.0 else 0.5 + a
+
+
+def _inverse_of(function: Function) -> Function:
+    return lambda a: _div(1.0, function(a))
+
+
+def _of_inverse(function: Function) -> Function:
+    return lambda a: function(_div(1.0, a))
+
+
+FUNCTIONS: dict[str, Function] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _div,
+    "neg": operator.neg, "copy": operator.pos, "pow": _pow,
+    "exp": _exp, "expm1": _quiet(math.expm1, _nowhere),
+    "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
+    "log1p": _quiet(math.log1p, lambda a: _pole_at_zero(1.0 + a)),
+    "log2": _quiet(math.log2, _pole_at_zero), "log10": _quiet(math.log10, _pole_at_zero),
+    "logaddexp": _logaddexp, "sqrt": _quiet(math.sqrt, _nowhere),
+    "sin": _sin, "cos": _cos, "tan": _tan,
+    "sec": _inverse_of(_cos), "csc": _inverse_of(_sin), "cot": _inverse_of(_tan),
+    "asin": _asin, "acos": _acos, "atan": math.atan,
+    "asec": _of_inverse(_acos), "acsc": _of_inverse(_asin), "acot": _of_inverse(math.atan),
+    "sinh": _sinh, "cosh": _cosh, "tanh": math.tanh,
+    "sech": _inverse_of(_cosh), "csch": _inverse_of(_sinh), "coth": _inverse_of(math.tanh),
+    "asinh": math.asinh, "acosh": _acosh, "atanh": _atanh,
+    "asech": _of_inverse(_acosh), "acsch": _of_inverse(math.asinh), "acoth": _of_inverse(_atanh),
+    "sigmoid": _sigmoid, "softplus": lambda a: _max(a, 0.0) + math.log1p(_exp(-abs(a))),
+    "relu": lambda a: _max(a, 0.0), "leaky_relu": lambda a, b: a * b if a < 0.0 else a,
+    "erf": math.erf, "erfc": math.erfc,
+    "gelu": lambda a: 0.5 * a * math.erfc(-0.7071067811865476 * a),
+    "abs": abs, "sign": _sign, "heaviside": _heaviside, "step": _heaviside,
+    "max": _max, "min": _min, "clamp": lambda a, b, c: _min(_max(a, b), c),
+    "stop_gradient": operator.pos, "where": lambda a, b, c: b if a != 0.0 else c,
+    "less": lambda a, b: float(a < b), "equal": lambda a, b: float(a == b),
+}  # fmt: skip
+
+
+@cache
+def _guarded(function: Callable[..., Any]) -> Function:
+    """A function from outside, which may raise or warn where it should not."""
+
+    def called(*operands: float) -> float:
+        try:
+            import numpy as np
+        except ImportError:  # it then works on plain floats, or not at all
+            return float(function(*operands))
+        with np.errstate(all="ignore"):
+            return float(function(*map(np.float64, operands)))
+
+    return called
+
+
+def function(name: str) -> Function:
+    """A primitive on floats.
+
+    >>> function("div")(1.0, 0.0), function("log")(-1.0), function("exp")(1000.0)
+    (inf, nan, inf)
+    """
+    outside = primitive(name).function
+    return FUNCTIONS[name] if outside is None else _guarded(outside)

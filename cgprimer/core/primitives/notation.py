@@ -1,0 +1,45 @@
+"""The language with the table's functions: what everybody calls to read and to write it.
+
+``core/language`` knows the grammar and is given the functions; here they are put together.
+"""
+
+from __future__ import annotations
+
+from cgprimer.core.language import parser
+from cgprimer.core.language import unparse as writing
+from cgprimer.core.language.syntax import Expression, Program
+from cgprimer.core.primitives.registry import FUNCTIONS, primitive
+
+
+def parse_program(text: str, *, source_name: str = "<expressions>") -> Program:
+    """Every statement of a text; see :func:`cgprimer.core.language.parser.parse_program`.
+
+    >>> len(parse_program("input a = 1; xw = tanh(a) + b").statements)
+    2
+    """
+    return parser.parse_program(text, FUNCTIONS, source_name=source_name)
+
+
+def parse_expression(text: str, *, source_name: str = "<expression>") -> Expression:
+    """A single expression; see :func:`cgprimer.core.language.parser.parse_expression`."""
+    return parser.parse_expression(text, FUNCTIONS, source_name=source_name)
+
+
+def unparse(expression: Expression) -> str:
+    """The text of an expression; see :func:`cgprimer.core.language.unparse.unparse`.
+
+    >>> unparse(parse_expression("log(((xa)), 2)"))
+    'log(xa, 2)'
+    """
+    return writing.unparse(expression, lambda name: primitive(name).spelling)
+
+
+def latex(expression: Expression) -> str:
+    r"""The LaTeX of an expression; see :func:`cgprimer.core.language.latex.latex`.
+
+    >>> print(latex(parse_expression("sqrt(xa)/k")))
+    \frac{\sqrt{\mathit{xa}}}{k}
+    """
+    from cgprimer.core.language import latex as typesetting  # for whoever needs it
+
+    return typesetting.latex(expression, lambda name: primitive(name).latex)

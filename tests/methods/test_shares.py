@@ -1,0 +1,127 @@
+"""Shares: what a sweep hands along each edge is what it computes, and optimization keeps it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+import cgprimer
+from cgprimer.core.methods.contract import DerivativeProgram
+from cgprimer.core.methods.edges import edge_tape
+from cgprimer.core.run import values_of
+from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.tape import Tape
+from tests.methods.graph_strategies import Case, cases
+
+LECTURE = cgprimer.parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
+AT = {"xa": 0.5, "ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
+
+
+def numbers(tape: Tape, at: dict[str, float], seeds: dict[str, float]) -> list[float]:
+    return values_of(tape, {**at, **seeds})
+
+
+def check_shares(tape: Tape, values: list[float], *, backwards: bool) -> None:
+    """Every product is upstream times partial, and every total the sum of the products so far."""
+    if any(share.tail >= share.head for share in tape.shares):
+        return  # steps without a name that come to nothing, such as x^1, are no values of their own
+    sums: dict[int, float] = {}
+    for share in tape.shares:
+        partial, product, total = (values[i] for i in share[2:])
+        to, source = (share.tail, share.head) if backwards else (share.head, share.tail)
+        sums[to] = sums.get(to, 0.0) + product
+        if source in sums and all(map(math.isfinite, (partial, product, sums[source]))):
+            assert product == pytest.approx(sums[source] * partial, rel=1e-9, abs=1e-12)
+        if math.isfinite(total) and math.isfinite(sums[to]):
+            scale = max(map(abs, sums.values()))
+            assert total == pytest.approx(sums[to], rel=1e-9, abs=1e-9 * scale)
+
+
+def reverse(graph: cgprimer.ExpressionGraph) -> DerivativeProgram:
+    return cgprimer.differentiate(cgprimer.tape(graph), of=graph.outputs[-1], wrt=names(graph))
+
+
+def names(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
+    return (*graph.inputs, *graph.parameters)
+
+
+@given(cases())
+def test_shares_of_reverse_mode_add_up_to_the_adjoints(case: Case) -> None:
+    graph, at = case.graph, case.at
+    program = reverse(graph)
+    values = numbers(program.tape, at, {})
+    check_shares(program.tape, values, backwards=True)
+    last = {share.tail: share.total for share in program.shares}
+    for name in program.wrt:
+        leaf = program.tape.index(name)
+        bar = program.tape.outputs.get(f"bar.{name}")
+        if leaf in last and bar is not None:
+            assert values[last[leaf]] == values[bar] or math.isnan(values[bar])
+    check_kept(program.tape, values, at, {})
+
+
+def check_kept(tape: Tape, values: list[float], at: dict[str, float], seeds: dict) -> None:
+    """Sharing and dead code keep the shares, each with its numbers."""
+    shorter = optimize(tape, shares=True)
+    found = numbers(shorter, at, seeds)
+    before = [values[i] for share in tape.shares for i in share]
+    after = [found[i] for share in shorter.shares for i in share]
+    assert after == pytest.approx(before, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+@given(cases())
+def test_shares_of_forward_mode_add_up_to_the_tangents(case: Case) -> None:
+    graph, at = case.graph, case.at
+    seeded = names(graph)[0]
+    tape = cgprimer.differentiate(
+        cgprimer.tape(graph), of=graph.outputs[-1], wrt=seeded, method="forward"
+    ).tape
+    values = numbers(tape, at, {f"dot.{seeded}": 1.0})
+    check_shares(tape, values, backwards=False)
+    check_kept(tape, values, at, {f"dot.{seeded}": 1.0})
+
+
+def test_the_shares_of_the_lecture_example_are_those_of_the_blackboard() -> None:
+    program = cgprimer.differentiate(cgprimer.tape(LECTURE), wrt=["xa", "ab"])
+    values = numbers(program.tape, AT, {})
+    label = program.tape.labels
+    found = defaultdict(list)
+    for share in program.shares:
+        if share.tail in label and label[share.tail] in ("xx", "xa"):
+            found[label[share.tail]].append(values[share.product])
+    assert sorted(found["xx"]) == [3.0, 22.6875, 45.375]
+    assert sum(found["xa"]) == 161.8125
+
+
+def test_a_subtracted_share_is_a_product_of_its_own() -> None:
+    graph = cgprimer.parse("xb = xa^2; xw = xb*xa - xb")
+    program = cgprimer.differentiate(cgprimer.tape(graph), wrt="xa")
+    values = numbers(program.tape, {"xa": 3.0}, {})
+    into = [values[s.product] for s in program.shares if s.tail == program.tape.index("xb")]
+    assert sorted(into) == [-1.0, 3.0]
+    assert program.operation_count <= len(program.tape)
+
+
+@pytest.mark.parametrize("operations", [False, True])
+def test_a_sweep_along_edges_gives_the_gradient(operations: bool) -> None:
+    primal = cgprimer.tape(LECTURE)
+    back = edge_tape(primal, of="xw", operations=operations)
+    values = numbers(back.tape, AT, {})
+    check_shares(back.tape, values, backwards=True)
+    exact = cgprimer.gradient(LECTURE, AT, wrt=["xa", "ab", "bc", "cd", "ac", "xx", "xz"])
+    for name, value in exact.items():
+        assert values[back.totals[primal.index(name)]] == value
+    forth = edge_tape(primal, wrt="xa", operations=operations)
+    values = numbers(forth.tape, AT, {})
+    check_shares(forth.tape, values, backwards=False)
+    assert values[forth.totals[primal.index("xw")]] == exact["xa"]
+
+
+def test_shares_are_gone_from_what_engines_run() -> None:
+    program = reverse(LECTURE)
+    assert optimize(program.tape).shares == ()
+    assert len(optimize(program.tape)) == len(optimize(replace(program.tape, shares=())))
