@@ -1,6 +1,7 @@
 """What all tests share: Hypothesis looks at the same cases in every run, however slow the machine.
 
-``HYPOTHESIS_PROFILE=explore python -m pytest`` looks at new ones, and at more of them.
+``HYPOTHESIS_PROFILE=explore python -m pytest`` looks at new ones, and at more of them
+where a test does not say how many.
 """
 
 import os

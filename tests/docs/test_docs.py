@@ -22,22 +22,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.cli_tools import COMMANDS
+
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = (
-    "train",
-    "draw",
-    "plot",
-    "step",
-    "grad",
-    "trace",
-    "tape",
-    "compare",
-    "data",
-    "primitives",
-    "examples",
-    "info",
-)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

@@ -55,7 +55,7 @@ def has_minus_zero(values: list[np.float64]) -> bool:
 
 @pytest.mark.parametrize("change", [dead_code, share])
 @given(text=texts(numbers=["0.5", "1", "2", "0", "-1"], functions=True), point=POINTS)
-@settings(max_examples=40, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=20, deadline=None, suppress_health_check=PATIENT)
 def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
     tape = lowered(text)
     changed = checked(change(tape))
@@ -80,7 +80,7 @@ def constants(tape: Tape) -> set[float]:
     text=texts(numbers=["1", "2", "3", "0", "-1"]),
     point=st.fixed_dictionaries({n: st.fractions(-3, 3, max_denominator=4) for n in NAMES}),
 )
-@settings(max_examples=30, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=15, deadline=None, suppress_health_check=PATIENT)
 def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fraction]) -> None:
     # In fractions there is no rounding: x^5 and its multiplications are the very same number,
     # where doubles would differ in the last digit and cancellation could blow that up.
@@ -106,7 +106,7 @@ def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fractio
     ),
     point=st.fixed_dictionaries({n: st.floats(0.25, 4.0) for n in NAMES}),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=15, deadline=None, suppress_health_check=PATIENT)
 def test_every_pass_keeps_twelve_digits_of_what_cannot_cancel(change, text: str, point) -> None:
     tape = lowered(text)
     assume(all(1e-100 < v < 1e100 for v in all_values(tape, point)))
