@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer import plugins
 from cgprimer.core.engines import ENGINES, select
 from cgprimer.errors import UsageError
 
@@ -55,19 +56,26 @@ def test_names_are_taken_once(doubling) -> None:
 
 
 def test_an_engine_of_another_package_is_found(monkeypatch) -> None:
-    place = EntryPoint("doubling", f"{__name__}:MINE", ENGINES.group)
-    monkeypatch.setattr(ENGINES, "_installed", {**ENGINES._installed, "doubling": place})
+    places = {**ENGINES._installed, "doubling": f"{__name__}:MINE"}
+    monkeypatch.setattr(ENGINES, "_installed", places)
     found = gradient_of("xw = a * xa^2 + 1")
     ENGINES._loaded.pop("doubling")
     np.testing.assert_array_equal(found, 2 * np.arange(4.0) ** 2)
 
 
 def test_one_that_cannot_be_imported_is_listed_with_the_reason(monkeypatch) -> None:
-    place = EntryPoint("broken", "no_such_module:ENGINE", ENGINES.group)
-    monkeypatch.setattr(ENGINES, "_installed", {**ENGINES._installed, "broken": place})
+    places = {**ENGINES._installed, "broken": "no_such_module:ENGINE"}
+    monkeypatch.setattr(ENGINES, "_installed", places)
     last = cgprimer.engines()[-1]
     assert (last.name, last.available) == ("broken", False)
     assert "no_such_module" in last.reason
+
+
+def test_entry_points_are_those_that_the_library_finds() -> None:
+    for group in (ENGINES.group, "console_scripts", "pytest11", "no.such.group"):
+        expected = {point.name: point.value for point in entry_points(group=group)}
+        found = plugins._entry_points().get(group, {})
+        assert {name: place.replace(" ", "") for name, place in found.items()} == expected
 
 
 def test_without_metadata_nothing_crashes() -> None:
