@@ -223,6 +223,17 @@ def name_hint(name: str, known: Iterable[str]) -> str:
     return did_you_mean(name, names) or listed
 
 
+def listed(names: Iterable[str], most: int = _FEW) -> str:
+    """The first names, and how many more there are.
+
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], 1)
+    ('a, b, c', 'a and 2 more')
+    """
+    known = list(names)
+    more = f" and {len(known) - most:,} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """A count and its noun.
 

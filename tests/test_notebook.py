@@ -61,6 +61,24 @@ def test_long_listings_and_lines_are_cut() -> None:
     assert "… 4,800 more rows" in table
 
 
+def test_a_session_shows_a_line_of_anything_however_large() -> None:
+    names = [f"w{i}" for i in range(100)]
+    graph = cgprimer.parse(f"xw = {' + '.join(f'{name}*xa' for name in names)}")
+    at = dict.fromkeys(names, 1.0) | {"xa": 1.0}
+    tape = cgprimer.tape(graph)
+    for thing in (
+        graph,
+        tape,
+        cgprimer.differentiate(tape, "xw", names),
+        cgprimer.trace(graph, at),
+        cgprimer.compare(graph, at, methods="reverse"),
+        cgprimer.TrainingRun(at, at, {}, {}),
+    ):
+        assert len(repr(thing)) < 250
+        assert "\n" not in repr(thing)
+    assert str(cgprimer.parse(str(graph))) == str(graph)  # the text of a graph is never cut
+
+
 def test_a_trace_is_a_table() -> None:
     bundle = shown(cgprimer.trace(cgprimer.parse("input xa = 2; xw = xa^2"), method="reverse"))
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", bundle["text/html"])

@@ -19,7 +19,7 @@ from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.number_format import number
 from cgprimer.core.run import Runner, engine_for
-from cgprimer.errors import DifferentiationError, UsageError, plural
+from cgprimer.errors import DifferentiationError, UsageError, listed, plural
 
 _REPEATS = 5
 _MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
@@ -79,6 +79,10 @@ class Comparison:
     primal_operations: int
     results: tuple[MethodResult, ...]
     graph: ExpressionGraph = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        made = plural(len(self.results), "method")
+        return f"<Comparison d{self.of}/d({listed(self.wrt)}): {made}>"
 
     def result(self, method: str) -> MethodResult:
         """The result of a method."""

@@ -19,7 +19,7 @@ from cgprimer.core.run import Runner, values_of
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError, name_hint, plural
 
 LEVELS = ("operations", "variables")
 
@@ -74,6 +74,9 @@ class Trace:
         raise UsageError(
             f"the trace has no row {name!r}", hint=name_hint(name, (r.name for r in self.rows))
         )
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.method}: {self.of}, {plural(len(self.rows), 'row')} of {self.kind}s>"
 
     @property
     def heading(self) -> str:

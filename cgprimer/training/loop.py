@@ -22,6 +22,7 @@ from cgprimer.data import Dataset
 from cgprimer.errors import (
     NonFiniteError,
     UsageError,
+    listed,
     name_hint,
     real_number,
     whole_number,
@@ -94,7 +95,7 @@ class TrainingRun:
         return self.stopped == "interrupted"
 
     def __repr__(self) -> str:
-        learnt = ", ".join(f"{name}={number(value, 6)}" for name, value in self.parameters.items())
+        learnt = listed(f"{name}={number(value, 6)}" for name, value in self.parameters.items())
         return (
             f"<TrainingRun {self.stopped}: {self.steps} steps,"
             f" loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}, {learnt}>"

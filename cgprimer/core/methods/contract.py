@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 from cgprimer.core.numbers_and_arrays import all_finite
 from cgprimer.core.tape.passes import dead_code, live_memory
 from cgprimer.core.tape.tape import Share, Tape
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, listed, plural
 
 Names = str | Sequence[str]
 Number = Any  # a float, a complex or mpmath number, or an array of samples
@@ -177,7 +177,7 @@ class DerivativeProgram:
 
     def __repr__(self) -> str:
         return (
-            f"<DerivativeProgram {self.method}: d({', '.join(self.of)})/d({', '.join(self.wrt)}),"
+            f"<DerivativeProgram {self.method}: d({listed(self.of)})/d({listed(self.wrt)}),"
             f" {len(self.executed)} operations, {plural(self.pass_count, 'pass', 'passes')}>"
         )
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError, listed, name_hint
 
 Kind = Literal["column", "scalar", "constant"]
 
@@ -124,7 +124,7 @@ class Tape:
         return tuple(leaf.name for leaf in self.leaves if leaf.kind == kind)
 
     def __repr__(self) -> str:
-        outputs = ", ".join(self.outputs)
+        outputs = listed(self.outputs)
         return f"<Tape: {len(self.leaves)} leaves, {len(self)} instructions, outputs {outputs}>"
 
     def __str__(self) -> str:
