@@ -30,6 +30,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_a_quick_run_gives_markdown_and_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
