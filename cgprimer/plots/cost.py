@@ -1,32 +1,56 @@
-"""Costs as curves: a gradient against the number of parameters, a formula against its depth."""
+"""What a gradient costs, against the number of parameters, for each method.
+
+Reverse mode takes a few times the operations of the function itself, whatever the number of
+parameters (the cheap-gradient principle); forward mode and finite differences take a pass for
+each parameter.
+
+Source: Griewank and Walther, "Evaluating Derivatives" (2008), section 4.6.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import inf
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.methods import differentiate
+from cgprimer.core.methods import methods as all_methods
+from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
 from cgprimer.core.number_format import number
-from cgprimer.errors import UsageError
-from cgprimer.pictures.frame import (
-    MARKERS,
-    dress,
-    framed,
-    headline,
-    legend_below,
-    linear_axis,
-    log_axis,
-    new_figure,
+from cgprimer.core.run import Runner
+from cgprimer.errors import (
+    DifferentiationError,
+    ExpressionSwellError,
+    PathLimitError,
+    UsageError,
+    real_number,
 )
-from cgprimer.pictures.theme import AXIS_SIZE, DASHES, FONT, Theme, theme
-from cgprimer.plots.cost_data import BOUND, Cost, CostGrowth
-from cgprimer.plots.swell_data import Swell
+from cgprimer.pictures.theme import Theme, theme
+from cgprimer.plots.axes import (
+    curve_style,
+    dress,
+    legend_below,
+    log_axis,
+    mark_end,
+    new_figure,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 _WIDE = 1.06  # times the only size: half the width of its band
+_REPEATS = 5
+_MOST_SYMBOLIC = 256  # parameters, unless asked for: sympy takes ten seconds for twice as many
 _WORDS = {
     "network": "a network with one hidden layer",
     "neuron": "one neuron",
@@ -34,243 +58,261 @@ _WORDS = {
 }
 
 
-def draw_cost(
-    growth: CostGrowth, *, bound: float = BOUND, dark: bool = False, title: str = ""
+def cost(
+    family: str = "network",
+    sizes: int | Sequence[int] = (),
+    *,
+    methods: Names = (),
+    timed: bool = False,
+    bound: float = 5.0,
+    dark: bool = False,
+    title: str | None = None,
 ) -> Figure:
-    """Draw operations, and times where there are some, against the number of parameters.
+    """The cost of a gradient against the number of parameters, for each method.
 
-    The shaded band reaches from the function's own cost to `bound` times that: reverse mode stays
-    inside it, whatever the number of parameters.
+    Operations are counted on the tapes. The shaded band reaches from the function's own cost to
+    `bound` times that (Griewank and Walther's constant): the cheap gradient lies inside it.
 
-    Raises `cgprimer.errors.UsageError` for a bound that is not above 1.
+    Args:
+        family: a network with one hidden layer, one neuron, or a sum of sines.
+        sizes: how many hidden neurons, inputs or terms, a number or several; 1 to 128, doubling,
+            unless given.
+        methods: only this method, or these; all unless given, symbolic then up to 256 parameters,
+            beyond which it takes long.
+        timed: seconds for one sample beside the operations, the least of five runs.
+        bound: upper end of the shaded band, times the function's own cost.
+        dark: for dark slides.
+        title: above the picture.
 
-    >>> from cgprimer.plots.cost_data import cost_growth
-    >>> figure = draw_cost(cost_growth("sum", [1, 4], methods=["reverse"]))
-    >>> figure.axes[0].get_xscale(), figure.axes[0].get_ylabel()
-    ('log', 'operations for the whole gradient')
+    Raises:
+        UsageError: an unknown family or method, a size that is not positive, a bound below 1.
+
+    Command line:
+        cgprimer plot cost -o cost.png
+        cgprimer plot cost --family sum --sizes 1,10,100 --methods forward,reverse -o sum.svg
+        cgprimer plot cost --family neuron --sizes 1,4,16 --time --bound 3 -o neuron.pdf
+
+    >>> figure = cost("sum", [1, 4], methods=["forward", "reverse"])
+    >>> figure.axes[0].get_ylabel()
+    'operations for the whole gradient'
     """
-    checked_bound(bound)
+    bound = real_number("the bound", bound, above=1)  # before the work
+    several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
+    growth = cost_growth(family, several, methods=methods, timed=timed)
+    return draw_cost(growth, bound=bound, dark=dark, title=title)
+
+
+def sum_graph(size: int) -> ExpressionGraph:
+    """A sum of sines with a weight each: as many parameters as terms.
+
+    >>> print(sum_graph(2).expression("xw"))
+    sin(w1*xa) + sin(w2*xa)
+    """
+    return parse("xw = " + " + ".join(f"sin(w{k}*xa)" for k in range(1, size + 1)))
+
+
+def neuron_graph(size: int) -> ExpressionGraph:
+    """One neuron with a weight for each of its inputs.
+
+    >>> print(neuron_graph(2).expression("xw"))
+    tanh(w1*x1 + w2*x2)
+    """
+    return parse(f"xw = tanh({' + '.join(f'w{k}*x{k}' for k in range(1, size + 1))})")
+
+
+def network_graph(size: int) -> ExpressionGraph:
+    """A network with two inputs, one hidden layer of `size` neurons and one output.
+
+    >>> len(network_graph(3).parameters)
+    12
+    """
+    hidden = [f"xh{k} = tanh(u{k}*x1 + v{k}*x2 + b{k})" for k in range(1, size + 1)]
+    out = " + ".join(f"w{k}*xh{k}" for k in range(1, size + 1))
+    return parse("\n".join([*hidden, f"xw = {out}"]))
+
+
+FAMILIES: dict[str, Callable[[int], ExpressionGraph]] = {
+    "network": network_graph,
+    "neuron": neuron_graph,
+    "sum": sum_graph,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the whole gradient of one graph costs with one method; `seconds` is nan unless timed."""
+
+    parameters: int
+    operations: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CostGrowth:
+    """Costs over a family of graphs.
+
+    Attributes:
+        family: its name.
+        primal: the cost of the function itself.
+        methods: for each method its costs, one per size, as far as the method goes.
+        refused: for each method that ends earlier, why, in two or three words.
+    """
+
+    family: str
+    primal: tuple[Cost, ...]
+    methods: dict[str, tuple[Cost, ...]]
+    refused: dict[str, str]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the costs have times."""
+        return all(math.isfinite(cost.seconds) for cost in self.primal)
+
+
+def cost_growth(
+    family: str = "network",
+    sizes: int | Sequence[int] = SIZES,
+    *,
+    methods: Names = (),
+    timed: bool = False,
+) -> CostGrowth:
+    """Operations, and times, for each method over a family: what :func:`cost` draws.
+
+    >>> growth = cost_growth("sum", [1, 10], methods=["forward", "reverse"])
+    >>> [cost.operations for cost in growth.primal]
+    [2, 29]
+    >>> {name: [cost.operations for cost in costs] for name, costs in growth.methods.items()}
+    {'forward': [5, 680], 'reverse': [4, 49]}
+    """
+    graph_of, counts = FAMILIES[one_of("family", family, FAMILIES)], as_counts(sizes, "sizes")
+    known = all_methods()
+    chosen = as_names(methods, "methods") if methods else ()
+    for name in chosen:
+        one_of("method", name, known)
+    primal: list[Cost] = []
+    costs: dict[str, list[Cost]] = {name: [] for name in chosen or known}
+    refused: dict[str, str] = {}
+    for size in counts:
+        graph = graph_of(size)
+        tape = tape_of(graph)
+        count = len(graph.parameters)
+        function = DerivativeProgram("none", tape, tuple(tape.outputs), (), ())
+        primal.append(Cost(count, len(tape), _seconds(function, graph) if timed else math.nan))
+        for name, found in costs.items():
+            if name in refused:
+                continue
+            if name == "symbolic" and count > _MOST_SYMBOLIC and not chosen:
+                refused[name] = "slow beyond"
+                continue
+            try:
+                program = differentiate(tape, method=name)
+            except DifferentiationError as error:
+                refused[name] = _reason(error)
+                continue
+            seconds = _seconds(program, graph) if timed else math.nan
+            found.append(Cost(count, program.operation_count, seconds))
+    made = {name: tuple(found) for name, found in costs.items()}
+    return CostGrowth(family, tuple(primal), made, refused)
+
+
+def as_counts(given: int | Iterable[int], what: str) -> list[int]:
+    """How many, one number or several, ascending; numbers of numpy are whole numbers, too.
+
+    Raises:
+        UsageError: there is none, or something else; it is called ``what``.
+    """
+    found = list(given) if isinstance(given, Iterable) else [given]
+    if not found or any(not isinstance(one, Integral) or one < 1 for one in found):
+        raise UsageError(f"{what} must be positive whole numbers")
+    return sorted({int(one) for one in found})
+
+
+def _reason(error: DifferentiationError) -> str:
+    """Why a method refuses a graph, as short as a legend."""
+    if isinstance(error, PathLimitError):
+        return "too many paths beyond"
+    return "too large beyond" if isinstance(error, ExpressionSwellError) else "refused beyond"
+
+
+def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
+    """The least time of a few runs on one sample."""
+    runner = Runner(program)
+    random = np.random.default_rng(0)
+    columns = {name: random.random(1) for name in graph.inputs}
+    scalars = {name: float(random.random()) for name in graph.parameters}
+    run = runner if program.passes else runner.execute
+    best = math.inf
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        run(columns, scalars, 1)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def draw_cost(
+    growth: CostGrowth, *, bound: float = 5.0, dark: bool = False, title: str | None = None
+) -> Figure:
+    """Draw costs that :func:`cost_growth` has found; the arguments are those of :func:`cost`."""
     look = theme(dark)
-    figure = new_figure(look)
-    count = 2 if growth.timed else 1
-    panels = figure.subplots(1, count, squeeze=False)[0]
-    for axes, what in zip(panels, ("operations", "seconds"), strict=False):
-        name = "operations" if what == "operations" else "time in seconds"
+    usual = f"Cost of a gradient: {_WORDS[growth.family]}"
+    figure = new_figure(look, usual if title is None else title)
+    kinds = {"operations": "operations", "seconds": "time in seconds"}
+    panels = figure.subplots(1, 2 if growth.timed else 1, squeeze=False)[0]
+    for axes, (what, name) in zip(panels, kinds.items(), strict=False):
         dress(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
-        _cost_panel(axes, growth, what, bound, look)
-    heading = title or f"Cost of a gradient: {_WORDS.get(growth.family, growth.family)}"
-    headline(figure, look, heading)
+        _draw_panel(axes, growth, what, bound, look)
     legend_below(figure, panels[0], look)
     return figure
 
 
-def checked_bound(bound: float) -> float:
-    """The bound, if it is one: a finite number above 1.
+def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
+    """Draw costs of one kind, ``operations`` or ``seconds``."""
 
-    Raises `cgprimer.errors.UsageError` if it is none.
-    """
-    if not 1 < bound < float("inf"):
-        raise UsageError(f"the bound is a number of times above 1, not {bound:g}")
-    return bound
+    def points(costs: Sequence[Cost]) -> list[tuple[int, float]]:
+        return [(cost.parameters, float(getattr(cost, what))) for cost in costs]
 
-
-def _cost_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
-    def values(costs: Sequence[Cost]) -> list[float]:
-        return [float(getattr(cost, what)) for cost in costs]
-
-    sizes = [float(cost.parameters) for cost in growth.primal]
-    own = values(growth.primal)
+    sizes, own = (list(side) for side in zip(*points(growth.primal), strict=True))
     wide = (sizes, own)
     if len(sizes) == 1:  # a band needs a width to be seen
         wide = ([sizes[0] / _WIDE, sizes[0] * _WIDE], own * 2)
     axes.fill_between(
-        wide[0],
-        wide[1],
+        *wide,
         [bound * value for value in wide[1]],
         color=look.edge,
         alpha=0.16,
         linewidth=0,
         label=f"up to {number(bound, 6)} times the function: cheap gradient",
     )
-    axes.plot(
-        sizes,
-        own,
-        color=look.ink,
-        linewidth=2.0,
-        marker="x",
-        markersize=8,
-        markeredgewidth=2.4,
-        label="the function alone",
-    )
+    axes.plot(sizes, own, color=look.ink, linewidth=2.0, marker="x", markersize=8,
+              markeredgewidth=2.4, label="the function alone")  # fmt: skip
     for order, (method, costs) in enumerate(growth.methods.items()):
-        ends = ""
+        style = curve_style(order, look)
+        label = method if costs else f"{method}: refused everywhere"
         if costs and method in growth.refused:
-            last, reason = costs[-1].parameters, growth.refused[method]
-            ends = f", up to {number(last, 6)}: {reason}"
+            last, end = points(costs)[-1]
+            label = f"{method}, up to {number(last, 6)}: {growth.refused[method]}"
             others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
-            there = [v for c in others for v, cost in zip(values(c), c, strict=True)
-                     if cost.parameters == last]  # fmt: skip
-            _end_mark(axes, last, values(costs)[-1], look.curves[order % len(look.curves)])
-            _end_word(axes, last, values(costs)[-1], there, f"stops at {number(last, 6)}", look)
+            there = [value for c in others for size, value in points(c) if size == last]
+            # The word is on the side where the next curve is farther away.
+            up = min((value / end for value in there if value > end), default=math.inf)
+            down = min((end / value for value in there if 0 < value < end), default=math.inf)
+            word = f"stops at {number(last, 6)}"
+            mark_end(axes, (last, end), word, style["color"], look, up=up >= down)
         axes.plot(
-            [cost.parameters for cost in costs],
-            values(costs),
-            color=look.curves[order % len(look.curves)],
-            linestyle=DASHES[order % len(DASHES)],
+            [size for size, _ in points(costs)],
+            [value for _, value in points(costs)],
+            **style,
             linewidth=2.2,
-            marker=MARKERS[order % len(MARKERS)],
             markersize=13 if method == "path-sum" else 8,
             markerfacecolor="none" if method == "path-sum" else None,
             markeredgewidth=2.0,
-            label=method + (ends if costs else ": refused everywhere"),
+            label=label,
         )
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    log_axis(axes, "x")
     if len(sizes) == 1:
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
-        axes.set_xticks(sizes)
-    log_axis(axes, "y")
-
-
-def _end_mark(axes: Axes, x: float, y: float, colour: str) -> None:
-    """An open ring around the end of a curve that others go on beyond."""
-    axes.plot(
-        [x],
-        [y],
-        linestyle="",
-        marker="o",
-        markersize=18,
-        markerfacecolor="none",
-        markeredgewidth=2.0,
-        color=colour,
-        label="_end",
-        zorder=6,
-    )
-
-
-def _end_word(
-    axes: Axes, x: float, y: float, others: Sequence[float], word: str, look: Theme
-) -> None:
-    """A word at the end of a curve, on the side where the next curve is farther away."""
-    up = min((value / y for value in others if value > y), default=inf)
-    down = min((y / value for value in others if 0 < value < y), default=inf)
-    axes.annotate(
-        word,
-        (x, y),
-        xytext=(0, 16 if up >= down else -16),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if up >= down else "top",
-        fontsize=AXIS_SIZE,
-        color=look.ink,
-        family=FONT,
-        zorder=7,
-    )
-
-
-_SWELLING = {  # the curves, and which count of a `Swell` each shows
-    "derivative as a formula (symbolic)": "formula",
-    "expression as a formula": "written_out",
-    "symbolic, equal parts shared": "shared",
-    "reverse mode": "reverse",
-    "expression, each value named once": "expression",
-}
-
-
-def draw_swell(
-    rows: Sequence[Swell], *, dark: bool = False, title: str = "", family: str = ""
-) -> Figure:
-    """Draw counts of operations against the depth of nesting, on a logarithmic axis.
-
-    Raises `cgprimer.errors.UsageError` where there is nothing to draw.
-
-    >>> from cgprimer.plots.swell_data import swell
-    >>> figure = draw_swell(swell("product", [1, 2, 3]))
-    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_yscale()
-    ('depth of nesting', 'log')
-    """
-    if not rows:
-        raise UsageError("there are no counts to draw")
-    figure, axes, look = framed(
-        dark=dark,
-        title=title or f"Expression swell{': nested ' if family else ''}{family}",
-        x="depth of nesting",
-        y="operations",
-    )
-    ends: list[tuple[float, float]] = []
-    for order, (name, what) in enumerate(_SWELLING.items()):
-        known = [row for row in rows if getattr(row, what) is not None]
-        if not known:
-            continue
-        depths = [row.depth for row in known]
-        counts = [float(getattr(row, what)) for row in known]
-        whole = depths[-1] == rows[-1].depth  # else other curves go on to the right of its end
-        axes.plot(
-            depths,
-            counts,
-            color=look.curves[order],
-            linestyle=DASHES[order % len(DASHES)],
-            linewidth=2.4,
-            marker=MARKERS[order],
-            markersize=9,
-            label=name if whole else f"{name}: too large a formula beyond depth {depths[-1]}",
-        )
-        if whole:
-            ends.append((depths[-1], counts[-1]))
-        else:
-            _end_mark(axes, depths[-1], counts[-1], look.curves[order])
-            _end_word(axes, depths[-1], counts[-1], [], f"{counts[-1]:,.0f}", look)
-    first, last = rows[0].depth, rows[-1].depth
-    axes.set_xlim(first - 0.3, last + 0.06 * (last - first + 1) + 0.3)
     axes.set_yscale("log")
-    axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
+    log_axis(axes, "x")
     log_axis(axes, "y")
-    linear_axis(axes, "x", most=12, whole=True)
-    legend_below(figure, axes, look)
-    _end_numbers(figure, axes, ends, look)
-    return figure
-
-
-def _end_numbers(
-    figure: Figure, axes: Axes, ends: Sequence[tuple[float, float]], look: Theme
-) -> None:
-    """The numbers to the right of the last points, moved apart where they would overlap."""
-    figure.draw_without_rendering()  # the layout says where the points are
-    scale = 72.0 / figure.dpi
-    ends = sorted(ends, key=lambda end: end[1])
-    levels = [float(axes.transData.transform(end)[1]) * scale for end in ends]
-    for end, level, moved in zip(ends, levels, apart(levels, 1.15 * AXIS_SIZE), strict=True):
-        axes.annotate(
-            f"{end[1]:,.0f}",
-            end,
-            xytext=(12, moved - level),
-            textcoords="offset points",
-            ha="left",
-            va="center",
-            fontsize=AXIS_SIZE,
-            color=look.ink,
-            family=FONT,
-        )
-
-
-def apart(levels: Sequence[float], least: float) -> list[float]:
-    """Ascending levels, moved as little as is needed to be `least` from one another.
-
-    >>> apart([0.0, 4.0, 30.0], 10.0)
-    [-3.0, 7.0, 30.0]
-    """
-    groups: list[list[float]] = []  # levels that touch one another, centred on where they were
-    for level in levels:
-        groups.append([level])
-        while len(groups) > 1 and _top(groups[-2], least) + least > _bottom(groups[-1], least):
-            groups[-2:] = [groups[-2] + groups[-1]]
-    return [_bottom(group, least) + least * k for group in groups for k in range(len(group))]
-
-
-def _bottom(group: Sequence[float], least: float) -> float:
-    return sum(group) / len(group) - 0.5 * least * (len(group) - 1)
-
-
-def _top(group: Sequence[float], least: float) -> float:
-    return sum(group) / len(group) + 0.5 * least * (len(group) - 1)
+    if len(sizes) == 1:
+        axes.set_xticks(sizes)

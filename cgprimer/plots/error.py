@@ -1,30 +1,47 @@
-"""The V of finite differences: error against step, both axes logarithmic."""
+"""The error of finite differences against their step: the V-shaped curve.
+
+A large step is wrong because the curve is not its tangent (error of order h, or h² for central
+differences); a small one because the difference of two nearly equal numbers has few digits left
+(error of order 1/h). The complex step subtracts nothing, so it has only the first half of the V.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.core.number_format import number
-from cgprimer.pictures.frame import (
-    MARKERS,
+from cgprimer.analysis.reference import is_known, reference_derivatives
+from cgprimer.core.derivatives import chosen_output, point_values, single_name
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.methods import differentiate
+from cgprimer.core.methods.contract import Names, StepRule, as_names
+from cgprimer.core.number_format import equals, number
+from cgprimer.core.run import Runner
+from cgprimer.errors import DifferentiationError, UsageError, real_number
+from cgprimer.pictures.theme import Theme
+from cgprimer.plots.axes import (
+    curve_style,
     framed,
     legend_below,
     log_axis,
+    log_places,
     text_style,
 )
-from cgprimer.pictures.theme import DASHES, Theme
-from cgprimer.plots.error_data import StepErrors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = Any
-
+SCHEMES = ("forward", "central", "complex-step")
 _ORDER = {"forward": 1, "central": 2, "complex-step": 2}  # of the error in the step
+_JUMP = 1e20  # times the slope that the rules give: no rounding, but a jump
+_NEIGHBOURS = 4  # steps to either side whose errors are looked at together: rounding is a lottery
 _WORDS = {-1: "rounding: error ~ 1/h", 1: "error ~ h", 2: "error ~ h²"}
 _APART = 12.0  # times the error: how far a guide runs beside its curve
 _SHORT = 30  # characters of a formula that fits into the title
@@ -34,94 +51,252 @@ _EXACT = "0 (exact)"
 _STARS = (22.0, 36.0, 50.0)  # points: stars at one place lie within one another
 
 
-def draw_step_errors(found: StepErrors, *, dark: bool = False, title: str = "") -> Figure:
-    """Draw the error of each scheme against the step, with slopes and best steps marked.
+def error(
+    graph: ExpressionGraph,
+    at: Mapping[str, float] | None = None,
+    *,
+    of: str | None = None,
+    wrt: str | None = None,
+    schemes: Names = (),
+    steps: float | Sequence[float] | None = None,
+    dark: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """The error of finite differences against their step: the V.
 
-    A star marks the best step of each scheme. Beside the curves run straight lines of the slopes
-    that theory gives: 1 for forward, 2 for central differences, -1 where rounding rules. An error
-    of exactly 0 has no place on a logarithmic axis: it lies on a line of its own under the others.
+    Errors are against a derivative of fifty digits. A star marks the best step of each scheme.
+    Beside the curves run straight lines of the slopes that theory gives: 1 for forward, 2 for
+    central differences, -1 where rounding rules. Errors of exactly 0 lie on a line of their own.
+
+    Args:
+        graph: the graph.
+        at: a number for each input and parameter; declared values fill the rest.
+        of: the variable to differentiate; the only output unless given.
+        wrt: with respect to what; the only input, or else the only parameter, unless given.
+        schemes: only this scheme, or these.
+        steps: the step or steps, in the unit of the variable; ten for every power of ten from
+            1e-16 to 1 unless given.
+        dark: for dark slides.
+        title: above the picture; the derivative unless given.
+
+    Raises:
+        UsageError: an unknown name or scheme, or a step that is not positive.
+        MissingValueError: a value is missing.
+        DifferentiationError: there is no exact derivative here to compare with.
+
+    Command line:
+        cgprimer plot error -e "xw = sin(xa)" --at xa=1 -o steps.png
+        cgprimer plot error lecture --wrt ab -o lecture-error.svg --dark
 
     >>> import cgprimer
-    >>> from cgprimer.plots.error_data import step_errors
-    >>> figure = draw_step_errors(step_errors(cgprimer.parse("xw = sin(xa)"), {"xa": 1}))
-    >>> figure.axes[0].get_xlabel()
-    'step h'
+    >>> figure = error(cgprimer.parse("xw = sin(xa)"), {"xa": 1}, schemes=["forward", "central"])
+    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()
+    ('step h', 'log')
     """
+    found = step_errors(graph, at, of=of, wrt=wrt, schemes=schemes, steps=steps)
+    usual = _usual_title(found) if title is None else title
     figure, axes, look = framed(
-        dark=dark, title=title or _title(found), x="step h", y="absolute error of the derivative"
+        dark=dark, title=usual, x="step h", y="absolute error of the derivative"
     )
     axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
     floor = _floor(found)
     for order, (scheme, errors) in enumerate(found.errors.items()):
-        colour = look.curves[order % len(look.curves)]
         shown = np.where(errors == 0, floor, errors)
-        axes.plot(
-            found.steps,
-            shown,
-            color=colour,
-            linestyle=DASHES[order % len(DASHES)],
-            linewidth=2.0,
-            marker=MARKERS[order],
-            markersize=5,
-            markevery=(order, 3),
-            label=_label(found, scheme),
-        )
-        _star(axes, found, scheme, shown, order, look)
+        style = curve_style(order, look)
+        axes.plot(found.steps, shown, **style, linewidth=2.0, markersize=5, markevery=(order, 3),
+                  label=_label(found, scheme))  # fmt: skip
+        _star(axes, found, scheme, shown, order, {"color": style["color"]}, look)
     for scheme in found.refused:
         axes.plot([], [], linestyle="", label=f"{scheme}: not analytic")
     axes.set_yscale("log")
     _guides(axes, found, look)
     log_axis(axes, "x")
+    log_axis(axes, "y", most=_MOST)
     if any((errors == 0).any() for errors in found.errors.values()):
         axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
-        _number_above(axes, floor)
-    else:
-        log_axis(axes, "y", most=_MOST)
+        high = max(axes.get_ylim()[1], 1e4 * floor)
+        axes.set_ylim(floor / 3, high)
+        axes.set_yticks([floor, *log_places(10 * floor, high, most=_MOST)])
+        axes.yaxis.set_major_formatter(
+            lambda value, _: _EXACT if value < 2 * floor else number(value, 6)
+        )
     legend_below(figure, axes, look)
     return figure
+
+
+@dataclass(frozen=True, eq=False)
+class StepErrors:
+    """Errors of finite differences over a range of steps.
+
+    Attributes:
+        of, wrt: what is differentiated, and with respect to what.
+        formula: the expression of ``of``.
+        at: the point.
+        derivative: the exact derivative, rounded to a double.
+        steps: the steps, ascending; shape (steps,). Unit: that of ``wrt``.
+        errors: for each scheme the absolute errors; shape (steps,); nan where the shifted point
+            lies outside the function's domain. Unit: that of the derivative.
+        refused: schemes that cannot be used here, and why.
+    """
+
+    of: str
+    wrt: str
+    formula: str
+    at: dict[str, float]
+    derivative: float
+    steps: Array
+    errors: dict[str, Array]
+    refused: dict[str, str]
+
+    def smoothed(self, scheme: str) -> Array:
+        """The largest error of each step's neighbourhood: what one may expect there."""
+        padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
+        near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
+        return np.fmax.reduce(near, axis=1)
+
+    def as_good(self, scheme: str) -> Array:
+        """At which steps no other step has an error to be expected that is less.
+
+        Raises:
+            UsageError: the scheme has no finite error.
+        """
+        expected = self.smoothed(scheme)
+        if not np.isfinite(expected).any():
+            raise UsageError(f"the scheme {scheme!r} gave no number at any of the steps")
+        # Nothing is better than the last digit of the derivative itself; and where no two numbers
+        # are subtracted, the errors of all small steps are alike up to the luck of rounding.
+        luck = 10.0 if scheme == "complex-step" else 1.0
+        least = max(2.0**-52 * abs(self.derivative), luck * float(np.nanmin(expected)))
+        return expected <= least
+
+    def best(self, scheme: str) -> float:
+        """The step with the least error to be expected; the largest such where many are as good."""
+        return float(self.steps[np.flatnonzero(self.as_good(scheme))[-1]])
+
+    def slope(self, scheme: str, low: float, high: float) -> float:
+        """The slope of the error in the log-log picture between two steps, by least squares."""
+        errors = self.errors[scheme]
+        inside = (self.steps >= low) & (self.steps <= high) & (errors > 0)
+        if inside.sum() < 2:
+            raise UsageError(
+                f"fewer than two errors of {scheme!r} lie between {low:g} and {high:g}"
+            )
+        return float(np.polyfit(np.log(self.steps[inside]), np.log(errors[inside]), 1)[0])
+
+
+def step_errors(
+    graph: ExpressionGraph,
+    at: Mapping[str, float] | None = None,
+    *,
+    of: str | None = None,
+    wrt: str | None = None,
+    schemes: Names = (),
+    steps: float | Sequence[float] | None = None,
+) -> StepErrors:
+    """The error of each scheme at each step: what :func:`error` draws, with its arguments.
+
+    >>> from cgprimer.core.graph import parse
+    >>> found = step_errors(parse("xw = sin(xa)"), {"xa": 1}, steps=[1e-12, 1e-8, 1e-4, 1e-1])
+    >>> [f"{error:.1e}" for error in found.errors["forward"]]
+    ['4.3e-05', '3.0e-09', '4.2e-05', '4.3e-02']
+    """
+    target = chosen_output(checked_graph(graph), of)
+    name = single_name(graph, wrt)
+    primal = tape_of(graph)
+    point = point_values(graph, at, of=target)
+    if steps is None:
+        steps = np.logspace(-16, 0, 161).tolist()
+    several = steps if isinstance(steps, Iterable) and not isinstance(steps, str) else [steps]
+    sizes = np.sort([real_number("a step", step, above=0) for step in several])
+    if not sizes.size:
+        raise UsageError("there must be a step at least")
+    columns = {n: np.array([point[n]]) for n in graph.inputs}
+    scalars = {n: point[n] for n in graph.parameters}
+    found = reference_derivatives(primal, target, (name,), point)
+    by_rules = Runner(differentiate(primal, target, name, method="reverse"))
+    slope = float(np.ravel(by_rules(columns, scalars, 1).derivatives[target, name])[0])
+    # At a jump whose value is the middle, both sides have one slope, which is enormous.
+    if (
+        found is None
+        or not is_known(found[name])
+        or abs(found[name]) > _JUMP * max(1.0, abs(slope))
+    ):
+        raise DifferentiationError(
+            f"there is no exact derivative of {target} with respect to {name} to compare with",
+            hint="a kink, a pole, an edge of the domain, or a function without a formula"
+            " of its own; choose another point (--at)",
+        )
+    exact = found[name]
+    errors: dict[str, Array] = {}
+    refused: dict[str, str] = {}
+    for scheme in as_names(schemes or SCHEMES, "schemes"):
+        try:
+            program = differentiate(primal, target, name, method="finite-difference", scheme=scheme)
+        except DifferentiationError as error:
+            refused[scheme] = error.message
+            continue
+        root = program.step.root if program.step else 0
+        values = []
+        for size in sizes.tolist():
+            runner = Runner(replace(program, step=StepRule(size, root)))
+            quotient = runner(columns, scalars, 1).derivatives[target, name]
+            values.append(float(np.reshape(quotient, -1)[0]))
+        errors[scheme] = np.array([_error(value, exact) for value in values])
+    if not errors:
+        raise DifferentiationError(next(iter(refused.values())))
+    formula = str(graph.expression(target)) if target in graph.definitions else target
+    return StepErrors(target, name, formula, point, float(exact), sizes, errors, refused)
+
+
+def _error(value: float, exact: Any) -> float:
+    """The distance from the exact derivative, taken in many digits."""
+    import mpmath
+
+    if not math.isfinite(value):
+        return math.nan
+    with mpmath.workdps(60):
+        difference = abs(mpmath.mpf(value) - exact)
+        # The reference is good to about fifty digits: anything smaller is zero.
+        return float(difference) if difference > mpmath.mpf("1e-45") * abs(exact) else 0.0
 
 
 def _floor(found: StepErrors) -> float:
     """Where errors of 0 lie: a power of ten well below all others."""
     every = np.concatenate(list(found.errors.values()))
-    positive = every[every > 0]
-    least = float(positive.min()) if positive.size else 2.0**-52
+    least = float(np.min(every, where=every > 0, initial=math.inf))
+    least = least if math.isfinite(least) else 2.0**-52
     return float(10.0 ** (np.floor(np.log10(least)) - 1))
 
 
-def _number_above(axes: Axes, floor: float) -> None:
-    """Powers of ten on the axis of errors, and a word at the line of errors that are 0."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    high = max(axes.get_ylim()[1], 1e4 * floor)
-    first, last = round(np.log10(floor)) + 1, int(np.floor(np.log10(high)))
-    apart = -(-(last - first + 1) // (_MOST - 1))
-    powers = [10.0**power for power in range(last, first - 1, -apart)]
-    axes.set_ylim(floor / 3, high)
-    axes.yaxis.set_major_locator(FixedLocator([floor, *powers]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: _EXACT if value < 2 * floor else number(value, 6))
-    )
-
-
-def _title(found: StepErrors) -> str:
-    place = f" at {found.wrt} = {number(found.at[found.wrt], 6)}" if found.wrt in found.at else ""
+def _usual_title(found: StepErrors) -> str:
+    value = found.at.get(found.wrt)
+    place = ""
+    if value is not None:
+        place = f" at {found.wrt} {equals(value, digits=6)} {number(value, 6)}"
     formula = f"{found.of} = {found.formula}: " if len(found.formula) <= _SHORT else ""
     return f"{formula}d {found.of} / d {found.wrt}{place}"
 
 
 def _label(found: StepErrors, scheme: str) -> str:
-    expected = found.smoothed(scheme)
-    if not np.isfinite(expected).any():
+    errors = found.errors[scheme]
+    if not np.isfinite(errors).any():
         return f"{scheme}: no number at any step"
-    if not np.nanmax(expected) > 0:
+    if not np.nanmax(errors) > 0:
         return f"{scheme}: no error at any step"
-    return f"{scheme}: best h about {number(found.best(scheme), 1)}"
+    best = found.best(scheme)
+    smaller = found.as_good(scheme)[found.steps <= best]
+    which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"
+    return f"{scheme}: {which} about {number(best, 1)}"
 
 
 def _star(
-    axes: Axes, found: StepErrors, scheme: str, shown: Array, order: int, look: Theme
+    axes: Axes,
+    found: StepErrors,
+    scheme: str,
+    shown: Array,
+    order: int,
+    style: dict[str, Any],
+    look: Theme,
 ) -> None:
     """Mark the best step, on the curve."""
     numbers = np.isfinite(shown)
@@ -129,17 +304,16 @@ def _star(
         return
     apart = np.abs(np.log(found.steps / found.best(scheme)))
     best = int(np.argmin(np.where(numbers, apart, np.inf)))
-    place = (float(found.steps[best]), float(shown[best]))
+    place = [found.steps[best], shown[best]]
     below = sum(
-        str(line.get_label()).startswith("_best") and _first(line) == place for line in axes.lines
+        str(line.get_label()).startswith("_best") and [*np.asarray(line.get_xydata())[0]] == place
+        for line in axes.lines
     )
     axes.plot(
-        [place[0]],
-        [place[1]],
-        linestyle="",
+        *place,
+        **style,
         marker="*",
         markersize=_STARS[min(below, len(_STARS) - 1)],
-        color=look.curves[order % len(look.curves)],
         markeredgecolor=look.background,
         zorder=5 - 0.1 * below,  # the smaller on the larger
         clip_on=False,
@@ -147,26 +321,19 @@ def _star(
     )
 
 
-def _first(line: Any) -> tuple[float, float]:
-    """The first point of a drawn line."""
-    return float(line.get_xdata()[0]), float(line.get_ydata()[0])
-
-
 def _guides(axes: Axes, found: StepErrors, look: Theme) -> None:
     """Straight lines of the known slopes: above forward and rounding, below central."""
     drawn: set[int] = set()
     for scheme in found.errors:
-        if not np.isfinite(found.smoothed(scheme)).any():
+        if not np.isfinite(found.errors[scheme]).any():
             continue
         best, order = found.best(scheme), _ORDER[scheme]
-        highest = float(found.steps[-1]) / 10
-        for slope, low, high, side in (
-            (order, best * 20, highest, 1 / _APART if order == 2 else _APART),
-            (-1, _rounding_begins(found, scheme, best), best / 30, _APART),
-        ):
-            if slope in drawn or (slope < 0 and scheme == "complex-step"):
-                continue
-            drawn |= _guide(axes, found, scheme, slope, (low, high), side, look)
+        guides = [(order, best * 20, found.steps[-1] / 10, 1 / _APART if order == 2 else _APART)]
+        if scheme != "complex-step":
+            guides.append((-1, _rounding_begins(found, scheme, best), best / 30, _APART))
+        for slope, low, high, side in guides:
+            if slope not in drawn and _guide(axes, found, scheme, slope, (low, high), side, look):
+                drawn.add(slope)
 
 
 def _rounding_begins(found: StepErrors, scheme: str, best: float) -> float:
@@ -186,31 +353,22 @@ def _guide(
     between: tuple[float, float],
     side: float,
     look: Theme,
-) -> set[int]:
-    """Draw one guide where the curve really has about its slope; the slopes drawn."""
-    low, high = between
-    inside = (found.steps >= low) & (found.steps <= high) & (found.errors[scheme] > 0)
-    if inside.any():  # not beyond the curve that it is to explain
-        low, high = (float(found.steps[inside][k]) for k in (0, -1))
-    if high < low * 10**_DECADES or inside.sum() < 4:
-        return set()
-    if abs(found.slope(scheme, low, high) - slope) > 0.35:
-        return set()
-    factor = float(np.median(found.errors[scheme][inside] / found.steps[inside] ** slope)) * side
-    line: Callable[[float], float] = lambda h: factor * h**slope  # noqa: E731
-    axes.plot(
-        [low, high],
-        [line(low), line(high)],
-        color=look.edge,
-        linewidth=1.6,
-        linestyle=(0, (1, 2)),
-        scalex=False,
-    )
+) -> bool:
+    """Draw one guide, `side` times the errors away, where the curve has about its slope."""
+    inside = (found.steps >= between[0]) & (found.steps <= between[1]) & (found.errors[scheme] > 0)
+    if inside.sum() < 4:
+        return False
+    ends = found.steps[inside][[0, -1]]  # not beyond the curve that it is to explain
+    if ends[1] < ends[0] * 10**_DECADES or abs(found.slope(scheme, *ends) - slope) > 0.35:
+        return False
+    factor = side * float(np.median(found.errors[scheme][inside] / found.steps[inside] ** slope))
+    axes.plot(ends, factor * ends**slope, color=look.edge, linewidth=1.6, linestyle=(0, (1, 2)),
+              scalex=False)  # fmt: skip
     # Level text beside the guide, on the side away from the curve.
-    middle = float(np.sqrt(low * high))
+    middle = float(np.sqrt(ends[0] * ends[1]))
     axes.annotate(
         _WORDS[slope],
-        (middle, line(middle)),
+        (middle, factor * middle**slope),
         xytext=(8 if slope != 1 else -8, 2 if side > 1 else -2),
         textcoords="offset points",
         ha="right" if slope == 1 else "left",
@@ -218,4 +376,4 @@ def _guide(
         parse_math=False,
         **text_style(look),
     )
-    return {slope}
+    return True

@@ -1,78 +1,322 @@
-"""A function of one variable with its derivatives, and the tangent at a point."""
+"""A function of one variable, its derivatives over a range, and its tangent at a point.
+
+A derivative may be written down where the function itself is not defined, such as 1/x beside log(x)
+for a negative x: it is no number there. Where values jump, the place of the jump is found by
+halving the interval, so that nobody draws a line through it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.number_format import number
-from cgprimer.pictures.frame import framed, legend_below, line_look, linear_axis, on_axis
-from cgprimer.plots.function_data import FunctionCurves, Jump
+from cgprimer.analysis.reference import is_known, reference_derivatives
+from cgprimer.core.derivatives import chosen_output, point_values, single_name
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.engines import select
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.methods import differentiate
+from cgprimer.core.number_format import equals, marked, number
+from cgprimer.core.tape.passes import as_columns
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import (
+    DifferentiationError,
+    UsageError,
+    name_hint,
+    real_number,
+    whole_number,
+)
+from cgprimer.plots.axes import framed, legend_below, line_style, linear_axis, on_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = Any
+Execute = Callable[[Array], Array]
+_HIGHEST = 6  # order of a derivative
+_HALVINGS = 40  # of an interval with a jump: its place is known to 1e-12 of the interval
+_STEEPER = 4.0  # times the neighbouring differences: where it is worth to look for a jump
+_KEPT = 0.5  # of a difference, after all halvings: what is continuous has lost almost all of it
 _SHORT = 40  # characters of a formula that fits into the title
 _TALL = 8.0  # times the range of the middle 70 % of the values: beyond are poles, and cut off
 _LATE = 1e7  # times the length of an axis: numbers on it would have too many digits
 
 
-def draw_function(found: FunctionCurves, *, dark: bool = False, title: str = "") -> Figure:
-    """Draw a function, its derivatives, and the tangent where there is one.
+def function(
+    graph: ExpressionGraph,
+    low: float = -3.0,
+    high: float = 3.0,
+    *,
+    at: Mapping[str, float] | None = None,
+    of: str | None = None,
+    wrt: str | None = None,
+    order: int = 1,
+    tangent: float | None = None,
+    dark: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """A function of one variable, its derivatives, and the tangent at a point.
 
     Where a function runs off to infinity the picture is cut, so that the rest can be seen, and the
     legend says so. A line is broken where the values jump.
 
+    Args:
+        graph: the graph.
+        low, high: from where to where the variable goes, in its unit; -3 to 3 unless given.
+        at: values of all other inputs and parameters; declared values fill the rest.
+        of: the output; the only one unless given.
+        wrt: the variable, an input or a parameter; the only input, or else the only
+            parameter, unless given.
+        order: of the highest derivative, up to 6: 0 for the function alone.
+        tangent: where the tangent touches.
+        dark: for dark slides.
+        title: above the picture; the function unless given.
+
+    Raises:
+        UsageError: an unknown name, an empty range, or an order that is too high.
+        MissingValueError: another name has no value.
+        DifferentiationError: there is no tangent: a kink, a jump, or an edge of the domain.
+
+    Command line:
+        cgprimer plot function -e "xw = tanh(xa)" --tangent 0.5 -o tanh.png
+        cgprimer plot function -e "xw = sin(xa)" --order 3 --range -6:6 -o sine.svg
+        cgprimer plot function lecture --range 0:1 -o lecture-function.pdf --dark
+
     >>> import cgprimer
-    >>> from cgprimer.plots.function_data import function_curves
-    >>> figure = draw_function(function_curves(cgprimer.parse("xw = sin(xa)"), order=2))
+    >>> figure = function(cgprimer.parse("xw = sin(xa)"), -6, 6, order=2)
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['xw', 'd xw / d xa', 'd² xw / d xa²']
     """
+    found = function_curves(graph, low, high, at=at, of=of, wrt=wrt, order=order, tangent=tangent)
+    places, place = found.places, found.wrt
     whole = f"{found.of} = {found.formula}"
+    usual = whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"
     figure, axes, look = framed(
         dark=dark,
-        title=title or (whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"),
-        x=found.wrt,
+        title=usual if title is None else title,
+        x=place,
         y=found.of if len(found.orders) == 1 else "value",
     )
     low, high = _window(found)
     axes.axhline(0.0, color=look.edge, linewidth=1.0)
-    if found.places[0] <= 0 <= found.places[-1]:
+    if places[0] <= 0 <= places[-1]:
         axes.axvline(0.0, color=look.edge, linewidth=1.0)
-    for order, (values, jumps) in enumerate(zip(found.orders, found.jumps, strict=True)):
-        places, drawn = _broken(found.places, values, jumps, (low, high))
-        axes.plot(
-            places,
-            # What lies far outside is drawn at a distance that matplotlib can compute with.
-            np.clip(drawn, low - 9 * (high - low), high + 9 * (high - low)),
-            linewidth=3.0 if order == 0 else 2.4,
-            label=_name(found, order),
-            **line_look(order, look, len(places)),
-        )
+    for k, (values, jumps) in enumerate(zip(found.orders, found.jumps, strict=True)):
+        x, y = _broken(places, values, jumps, (low, high))
+        # What lies far outside is drawn at a distance that matplotlib can compute with.
+        y = np.clip(y, low - 9 * (high - low), high + 9 * (high - low))
+        power = "⁰¹²³⁴⁵⁶"[k] if k > 1 else ""
+        name = f"d{power} {found.of} / d {place}{power}" if k else found.of
+        axes.plot(x, y, linewidth=2.4 if k else 3.0, label=name, **line_style(k, look, len(x)))
     if found.tangent:
-        place, value, slope = found.tangent
-        ends = np.array([found.places[0], found.places[-1]])
-        axes.plot(
-            ends,
-            value + slope * (ends - place),
-            color=look.ink,
-            linewidth=1.6,
-            label=f"tangent at {found.wrt} = {number(place, 6)}, slope {number(slope, 6)}",
-        )
-        axes.plot([place], [value], linestyle="", marker="o", markersize=12, color=look.ink)
-    axes.set_xlim(float(found.places[0]), float(found.places[-1]))
+        touch, value, slope = found.tangent
+        ends = places[[0, -1]]
+        label = f"tangent at {place} {equals(touch, digits=6)} {number(touch, 6)}, slope {marked(slope, 6)}"
+        axes.plot(ends, value + slope * (ends - touch), color=look.ink, linewidth=1.6, label=label)
+        axes.plot(touch, value, linestyle="", marker="o", markersize=12, color=look.ink)
+    axes.set_xlim(float(places[0]), float(places[-1]))
     axes.set_ylim(low, high)
     for which in ("x", "y"):
-        _number(axes, which)
+        _number_axis(axes, which)
     for note in _notes(found, low, high):
         axes.plot([], [], linestyle="", label=note)
     legend_below(figure, axes, look)
     return figure
+
+
+class Jump(NamedTuple):
+    """A place between two neighbouring points where values jump.
+
+    Attributes:
+        after: the index of the point to the left.
+        place: where; in the unit of the variable.
+        left, right: the values on both sides; very large at a pole.
+    """
+
+    after: int
+    place: float
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionCurves:
+    """A function and its derivatives over a range.
+
+    Attributes:
+        of, wrt: the output and its variable.
+        formula: the output's expression.
+        places: values of the variable; shape (points,).
+        orders: the function, its first derivative, its second, ...; each of shape (points,);
+            nan where the function is not defined.
+        jumps: for each of the orders where its values jump, ascending.
+        tangent: place, value and slope of the tangent; None for none.
+    """
+
+    of: str
+    wrt: str
+    formula: str
+    places: Array
+    orders: tuple[Array, ...]
+    jumps: tuple[tuple[Jump, ...], ...]
+    tangent: tuple[float, float, float] | None
+
+
+def function_curves(
+    graph: ExpressionGraph,
+    low: float = -3.0,
+    high: float = 3.0,
+    *,
+    at: Mapping[str, float] | None = None,
+    of: str | None = None,
+    wrt: str | None = None,
+    order: int = 1,
+    tangent: float | None = None,
+    points: int = 801,
+) -> FunctionCurves:
+    """Values at so many points, by repeated reverse mode: what :func:`function` draws.
+
+    >>> from cgprimer.core.graph import parse
+    >>> found = function_curves(parse("xw = xa^3"), 0, 2, order=2, tangent=1.0, points=3)
+    >>> [values.tolist() for values in found.orders], found.tangent
+    ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
+    """
+    target = chosen_output(checked_graph(graph), of)
+    name = single_name(graph, wrt)
+    known = (*graph.inputs, *graph.parameters)
+    if name not in known:
+        raise UsageError(
+            f"{name!r} is computed: a function is of an input or a parameter",
+            hint=name_hint(name, known),
+        )
+    low, high = real_number("the range's beginning", low), real_number("the range's end", high)
+    if not low < high:
+        raise UsageError(f"the range must ascend, not go from {low:g} to {high:g}")
+    if whole_number("the order of the highest derivative", order) > _HIGHEST:
+        raise UsageError(f"the highest derivative is one of order 0 to {_HIGHEST}, not {order}")
+    if tangent is not None:
+        tangent = real_number("the place of the tangent", tangent)
+    others = point_values(graph, {**(at or {}), name: 0.0}, of=target)
+    primal = tape_of(graph)
+    places = np.linspace(low, high, points)
+    executes = _orders(primal, target, name, max(order, tangent is not None), others)
+    touch = None
+    if tangent is not None:
+        touch = _tangent(primal, target, name, others, tangent, executes)
+    function = executes[0](places)
+    if not np.isfinite(function).any():
+        raise UsageError(f"{target} is not defined anywhere between {low:g} and {high:g}")
+    defined = [_where_defined(executes[0], execute) for execute in executes[: order + 1]]
+    shown = tuple(execute(places) for execute in defined)
+    jumps = tuple(_jumps(e, places, values) for e, values in zip(defined, shown, strict=True))
+    formula = graph.expression(target) if target in graph.definitions else target
+    return FunctionCurves(target, name, formula, places, shown, jumps, touch)
+
+
+def _orders(primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]) -> list[Execute]:
+    """The values, the first derivatives, and so on: each tape is the gradient of the one before."""
+    name, tape = of, replace(primal, outputs={of: primal.index(of)})
+    found = [_values(tape, wrt, at)]
+    for _ in range(order):
+        program = differentiate(tape, name, wrt, method="reverse")
+        name = program.passes[0].reads[0].output
+        tape = replace(program.tape, outputs={name: program.tape.outputs[name]})
+        found.append(_values(tape, wrt, at))
+    return found
+
+
+def _values(tape: Tape, wrt: str, at: Mapping[str, float]) -> Execute:
+    """What computes the only output of a tape at places of a variable."""
+    moved = as_columns(tape, [wrt])
+    execute = select("numpy").compile(moved, reduction="none", dtype="float64")
+    scalars = {name: at.get(name, 0.0) for name in moved.of_kind("scalar")}
+    others = {name: at.get(name, 0.0) for name in moved.of_kind("column")}
+
+    def values(places: Array) -> Array:
+        columns = {name: np.full(len(places), value) for name, value in others.items()}
+        (found,) = execute(columns | {wrt: places}, scalars, len(places)).values()
+        return np.broadcast_to(np.asarray(found, dtype=float), places.shape)
+
+    return values
+
+
+def _where_defined(function: Execute, derivative: Execute) -> Execute:
+    """A derivative that is nan where its function is."""
+    return lambda places: np.where(np.isnan(function(places)), np.nan, derivative(places))
+
+
+def _tangent(
+    primal: Tape,
+    of: str,
+    wrt: str,
+    at: Mapping[str, float],
+    place: float,
+    executes: list[Execute],
+) -> tuple[float, float, float]:
+    """Place, value and slope of the tangent.
+
+    At a kink the rules of differentiation give some number, so the slopes of both sides are
+    compared in many digits.
+    """
+    value, slope = (float(execute(np.array([place]))[0]) for execute in executes[:2])
+    known = bool(np.isfinite([value, slope]).all())
+    if known:
+        exact = reference_derivatives(primal, of, (wrt,), {**at, wrt: place})
+        if exact is not None:
+            # At a jump whose value is the middle, both sides have one slope, which is enormous.
+            near = 1e-6 * max(1.0, abs(slope))
+            known = is_known(exact[wrt]) and abs(float(exact[wrt]) - slope) < near
+        else:  # a function without a form in mpmath, or one that hides its derivative
+            h = 1e-6 * max(1.0, abs(place))
+            left, right = executes[0](np.array([place - h, place + h])).tolist()
+            near = 1e-3 * max(1.0, abs(slope))
+            known = (
+                abs((value - left) / h - slope) < near and abs((right - value) / h - slope) < near
+            )
+    if not known:
+        raise DifferentiationError(
+            f"there is no tangent of {of} at {wrt} = {place:g}",
+            hint="a kink, a jump, a pole, an edge of the domain, or a derivative that is hidden on"
+            " purpose; choose another place (--tangent)",
+        )
+    return place, value, slope
+
+
+def _jumps(execute: Execute, places: Array, values: Array) -> tuple[Jump, ...]:
+    """Where values jump: the difference over an interval stays, however often it is halved."""
+    with np.errstate(all="ignore"):
+        change = np.abs(np.diff(values))
+        padded = np.concatenate([[0.0], np.nan_to_num(change, posinf=0.0), [0.0]])
+        # A jump at a point is two: into its value, and out of it. So the lesser neighbour counts.
+        near = np.minimum(padded[:-2], padded[2:])
+        noise = 1e-12 * np.nanmax(np.abs(values), initial=0.0, where=np.isfinite(values))
+        found = np.flatnonzero(np.isfinite(change) & (change > _STEEPER * near) & (change > noise))
+        left, right = places[found].copy(), places[found + 1].copy()
+        before, after = values[found].copy(), values[found + 1].copy()
+        for _ in range(_HALVINGS if found.size else 0):
+            middle = 0.5 * (left + right)
+            value = execute(middle)
+            inside = np.isfinite(value) & (middle > left) & (middle < right)
+            # The half with the greater difference: where it is equal, the left one.
+            lower = np.abs(value - before) >= np.abs(after - value)
+            right, after = (
+                np.where(inside & lower, middle, right),
+                np.where(inside & lower, value, after),
+            )
+            left, before = (
+                np.where(inside & ~lower, middle, left),
+                np.where(inside & ~lower, value, before),
+            )
+        kept = np.abs(after - before) > _KEPT * change[found]
+    return tuple(
+        Jump(int(k), float(0.5 * (a + b)), float(u), float(v))
+        for k, a, b, u, v, jump in zip(found, left, right, before, after, kept, strict=True)
+        if jump
+    )
 
 
 def _window(found: FunctionCurves) -> tuple[float, float]:
@@ -108,7 +352,7 @@ def _broken(
     return np.insert(places, index, between), np.insert(drawn, index, ends)
 
 
-def _number(axes: Axes, which: str) -> None:
+def _number_axis(axes: Axes, which: str) -> None:
     """Numbers on an axis; where they differ only in late digits its name subtracts the rest."""
     from matplotlib.ticker import FuncFormatter
 
@@ -141,10 +385,3 @@ def _notes(found: FunctionCurves, low: float, high: float) -> list[str]:
             last = float(places[np.flatnonzero(~where)[-1]])
             notes.append(f"too large for a double {side} {found.wrt} = {number(last, 3)}")
     return notes
-
-
-def _name(found: FunctionCurves, order: int) -> str:
-    if order == 0:
-        return found.of
-    power = "" if order == 1 else "⁰¹²³⁴⁵⁶⁷⁸⁹"[order]
-    return f"d{power} {found.of} / d {found.wrt}{power}"

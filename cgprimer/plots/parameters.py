@@ -1,104 +1,216 @@
-"""Learnt parameters against the truth over time: a panel per parameter, a curve per run."""
+"""Learnt parameters against the truth: over time, a panel each, or all of them in the end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
-from typing import TYPE_CHECKING
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cgprimer.errors import UsageError
-from cgprimer.pictures.frame import (
-    MARKERS,
+from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.errors import UsageError, name_hint
+from cgprimer.pictures.theme import Theme, theme
+from cgprimer.plots.axes import (
+    curve_style,
     dress,
-    headline,
+    framed,
     legend_below,
     linear_axis,
     log_axis,
     new_figure,
+    one_of,
     plain,
 )
-from cgprimer.pictures.theme import DASHES, Theme, theme
-from cgprimer.plots.run_curves import OverTime
+from cgprimer.plots.runs import (
+    BY,
+    FAR,
+    Run,
+    axis_of,
+    common_truth,
+    diverged,
+    named_runs,
+    steps_per_epoch,
+)
+from cgprimer.training.snapshots import moments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_PANELS = 9  # whose numbers are still read from the last row
-_FAR = 1000.0  # times the true value, or the start: a run that has diverged
+    from cgprimer.training.loop import TrainingRun
+
+_MOST_PANELS = 9  # whose numbers are still read from the last row
+_MOST_NAMES = 24  # parameters whose names fit under a picture
 _FEW = 24  # values that are shown by a marker each
 _GRID = {1: (1, 1), 2: (1, 2), 3: (1, 3), 4: (2, 2), 5: (2, 3), 6: (2, 3)}
 _TRUE_DASH = (0, (4, 4))
 
 
-def draw_parameters_over_time(
-    runs: Mapping[str, OverTime],
-    truth: Mapping[str, float] | None = None,
-    *,
-    step_name: str = "step",
+def parameters(
+    *runs: Run | Mapping[str, Run],
+    names: Names = (),
+    final: bool = False,
+    by: str = "auto",
     log_steps: bool = False,
     dark: bool = False,
-    title: str = "",
+    title: str | None = None,
 ) -> Figure:
-    """Draw each parameter of one or several runs over time, its true value as a dashed level.
+    """The parameters of one or several runs over time, and their true values as dashed levels.
 
     Every parameter has a panel with its own scale. A run whose values become a thousand times as
-    large as the true one leaves the panel, and the legend says that it diverges. Of more than
-    nine parameters the first nine are drawn, and the title says so.
+    large as the true one leaves the panel, and the legend says that it diverges.
 
-    Raises `cgprimer.errors.UsageError` where there is no parameter to draw.
+    Args:
+        runs: as for :func:`loss`.
+        names: only this parameter, or these; all unless given, of which over time the first nine
+            are drawn.
+        final: what was learnt in the end, all parameters side by side, instead.
+        by: over steps or epochs; auto: epochs if every run has five.
+        log_steps: a logarithmic axis of steps or epochs; it begins after the start.
+        dark: for dark slides.
+        title: above the picture.
 
-    >>> found = OverTime([0.0, 1.0, 2.0], {"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]})
-    >>> figure = draw_parameters_over_time({"adam": found}, {"k": 3.0, "b": -1.0})
-    >>> [axes.get_title() for axes in figure.axes]
-    ['k', 'b']
+    Raises:
+        UsageError: no run, a run without a step, one saved before parameters were recorded, runs
+            with different true values, an unknown name.
+        DataError: a file holds no run.
+
+    Command line:
+        cgprimer train lecture --save adam.json
+        cgprimer train lecture --optimizer sgd --learning-rate 1e-4 --save sgd.json
+        cgprimer plot parameters adam.json sgd.json -o parameters.png
+        cgprimer plot parameters adam.json --names cd,ac --log-steps -o two.svg --dark
+        cgprimer plot parameters adam.json sgd.json --final -o learnt.pdf
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    >>> run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=500), epochs=8)
+    >>> figure = parameters({"adam": run})
+    >>> [axes.get_title() for axes in figure.axes], figure.axes[0].get_xlabel()
+    (['k', 'b'], 'epoch')
     """
-    every = list(dict.fromkeys(name for run in runs.values() for name in run.values))
-    if not every:
+    found = named_runs(runs)
+    truth = common_truth(found)
+    known = tuple(dict.fromkeys(name for run in found.values() for name in run.parameters))
+    chosen = as_names(names, "names") if names else known
+    for name in chosen:
+        if name not in known:
+            raise UsageError(f"no run has a parameter {name!r}", hint=name_hint(name, known))
+    if not chosen:
         raise UsageError("there are no parameters to draw")
-    names = every[:MOST_PANELS]
+    chosen = tuple(name for name in known if name in chosen)
+    if final and log_steps:
+        raise UsageError("final values have no axis of steps", hint="without --log-steps")
+    if final:
+        usual = "What was learnt" if title is None else title
+        return _draw_final(found, chosen, truth, dark=dark, title=usual)
+    by = axis_of(found, one_of("axis", by, BY))
+    drawn = chosen[:_MOST_PANELS]
+    cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
     look = theme(dark)
-    figure = new_figure(look)
-    rows, columns = _GRID.get(len(names), (3, 3))
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
-    panels = list(grid.flat)
-    for axes in panels[len(names) :]:
+    figure = new_figure(look, f"Parameters over time{cut}" if title is None else title)
+    moved = {name: over_time(run, by, name, drawn) for name, run in found.items()}
+    gone = {
+        name
+        for name, m in moved.items()
+        if diverged(found[name]) or any(_far(m, n, truth) for n in drawn)
+    }
+    if log_steps:
+        moved = {name: one.after_start() for name, one in moved.items()}
+    rows, columns = _GRID.get(len(drawn), (3, 3))
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
+    for axes in panels[len(drawn) :]:
         axes.remove()
-    gone = {run for run, found in runs.items() if any(_far(found, n, truth) for n in names)}
-    drawn = {run: _after_start(found) if log_steps else found for run, found in runs.items()}
-    for number, (name, axes) in enumerate(zip(names, panels, strict=False)):
-        lowest = number + columns >= len(names)  # no panel below
-        dress(axes, look, x=step_name if lowest else "", y="value" if number % columns == 0 else "")
+    for number, (name, axes) in enumerate(zip(drawn, panels, strict=False)):
+        lowest = number + columns >= len(drawn)  # no panel below
+        dress(axes, look, x=by if lowest else "", y="value" if number % columns == 0 else "")
         axes.set_title(name, parse_math=False, fontsize=17, color=look.ink, weight="bold", pad=4)
-        _panel(axes, name, drawn, truth or {}, gone, look)
+        _draw_panel(axes, name, moved, truth, gone, look)
         axes.tick_params(axis="x", labelbottom=lowest)
-        _numbers(axes, log_steps, rows, columns)
-    cut = f", the first {len(names)} of {len(every)}" if len(names) < len(every) else ""
-    headline(figure, look, title or f"Parameters over time{cut}")
+        if log_steps:
+            log_axis(axes, "x", most=9 - columns)
+        else:
+            linear_axis(axes, "x", most=8 // columns + 1, whole=True)
+        linear_axis(axes, "y", most=7 - rows)
     legend_below(figure, panels[0], look)
     return figure
 
 
-def _far(found: OverTime, name: str, truth: Mapping[str, float] | None) -> bool:
-    values = found.values.get(name, [])
-    return any(not abs(value) <= _limit(values, name, truth or {}) for value in values)
+class OverTime(NamedTuple):
+    """Parameters over time.
+
+    Attributes:
+        places: steps or epochs, ascending, from 0 where the start is known.
+        values: for each parameter its value at each place.
+    """
+
+    places: list[float]
+    values: dict[str, list[float]]
+
+    def after_start(self) -> OverTime:
+        """Without the start, which has no place on a logarithmic axis and no say in the scales."""
+        first = sum(place <= 0 for place in self.places)
+        return OverTime(self.places[first:], {n: v[first:] for n, v in self.values.items()})
 
 
-def _limit(values: Sequence[float], name: str, truth: Mapping[str, float]) -> float:
-    near = truth.get(name, values[0] if values and isfinite(values[0]) else 0.0)
-    return _FAR * max(1.0, abs(near))
+def over_time(run: TrainingRun, by: str, name: str, chosen: Sequence[str]) -> OverTime:
+    """The parameters of a run over steps or epochs.
 
+    Args:
+        run: the run.
+        by: `step` or `epoch`.
+        name: what the run is called.
+        chosen: parameters; those that the run does not have are left out.
 
-def _after_start(found: OverTime) -> OverTime:
-    """Without the start, which has no place on a logarithmic axis and so no say in the scales."""
-    kept = [k for k, place in enumerate(found.places) if place > 0]
+    Raises:
+        UsageError: the run was saved before parameters were recorded.
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
+    >>> data = cgprimer.make_dataset(graph, samples=100)
+    >>> found = over_time(cgprimer.train(graph, data, epochs=3, start={"k": 1.0}), "epoch", "", "k")
+    >>> found.places, found.values["k"][0]
+    ([0.0, 1.0, 2.0, 3.0], 1.0)
+    """
+    if not run.recorded_parameters:
+        raise UsageError(
+            f"the run {name!r} has no parameters over time: its file is from before they were"
+            " recorded",
+            hint="train it again, or draw only what it has learnt (--final)",
+        )
+    per_epoch = int(steps_per_epoch(run))
+    planned = moments(int(run.settings.get("epochs", run.epochs)), per_epoch, len(run.parameters))
+    first = run.recorded_steps[0] if run.recorded_steps else run.steps
+    # Not recorded from its beginning is a run that took up one from before there were records.
+    start = [0] if first <= planned.every * per_epoch else []
+    last = run.recorded_steps[-1] if run.recorded_steps else 0
+    end = [run.steps] if last < run.steps else []  # ended between two moments
+    apart = 1.0 if by == "step" else steps_per_epoch(run)
     return OverTime(
-        [found.places[k] for k in kept],
-        {name: [values[k] for k in kept] for name, values in found.values.items()},
+        [step / apart for step in (*start, *run.recorded_steps, *end)],
+        {
+            n: [
+                *[run.start[n]] * len(start),
+                *run.recorded_parameters[n],
+                *[run.parameters[n]] * len(end),
+            ]
+            for n in chosen
+            if n in run.parameters
+        },
     )
 
 
-def _panel(
+def _far(moved: OverTime, name: str, truth: Mapping[str, float]) -> bool:
+    values = moved.values.get(name, [])
+    return any(not abs(value) <= _limit(values, name, truth) for value in values)
+
+
+def _limit(values: Sequence[float], name: str, truth: Mapping[str, float]) -> float:
+    """Of the size of a parameter: beyond, a run has diverged."""
+    near = truth.get(name, values[0] if values and isfinite(values[0]) else 0.0)
+    return FAR * max(1.0, abs(near))
+
+
+def _draw_panel(
     axes: Axes,
     name: str,
     runs: Mapping[str, OverTime],
@@ -106,43 +218,71 @@ def _panel(
     gone: set[str],
     look: Theme,
 ) -> None:
+    level: dict[str, Any] = {"color": look.ink, "linestyle": _TRUE_DASH, "linewidth": 2.0}
     if truth:  # in every panel, so that the legend of the first has it
-        axes.plot([], [], color=look.ink, linestyle=_TRUE_DASH, linewidth=2.0, label="true value")
-    seen = [truth[name]] if name in truth else []
-    for level in seen:
-        axes.axhline(level, color=look.ink, linestyle=_TRUE_DASH, linewidth=2.0, label="_level")
-    for number, (run, found) in enumerate(runs.items()):
-        values = found.values.get(name, [])
+        axes.plot([], [], **level, label="true value")
+    known = [truth[name]] if name in truth else []
+    for value in known:
+        axes.axhline(value, **level, label="_level")
+    seen, calm = list(known), list(known)
+    for order, (run, moved) in enumerate(runs.items()):
+        values = moved.values.get(name, [])
         apart = max(1, len(values) // 4)
         axes.plot(
-            found.places if values else [],
+            moved.places if values else [],
             values,
-            color=look.curves[number % len(look.curves)],
-            linestyle=DASHES[number % len(DASHES)],
+            **curve_style(order, look),
             linewidth=2.4,
-            marker=MARKERS[number % len(MARKERS)],
             markersize=6 if len(values) <= _FEW else 8,
-            markevery=1 if len(values) <= _FEW else (number * 3 % apart, apart),
+            markevery=1 if len(values) <= _FEW else (order * 3 % apart, apart),
             label=plain(f"{run}: diverges" if run in gone else run),
         )
-        limit = _limit(values, name, truth)
-        seen += [value for value in values if abs(value) <= limit]
-    if any(_far(found, name, truth) for found in runs.values()) and seen:
-        calm = [
-            value
-            for found in runs.values()
-            if not _far(found, name, truth)
-            for value in found.values.get(name, [])
-        ]
-        calm += [truth[name]] if name in truth else []
+        seen += [value for value in values if abs(value) <= _limit(values, name, truth)]
+        calm += [] if _far(moved, name, truth) else values
+    if seen and any(_far(moved, name, truth) for moved in runs.values()):
         low, high = min(calm or seen), max(calm or seen)
         room = 0.1 * (high - low) or 1.0
         axes.set_ylim(low - room, high + room)
 
 
-def _numbers(axes: Axes, log_steps: bool, rows: int, columns: int) -> None:
-    if log_steps:
-        log_axis(axes, "x", most=9 - columns)
-    else:
-        linear_axis(axes, "x", most=8 // columns + 1, whole=True)
-    linear_axis(axes, "y", most=7 - rows)
+def _draw_final(
+    runs: Mapping[str, TrainingRun],
+    names: Sequence[str],
+    truth: Mapping[str, float],
+    *,
+    dark: bool,
+    title: str,
+) -> Figure:
+    """Learnt parameters beside their true values, where those are known.
+
+    A run that has diverged is named but not drawn: nothing else could be told apart beside it.
+    """
+    figure, axes, look = framed(dark=dark, title=title, x="parameter", y="value")
+    known = [(k, truth[name]) for k, name in enumerate(names) if name in truth]
+    if known:
+        places, levels = zip(*known, strict=True)
+        axes.hlines(levels, [k - 0.35 for k in places], [k + 0.35 for k in places],
+                    color=look.ink, linewidth=2.4, label="true value")  # fmt: skip
+    far = FAR * max([1.0, *(abs(value) for _, value in known)]) if known else inf
+    for order, (name, run) in enumerate(runs.items()):
+        learnt = [(k, run.parameters[n]) for k, n in enumerate(names) if n in run.parameters]
+        gone = diverged(run) or any(not abs(value) <= far for _, value in learnt)
+        style = {**curve_style(order, look), "linestyle": ""}
+        aside = 0.5 * ((order + 0.5) / len(runs) - 0.5)
+        axes.plot(
+            [k + aside for k, _ in learnt if not gone],
+            [value for _, value in learnt if not gone],
+            **style | ({"marker": ""} if gone else {}),
+            markersize=12,
+            label=plain(f"{name}: diverged, not shown" if gone else f"{name}, learnt"),
+        )
+    shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
+    axes.set_xticks(list(shown), [names[k] for k in shown], parse_math=False)
+    if sum(len(names[k]) for k in shown) > 80:
+        axes.tick_params(axis="x", rotation=90)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.grid(visible=False, axis="x")
+    axes.margins(y=0.15)
+    linear_axis(axes, "y")
+    legend_below(figure, axes, look)
+    return figure

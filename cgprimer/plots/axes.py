@@ -1,4 +1,4 @@
-"""What every plot has in common: a slide of 13.33 by 7.5 inches, axes, numbers on them, legends.
+"""What all plots have in common: a slide of 13.33 by 7.5 inches, axes, numbers, styles, legends.
 
 No text is smaller than 14 points, which is why powers of ten are written `1e-8`: the exponent of
 a typeset power would be smaller.
@@ -6,12 +6,13 @@ a typeset power would be smaller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.core.number_format import number
+from cgprimer.core.number_format import SHORT, number
+from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import (
     AXIS_SIZE,
@@ -32,17 +33,20 @@ if TYPE_CHECKING:
 
 SLIDE = (SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72)  # inches
 _ROOM = 930.0  # points for a legend under a picture
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Shapes of points, cycled beside colours and dashes."""
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def new_figure(look: Theme) -> Figure:
-    """An empty slide in the colours of a theme."""
+def new_figure(look: Theme, title: str = "") -> Figure:
+    """An empty slide in the colours of a theme, with a title over the whole of it."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.12)  # inches
-    return Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
+    figure = Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
+    if title:
+        heading = {**text_style(look), "fontsize": TITLE_SIZE, "weight": "bold"}
+        figure.suptitle(title, **heading).set_parse_math(False)
+    return figure
 
 
 def framed(
@@ -57,27 +61,29 @@ def framed(
     look = theme(dark)
     figure = new_figure(look)
     axes = figure.add_subplot()
-    dress(axes, look, title=title, x=x, y=y)
+    dress(axes, look, x=x, y=y)
+    if title:
+        heading: dict[str, Any] = {**text_style(look), "fontsize": TITLE_SIZE, "weight": "bold"}
+        axes.set_title(title, pad=14, parse_math=False, **heading)
     return figure, axes, look
 
 
-def dress(axes: Axes, look: Theme, *, title: str = "", x: str = "", y: str = "") -> None:
+def dress(axes: Axes, look: Theme, *, x: str = "", y: str = "") -> None:
     """Give axes their names, colours, fonts and grid."""
     axes.set_facecolor(look.background)
-    style = text_style(look)
-    axes.set_xlabel(x, parse_math=False, **style)
-    axes.set_ylabel(y, parse_math=False, **style)
-    if title:
-        heading: dict[str, Any] = {**style, "fontsize": TITLE_SIZE, "weight": "bold"}
-        axes.set_title(title, pad=14, parse_math=False, **heading)
-    axes.tick_params(which="both", labelsize=AXIS_SIZE - 1, colors=look.ink, labelfontfamily=FONT)
-    for axis in (axes.xaxis, axes.yaxis):  # a power of ten that all numbers of an axis share
-        axis.get_offset_text().set(fontsize=AXIS_SIZE - 1, color=look.ink, family=FONT)
+    axes.set_xlabel(x, parse_math=False, **text_style(look))
+    axes.set_ylabel(y, parse_math=False, **text_style(look))
+    number_style(axes, look)
     axes.grid(which="major", color=look.grid, linewidth=0.9)
     axes.set_axisbelow(True)
     for name, spine in axes.spines.items():
         spine.set_visible(name in ("left", "bottom"))
         spine.set_color(look.edge)
+
+
+def number_style(axes: Axes, look: Theme) -> None:
+    """Font, size and colour of the numbers on axes."""
+    axes.tick_params(which="both", labelsize=AXIS_SIZE - 1, colors=look.ink, labelfontfamily=FONT)
 
 
 def text_style(look: Theme) -> dict[str, Any]:
@@ -87,16 +93,36 @@ def text_style(look: Theme) -> dict[str, Any]:
 
 def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
     """Make the axis `x` or `y` logarithmic, with at most about `most` numbers on it."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-    scale = axes.set_xscale if which == "x" else axes.set_yscale
-    scale("log", nonpositive="mask")
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log", nonpositive="mask")
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = axis.get_view_interval()
-    few = low > 0 and high / low < 50
-    axis.set_major_locator(LogLocator(numticks=most, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 5)))
+    axis.set_major_locator(FixedLocator(log_places(*axis.get_view_interval(), most=most)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, SHORT)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def log_places(low: float, high: float, *, most: int = 9) -> list[float]:
+    """Where the numbers of a logarithmic axis stand: two of them at least, and about `most`.
+
+    They are powers of ten; 1, 2 and 5 where that makes too few; and even steps within a decade.
+
+    >>> log_places(0.05, 2000.0), log_places(1.0, 30.0)
+    ([0.1, 1.0, 10.0, 100.0, 1000.0], [1.0, 2.0, 5.0, 10.0, 20.0])
+    >>> log_places(1.0, 1.7, most=4)
+    [1.0, 1.2, 1.4, 1.6]
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    powers = [10.0**power for power in decades if low <= 10.0**power <= high]
+    if len(powers) > 2:
+        return powers[:: -(-len(powers) // most)]
+    few = [float(f"{n}e{power}") for power in decades for n in (1, 2, 5)]
+    if len(few := [place for place in few if low <= place <= high]) > 2:
+        return few
+    even = MaxNLocator(nbins=most, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return [float(place) for place in even if low <= place <= high]
 
 
 def linear_axis(axes: Axes, which: str, *, most: int = 8, whole: bool = False) -> None:
@@ -141,23 +167,49 @@ def on_axis(value: float, places: Sequence[float]) -> str:
     return number(value, digits + 1)
 
 
-def line_look(order: int, look: Theme, points: int) -> dict[str, Any]:
-    """Colour, dash and, once the dashes are used up, markers of the curve number `order` from 0.
-
-    >>> from cgprimer.pictures.theme import LIGHT
-    >>> looks = [line_look(k, LIGHT, 100) for k in range(8)]
-    >>> len({(str(one["linestyle"]), one["marker"]) for one in looks})
-    8
-    """
-    rounds, dash = divmod(order, len(DASHES))
-    between = max(1, points // 10)
+def curve_style(order: int, look: Theme) -> dict[str, Any]:
+    """Colour, dash and marker of the curve number `order` from 0."""
     return {
         "color": look.curves[order % len(look.curves)],
-        "linestyle": DASHES[dash],
-        "marker": MARKERS[(rounds - 1) % len(MARKERS)] if rounds else "",
+        "linestyle": DASHES[order % len(DASHES)],
+        "marker": _MARKERS[order % len(_MARKERS)],
+    }
+
+
+def line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
+    """Colour, dash and, once the dashes are used up, markers of a curve of many points.
+
+    >>> from cgprimer.pictures.theme import LIGHT
+    >>> styles = [line_style(k, LIGHT, 100) for k in range(8)]
+    >>> len({(str(one["linestyle"]), one["marker"]) for one in styles})
+    8
+    """
+    rounds = order // len(DASHES)
+    between = max(1, points // 10)
+    return {
+        **curve_style(order, look),
+        "marker": _MARKERS[(rounds - 1) % len(_MARKERS)] if rounds else "",
         "markersize": 9,
         "markevery": (order * between // 4 % between, between),
     }
+
+
+def mark_end(
+    axes: Axes, point: tuple[float, float], word: str, colour: str, look: Theme, *, up: bool = True
+) -> None:
+    """A ring around the end of a curve that others go on beyond, and a word over or under it."""
+    axes.plot(*point, linestyle="", marker="o", markersize=18, markerfacecolor="none",
+              markeredgewidth=2.0, color=colour, label="_end", zorder=6)  # fmt: skip
+    axes.annotate(
+        word,
+        point,
+        xytext=(0, 16 if up else -16),
+        textcoords="offset points",
+        ha="center",
+        va="bottom" if up else "top",
+        zorder=7,
+        **text_style(look),
+    )
 
 
 def legend_below(figure: Figure, axes: Axes, look: Theme) -> Legend:
@@ -193,10 +245,15 @@ def _legend_width(labels: list[str], columns: int) -> float:
     return sum(width + 6 * size for width in widest)
 
 
-def headline(figure: Figure, look: Theme, title: str) -> None:
-    """A title over the whole slide."""
-    text = figure.suptitle(title, fontsize=TITLE_SIZE, color=look.ink, family=FONT, weight="bold")
-    text.set_parse_math(False)
+def one_of(what: str, word: str, known: Iterable[str]) -> str:
+    """The word, if it is a known one.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    if word not in list(known):
+        raise UsageError(f"there is no {what} {word!r}", hint=name_hint(word, known))
+    return word
 
 
 def plain(name: str) -> str:

@@ -7,34 +7,20 @@ point is hidden. The projection is parallel, so all rays have one direction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil, cos, floor, log10, radians, sin
+from math import cos, log10, radians, sin
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cgprimer.core.number_format import number
-from cgprimer.pictures.frame import legend_below, linear_axis, text_style
-from cgprimer.pictures.theme import AXIS_SIZE, FONT, Theme
-from cgprimer.plots.surface_data import Landscape
-from cgprimer.plots.surface_marks import (
-    Array,
-    Relief,
-    colours,
-    contains,
-    cross,
-    halo,
-    inside,
-    outside,
-    path_label,
-    path_style,
-    relief,
-    ring,
-)
+from cgprimer.pictures.theme import Theme
+from cgprimer.plots.axes import linear_axis, log_places, number_style, text_style
+from cgprimer.plots.landscape import Landscape, Relief, relief
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Array = Any
 _BOX = (2.1, 1.35, 0.8)  # the sides of the box
 _VIEWS = tuple((up, around) for up in (36.0, 46.0, 56.0) for around in (-65.0, -115.0, 115.0, 65.0))
 """Elevation and azimuth in degrees, the usual view first."""
@@ -45,60 +31,52 @@ _DENSE = 400  # points of a path: between two steps it follows the surface
 _LIFT = 0.012  # of the box's height: what is as near to the surface lies on it
 
 
-def draw_in_space(figure: Figure, found: Landscape, look: Theme) -> None:
-    """Draw a landscape with the paths on it."""
+def draw_in_space(
+    figure: Figure,
+    found: Landscape,
+    paths: dict[str, tuple[Array, dict[str, Any]]],
+    marks: dict[str, tuple[tuple[float, float], dict[str, Any]]],
+    colours: Any,
+    look: Theme,
+) -> Any:
+    """Draw a landscape with the paths and marks on it, each with what the legend says of it."""
     figure.set_layout_engine("none")  # it would leave half of the slide empty around a 3-D box
     axes: Any = figure.add_axes((0.0, 0.13, 1.0, 0.79), projection="3d", computed_zorder=False)
     axes.set_facecolor("none")
     axes.set_proj_type("ortho")
     shown = relief(found)
-    heights = shown.height(shown.losses)
+    losses = shown.losses
+    heights = np.log10(np.maximum(losses, shown.floor)) if shown.logarithmic else losses
     x, y = np.meshgrid(shown.first, shown.second)
-    axes.plot_surface(
-        x,
-        y,
-        heights,
-        cmap=colours(look),
-        edgecolor=look.edge,
-        linewidth=0.25,
-        rcount=_MESH,
-        ccount=_MESH,
-        zorder=1,
-    )
-    paths = [
-        _on_surface(shown, heights, path.points[: inside(found, path)]) for path in found.paths
-    ]
-    truth = _mark(shown, heights, found.truth) if found.truth else np.empty((0, 3))
-    counts = sum(len(places) for places, _ in paths) or 1
-
-    def score(view: tuple[float, float]) -> float:
-        on_paths = sum(int(seen_points(shown, heights, places, view).sum()) for places, _ in paths)
-        return on_paths + _TRUTH * counts * float(seen_points(shown, heights, truth, view).sum())
-
-    scores = [score(view) for view in _VIEWS]
-    view = next(v for v, s in zip(_VIEWS, scores, strict=True) if s >= _ENOUGH * max(scores))
-    for order, (path, (places, steps)) in enumerate(zip(found.paths, paths, strict=True)):
-        style = path_style(order, len(paths), look, len(steps))
-        marked = {**style, "markevery": steps[:: style["markevery"]]}
+    axes.plot_surface(x, y, heights, cmap=colours, edgecolor=look.edge, linewidth=0.25,
+                      rcount=_MESH, ccount=_MESH, zorder=1)  # fmt: skip
+    on_paths = {
+        label: _on_surface(shown, heights, points[: _inside(found, points)])
+        for label, (points, _) in paths.items()
+    }
+    on_marks = {name: _mark(shown, heights, point) for name, (point, _) in marks.items()}
+    view = _best_view(shown, heights, [places for places, _ in on_paths.values()],
+                      [place for name, place in on_marks.items() if name != "start"])  # fmt: skip
+    for label, (places, steps) in on_paths.items():
+        style = paths[label][1]
         seen = seen_points(shown, heights, places, view)
-        _path(axes, places, seen, path_label(found, path), marked, look)
-    marks = [("true values", found.truth, cross(look))] if found.truth else []
-    if found.paths:
-        marks.append(("start", tuple(found.paths[0].points[0]), ring(look)))
-    for name, point, style in marks:
-        if not contains(found, point):
-            outside(axes, name)
-            continue
-        place = _mark(shown, heights, point)
+        _draw_path(axes, places, seen, label, {**style, "markevery": steps[:: style["markevery"]]},
+                   look)  # fmt: skip
+    for name, place in on_marks.items():
         faint = {} if seen_points(shown, heights, place, view)[0] else {"alpha": 0.35}
         text = f"{name} (hidden)" if faint else name
-        axes.plot(*place.T, label=text, **{**style, "zorder": 4, **faint})
+        axes.plot(*place.T, label=text, **{**marks[name][1], "zorder": 4, **faint})
     if shown.holes:
         axes.plot([], [], linestyle="", label="no surface: no finite loss")
     axes.view_init(elev=view[0], azim=view[1])
     _dress(axes, found, shown, look)
-    if axes.lines:
-        legend_below(figure, axes, look)
+    return axes
+
+
+def _inside(found: Landscape, points: Array) -> int:
+    """How many points of a path lie in the picture, up to where it leaves for the first time."""
+    inside = found.contains(points)
+    return len(points) if inside.all() else int(np.argmin(inside))
 
 
 def _on_surface(shown: Relief, heights: Array, points: Array) -> tuple[Array, list[int]]:
@@ -113,10 +91,24 @@ def _on_surface(shown: Relief, heights: Array, points: Array) -> tuple[Array, li
     return np.stack([first, second, level], axis=1), (steps * between).tolist()
 
 
-def _mark(shown: Relief, heights: Array, point: Sequence[float]) -> Array:
+def _mark(shown: Relief, heights: Array, point: tuple[float, float]) -> Array:
     """A point on the surface; shape (1, 3)."""
-    first, second = (np.atleast_1d(float(value)) for value in point)
-    return np.stack([first, second, _level(shown, heights, first, second)], axis=1)
+    return _on_surface(shown, heights, np.array([point], dtype=float))[0]
+
+
+def _best_view(
+    shown: Relief, heights: Array, paths: list[Array], truth: list[Array]
+) -> tuple[float, float]:
+    """The first of the views that shows nearly as much of the paths, and the truth, as any."""
+    counts = sum(len(places) for places in paths) or 1
+
+    def score(view: tuple[float, float]) -> float:
+        on_paths = sum(int(seen_points(shown, heights, places, view).sum()) for places in paths)
+        of_truth = sum(bool(seen_points(shown, heights, place, view)[0]) for place in truth)
+        return on_paths + _TRUTH * counts * of_truth
+
+    scores = [score(view) for view in _VIEWS]
+    return next(v for v, s in zip(_VIEWS, scores, strict=True) if s >= _ENOUGH * max(scores))
 
 
 def _level(shown: Relief, heights: Array, first: Array, second: Array) -> Array:
@@ -134,10 +126,9 @@ def _level(shown: Relief, heights: Array, first: Array, second: Array) -> Array:
 
 def seen_points(shown: Relief, heights: Array, places: Array, view: tuple[float, float]) -> Array:
     """Which places on the surface, shape (places, 3), the eye sees; shape (places,)."""
-    low, high = float(np.nanmin(heights)), float(np.nanmax(heights))
-    spans = np.array(
-        [shown.first[-1] - shown.first[0], shown.second[-1] - shown.second[0], high - low or 1.0]
-    )
+    height = float(np.nanmax(heights) - np.nanmin(heights))
+    sides = [(side[0], side[-1]) for side in (shown.first, shown.second)]
+    spans = np.array([*(high - low for low, high in sides), height or 1.0])
     up, around = radians(view[0]), radians(view[1])
     eye = np.array([cos(up) * cos(around), cos(up) * sin(around), sin(up)])
     ray = eye * spans / np.array(_BOX)  # in the units of the axes, for a length of 1 in the box
@@ -145,18 +136,16 @@ def seen_points(shown: Relief, heights: Array, places: Array, view: tuple[float,
     # Above the box there is no surface any more.
     for length in np.linspace(0.0, _BOX[2] / sin(up), 160)[1:]:
         point = places + length * ray
-        over = (
-            (point[:, 0] >= shown.first[0])
-            & (point[:, 0] <= shown.first[-1])
-            & (point[:, 1] >= shown.second[0])
-            & (point[:, 1] <= shown.second[-1])
+        over = np.all(
+            [(low <= x) & (x <= high) for x, (low, high) in zip(point.T, sides, strict=False)],
+            axis=0,
         )
         level = _level(shown, heights, point[:, 0], point[:, 1])
         hidden |= over & (level > point[:, 2] + _LIFT * spans[2])  # False over holes
     return ~hidden
 
 
-def _path(
+def _draw_path(
     axes: Any, places: Array, seen: Array, label: str, style: dict[str, Any], look: Theme
 ) -> None:
     """A path as it is seen, and faintly dotted where it is hidden."""
@@ -169,6 +158,12 @@ def _path(
         axes.plot(*behind.T, label="_hidden", zorder=2, color=style["color"], **faint)
 
 
+def halo(style: dict[str, Any], look: Theme) -> dict[str, Any]:
+    """The style of a wider line under a path, which parts it from the surface."""
+    width = style["linewidth"] + 2.0
+    return {"color": look.background, "linewidth": width, "label": "_halo", "zorder": 1.9}
+
+
 def _dress(axes: Any, found: Landscape, shown: Relief, look: Theme) -> None:
     style = text_style(look)
     axes.set_xlim(float(found.first[0]), float(found.first[-1]))
@@ -178,29 +173,15 @@ def _dress(axes: Any, found: Landscape, shown: Relief, look: Theme) -> None:
     axes.set_zlabel("mean loss", labelpad=24, **style)
     for which in ("x", "y"):
         linear_axis(axes, which, most=6)
-    if shown.logarithmic:
-        high = float(np.nanmax(shown.losses))
-        axes.set_zticks(*_levels(shown.floor, high))
+    if shown.logarithmic and shown.top > shown.floor:
+        losses = log_places(shown.floor, shown.top, most=6)
+        axes.set_zticks([log10(loss) for loss in losses], [number(loss, 6) for loss in losses])
     else:
         linear_axis(axes, "z", most=5)
-    axes.tick_params(labelsize=AXIS_SIZE - 1, colors=look.ink, labelfontfamily=FONT)
+    number_style(axes, look)
     axes.tick_params(axis="z", pad=12)
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color(look.background)
         axis.line.set_color(look.edge)
         axis._axinfo["grid"]["color"] = look.grid
     axes.set_box_aspect(_BOX, zoom=1.06)
-
-
-def _levels(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Heights and their numbers: decades, or 1, 2 and 5 where there are few of them.
-
-    >>> _levels(0.05, 200.0)[1]
-    ['0.1', '1', '10', '100']
-    """
-    every = range(floor(log10(low)), ceil(log10(high)) + 1)
-    decades = [10.0**k for k in every if low <= 10.0**k <= high]
-    losses = decades[:: 1 + len(decades) // 6]
-    if len(losses) < 2:
-        losses = [n * 10.0**k for k in every for n in (1, 2, 5) if low <= n * 10.0**k <= high]
-    return [log10(loss) for loss in losses], [number(loss, 6) for loss in losses]

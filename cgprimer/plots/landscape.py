@@ -1,0 +1,313 @@
+"""The loss as a landscape over two parameters, and the way down that each optimizer takes.
+
+All other parameters keep their values, on the surface and on the paths, so that a path runs on
+the surface that is shown. A step sees all samples: what differs between the paths is the
+optimizer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.data import Dataset, make_dataset
+from cgprimer.errors import UsageError, name_hint, real_number, whole_number
+from cgprimer.training.objective import Objective
+from cgprimer.training.optimizers import OPTIMIZERS
+from cgprimer.training.optimizers import optimizer as _optimizer
+
+Array = Any
+Range = tuple[float, float]
+_FLOOR = 0.02  # of the grid's points are the bottom
+_DEEPEST = 1e-6  # of the greatest loss: what is less counts as the bottom
+_FINER = 4  # times as many points to either side as were computed: contours without corners
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """The path of one optimizer.
+
+    Attributes:
+        optimizer: its name.
+        rate: its learning rate.
+        points: the two parameters before each step and after the last; shape (steps + 1, 2).
+        losses: the mean loss at each point; shape (steps + 1,).
+        diverged: whether it ended early, at a loss or a gradient that is not finite.
+    """
+
+    optimizer: str
+    rate: float
+    points: Array
+    losses: Array
+    diverged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """The mean loss over a grid of two parameters.
+
+    Attributes:
+        names: the two parameters.
+        first, second: their values on the grid, ascending; shapes (n,) and (m,).
+        losses: mean losses; shape (m, n): row k has the k-th value of the second parameter.
+        held: values of the other parameters.
+        known: values of the two, if both are known: the data's truth, declared or given ones.
+        called: what these values are: ``true``, ``declared`` or ``given``.
+        paths: a path per optimizer, all from one start.
+    """
+
+    names: tuple[str, str]
+    first: Array
+    second: Array
+    losses: Array
+    held: dict[str, float]
+    known: tuple[float, float] | None
+    called: str
+    paths: tuple[Descent, ...]
+
+    @property
+    def lowest(self) -> tuple[float, float]:
+        """The grid's point of least loss."""
+        row, column = np.unravel_index(np.nanargmin(self.losses), self.losses.shape)
+        return float(self.first[column]), float(self.second[row])
+
+    def contains(self, points: Array) -> Array:
+        """Which points, of shape (..., 2), lie in the picture or on its edge."""
+        low, high = ([side[k] for side in (self.first, self.second)] for k in (0, -1))
+        return ((points >= low) & (points <= high)).all(axis=-1)
+
+
+def landscape(
+    graph: ExpressionGraph,
+    over: Names = (),
+    data: Dataset | str | Path | None = None,
+    *,
+    ranges: Sequence[Range] = (),
+    at: Mapping[str, float] | None = None,
+    start: Mapping[str, float] | None = None,
+    optimizers: Names | None = None,
+    rates: Mapping[str, float] | None = None,
+    steps: int = 200,
+    grid: int = 81,
+    loss: str = "squared-error",
+    seed: int = 0,
+) -> Landscape:
+    """What :func:`cgprimer.plot.surface` draws, on a grid of so many values of each parameter.
+
+    >>> from cgprimer.core.graph import parse
+    >>> found = landscape(parse("xw = k*xa + b; parameter k = 3, b = -1"), ["k", "b"], steps=50)
+    >>> found.lowest, found.losses.shape
+    ((3.0, -1.0), (81, 81))
+    """
+    names = _two(checked_graph(graph), over or graph.parameters[:2])
+    given = _numbers("at", at, "parameter", graph.parameters)
+    others = [name for name in graph.parameters if name not in names]
+    point = graph.point(given, needed=graph.parameters if data is None else others)
+    values = {name: float(value) for name, value in point.items() if name in graph.parameters}
+    steps, grid = whole_number("steps", steps, least=1), whole_number("grid", grid, least=2)
+    if data is None:
+        data = make_dataset(graph, samples=200, truth=values, seed=seed)
+    elif isinstance(data, str | Path):
+        data = Dataset.load(data, inputs=graph.inputs, targets=graph.outputs)
+    elif not isinstance(data, Dataset):
+        raise UsageError(f"data are a Dataset or a file, not {type(data).__name__}")
+    sides = _ranges(names, ranges, values)
+    first, second = (np.linspace(low, high, grid) for low, high in sides)
+    descent = _Descending(Objective(graph, loss=loss, engine="numpy"), data, names, values)
+    losses = np.array([[descent.at((a, b))[0] for a in first] for b in second])
+    if not np.isfinite(losses).any():
+        raise UsageError("the loss is not finite anywhere in these ranges")
+    corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
+    begin = corner | _numbers("start", start, "parameter", names)
+    own = _numbers("rates", rates, "optimizer", OPTIMIZERS, above=0)
+    chosen = tuple(OPTIMIZERS) if optimizers is None else optimizers
+    chosen = as_names(chosen, "optimizers") if chosen else ()
+    span = np.array([high - low for low, high in sides])
+    paths = tuple(
+        descent.path(name, np.array([begin[n] for n in names]), steps, own.get(name), span)
+        for name in (() if chosen == ("none",) else chosen)
+    )
+    known, called = values, "given" if given.keys() & {*names} else "declared"
+    if all(name in data.truth for name in names):
+        known, called = data.truth, "true"
+    return Landscape(
+        names,
+        first,
+        second,
+        losses,
+        {name: values[name] for name in others},
+        (known[names[0]], known[names[1]]) if all(name in known for name in names) else None,
+        called,
+        paths,
+    )
+
+
+class _Descending:
+    """Loss and gradient over two parameters, and the steps of an optimizer."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        data: Dataset,
+        names: tuple[str, str],
+        values: Mapping[str, float],
+    ) -> None:
+        self.objective = objective
+        self.columns = objective.columns(data)
+        self.samples = len(data)
+        self.values = np.array([float(values.get(n, 0.0)) for n in objective.parameters])
+        self.places = [objective.parameters.index(name) for name in names]
+
+    def at(self, point: Any) -> tuple[float, Array]:
+        """Mean loss and gradient at values of the two parameters."""
+        self.values[self.places] = point
+        with np.errstate(all="ignore"):
+            total, gradient = self.objective.sums(self.columns, self.values, self.samples)
+        return total / self.samples, gradient[self.places] / self.samples
+
+    def path(self, name: str, begin: Array, steps: int, rate: float | None, span: Array) -> Descent:
+        """The steps of one optimizer, each with all samples and the same rate."""
+        rule = _optimizer(name)
+        loss, slope = self.at(begin)
+        if rate is None:
+            rate = _rate(name, slope, span)
+        points, losses, state = [begin], [loss], rule.start(begin)
+        diverged = not np.isfinite(loss)
+        for _ in range(0 if diverged else steps):
+            with np.errstate(all="ignore"):
+                point, state = rule.update(points[-1], slope, state, rate)
+            loss, slope = self.at(point)
+            if not (np.isfinite(loss) and np.isfinite(slope).all()):
+                diverged = True
+                break
+            points.append(point)
+            losses.append(loss)
+        return Descent(name, rate, np.array(points), np.array(losses), diverged)
+
+
+def _rate(name: str, slope: Array, span: Array) -> float:
+    """A rate whose first step is about a hundredth of the picture."""
+    step = 0.01 * float(np.min(span))
+    if name == "adam":  # its first step is the rate, whatever the slope
+        return step
+    steep = float(np.max(np.abs(slope)))
+    return step / steep if np.isfinite(steep) and steep > 0 else _optimizer(name).rate
+
+
+def _two(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
+    names = as_names(over, "over") if over else ()
+    for name in names:
+        if name not in graph.parameters:
+            hint = name_hint(name, graph.parameters)
+            raise UsageError(f"the graph has no parameter {name!r}", hint=hint)
+    if len(names) != 2:
+        raise UsageError(
+            "a surface is over two different parameters",
+            hint=f"choose from {', '.join(graph.parameters) or 'none: the graph has none'}",
+        )
+    return names[0], names[1]
+
+
+def _numbers(
+    what: str, given: Any, kind: str, known: Iterable[str], *, above: float = -np.inf
+) -> dict[str, float]:
+    """Numbers by name; `what` is the argument, and the names are those of known things."""
+    if given is not None and not isinstance(given, Mapping):
+        raise UsageError(f"{what} maps names to numbers; {type(given).__name__} does not")
+    for name in given or {}:
+        if name not in known:
+            raise UsageError(f"{what}: there is no {kind} {name!r}", hint=name_hint(name, known))
+    return {n: real_number(f"{what} of {n}", v, above=above) for n, v in (given or {}).items()}
+
+
+def _ranges(
+    names: tuple[str, str], ranges: Sequence[Range], values: Mapping[str, float]
+) -> list[Range]:
+    if not len(ranges):
+        return [(values.get(name, 0.0) - 3, values.get(name, 0.0) + 3) for name in names]
+    if len(ranges) != 2 or any(np.shape(one) != (2,) for one in ranges):
+        raise UsageError("a range, from where to where, is needed for each of the two parameters")
+    found = []
+    for name, ends in zip(names, ranges, strict=True):
+        low, high = (real_number(f"an end of the range of {name}", end) for end in ends)
+        if not low < high:
+            raise UsageError(f"the range of {name} must ascend, not go from {low:g} to {high:g}")
+        found.append((low, high))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Relief:
+    """The losses as they are shown.
+
+    Attributes:
+        first, second: values of the two parameters, ascending; shapes (n,) and (m,).
+        losses: shape (m, n); nan where there is none.
+        floor: the least loss that is shown; all below are at the floor.
+        logarithmic: whether the scale of losses is, as it is where none is negative.
+    """
+
+    first: Array
+    second: Array
+    losses: Array
+    floor: float
+    logarithmic: bool
+
+    @property
+    def holes(self) -> bool:
+        """Whether there is no finite loss somewhere."""
+        return bool(np.isnan(self.losses).any())
+
+    @property
+    def top(self) -> float:
+        """The greatest loss."""
+        return float(np.nanmax(self.losses))
+
+
+def relief(found: Landscape) -> Relief:
+    """The losses of a landscape on a finer grid, with a bottom if they are never negative."""
+    finite = np.where(np.isfinite(found.losses), found.losses, np.nan)
+    low, high = float(np.nanmin(finite)), float(np.nanmax(finite))
+    logarithmic = low >= 0 and high > 0
+    # The bottom of a narrow valley lies between the points of the grid: a few are its floor.
+    floor = max(high * _DEEPEST, float(np.nanquantile(finite, _FLOOR))) if logarithmic else low
+    fine = np.clip(_finer(_finer(finite).T).T, floor, high)
+    return Relief(_between(found.first), _between(found.second), fine, floor, logarithmic)
+
+
+def _between(values: Array) -> Array:
+    count = _FINER * (len(values) - 1) + 1
+    return np.interp(np.arange(count) / _FINER, np.arange(len(values)), values)
+
+
+def _finer(values: Array) -> Array:
+    """Rows with more points between their own: exact for parabolas, straight beside holes.
+
+    Catmull-Rom splines: through each point, with the slope of the line through its neighbours.
+
+    >>> _finer(np.array([[0.0, 1.0, 4.0, 9.0]]))[0, :5].tolist()
+    [0.0, 0.0625, 0.25, 0.5625, 1.0]
+    """
+    if values.shape[1] < 4:
+        return np.array([_between(row) for row in values])
+    first = 3 * values[:, :1] - 3 * values[:, 1:2] + values[:, 2:3]
+    last = 3 * values[:, -1:] - 3 * values[:, -2:-1] + values[:, -3:-2]
+    p = np.concatenate([first, values, last], axis=1)
+    p0, p1, p2, p3 = (p[:, k : k + values.shape[1] - 1] for k in range(4))
+    parts = [p1]
+    for share in np.arange(1, _FINER) / _FINER:
+        smooth = 0.5 * (
+            2 * p1
+            + (p2 - p0) * share
+            + (2 * p0 - 5 * p1 + 4 * p2 - p3) * share**2
+            + (3 * p1 - p0 - 3 * p2 + p3) * share**3
+        )
+        parts.append(np.where(np.isnan(smooth), p1 + share * (p2 - p1), smooth))
+    inner = np.stack(parts, axis=2).reshape(len(values), -1)
+    return np.concatenate([inner, values[:, -1:]], axis=1)

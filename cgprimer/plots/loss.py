@@ -1,0 +1,286 @@
+"""The losses of training runs: a line per run over its steps or epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cgprimer.errors import UsageError, whole_number
+from cgprimer.plots.axes import (
+    curve_style,
+    framed,
+    legend_below,
+    line_style,
+    linear_axis,
+    log_axis,
+    mark_end,
+    one_of,
+    plain,
+)
+from cgprimer.plots.runs import BY, FAR, Run, axis_of, diverged, named_runs, steps_per_epoch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cgprimer.training.loop import TrainingRun
+
+Array = Any
+LOG = ("auto", "none", "x", "y", "both")
+_FIRST = 9  # losses that say where a run begins
+_AROUND = 30.0  # times the means' least and greatest: what is outside is noise
+_READABLE = 500  # values of a curve that goes up and down at each of them
+_LONG = 1000  # steps beyond which a thick line would hide its own ups and downs
+_STEADY = 10  # times the window: a run that diverges in fewer steps has no means
+_SHORT = 20  # times as long is another run: then each loss has a marker
+
+
+def loss(
+    *runs: Run | Mapping[str, Run],
+    by: str = "auto",
+    smooth: int | None = None,
+    log: str = "auto",
+    validation: bool = True,
+    dark: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """The losses of one or several runs, and beside them those on validation samples.
+
+    Over epochs a curve begins with the loss before the first step, at 0. A run that diverges
+    leaves the picture through its top or ends in a ring, and the legend says so. On a logarithmic
+    axis a loss of 0 leaves a gap, as on any axis does one that is not finite.
+
+    Args:
+        runs: what :func:`cgprimer.train` returned, files that ``cgprimer train --save`` wrote, or
+            mappings from names to either.
+        by: over steps or epochs; auto: epochs if every run has five.
+        smooth: the mean of so many neighbouring losses, the losses themselves faint behind;
+            unless given 1, and of more than 500 losses a hundredth of them.
+        log: which axes are logarithmic; auto: the loss, where none is negative.
+        validation: draw the validation losses, where a run has some.
+        dark: for dark slides.
+        title: above the picture.
+
+    Raises:
+        UsageError: no run, a run without a step or without a finite loss, an unknown word.
+        DataError: a file holds no run.
+
+    Command line:
+        cgprimer train lecture --validation 0.2 --save adam.json
+        cgprimer train lecture --optimizer sgd --learning-rate 1e-4 --save sgd.json
+        cgprimer plot loss adam.json sgd.json -o loss.png
+        cgprimer plot loss adam.json --by step --smooth 50 --log both -o steps.svg
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    >>> data = cgprimer.make_dataset(graph, samples=500)
+    >>> run = cgprimer.train(graph, data, epochs=8, validation=0.2)
+    >>> figure = loss({"adam": run}, title="a line")
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['adam', 'adam, validation']
+    """
+    found = named_runs(runs)
+    by = axis_of(found, one_of("axis", by, BY))
+    losses = {name: over_time(run, by) for name, run in found.items()}
+    others = {name: validation_curve(run, by) for name, run in found.items() if validation}
+    drawn = [values for _, values in (*losses.values(), *others.values())]
+    every = [value for values in drawn for value in values if isfinite(value)]
+    if not any(isfinite(value) for _, values in losses.values() for value in values):
+        raise UsageError(
+            "no loss of these runs is finite, so there is nothing to draw",
+            hint="train again with a smaller learning rate (--learning-rate)",
+        )
+    longest = max(len(values) for _, values in losses.values())
+    if smooth is None:
+        smooth = 1 if longest <= _READABLE else longest // 100
+    logarithmic = _log_axes(one_of("choice of logarithmic axes", log, LOG), every)
+    usual = "Loss" if title is None else title
+    figure, axes, look = framed(dark=dark, title=usual, x=by, y="loss")
+    shown = [v for _, values in others.values() for v in values]
+    for order, (name, run) in enumerate(found.items()):
+        places, values = losses[name]
+        style = line_style(order, look, len(values))
+        explodes = _explodes(values)
+        # The mean of an explosion is the explosion, at every step that it is near to.
+        window = smooth if len(values) >= (_STEADY if explodes else 1) * smooth else 1
+        means = smoothed(values, window)
+        shown += means
+        if window > 1:
+            axes.plot(places, values, color=style["color"], linewidth=1.0, alpha=0.3, label="_raw")
+        if len(values) == 1 or _SHORT * len(values) < longest:
+            # A short run beside long ones is a stroke at the edge: markers make it a curve.
+            style |= {"marker": curve_style(order, look)["marker"], "markevery": 1}
+        width = 2.6 if window > 1 or len(values) < _LONG else 1.3
+        label = f"{name}, mean of {window}" if window > 1 else name
+        if diverged(run) or explodes:
+            label += ": diverges" if any(map(isfinite, values)) else ": no finite loss"
+        axes.plot(places, means, linewidth=width, **style, label=plain(label))
+        if diverged(run) and isfinite(means[-1]):
+            end = (places[-1], means[-1])
+            mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
+        if others.get(name, ((), ()))[1]:
+            _draw_validation(axes, name, *others[name], curve_style(order, look), look.background)
+    if longest == 1:
+        axes.set_xlim(0, 2)  # one step: around it there is nothing to number
+        axes.set_xticks([1])
+    elif "x" in logarithmic:
+        log_axis(axes, "x")
+    else:
+        linear_axis(axes, "x", whole=True)
+    if "y" in logarithmic:
+        axes.set_yscale("log", nonpositive="mask")  # a loss that is exactly 0 leaves a gap
+        top = FAR * _beginning([values for _, values in losses.values()])
+        axes.set_ylim(*_window(every, shown, top))
+        log_axis(axes, "y")
+    else:
+        linear_axis(axes, "y")
+    labels = axes.get_legend_handles_labels()[1]
+    if len(labels) > 1 or labels[0] != plain(next(iter(found))):
+        legend_below(figure, axes, look)
+    return figure
+
+
+def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
+    """Steps and the loss of each step's batch, or epochs and their mean loss.
+
+    Epoch 0 is the loss before the first step.
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
+    >>> run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=100), epochs=2)
+    >>> over_time(run, "epoch")[0], over_time(run, "step")[0]
+    ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0, 4.0])
+    """
+    values = list(run.epoch_losses if by == "epoch" else run.step_losses)
+    begins = by == "epoch" and isfinite(run.start_loss)
+    first = 0 if begins else 1
+    return [float(first + k) for k in range(len(values) + begins)], [
+        run.start_loss
+    ] * begins + values
+
+
+def validation_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
+    """The steps or epochs after which validation losses were taken, and the losses."""
+    apart = 1.0 if by == "epoch" else steps_per_epoch(run)
+    losses = list(run.validation_losses)
+    return [apart * (k + 1) for k in range(len(losses))], losses
+
+
+def smoothed(values: Sequence[float], window: int) -> list[float]:
+    """The mean over `window` neighbouring values around each; fewer at the ends.
+
+    Values that are not finite are left out of the means.
+
+    Raises:
+        UsageError: the window is no positive whole number.
+
+    >>> smoothed([1.0, 2.0, 6.0, 4.0], 3)
+    [1.5, 3.0, 4.0, 5.0]
+    """
+    window = whole_number("the number of losses in a mean (smooth)", window, least=1)
+    array = np.asarray(values, dtype=float)
+    finite = np.isfinite(array)
+    sums = _window_sums(np.where(finite, array, 0.0), window)
+    counts = _window_sums(finite.astype(float), window)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means: list[float] = (sums / counts).tolist()
+    return means
+
+
+def _window_sums(values: Array, window: int) -> Array:
+    """The sum over the window around each value, with zeros beyond the ends.
+
+    A window is put together from blocks of 1, 2, 4, ... values. Differences of running sums would
+    be faster, but a loss of 1e50 at the start would swallow all that come after it.
+    """
+    blocks = np.pad(values, ((window - 1) // 2, window // 2))
+    found = np.zeros(len(values))
+    begun, size = 0, 1
+    while size <= window:
+        if window & size:
+            found += blocks[begun : begun + len(values)]
+            begun += size
+        blocks = blocks[:-size] + blocks[size:]
+        size *= 2
+    return found
+
+
+def _draw_validation(
+    axes: Axes,
+    name: str,
+    places: Sequence[float],
+    losses: Sequence[float],
+    style: dict[str, Any],
+    paper: str,
+) -> None:
+    """Thin and with open markers, in the run's colour."""
+    gone = "" if any(map(isfinite, losses)) else ": no finite loss"
+    axes.plot(
+        places,
+        losses,
+        **style,
+        linewidth=1.4,
+        markersize=8,
+        markeredgewidth=1.6,
+        markevery=max(1, len(losses) // 20),
+        markerfacecolor=paper,
+        label=plain(f"{name}, validation{gone}"),
+    )
+
+
+def _explodes(run: Sequence[float]) -> bool:
+    """Whether a run ends far above its beginning.
+
+    Its first losses say where it begins, unless every one is above the one before: then it
+    explodes from its first step, and the first loss does.
+    """
+    ascends = all(before < after for before, after in pairwise(run[:_FIRST]))
+    start = abs(run[0] if ascends else _usual(run))
+    return not isfinite(run[-1]) or (start > 0 and run[-1] > FAR * start)
+
+
+def _beginning(runs: Sequence[Sequence[float]]) -> float:
+    """The loss that runs begin with, or 0: that of the runs that do not diverge if there are some.
+
+    That is the first loss, or where that is a lucky sample's a usual one.
+    """
+    calm = [run for run in runs if not _explodes(run)]
+    first = [max(run[0], _usual(run)) for run in calm] or [run[0] for run in runs]
+    return max((v for v in first if isfinite(v)), default=0.0)
+
+
+def _usual(run: Sequence[float]) -> float:
+    """What most of the first losses do not exceed."""
+    first = sorted(v if isfinite(v) else inf for v in run[:_FIRST])
+    return first[(len(first) - 1) * 3 // 4]
+
+
+def _window(
+    losses: Sequence[float], means: Sequence[float], top: float
+) -> tuple[float | None, float | None]:
+    """From where to where a logarithmic axis goes, None for as far as the curves do.
+
+    It ends above the beginning of runs that diverge, and not far outside the means: single
+    samples that happen to fit leave losses of almost 0 behind.
+    """
+    positive = [v for v in losses if v > 0]
+    inside = [v for v in means if isfinite(v) and v > 0]
+    least, most = (min(inside), max(inside)) if inside else (min(positive), max(positive))
+    low = least / _AROUND if min(positive) < least / _AROUND else None
+    high = most * _AROUND if max(positive) > most * _AROUND else None
+    if least < top < (high or max(positive)):
+        low, high = low or min(positive) / 2, top
+    return low, high
+
+
+def _log_axes(log: str, losses: Sequence[float]) -> str:
+    """The letters of the logarithmic axes."""
+    possible = max(losses) > 0 and min(losses) >= 0
+    if log in ("y", "both") and not possible:
+        why = "a loss is negative" if min(losses) < 0 else "no loss is above 0"
+        raise UsageError(f"{why}: it has no place on a logarithmic axis", hint="--log none")
+    return {"auto": "y" if possible else "", "none": "", "both": "xy"}.get(log, log)

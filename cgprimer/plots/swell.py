@@ -1,0 +1,235 @@
+"""Expression swell: how the formula of a derivative grows with the depth of nesting.
+
+A value that is used twice is written twice in a formula, and the product rule copies it once
+more, so the formula grows by a factor at each level. Reverse mode names every value once, and
+grows by a few operations at each level.
+
+Source: Baydin, Pearlmutter, Radul and Siskind, "Automatic differentiation in machine learning: a
+survey" (2018), table 1, for the logistic map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.methods import differentiate
+from cgprimer.core.methods.symbolic import written_out_size
+from cgprimer.errors import ExpressionSwellError
+from cgprimer.pictures.theme import AXIS_SIZE, Theme
+from cgprimer.plots.axes import (
+    curve_style,
+    framed,
+    legend_below,
+    linear_axis,
+    log_axis,
+    mark_end,
+    one_of,
+    text_style,
+)
+from cgprimer.plots.cost import as_counts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LIMIT = 20_000  # operations beyond which a formula is not written out
+_CURVES = {  # the curves, and which count of a `Swell` each shows
+    "derivative as a formula (symbolic)": "formula",
+    "expression as a formula": "written_out",
+    "symbolic, equal parts shared": "shared",
+    "reverse mode": "reverse",
+    "expression, each value named once": "expression",
+}
+
+
+def swell(
+    family: str = "product",
+    depths: int | Sequence[int] = (),
+    *,
+    dark: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """The growth of a symbolic derivative with the depth of nesting, beside reverse mode.
+
+    Formulas of more than 20,000 operations are left out; a ring stands where their curve ends.
+
+    Args:
+        family: what is nested.
+        depths: levels of nesting, a number or several; up to 10, for softmax up to 5, unless given.
+        dark: for dark slides.
+        title: above the picture.
+
+    Raises:
+        UsageError: an unknown family, or a depth that is not positive.
+
+    Command line:
+        cgprimer plot swell -o swell.png
+        cgprimer plot swell --family softmax --depths 1,2,3,4 -o softmax.svg --dark
+
+    >>> swell("product", [1, 2, 3]).axes[0].get_xlabel()
+    'depth of nesting'
+    """
+    rows = swell_counts(family, depths)
+    usual = f"Expression swell: nested {family}"
+    return draw_swell(rows, dark=dark, title=usual if title is None else title)
+
+
+def product_graph(depth: int) -> ExpressionGraph:
+    """A nested product: each variable is the one before times a function of itself.
+
+    >>> print(product_graph(2))
+    x1 = xa*sin(xa)
+    x2 = x1*sin(x1)
+    """
+    return _chain(depth, lambda before: f"{before}*sin({before})")
+
+
+def logistic_graph(depth: int) -> ExpressionGraph:
+    """The logistic map, repeated: `4*x*(1 - x)` of itself."""
+    return _chain(depth, lambda before: f"4*{before}*(1 - {before})")
+
+
+def _chain(depth: int, level: Callable[[str], str]) -> ExpressionGraph:
+    names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
+    lines = [f"{new} = {level(old)}" for old, new in pairwise(names)]
+    return parse("\n".join(lines))
+
+
+def softmax_graph(depth: int) -> ExpressionGraph:
+    """The softmax of a softmax of ... of three numbers; the output is the first component."""
+    names = ["xa", "xb", "xc"]
+    lines = []
+    for level in range(1, depth + 1):
+        total = " + ".join(f"exp({name})" for name in names)
+        made = [f"x{letter}{level}" for letter in "abc"]
+        kept = made if level < depth else made[:1]
+        lines += [f"{new} = exp({old})/({total})" for new, old in zip(kept, names, strict=False)]
+        names = made
+    return parse("\n".join(lines))
+
+
+FAMILIES: dict[str, Callable[[int], ExpressionGraph]] = {
+    "product": product_graph,
+    "logistic": logistic_graph,
+    "softmax": softmax_graph,
+}
+DEPTHS = {"product": range(1, 11), "logistic": range(1, 11), "softmax": range(1, 6)}
+
+
+@dataclass(frozen=True, slots=True)
+class Swell:
+    """Counts of operations for one depth; None where the formula is larger than the limit.
+
+    Attributes:
+        depth: levels of nesting.
+        expression: of the expression, each value named once.
+        written_out: of the expression as one formula.
+        formula: of the expression and its derivative, the derivative written as one formula: the
+            symbolic method without sharing.
+        shared: of the same with equal parts computed once.
+        reverse: of the expression and its derivative by reverse mode.
+    """
+
+    depth: int
+    expression: int
+    written_out: int
+    formula: int | None
+    shared: int | None
+    reverse: int
+
+
+def swell_counts(
+    family: str = "product", depths: int | Sequence[int] = (), *, limit: int = LIMIT
+) -> tuple[Swell, ...]:
+    """Counts for each depth: what :func:`swell` draws; formulas above the limit are not made.
+
+    >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
+    [(1, 6, 5), (4, 280, 26)]
+    """
+    graph_of = FAMILIES[one_of("family", family, FAMILIES)]
+    given = DEPTHS[family] if isinstance(depths, Sequence) and not depths else depths
+    rows = []
+    too_large = False
+    for depth in as_counts(given, "depths"):
+        tape = tape_of(graph_of(depth))
+        (root,) = tape.outputs.values()
+        formula = None if too_large else _symbolic(graph_of(depth), False, limit)
+        shared = None if formula is None else _symbolic(graph_of(depth), True, limit)
+        too_large = formula is None
+        reverse = differentiate(tape, wrt="xa", method="reverse").operation_count
+        rows.append(Swell(depth, len(tape), written_out_size(tape, root), formula, shared, reverse))
+    return tuple(rows)
+
+
+def _symbolic(graph: ExpressionGraph, share: bool, limit: int) -> int | None:
+    """Operations of the symbolic derivative; None where it is too large."""
+    try:
+        program = differentiate(
+            tape_of(graph), wrt="xa", method="symbolic", share=share, limit=limit
+        )
+    except ExpressionSwellError:
+        return None
+    return program.operation_count if program.operation_count <= limit else None
+
+
+def draw_swell(rows: Sequence[Swell], *, dark: bool = False, title: str = "") -> Figure:
+    """Draw counts that :func:`swell_counts` has found, on a logarithmic axis."""
+    figure, axes, look = framed(dark=dark, title=title, x="depth of nesting", y="operations")
+    ends: list[tuple[float, float]] = []
+    for order, (name, what) in enumerate(_CURVES.items()):
+        points = [(row.depth, getattr(row, what)) for row in rows if getattr(row, what) is not None]
+        if not points:
+            continue
+        style = curve_style(order, look)
+        depths, counts = zip(*points, strict=True)
+        last, end = points[-1]
+        label = name
+        if last == rows[-1].depth:
+            ends.append((last, end))
+        else:  # other curves go on to the right
+            mark_end(axes, (last, end), f"{end:,}", style["color"], look)
+            label = f"{name}: too large a formula beyond depth {last}"
+        axes.plot(depths, counts, **style, linewidth=2.4, markersize=9, label=label)
+    least, most = rows[0].depth, rows[-1].depth
+    axes.set_xlim(least - 0.3, most + 0.06 * (most - least + 1) + 0.3)
+    axes.set_yscale("log")
+    axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
+    log_axis(axes, "y")
+    linear_axis(axes, "x", most=12, whole=True)
+    legend_below(figure, axes, look)
+    figure.draw_without_rendering()  # the layout says where the points are
+    _end_numbers(axes, sorted(ends, key=lambda end: end[1]), 72.0 / figure.dpi, look)
+    return figure
+
+
+def _end_numbers(
+    axes: Axes, ends: Sequence[tuple[float, float]], scale: float, look: Theme
+) -> None:
+    """The numbers to the right of the last points, moved apart where they would overlap."""
+    levels = [float(axes.transData.transform(end)[1]) * scale for end in ends]  # points
+    for end, level, moved in zip(ends, levels, apart(levels, 1.15 * AXIS_SIZE), strict=True):
+        axes.annotate(f"{end[1]:,}", end, xytext=(12, moved - level), textcoords="offset points",
+                      ha="left", va="center", **text_style(look))  # fmt: skip
+
+
+def apart(levels: Sequence[float], least: float) -> list[float]:
+    """Ascending levels, moved as little as is needed to be `least` from one another.
+
+    >>> apart([0.0, 4.0, 30.0], 10.0)
+    [-3.0, 7.0, 30.0]
+    """
+    groups: list[list[float]] = []  # levels that touch one another, centred on where they were
+
+    def bottom(group: Sequence[float]) -> float:
+        return sum(group) / len(group) - 0.5 * least * (len(group) - 1)
+
+    for level in levels:
+        groups.append([level])
+        while len(groups) > 1 and bottom(groups[-2]) + least * len(groups[-2]) > bottom(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return [bottom(group) + least * k for group in groups for k in range(len(group))]
