@@ -98,8 +98,18 @@ def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
     (axes.set_xscale if which == "x" else axes.set_yscale)("log", nonpositive="mask")
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(FixedLocator(log_places(*axis.get_view_interval(), most=most)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, SHORT)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def grouped(value: float) -> str:
+    """A number on a logarithmic axis.
+
+    >>> grouped(10_000), grouped(0.01), grouped(1e6)
+    ('10,000', '0.01', '1e6')
+    """
+    text = number(value, SHORT)
+    return f"{value:,.0f}" if text.isdecimal() else text
 
 
 def log_places(low: float, high: float, *, most: int = 9) -> list[float]:
@@ -115,14 +125,17 @@ def log_places(low: float, high: float, *, most: int = 9) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    powers = [10.0**power for power in decades if low <= 10.0**power <= high]
+    powers = [float(f"1e{power}") for power in decades]
+    powers = [power for power in powers if low <= power <= high]
     if len(powers) > 2:
-        return powers[:: -(-len(powers) // most)]
+        apart = -(-len(powers) // most)
+        return [power for power in powers if round(log10(power)) % apart == 0]
     few = [float(f"{n}e{power}") for power in decades for n in (1, 2, 5)]
-    if len(few := [place for place in few if low <= place <= high]) > 2:
-        return few
+    few = [place for place in few if low <= place <= high]
+    if len(few) > 2:
+        return few if len(few) <= most or len(powers) < 2 else powers
     even = MaxNLocator(nbins=most, steps=[1, 2, 5, 10]).tick_values(low, high)
-    return [float(place) for place in even if low <= place <= high]
+    return [float(f"{place:.12g}") for place in even if low <= place <= high]
 
 
 def linear_axis(axes: Axes, which: str, *, most: int = 8, whole: bool = False) -> None:

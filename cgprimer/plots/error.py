@@ -27,6 +27,7 @@ from cgprimer.pictures.theme import Theme
 from cgprimer.plots.axes import (
     curve_style,
     framed,
+    grouped,
     legend_below,
     log_axis,
     log_places,
@@ -118,7 +119,7 @@ def error(
         axes.set_ylim(floor / 3, high)
         axes.set_yticks([floor, *log_places(10 * floor, high, most=_MOST)])
         axes.yaxis.set_major_formatter(
-            lambda value, _: _EXACT if value < 2 * floor else number(value, 6)
+            lambda value, _: _EXACT if value < 2 * floor else grouped(value)
         )
     legend_below(figure, axes, look)
     return figure

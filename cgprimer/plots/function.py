@@ -19,7 +19,7 @@ from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
-from cgprimer.core.number_format import equals, marked, number
+from cgprimer.core.number_format import marked, number
 from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import (
@@ -115,7 +115,7 @@ def function(
     if found.tangent:
         touch, value, slope = found.tangent
         ends = places[[0, -1]]
-        label = f"tangent at {place} {equals(touch, digits=6)} {number(touch, 6)}, slope {marked(slope, 6)}"
+        label = f"tangent at {place} = {number(touch, 6)}, slope {marked(slope, 6)}"
         axes.plot(ends, value + slope * (ends - touch), color=look.ink, linewidth=1.6, label=label)
         axes.plot(touch, value, linestyle="", marker="o", markersize=12, color=look.ink)
     axes.set_xlim(float(places[0]), float(places[-1]))
@@ -200,7 +200,7 @@ def function_curves(
         raise UsageError(f"the highest derivative is one of order 0 to {_HIGHEST}, not {order}")
     if tangent is not None:
         tangent = real_number("the place of the tangent", tangent)
-    others = point_values(graph, {**(at or {}), name: 0.0}, of=target)
+    others = point_values(graph, {**graph.point(at, needed=()), name: 0.0}, of=target)
     primal = tape_of(graph)
     places = np.linspace(low, high, points)
     executes = _orders(primal, target, name, max(order, tangent is not None), others)

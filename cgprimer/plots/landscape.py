@@ -229,12 +229,13 @@ def _numbers(
 def _ranges(
     names: tuple[str, str], ranges: Sequence[Range], values: Mapping[str, float]
 ) -> list[Range]:
-    if not len(ranges):
+    pairs = list(ranges) if isinstance(ranges, Iterable) else [ranges]
+    if not pairs:
         return [(values.get(name, 0.0) - 3, values.get(name, 0.0) + 3) for name in names]
-    if len(ranges) != 2 or any(np.shape(one) != (2,) for one in ranges):
+    if len(pairs) != 2 or any(np.shape(pair) != (2,) for pair in pairs):
         raise UsageError("a range, from where to where, is needed for each of the two parameters")
     found = []
-    for name, ends in zip(names, ranges, strict=True):
+    for name, ends in zip(names, pairs, strict=True):
         low, high = (real_number(f"an end of the range of {name}", end) for end in ends)
         if not low < high:
             raise UsageError(f"the range of {name} must ascend, not go from {low:g} to {high:g}")

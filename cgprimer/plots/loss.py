@@ -89,7 +89,7 @@ def loss(
     others = {name: validation_curve(run, by) for name, run in found.items() if validation}
     drawn = [values for _, values in (*losses.values(), *others.values())]
     every = [value for values in drawn for value in values if isfinite(value)]
-    if not any(isfinite(value) for _, values in losses.values() for value in values):
+    if not any(isfinite(value) for run in found.values() for value in run.step_losses):
         raise UsageError(
             "no loss of these runs is finite, so there is nothing to draw",
             hint="train again with a smaller learning rate (--learning-rate)",
@@ -97,6 +97,7 @@ def loss(
     longest = max(len(values) for _, values in losses.values())
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
+    smooth = whole_number("the number of losses in a mean (smooth)", smooth, least=1)
     logarithmic = _log_axes(one_of("choice of logarithmic axes", log, LOG), every)
     usual = "Loss" if title is None else title
     figure, axes, look = framed(dark=dark, title=usual, x=by, y="loss")
@@ -175,13 +176,9 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
 
     Values that are not finite are left out of the means.
 
-    Raises:
-        UsageError: the window is no positive whole number.
-
     >>> smoothed([1.0, 2.0, 6.0, 4.0], 3)
     [1.5, 3.0, 4.0, 5.0]
     """
-    window = whole_number("the number of losses in a mean (smooth)", window, least=1)
     array = np.asarray(values, dtype=float)
     finite = np.isfinite(array)
     sums = _window_sums(np.where(finite, array, 0.0), window)

@@ -10,12 +10,13 @@ import numpy as np
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
-from cgprimer.core.number_format import marked, number
+from cgprimer.core.number_format import marked
 from cgprimer.data import Dataset
 from cgprimer.pictures.theme import Theme, mix, theme
 from cgprimer.plots.axes import (
     curve_style,
     dress,
+    grouped,
     legend_below,
     linear_axis,
     log_places,
@@ -172,7 +173,7 @@ def _draw_in_plane(
     bar = figure.colorbar(filled, ax=axes, pad=0.02)
     if norm is not None:
         bar.locator = FixedLocator(log_places(floor, high))
-        bar.formatter = FuncFormatter(lambda value, _: number(value, 6))
+        bar.formatter = FuncFormatter(lambda value, _: grouped(value))
         bar.update_ticks()
         bar.ax.minorticks_off()
     else:

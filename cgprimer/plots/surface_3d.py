@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.core.number_format import number
 from cgprimer.pictures.theme import Theme
-from cgprimer.plots.axes import linear_axis, log_places, number_style, text_style
+from cgprimer.plots.axes import grouped, linear_axis, log_places, number_style, text_style
 from cgprimer.plots.landscape import Landscape, Relief, relief
 
 if TYPE_CHECKING:
@@ -174,8 +173,8 @@ def _dress(axes: Any, found: Landscape, shown: Relief, look: Theme) -> None:
     for which in ("x", "y"):
         linear_axis(axes, which, most=6)
     if shown.logarithmic and shown.top > shown.floor:
-        losses = log_places(shown.floor, shown.top, most=6)
-        axes.set_zticks([log10(loss) for loss in losses], [number(loss, 6) for loss in losses])
+        losses = log_places(shown.floor, shown.top, most=5)
+        axes.set_zticks([log10(loss) for loss in losses], [grouped(loss) for loss in losses])
     else:
         linear_axis(axes, "z", most=5)
     number_style(axes, look)

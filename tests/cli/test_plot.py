@@ -35,7 +35,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 
 def test_the_kinds() -> None:
     assert KINDS == (
-        "error", "loss", "parameters", "cost", "swell", "surface", "function",
+        "cost", "error", "function", "loss", "parameters", "surface", "swell",
     )  # fmt: skip
 
 

@@ -186,8 +186,12 @@ def test_pyplot_is_never_imported() -> None:
     code = (
         "import sys; from cgprimer.pictures.diagram import *;"
         "from cgprimer.pictures.graph_picture import draw_diagram;"
-        "from cgprimer.plots.curves import draw_loss;"
-        "draw_diagram(Diagram((Node('a', 'a', 'input'),), ())); draw_loss({'a': [1.0, 0.5]});"
+        "import cgprimer; from cgprimer.pictures.saving import figure_bytes;"
+        "draw_diagram(Diagram((Node('a', 'a', 'input'),), ()));"
+        "line = cgprimer.parse('xw = k*xa + b; parameter k = 3, b = -1');"
+        "figures = [cgprimer.plot.surface(line, steps=1, in_3d=deep) for deep in (False, True)];"
+        "figures += [cgprimer.plot.swell(depths=[1, 2]), cgprimer.plot.cost('sum', [1, 2])];"
+        "[figure_bytes(figure, kind) for figure in figures for kind in ('png', 'svg')];"
         "print('matplotlib.pyplot' in sys.modules)"
     )
     root = str(Path(__file__).parents[2])

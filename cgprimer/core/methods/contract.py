@@ -8,7 +8,7 @@ count for. So the cost of a method can be seen before anything runs:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -229,7 +229,9 @@ def as_names(names: Names, what: str) -> tuple[str, ...]:
     Raises:
         UsageError: there is none.
     """
-    found = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        names = (names,)
+    found = tuple(dict.fromkeys(names))
     if not found or not all(isinstance(n, str) for n in found):
         raise UsageError(f"{what} must be a name or names")
     return found

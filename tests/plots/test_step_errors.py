@@ -7,7 +7,7 @@ import pytest
 
 from cgprimer.core.graph import load, parse
 from cgprimer.errors import CgprimerError, DifferentiationError, MissingValueError, UsageError
-from cgprimer.plots.error_data import StepErrors, step_errors
+from cgprimer.plots.error import StepErrors, step_errors
 
 SINE = parse("xw = sin(xa)")
 

@@ -9,51 +9,46 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from cgprimer import plot
 from cgprimer.core.graph import load, parse
 from cgprimer.errors import UsageError
 from cgprimer.pictures.saving import save_figure
-from cgprimer.plots.cost import draw_cost, draw_swell
-from cgprimer.plots.cost_data import Cost, CostGrowth, cost_growth
-from cgprimer.plots.curves import draw_loss, draw_parameters
-from cgprimer.plots.error import draw_step_errors
-from cgprimer.plots.error_data import SCHEMES, step_errors
-from cgprimer.plots.function import draw_function
-from cgprimer.plots.function_data import function_curves
-from cgprimer.plots.parameters import draw_parameters_over_time
-from cgprimer.plots.run_curves import OverTime
+from cgprimer.plots.cost import Cost, CostGrowth, draw_cost
+from cgprimer.plots.error import SCHEMES
+from cgprimer.plots.landscape import landscape
 from cgprimer.plots.surface import draw_surface
-from cgprimer.plots.surface_data import landscape
-from cgprimer.plots.swell_data import swell
-from tests.pictures.plot_tools import entries
+from cgprimer.plots.swell import draw_swell, swell_counts
+from tests.plots.plot_tools import entries, moved, run_of, runs_of
 
 SINE = parse("xw = sin(xa)")
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
 LOSSES = {"adam": [1.0, 0.1, 0.01], "sgd": [1.0, 0.5, 0.2]}
+TRUTH = {"k": 3.0, "b": -1.0}
 MOVED = {
-    "adam": OverTime([0.0, 1.0, 2.0], {"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]}),
-    "sgd": OverTime([0.0, 1.0], {"k": [0.5, 1.0], "b": [0.1, 0.0]}),
+    "adam": moved({"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]}, TRUTH),
+    "sgd": moved({"k": [0.5, 1.0], "b": [0.1, 0.0]}),
 }
 
 PLOTS: dict[str, Callable[[bool], Figure]] = {
-    "error": lambda dark: draw_step_errors(step_errors(SINE, {"xa": 1}), dark=dark),
-    "loss": lambda dark: draw_loss(LOSSES, smooth=2, dark=dark),
-    "parameters": lambda dark: draw_parameters(
-        {"adam": {"k": 2.9, "b": -1.1}, "sgd": {"k": 2.0, "b": 0.0}}, {"k": 3.0}, dark=dark
+    "error": lambda dark: plot.error(SINE, {"xa": 1}, dark=dark),
+    "loss": lambda dark: plot.loss(runs_of(LOSSES), smooth=2, dark=dark),
+    "parameters": lambda dark: plot.parameters(MOVED, final=True, dark=dark),
+    "loss and validation": lambda dark: plot.loss(
+        {
+            name: run_of(losses, validation_losses=[1.1, 0.3], settings={"steps_per_epoch": 1.5})
+            for name, losses in LOSSES.items()
+        },
+        dark=dark,
     ),
-    "loss and validation": lambda dark: draw_loss(
-        LOSSES, validation={"adam": [1.1, 0.2, 0.1], "sgd": [1.2, 0.6, 0.3]}, dark=dark
-    ),
-    "parameters over time": lambda dark: draw_parameters_over_time(
-        MOVED, {"k": 3.0, "b": -1.0}, dark=dark
-    ),
-    "cost": lambda dark: draw_cost(cost_growth("sum", [1, 4, 16]), dark=dark),
-    "cost and time": lambda dark: draw_cost(cost_growth("sum", [1, 4], timed=True), dark=dark),
-    "swell": lambda dark: draw_swell(swell("product", [1, 2, 3]), dark=dark),
+    "parameters over time": lambda dark: plot.parameters(MOVED, dark=dark),
+    "cost": lambda dark: plot.cost("sum", [1, 4, 16], dark=dark),
+    "cost and time": lambda dark: plot.cost("sum", [1, 4], timed=True, dark=dark),
+    "swell": lambda dark: plot.swell("product", [1, 2, 3], dark=dark),
     "surface": lambda dark: draw_surface(landscape(LINE, ["k", "b"], grid=9, steps=9), dark=dark),
     "surface in 3-D": lambda dark: draw_surface(
         landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
     ),
-    "function": lambda dark: draw_function(function_curves(SINE, order=2, tangent=1.0), dark=dark),
+    "function": lambda dark: plot.function(SINE, order=2, tangent=1.0, dark=dark),
 }
 
 
@@ -116,17 +111,17 @@ def test_error_axes_slopes_and_stars() -> None:
 
 
 def test_a_scheme_that_cannot_be_used_is_named() -> None:
-    figure = draw_step_errors(step_errors(parse("xw = abs(xa)^3"), {"xa": 1}))
+    figure = plot.error(parse("xw = abs(xa)^3"), {"xa": 1})
     assert "complex-step: not analytic" in entries(figure)
 
 
 def test_an_error_that_is_always_zero_is_drawn_without_a_complaint(tmp_path: Path) -> None:
-    figure = draw_step_errors(step_errors(parse("xw = 2*xa"), {"xa": 0}))
+    figure = plot.error(parse("xw = 2*xa"), {"xa": 0})
     save_figure(figure, tmp_path / "a.png")
 
 
 def test_smoothing_keeps_the_raw_curve_faint() -> None:
-    axes = draw_loss({"a": [1.0, 3.0, 5.0]}, smooth=3).axes[0]
+    axes = plot.loss(runs_of({"a": [1.0, 3.0, 5.0]}), smooth=3).axes[0]
     raw, means = axes.lines
     assert raw.get_alpha() == pytest.approx(0.3)
     assert list(raw.get_ydata()) == [1.0, 3.0, 5.0]
@@ -134,17 +129,19 @@ def test_smoothing_keeps_the_raw_curve_faint() -> None:
 
 
 def test_a_diverging_run_leaves_the_others_in_sight() -> None:
-    figure = draw_loss({"good": [1.0, 0.1], "bad": [1.0, 1e80]})
+    figure = plot.loss(runs_of({"good": [1.0, 0.1], "bad": [1.0, 1e80]}))
     low, high = figure.axes[0].get_ylim()
     assert low < 0.1
     assert high < 1e5
-    figure = draw_parameters({"good": {"k": 1.0}, "bad": {"k": 1e60}}, {"k": 1.0})
+    figure = plot.parameters(
+        {"good": moved({"k": [0.5, 1.0]}, {"k": 1.0}), "bad": moved({"k": [0.5, 1e60]})}, final=True
+    )
     assert entries(figure) == ["true value", "good, learnt", "bad: diverged, not shown"]
     assert figure.axes[0].get_ylim()[1] < 2
 
 
 def test_cost_axes_and_band() -> None:
-    figure = draw_cost(cost_growth("sum", [1, 4]), bound=3)
+    figure = plot.cost("sum", [1, 4], bound=3)
     assert {"up to 3 times the function: cheap gradient", "the function alone"} < set(
         entries(figure)
     )
@@ -153,7 +150,7 @@ def test_cost_axes_and_band() -> None:
     assert [a.get_ylabel() for a in PLOTS["cost and time"](False).axes] == [
         "operations for the whole gradient", "time in seconds for the whole gradient"]  # fmt: skip
     with pytest.raises(UsageError, match="bound"):
-        draw_cost(cost_growth("sum", [1]), bound=0.5)
+        plot.cost("sum", [1], bound=0.5)
 
 
 def test_a_curve_that_stops_earlier_says_why() -> None:
@@ -164,12 +161,12 @@ def test_a_curve_that_stops_earlier_says_why() -> None:
     (ring,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
     assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [10])
     assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
-    deep = draw_swell(swell("product", [1, 2, 3], limit=50))
+    deep = draw_swell(swell_counts("product", [1, 2, 3], limit=50))
     assert "derivative as a formula (symbolic): too large a formula beyond depth 2" in entries(deep)
 
 
 def test_each_parameter_has_a_panel_with_its_true_level() -> None:
-    figure = draw_parameters_over_time(MOVED, {"k": 3.0, "b": -1.0}, step_name="epoch")
+    figure = plot.parameters(MOVED, by="epoch")
     assert [axes.get_title() for axes in figure.axes] == ["k", "b"]
     assert entries(figure) == ["true value", "adam", "sgd"]
     for axes, level in zip(figure.axes, (3.0, -1.0), strict=True):
@@ -183,22 +180,22 @@ def test_each_parameter_has_a_panel_with_its_true_level() -> None:
 
 
 def test_a_parameter_that_diverges_leaves_the_others_in_sight() -> None:
-    runs = MOVED | {"bad": OverTime([0.0, 1.0], {"k": [0.5, 1e60], "b": [0.1, float("nan")]})}
-    figure = draw_parameters_over_time(runs, {"k": 3.0})
+    runs = MOVED | {"bad": moved({"k": [0.5, 1e60], "b": [0.1, float("nan")]})}
+    figure = plot.parameters(runs)
     assert "bad: diverges" in entries(figure)
     assert all(axes.get_ylim()[1] < 10 for axes in figure.axes)
 
 
 def test_of_many_parameters_the_first_are_drawn_and_the_title_says_so() -> None:
     many = {f"w{k}": [0.0, 1.0] for k in range(20)}
-    figure = draw_parameters_over_time({"a": OverTime([0.0, 1.0], many)})
+    figure = plot.parameters({"a": moved(many)})
     assert len(figure.axes) == 9
     assert figure.get_suptitle() == "Parameters over time, the first 9 of 20"
     assert entries(figure) == ["a"]
 
 
 def test_swell_curves() -> None:
-    figure = draw_swell(swell("product", [1, 2, 3]))
+    figure = plot.swell("product", [1, 2, 3])
     assert len(entries(figure)) == 5
     assert figure.axes[0].get_yscale() == "log"
     assert "94" in [text.get_text() for text in figure.axes[0].texts]
@@ -231,16 +228,16 @@ def test_flat_and_negative_surfaces_are_drawn(tmp_path: Path) -> None:
 
 
 def test_poles_are_cut_and_broken() -> None:
-    axes = draw_function(function_curves(parse("xw = 1/xa"), order=0)).axes[0]
+    axes = plot.function(parse("xw = 1/xa"), order=0).axes[0]
     low, high = axes.get_ylim()
     assert -60 < low < high < 60
-    flat = draw_function(function_curves(parse("xw = 0*xa + 2"), order=1))
+    flat = plot.function(parse("xw = 0*xa + 2"), order=1)
     assert flat.axes[0].get_title() == "xw = 0*xa + 2"
 
 
 def test_long_names_make_a_narrower_legend() -> None:
     graph = parse("a_very_long_name_for_an_output = sin(x_and_a_long_name_too)")
-    figure = draw_function(function_curves(graph, order=2, tangent=0.5))
+    figure = plot.function(graph, order=2, tangent=0.5)
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert box.x0 >= 0

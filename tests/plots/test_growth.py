@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from cgprimer.errors import UsageError
-from cgprimer.plots import cost_data as costs
-from cgprimer.plots.cost_data import FAMILIES, cost_growth
-from cgprimer.plots.swell_data import FAMILIES as NESTINGS
-from cgprimer.plots.swell_data import swell
+from cgprimer.plots import cost as costs
+from cgprimer.plots.cost import FAMILIES, cost_growth
+from cgprimer.plots.swell import FAMILIES as NESTINGS
+from cgprimer.plots.swell import swell_counts
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -45,7 +45,7 @@ def test_times_and_where_symbolic_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("family", NESTINGS)
 def test_a_formula_swells_and_reverse_mode_does_not(family: str) -> None:
-    rows = swell(family, range(1, 5))
+    rows = swell_counts(family, range(1, 5))
     formulas = [row.formula or 0 for row in rows]
     assert all(later > 2 * before for before, later in pairwise(formulas))
     steps = [b.reverse - a.reverse for a, b in pairwise(rows)]
@@ -55,14 +55,14 @@ def test_a_formula_swells_and_reverse_mode_does_not(family: str) -> None:
 
 
 def test_the_counts_of_case_d8() -> None:
-    rows = swell("product", [1, 4, 6])
+    rows = swell_counts("product", [1, 4, 6])
     assert [(r.expression, r.written_out, r.reverse) for r in rows] == [
         (2, 2, 5), (8, 30, 26), (12, 126, 40)]  # fmt: skip
     assert [row.formula for row in rows] == [6, 280, 2060]
 
 
 def test_formulas_beyond_the_limit_are_left_out() -> None:
-    rows = swell("logistic", [2, 6, 30], limit=500)
+    rows = swell_counts("logistic", [2, 6, 30], limit=500)
     assert [row.formula is None for row in rows] == [False, True, True]
     assert rows[-1].written_out > 10**9
     assert rows[-1].reverse < 300
@@ -75,8 +75,8 @@ def test_formulas_beyond_the_limit_are_left_out() -> None:
         (lambda: cost_growth("sum", [0]), "positive"),
         (lambda: cost_growth("sum", []), "positive"),
         (lambda: cost_growth("sum", [1], methods=["backward"]), "backward"),
-        (lambda: swell("softmx"), "softmax"),
-        (lambda: swell("product", [-1]), "positive"),
+        (lambda: swell_counts("softmx"), "softmax"),
+        (lambda: swell_counts("product", [-1]), "positive"),
     ],
 )
 def test_mistakes(call: object, words: str) -> None:

@@ -8,21 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import cgprimer
+from cgprimer import plot
 from cgprimer.core.graph import load, parse
 from cgprimer.pictures.saving import save_figure
-from cgprimer.plots.cost import draw_cost, draw_swell
-from cgprimer.plots.cost_data import cost_growth
-from cgprimer.plots.curves import draw_loss
-from cgprimer.plots.error import draw_step_errors
-from cgprimer.plots.error_data import step_errors
-from cgprimer.plots.function import draw_function
-from cgprimer.plots.function_data import function_curves
+from cgprimer.plots.axes import log_places
+from cgprimer.plots.error import step_errors
+from cgprimer.plots.landscape import Relief, landscape
 from cgprimer.plots.surface import draw_surface
-from cgprimer.plots.surface_data import landscape
-from cgprimer.plots.surface_marks import Relief
-from cgprimer.plots.surface_space import seen_points
-from cgprimer.plots.swell_data import swell
-from tests.pictures.plot_tools import drawn, entries, numbers
+from cgprimer.plots.surface_3d import seen_points
+from tests.plots.plot_tools import drawn, entries, numbers, runs_of
 
 SINE = parse("xw = sin(xa)")
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -36,7 +31,7 @@ LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
 def test_no_stroke_joins_the_sides_of_a_jump(
     text: str, label: str, levels: tuple[int, int]
 ) -> None:
-    places, values = drawn(draw_function(function_curves(parse(text))), label)
+    places, values = drawn(plot.function(parse(text)), label)
     with np.errstate(invalid="ignore"):
         assert not (np.abs(np.diff(values)) > 0.5).any()
     for level in levels:  # each side goes up to the jump
@@ -45,27 +40,23 @@ def test_no_stroke_joins_the_sides_of_a_jump(
 
 def test_steep_but_continuous_lines_are_not_broken() -> None:
     for text in ("xw = tanh(400*xa)", "xw = sin(60*xa)", "xw = exp(9*xa)"):
-        figure = draw_function(function_curves(parse(text), order=0))
+        figure = plot.function(parse(text), order=0)
         assert np.isfinite(drawn(figure, "xw")[1]).all()
 
 
 def test_a_derivative_ends_where_its_function_does() -> None:
-    figure = draw_function(function_curves(parse("xw = log(xa)"), order=2))
+    figure = plot.function(parse("xw = log(xa)"), order=2)
     for label in ("xw", "d xw / d xa", "d² xw / d xa²"):
         places, values = drawn(figure, label)
         assert places[np.isfinite(values)].min() > 0
 
 
 def test_what_is_cut_off_is_said_to_be() -> None:
-    assert "cut off at the top" in entries(
-        draw_function(function_curves(parse("xw = 1/xa^2"), order=0))
-    )
-    figure = draw_function(function_curves(parse("xw = exp(xa)"), 0, 800))
+    assert "cut off at the top" in entries(plot.function(parse("xw = 1/xa^2"), order=0))
+    figure = plot.function(parse("xw = exp(xa)"), 0, 800)
     assert "too large for a double above xa = 709" in entries(figure)
     figure.draw_without_rendering()
-    assert not any(
-        "cut" in text for text in entries(draw_function(function_curves(SINE, tangent=1.0)))
-    )
+    assert not any("cut" in text for text in entries(plot.function(SINE, tangent=1.0)))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +65,7 @@ def test_what_is_cut_off_is_said_to_be() -> None:
      ("xw = 1e7*xa", "xw", "-3e7"), ("xw = 1e4*xa", "xw", "-30,000")],
 )  # fmt: skip
 def test_numbers_on_an_axis_need_no_offset(text: str, name: str, first: str) -> None:
-    figure = draw_function(function_curves(parse(text), order=0))
+    figure = plot.function(parse(text), order=0)
     figure.draw_without_rendering()
     axes = figure.axes[0]
     assert axes.get_ylabel() == name
@@ -83,17 +74,17 @@ def test_numbers_on_an_axis_need_no_offset(text: str, name: str, first: str) -> 
 
 
 def test_axes_are_numbered_in_steps_of_1_2_or_5() -> None:
-    figure = draw_loss({"a": [1.0, 0.5] * 14})
+    figure = plot.loss(runs_of({"a": [1.0, 0.5] * 14}))
     figure.draw_without_rendering()
     assert numbers(figure.axes[0].xaxis) == ["0", "5", "10", "15", "20", "25"]
 
 
 def test_eight_curves_differ_in_more_than_colour() -> None:
-    figure = draw_loss({f"run {k}": [1.0, 0.5 + k] * 20 for k in range(8)})
+    figure = plot.loss(runs_of({f"run {k}": [1.0, 0.5 + k] * 20 for k in range(8)}))
     lines = [line for line in figure.axes[0].lines if not str(line.get_label()).startswith("_")]
     looks = {(str(line._unscaled_dash_pattern), line.get_marker()) for line in lines}  # type: ignore[attr-defined]
     assert len(looks) == 8
-    figure = draw_function(function_curves(SINE, order=6, tangent=1.0))
+    figure = plot.function(SINE, order=6, tangent=1.0)
     lines = [line for line in figure.axes[0].lines if line.get_label() in entries(figure)]
     assert len({(str(line._unscaled_dash_pattern), line.get_marker(), line.get_linewidth())  # type: ignore[attr-defined]
                 for line in lines}) == len(lines) == 8  # fmt: skip
@@ -101,7 +92,7 @@ def test_eight_curves_differ_in_more_than_colour() -> None:
 
 def test_errors_of_zero_lie_on_a_line_of_their_own() -> None:
     found = step_errors(load("examples/lecture.cg"), wrt="ab")
-    figure = draw_step_errors(found)
+    figure = plot.error(load("examples/lecture.cg"), wrt="ab")
     figure.draw_without_rendering()
     axes = figure.axes[0]
     assert numbers(axes.yaxis)[0] == "0 (exact)"
@@ -111,12 +102,12 @@ def test_errors_of_zero_lie_on_a_line_of_their_own() -> None:
     assert zero.any()
     assert set(np.asarray(curve.get_ydata())[zero]) == {floor}
     assert min(errors[errors > 0].min() for errors in found.errors.values()) > floor
-    assert "0 (exact)" not in numbers(draw_step_errors(step_errors(SINE, {"xa": 1})).axes[0].yaxis)
+    assert "0 (exact)" not in numbers(plot.error(SINE, {"xa": 1}).axes[0].yaxis)
 
 
 @pytest.mark.parametrize("text", ["xw = sin(xa)", "xw = 3*xa", "xw = log(xa)"])
 def test_stars_lie_on_their_curves_and_guides_within_them(text: str) -> None:
-    axes = draw_step_errors(step_errors(parse(text), {"xa": 1})).axes[0]
+    axes = plot.error(parse(text), {"xa": 1}).axes[0]
     curves = {str(line.get_label()).partition(":")[0]: line for line in axes.lines}
     stars = [line for line in axes.lines if str(line.get_label()).startswith("_best ")]
     assert len(stars) == 3
@@ -128,16 +119,13 @@ def test_stars_lie_on_their_curves_and_guides_within_them(text: str) -> None:
 
 
 def test_best_steps_have_one_digit() -> None:
-    words = [
-        text.partition("about ")[2]
-        for text in entries(draw_step_errors(step_errors(SINE, {"xa": 1})))
-    ]
+    words = [text.partition("about ")[2] for text in entries(plot.error(SINE, {"xa": 1}))]
     assert words
     assert all(len(word.partition("e")[0].replace("0.", "").strip("0")) == 1 for word in words)
 
 
 def test_one_size_has_a_band_and_a_point_of_the_function() -> None:
-    figure = draw_cost(cost_growth("neuron", [4]))
+    figure = plot.cost("neuron", [4])
     (band,) = figure.axes[0].collections
     sides = band.get_paths()[0].vertices[:, 0]  # type: ignore[index]
     assert sides.min() < sides.max()
@@ -146,13 +134,13 @@ def test_one_size_has_a_band_and_a_point_of_the_function() -> None:
 
 
 def test_one_depth_has_one_whole_number_under_it() -> None:
-    axes = draw_swell(swell("product", [3])).axes[0]
+    axes = plot.swell("product", [3]).axes[0]
     assert numbers(axes.xaxis) == ["3"]
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_numbers_at_the_ends_of_curves_stand_apart(dark: bool) -> None:
-    figure = draw_swell(swell("softmax", [1, 2, 3, 4]), dark=dark)
+    figure = plot.swell("softmax", [1, 2, 3, 4], dark=dark)
     figure.draw_without_rendering()
     boxes = sorted((t.get_window_extent().y0, t.get_window_extent().y1)
                     for t in figure.axes[0].texts)  # fmt: skip
@@ -226,7 +214,7 @@ def test_heights_in_3d_are_logarithmic_where_colours_are() -> None:
 
 @pytest.mark.parametrize("text", ["tan(xa)", "1000*tan(xa)", "1/(xa-1.5)", "1/sin(xa)"])
 def test_the_sides_of_a_pole_are_not_joined(text: str) -> None:
-    axes = draw_function(function_curves(parse(f"xw = {text}"), -3, 3, order=0)).axes[0]
+    axes = plot.function(parse(f"xw = {text}"), -3, 3, order=0).axes[0]
     low, high = axes.get_ylim()
     line = next(line for line in axes.lines if len(line.get_xdata()) > 100)
     values = np.asarray(line.get_ydata(), dtype=float)
@@ -235,3 +223,59 @@ def test_the_sides_of_a_pole_are_not_joined(text: str) -> None:
     assert below.any()
     assert not (above[:-1] & below[1:]).any()
     assert not (below[:-1] & above[1:]).any()
+
+
+def test_where_every_smaller_step_is_as_good_none_is_called_the_best() -> None:
+    words = entries(plot.error(SINE, {"xa": 1}))
+    assert sorted(text.partition(" about ")[0] for text in words) == [
+        "central: best h", "complex-step: every h up to", "forward: best h"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "ranges", [[(0.4, 0.7), (1, 1.2)], [(-1, 1.5), (0, 1)], [(2.5, 3.5), (-1.5, -0.5)]]
+)
+@pytest.mark.parametrize("in_3d", [False, True])
+def test_a_scale_of_losses_has_two_numbers_at_least(
+    ranges: list[tuple[float, float]], in_3d: bool
+) -> None:
+    found = landscape(LINE, ["k", "b"], ranges=ranges, grid=21, optimizers=())
+    figure = draw_surface(found, in_3d=in_3d)
+    figure.draw_without_rendering()
+    axis = figure.axes[0].zaxis if in_3d else figure.axes[1].yaxis  # type: ignore[attr-defined]
+    assert len(numbers(axis)) >= 2
+    assert len(set(numbers(axis))) == len(numbers(axis))
+
+
+@pytest.mark.parametrize("low", np.geomspace(1, 10, 19).tolist())
+@pytest.mark.parametrize("times", [1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200])
+def test_a_logarithmic_axis_has_two_numbers_at_least(low: float, times: float) -> None:
+    places = log_places(low, low * times)
+    assert 2 <= len(places) <= 12
+    assert low <= places[0] < places[-1] <= low * times
+
+
+def test_declared_values_are_true_only_where_data_were_made_from_them() -> None:
+    made = cgprimer.make_dataset(LINE, samples=20)
+    own = cgprimer.Dataset.from_arrays(made.inputs, made.targets)
+    for data, at, word in (
+        (None, None, "true values"), (made, None, "true values"), (own, None, "declared values"),
+        (own, {"k": 2.0}, "given values"), (None, {"k": 2.0}, "true values"),
+    ):  # fmt: skip
+        found = landscape(LINE, ["k", "b"], data, at=at, grid=5, optimizers=())
+        assert entries(draw_surface(found)) == [word]
+    elsewhere = cgprimer.make_dataset(LINE, samples=20, truth={"k": 1.0, "b": 0.0})
+    assert landscape(LINE, ["k", "b"], elsewhere, grid=5, optimizers=()).known == (1.0, 0.0)
+
+
+def test_data_are_a_dataset_or_a_file_by_the_name_of_the_option(tmp_path: Path) -> None:
+    data = cgprimer.make_dataset(LINE, samples=20)
+    data.save(tmp_path / "line.csv")
+    figures = [
+        plot.surface(LINE, data=data, optimizers="none"),
+        plot.surface(LINE, dataset=data, optimizers=()),  # the older name
+        plot.surface(LINE, ("k", "b"), tmp_path / "line.csv", optimizers="none"),
+    ]
+    save_figure(figures[0], tmp_path / "a.svg")
+    save_figure(figures[1], tmp_path / "b.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert entries(figures[2]) == ["declared values"]

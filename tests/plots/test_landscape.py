@@ -16,9 +16,10 @@ from cgprimer.errors import (
     MissingValueError,
     UsageError,
 )
-from cgprimer.plots.function_data import function_curves
-from cgprimer.plots.run_curves import common_truth, histories, read_runs, smoothed
-from cgprimer.plots.surface_data import landscape
+from cgprimer.plots.function import function_curves
+from cgprimer.plots.landscape import landscape
+from cgprimer.plots.loss import over_time, smoothed
+from cgprimer.plots.runs import axis_of, common_truth, named_runs
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import train
 from cgprimer.training.objective import loss_and_gradient
@@ -29,7 +30,7 @@ LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
 def test_the_surface_is_lowest_at_the_truth() -> None:
     assert landscape(LINE, ["k", "b"], steps=1).lowest == (3.0, -1.0)
     found = landscape(load("examples/lecture.cg"), ["ab", "cd"], steps=1)
-    assert found.lowest == found.truth == (1.0, 3.0)
+    assert found.lowest == found.known == (1.0, 3.0)
     assert found.held == {"bc": 2.0, "ac": 4.0}
 
 
@@ -166,27 +167,26 @@ def test_saved_runs_come_back_by_name(tmp_path: Path) -> None:
     data = make_dataset(LINE, samples=100)
     for name, epochs in (("a", 6), ("b", 2)):
         save_run(train(LINE, data, epochs=epochs), tmp_path / f"{name}.json", LINE)
-    runs = read_runs([tmp_path / "a.json", tmp_path / "b.json"])
+    runs = named_runs([tmp_path / "a.json", tmp_path / "b.json"])
     assert list(runs) == ["a", "b"]
     assert common_truth(runs) == {"k": 3.0, "b": -1.0}
-    assert histories({"a": runs["a"]})[0] == "epoch"
-    by, losses = histories(runs)
-    assert by == "step"
-    assert {name: len(values) for name, values in losses.items()} == {"a": 12, "b": 4}
+    assert axis_of({"a": runs["a"]}) == "epoch"
+    assert axis_of(runs) == "step"
+    assert {name: len(over_time(run, "step")[1]) for name, run in runs.items()} == {"a": 12, "b": 4}
 
 
 def test_mistakes_with_runs(tmp_path: Path) -> None:
     path = tmp_path / "no.json"
     path.write_text("{}")
     with pytest.raises(DataError, match="does not hold a run"):
-        read_runs([path])
+        named_runs([path])
     with pytest.raises(UsageError, match="cannot read"):
-        read_runs([tmp_path / "nowhere.json"])
+        named_runs([tmp_path / "nowhere.json"])
     with pytest.raises(UsageError, match="twice"):
-        read_runs([path, path])
+        named_runs([path, path])
     save_run(train(LINE, make_dataset(LINE, samples=9), epochs=0), path, LINE)
     with pytest.raises(UsageError, match="no step"):
-        histories(read_runs([path]))
+        axis_of(named_runs([path]))
 
 
 def test_smoothing() -> None:
@@ -200,5 +200,3 @@ def test_smoothing() -> None:
             values[max(0, k - (window - 1) // 2) : k + window // 2 + 1].mean() for k in range(50)
         ]
         assert smoothed(values.tolist(), window) == pytest.approx(slow)
-    with pytest.raises(UsageError):
-        smoothed([1.0], 0)
