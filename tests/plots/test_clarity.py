@@ -246,12 +246,12 @@ def test_a_scale_of_losses_has_two_numbers_at_least(
     assert len(set(numbers(axis))) == len(numbers(axis))
 
 
-@pytest.mark.parametrize("low", np.geomspace(1, 10, 19).tolist())
-@pytest.mark.parametrize("times", [1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200])
-def test_a_logarithmic_axis_has_two_numbers_at_least(low: float, times: float) -> None:
-    places = log_places(low, low * times)
-    assert 2 <= len(places) <= 12
-    assert low <= places[0] < places[-1] <= low * times
+def test_a_logarithmic_axis_has_two_numbers_at_least() -> None:
+    for low in np.geomspace(1, 10, 19):
+        for high in low * np.array([1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200]):
+            places = log_places(low, high)
+            assert 2 <= len(places) <= 12, (low, high)
+            assert low <= places[0] < places[-1] <= high
 
 
 def test_declared_values_are_true_only_where_data_were_made_from_them() -> None:
