@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from cgprimer.core.derivatives import chosen_output, point_values, single_name
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import Names, StepRule, as_names
+from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.number_format import equals, number
 from cgprimer.core.run import Runner
 from cgprimer.errors import DifferentiationError, UsageError, real_number
@@ -213,36 +213,28 @@ def step_errors(
         raise UsageError("there must be a step at least")
     columns = {n: np.array([point[n]]) for n in graph.inputs}
     scalars = {n: point[n] for n in graph.parameters}
-    found = reference_derivatives(primal, target, (name,), point)
+    known = reference_derivatives(primal, target, (name,), point)
     by_rules = Runner(differentiate(primal, target, name, method="reverse"))
     slope = float(np.ravel(by_rules(columns, scalars, 1).derivatives[target, name])[0])
     # At a jump whose value is the middle, both sides have one slope, which is enormous.
-    if (
-        found is None
-        or not is_known(found[name])
-        or abs(found[name]) > _JUMP * max(1.0, abs(slope))
-    ):
+    exact = (known or {name: math.nan})[name]
+    if not is_known(exact) or abs(exact) > _JUMP * max(1.0, abs(slope)):
         raise DifferentiationError(
             f"there is no exact derivative of {target} with respect to {name} to compare with",
             hint="a kink, a pole, an edge of the domain, or a function without a formula"
             " of its own; choose another point (--at)",
         )
-    exact = found[name]
     errors: dict[str, Array] = {}
     refused: dict[str, str] = {}
     for scheme in as_names(schemes or SCHEMES, "schemes"):
+        options = {"method": "finite-difference", "scheme": scheme}
         try:
-            program = differentiate(primal, target, name, method="finite-difference", scheme=scheme)
+            programs = [differentiate(primal, target, name, step=h, **options) for h in sizes]
         except DifferentiationError as error:
             refused[scheme] = error.message
             continue
-        root = program.step.root if program.step else 0
-        values = []
-        for size in sizes.tolist():
-            runner = Runner(replace(program, step=StepRule(size, root)))
-            quotient = runner(columns, scalars, 1).derivatives[target, name]
-            values.append(float(np.reshape(quotient, -1)[0]))
-        errors[scheme] = np.array([_error(value, exact) for value in values])
+        found = (Runner(p)(columns, scalars, 1).derivatives[target, name] for p in programs)
+        errors[scheme] = np.array([_error(float(np.ravel(value)[0]), exact) for value in found])
     if not errors:
         raise DifferentiationError(next(iter(refused.values())))
     formula = str(graph.expression(target)) if target in graph.definitions else target
