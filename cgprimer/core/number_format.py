@@ -42,13 +42,13 @@ def equals(*values: float, digits: int = DIGITS) -> str:
 
 
 def marked(value: float | None, digits: int = DIGITS) -> str:
-    """A number that stands alone, with ``≈`` in front where it is rounded.
+    """A number that stands alone: rounded, with ``≈`` in front, where ``DIGITS`` do not hold it.
 
-    >>> marked(0.25), marked(1 / 3, 5), marked(None)
-    ('0.25', '≈0.33333', '')
+    >>> marked(71.0625, 5), marked(1 / 3, 5), marked(None)
+    ('71.0625', '≈0.33333', '')
     """
-    sign = "" if value is None or equals(value, digits=digits) == "=" else "≈"
-    return sign + number(value, digits)
+    whole = value is None or equals(value) == "="
+    return number(value) if whole else f"≈{number(value, digits)}"
 
 
 def latex_number(value: float, digits: int = DIGITS) -> str:

@@ -15,12 +15,12 @@ from cgprimer.pictures.theme import LEGEND_SIZE, Theme
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Entry: TypeAlias = Role | Literal["path"]
+Entry: TypeAlias = Role | Literal["path", "step"]
 
 SWATCH: Size = (34.0, 22.0)
 ROW_HEIGHT = SWATCH[1] + 10.0
 _GAP = 26.0
-_PATH_WORD = "highlighted path"
+_PATH_WORD, _STEP_WORD = "highlighted path", "this step"
 
 
 def entry_width(look: Theme, entry: Entry) -> float:
@@ -44,7 +44,8 @@ def legend_rows(look: Theme, entries: Sequence[Entry], width: float) -> list[lis
 
 def draw_row(axes: Axes, row: Sequence[Entry], centre: Point, look: Theme) -> None:
     """Draw one row of the legend around its middle."""
-    from matplotlib.patches import Rectangle
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Polygon, Rectangle
 
     total = sum(entry_width(look, entry) + _GAP for entry in row) - _GAP
     x, y = centre[0] - total / 2, centre[1]
@@ -54,6 +55,12 @@ def draw_row(axes: Axes, row: Sequence[Entry], centre: Point, look: Theme) -> No
                 band = Rectangle((x, y - height / 2), SWATCH[0], height, color=ink, linewidth=0)
                 band.set_zorder(4)
                 axes.add_patch(band)
+        elif entry == "step":  # the mark and the dashes of what is lit
+            flag = Polygon([(x + 12, y), (x + 2, y - 8), (x + 2, y + 8)], color=look.curves[1])
+            axes.add_patch(flag)
+            dash = Line2D((x + 14, x + SWATCH[0]), (y, y), color=look.curves[1], linewidth=3.6)
+            dash.set_linestyle((0, (2.2, 1.0)))
+            axes.add_artist(dash)
         else:
             style = look.roles[entry]
             width = SWATCH[1] if style.shape == "circle" else SWATCH[0]
@@ -67,7 +74,9 @@ def draw_row(axes: Axes, row: Sequence[Entry], centre: Point, look: Theme) -> No
 
 
 def _word(look: Theme, entry: Entry) -> str:
-    return _PATH_WORD if entry == "path" else look.roles[entry].word
+    if entry == "path":
+        return _PATH_WORD
+    return _STEP_WORD if entry == "step" else look.roles[entry].word
 
 
 def write(axes: Axes, at: Point, text: str, size: float, colour: str, **look: Any) -> None:

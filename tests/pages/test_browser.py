@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.number_format import number
+from cgprimer.core.number_format import SHORT, marked
 from cgprimer.core.primitives import arrays, primitive, primitives
 from cgprimer.pages.stepping.frames import Frame, stepping
-from cgprimer.pages.stepping.moving import moved
+from cgprimer.pages.stepping.number_texts import moved
 from cgprimer.pages.stepping.page import step
-from cgprimer.pages.stepping.placing import compact
 from cgprimer.pages.stepping.walks import METHODS
 from tests.pages.conftest import opened, resize
 
@@ -80,27 +79,27 @@ def read(page: Any) -> dict[str, Any]:
 
 def expected(frame: Frame, shown: Any, method: str) -> dict[str, Any]:
     def text(value: float | None, unknown: str = UNKNOWN) -> str:
-        return unknown if value is None else number(value)
+        return unknown if value is None else marked(value, SHORT)
 
-    def partly(derivative: float | None, total: float | None, most: int) -> str:
-        return f"{compact(total, most)} + …" if derivative is None and total is not None else ""
+    def partly(derivative: float | None, total: float | None) -> str:
+        return f"{marked(total, SHORT)} + …" if derivative is None and total is not None else ""
 
     pairs = list(zip(frame.values, frame.derivatives, frame.sums, frame.unmoved, strict=True))
     mark = shown.walk(method).mark
     return {
-        "columns": [[text(v), partly(d, s, 9) or text(d)] for v, d, s, _ in pairs],
+        "columns": [[text(v), partly(d, s) or text(d)] for v, d, s, _ in pairs],
         "vertices": [
             [
                 vertex.name,
                 UNKNOWN if v is None else moved(v, u),
-                f"{mark} {partly(d, s, 6) if d is None else compact(d, 9)}"
+                f"{mark} {partly(d, s) if d is None else marked(d, SHORT)}"
                 if d is not None or s is not None
                 else "",
             ]
             for vertex in shown.scene.vertices
             for v, d, s, u in [pairs[vertex.row]]
         ],
-        "edges": ["" if v is None else compact(v, 7) for v in frame.partials],
+        "edges": ["" if v is None else marked(v, SHORT) for v in frame.partials],
         "results": [text(v) for v in frame.results],
         "lines": [text(v, "") for v in frame.lines],
         "litVertices": [v.name for v in shown.scene.vertices if v.name in frame.step.vertices],

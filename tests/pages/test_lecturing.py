@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.core.number_format import number
+from cgprimer.core.number_format import SHORT, marked, number
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import step
-from cgprimer.pages.stepping.placing import compact
 from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser
@@ -54,7 +53,7 @@ def move(page: Any, what: str, value: object, event: str = "input") -> None:
 
 
 def last(shown: Stepping, method: str) -> list[str]:
-    return [number(value) for value in shown.frames(method)[-1].results]
+    return [marked(value, SHORT) for value in shown.frames(method)[-1].results]
 
 
 def results(page: Any) -> list[str]:
@@ -196,11 +195,11 @@ def test_shares_that_arrive_are_summed_in_view(browser: Any, tmp_path: Path) -> 
         text = browser.execute_script("return parts.rows[arguments[0]].derivative.textContent", row)
         assert ("…" in text) == (total is not None)
         if total is not None:
-            assert text == f"{compact(total, 9)} + …"
+            assert text == f"{marked(total, SHORT)} + …"
         seen.append(text)
     assert seen[0] == "not computed"
     assert any("…" in text for text in seen)
-    assert seen[-1] == number(frames[-1].derivatives[row])
+    assert seen[-1] == marked(frames[-1].derivatives[row], SHORT)
     assert browser.get_log("browser") == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import cgprimer
 from cgprimer.pages.stepping.frames import stepping
-from cgprimer.pages.stepping.moving import moved
+from cgprimer.pages.stepping.number_texts import moved
 from cgprimer.pages.stepping.page import step
 from tests.pages.conftest import opened
 

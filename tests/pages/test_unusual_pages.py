@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.core.number_format import number
+from cgprimer.core.number_format import SHORT, marked
 from cgprimer.errors import CgprimerError
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
-from cgprimer.pages.stepping.placing import compact
 from cgprimer.pages.stepping.steps import shift
 from tests.pages.conftest import opened
 from tests.pages.stepping_graphs import problem
@@ -34,10 +33,10 @@ def shows(browser: Any, shown: Stepping, method: str, place: int) -> None:
     frame = shown.frames(method)[place]
     browser.execute_script("go(arguments[0])", place)
     assert texts(browser, "#graph .partial") == [
-        "" if v is None else compact(v, 7) for v in frame.partials
+        "" if v is None else marked(v, SHORT) for v in frame.partials
     ]
     assert texts(browser, "#results .chip > span") == [
-        "not computed" if v is None else number(v) for v in frame.results
+        "not computed" if v is None else marked(v, SHORT) for v in frame.results
     ]
 
 
@@ -118,7 +117,7 @@ def test_names_that_look_like_numbers(browser: Any, tmp_path: Path) -> None:
     browser.execute_script("go(Infinity)")
     shown = stepping(graph)
     assert texts(browser, "#results .chip") == [
-        f"dxw/d{name} = {number(value or 0.0)}"
+        f"dxw/d{name} = {marked(value or 0.0, SHORT)}"
         for name, value in zip(shown.scene.wrt, shown.frames("reverse")[-1].results, strict=True)
     ]
     assert {"nan", "inf", "xa", "__proto__"} == set(texts(browser, "#sliders > label"))

@@ -1,21 +1,18 @@
 // Numbers and what is known of them after each step, as frames.py has it in Python.
 const UNKNOWN = "not computed";
 
-function compact(value, most) { // in so many characters, if it can be; for the picture
-  const texts = [6, 5, 4, 3, 2].map(digits => number(value, digits));
-  return texts.find(text => text.length <= most) ?? texts[4];
-}
 // A value in a vertex: while a finite difference moves a variable, with enough digits to see by how
-// much; where eight do not tell, as a sum. As moving.py has it.
+// much; where eight do not tell, as a sum. As number_texts.py has it.
 function moved(value, unmoved) {
   const move = value - unmoved; // not a number where nothing is moved
-  if (move === 0 || !Number.isFinite(move)) return compact(value, 9);
+  if (move === 0 || !Number.isFinite(move)) return marked(value);
   for (const digits of [8, 7, 6]) {
     const text = number(value, digits);
-    if (text.length <= 12 && Math.abs(Number(text) - value) <= 0.05 * Math.abs(move)) return text;
+    if (text.length <= 12 && Math.abs(Number(text) - value) <= 0.05 * Math.abs(move))
+      return Number(text) === value ? text : `≈${text}`;
   }
   const added = ` ${move > 0 ? "+" : "-"} ${number(Math.abs(move), 2)}`;
-  const rest = compact(unmoved, 15 - added.length);
+  const rest = number(unmoved, SHORT);
   return (rest.length + added.length <= 15 ? rest : "…") + added;
 }
 function shift(value, relative) { // how far a finite difference moves a value

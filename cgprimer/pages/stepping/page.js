@@ -73,9 +73,9 @@ function fitColumns() { // as wide as the widest number of the walk, so that not
   walk.steps.forEach((step, k) => {
     step.writes.forEach(([slot], n) => { slots[slot] = numbers[k][n]; });
     for (const [column, , slot] of step.shows) if (slot in slots && column in widest)
-      widest[column] = Math.max(widest[column], number(slots[slot]).length);
+      widest[column] = Math.max(widest[column], marked(slots[slot]).length);
     if (step.line >= 0 && step.result >= 0)
-      widest.line = Math.max(widest.line, number(slots[step.result]).length);
+      widest.line = Math.max(widest.line, marked(slots[step.result]).length);
   });
   const name = Math.max(4, ...data.rows.map(row => row[0].length));
   const style = $("trace").style;
@@ -100,17 +100,17 @@ function paintRow(k, known, walk, unmoved) {
   const row = parts.rows[k], vertex = parts.ofRow[k];
   const value = known.get(`value:${k}`), derivative = known.get(`derivative:${k}`);
   const sum = derivative === undefined ? known.get(`sofar:${k}`) : undefined;
-  const part = most => sum === undefined ? "" : `${compact(sum, most)} + …`;
-  put(row.value, value === undefined ? UNKNOWN : number(value), value === undefined);
-  put(row.derivative, derivative === undefined ? part(9) || UNKNOWN : number(derivative),
+  const part = sum === undefined ? "" : `${marked(sum)} + …`;
+  put(row.value, value === undefined ? UNKNOWN : marked(value), value === undefined);
+  put(row.derivative, derivative === undefined ? part || UNKNOWN : marked(derivative),
     derivative === undefined);
   odd(row.value, value);
   odd(row.derivative, derivative ?? sum);
   if (!vertex) return;
   put(vertex.value, value === undefined ? UNKNOWN : moved(value, unmoved.get(`value:${k}`)),
     value === undefined);
-  put(vertex.derivative, derivative === undefined ? part(6) && `${walk.mark} ${part(6)}`
-    : `${walk.mark} ${compact(derivative, 9)}`, derivative === undefined);
+  put(vertex.derivative, derivative === undefined ? part && `${walk.mark} ${part}`
+    : `${walk.mark} ${marked(derivative)}`, derivative === undefined);
   odd(vertex.value, value);
   odd(vertex.derivative, derivative ?? sum);
 }
@@ -118,17 +118,17 @@ const painters = {
   value: paintRow, derivative: paintRow, sofar: paintRow,
   edge: (k, known) => {
     const { label } = parts.edges[k], value = known.get(`edge:${k}`);
-    put(label, value === undefined ? "" : compact(value, 7));
+    put(label, value === undefined ? "" : marked(value));
     odd(label, value);
   },
   line: (k, known) => {
     const node = parts.lines[k].value, value = known.get(`line:${k}`);
-    put(node, value === undefined ? "" : number(value));
+    put(node, value === undefined ? "" : marked(value));
     odd(node, value);
   },
   result: (k, known, walk) => {
     const { chip, value, error } = parts.results[k], found = known.get(`result:${k}`);
-    put(value, found === undefined ? UNKNOWN : number(found), found === undefined);
+    put(value, found === undefined ? UNKNOWN : marked(found), found === undefined);
     odd(value, found);
     chip.classList.toggle("done", found !== undefined);
     const exact = walk.scheme && found !== undefined ? state.exact?.[k] : undefined;
@@ -198,13 +198,13 @@ function show() {
   put($("count"), all ? `step ${last + 1} of ${all}` : "");
   put($("phase"), step ? walk.phases[step.phase].title : "");
   const found = step && step.result >= 0 ? memory[step.result] : undefined;
-  const result = found === undefined ? "" : number(found, 12);
+  const result = found === undefined ? "" : marked(found, 8);
   const sign = step && step.text.includes(" = ") ? " →" : ":"; // a path has arrows of its own
   const equals = result && !step.text.endsWith(` = ${result}`) ? `${sign} ${result}` : "";
   put($("what"), step ? step.text + equals : `${walk.method}: ${walk.refused}`);
   const told = [];
   if (step && step.operands.length) {
-    const written = step.operands.map(([n, slot]) => `${n} = ${number(memory[slot])}`);
+    const written = step.operands.map(([n, slot]) => `${n} = ${marked(memory[slot])}`.replace("= ≈", "≈ "));
     if (written.length > 8) written.splice(7, written.length - 8, "…"); // as many as names in a text
     told.push(`with ${written.join(", ")}`);
   }

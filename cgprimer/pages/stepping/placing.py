@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cgprimer.core.number_format import number
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pictures.labels import place_labels
 from cgprimer.pictures.layout import Box, Point
@@ -25,7 +24,7 @@ _MARGIN = 26.0  # holds the mark beside a vertex that is lit
 RING = 5.0  #: from a vertex to the middle of the ring around it, where it is lit
 FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
 _ARROW = 13.0
-LABEL = (7 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number has at most seven characters
+LABEL = (8 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number, as ≈0.12346 is
 _MANY = 80  # edges beyond which not all gaps are tried
 _HUGE = 200  # edges beyond which numbers stand on the middles of their edges
 
@@ -71,16 +70,6 @@ def placed(
             if not conflicts:
                 break
     return min(found, key=lambda candidate: candidate[:2])[2]
-
-
-def compact(value: float, most: int) -> str:
-    """A number in at most so many characters, if three digits can be had; for the picture.
-
-    >>> compact(-0.0190491, 9), compact(-0.0190491, 7), compact(-2.17071e-05, 9)
-    ('-0.019049', '-0.019', '-2.17e-05')
-    """
-    texts = [number(value, digits) for digits in (6, 5, 4, 3, 2)]
-    return next((text for text in texts if len(text) <= most), texts[-1])
 
 
 def _placed(scene: Scene, direction: str, gap: float) -> tuple[int, Placed]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
+from cgprimer.core.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame
-from cgprimer.pages.stepping.moving import moved as moved_text
-from cgprimer.pages.stepping.placing import LETTER, RING, Placed, compact
+from cgprimer.pages.stepping.number_texts import known, so_far
+from cgprimer.pages.stepping.number_texts import moved as moved_text
+from cgprimer.pages.stepping.placing import LETTER, RING, Placed
 from cgprimer.pages.stepping.scene import Scene, Vertex
-from cgprimer.pages.stepping.slide_pen import EDGE, HEIGHT, TEXT, WIDTH, Pen, known
+from cgprimer.pages.stepping.slide_tables import missing
 from cgprimer.pages.stepping.slide_window import (
     MARK,
     READABLE,
@@ -21,21 +22,22 @@ from cgprimer.pages.stepping.slide_window import (
     window,
 )
 from cgprimer.pictures.layout import Box, Point, Size
-from cgprimer.pictures.lettering import text_width
+from cgprimer.pictures.legend import ROW_HEIGHT, Entry, legend_rows
+from cgprimer.pictures.pen import Pen
 from cgprimer.pictures.routes import length
 from cgprimer.pictures.shapes import patches
-from cgprimer.pictures.theme import Theme, mix, theme
+from cgprimer.pictures.theme import SLIDE_HEIGHT, mix, theme
 
-_LEGEND_ROW = 24.0
-_SWATCH: Size = (30.0, 17.0)
-_GAP = 20.0
+EDGE = 16.0
 _STUB = 64.0  # of an edge to a vertex that is left out
 _FADE = 48.0
 _DASH, _PAUSE = 8.0, 3.6
 _LIT, _PLAIN = 3.6, 1.4
 
 
-def picture(pen: Pen, scene: Scene, frame: Frame, place: Placed, mark: str, room: Size) -> None:
+def draw_picture(
+    pen: Pen, scene: Scene, frame: Frame, place: Placed, mark: str, room: Size
+) -> None:
     """Draw the graph and its legend in the left part of the slide.
 
     Args:
@@ -46,49 +48,35 @@ def picture(pen: Pen, scene: Scene, frame: Frame, place: Placed, mark: str, room
         mark: what stands before a derivative.
         room: width and height in points.
     """
-    rows = legend_rows(pen.look, scene, room[0])
+    rows = _legend(scene, room[0])
     if not legend_fits(place, room, len(rows)):
         rows = []
-    below = len(rows) * _LEGEND_ROW
-    figure = pen.axes.figure
-    left, bottom, width, height = EDGE, EDGE, room[0], room[1]
-    axes = figure.add_axes((left / WIDTH, bottom / HEIGHT, width / WIDTH, height / HEIGHT))
-    axes.set_axis_off()
-    axes.set_xlim(0, width)
-    axes.set_ylim(height, 0)
-    inner = Pen(axes, pen.look)
+    below = len(rows) * ROW_HEIGHT
+    width, height = room
+    inner = pen.part(EDGE, EDGE, width, height)
     numbers = {v.name: k for k, v in enumerate(scene.vertices)}
     lit = {numbers[name] for name in frame.step.vertices if name in numbers}
     ends = {numbers[name] for k in frame.step.edges for name in scene.edges[k]}
     chosen = window(place, (width, height - below), sorted(lit), sorted(ends - lit))
     _graph(inner, scene, frame, place, chosen, mark)
     _more(inner, chosen, (width, height - below))
-    for k, row in enumerate(rows):
-        _legend_row(inner, row, height - below + (k + 0.6) * _LEGEND_ROW)
+    inner.legend(rows, width / 2, height - below, ROW_HEIGHT)
     if not all(chosen.shown):
-        border, floor = EDGE + width, HEIGHT - EDGE
+        border, floor = EDGE + width, SLIDE_HEIGHT - EDGE
         pen.line([(border, EDGE), (border, floor)], pen.look.grid, 1.0)
 
 
 def fits(place: Placed, scene: Scene, room: Size) -> bool:
     """Whether the whole graph and its legend can be read in a room of so many points."""
-    rows = len(legend_rows(theme(False), scene, room[0]))
-    return _readable(place, (room[0], room[1] - rows * _LEGEND_ROW))
+    rows = len(_legend(scene, room[0]))
+    return _readable(place, (room[0], room[1] - rows * ROW_HEIGHT))
 
 
-def legend_rows(look: Theme, scene: Scene, width: float) -> list[list[str]]:
+def _legend(scene: Scene, width: float) -> list[list[Entry]]:
     """The roles that the graph has, and the mark of this step, in rows that are narrow enough."""
     roles = {vertex.role for vertex in scene.vertices}
-    rows: list[list[str]] = [[]]
-    used = 0.0
-    for entry in (*(role for role in look.roles if role in roles), ""):
-        needed = _SWATCH[0] + 6 + text_width(_word(look, entry), TEXT) + _GAP
-        if rows[-1] and used + needed - _GAP > width:
-            rows.append([])
-            used = 0.0
-        rows[-1].append(entry)
-        used += needed
-    return rows
+    known = (role for role in theme(False).roles if role in roles)
+    return legend_rows(theme(False), [*known, "step"], width)
 
 
 def legend_fits(place: Placed, room: Size, rows: int) -> bool:
@@ -98,33 +86,13 @@ def legend_fits(place: Placed, room: Size, rows: int) -> bool:
     >>> legend_fits(small, (400, 500), 3), legend_fits(large, (400, 500), 3)
     (True, False)
     """
-    smaller = (room[0], room[1] - rows * _LEGEND_ROW)
+    smaller = (room[0], room[1] - rows * ROW_HEIGHT)
     return _readable(place, smaller) or (not _readable(place, room) and rows <= 2)
 
 
 def _readable(place: Placed, room: Size) -> bool:
     (left, top), (right, bottom) = extent(place)
     return min(room[0] / (right - left), room[1] / (bottom - top)) >= READABLE
-
-
-def _word(look: Theme, entry: str) -> str:
-    return next((style.word for role, style in look.roles.items() if role == entry), "this step")
-
-
-def _legend_row(pen: Pen, row: Sequence[str], y: float) -> None:
-    x = 2.0
-    for entry in row:
-        style = next((look for role, look in pen.look.roles.items() if role == entry), None)
-        if style:
-            for patch in patches(style, Box(x + _SWATCH[0] / 2, y, *_SWATCH), pen.look, small=True):
-                pen.axes.add_patch(patch)
-        else:
-            _flag(pen, (x + 10, y))
-            for piece in dashes([(x + 11, y), (x + _SWATCH[0] + 2, y)], _DASH, _PAUSE):
-                pen.line(piece, pen.lit, _LIT, solid_capstyle="butt")
-        word = _word(pen.look, entry)
-        pen.write(x + _SWATCH[0] + 6, y, word)
-        x += _SWATCH[0] + 6 + text_width(word, TEXT) + _GAP
 
 
 def _more(pen: Pen, chosen: Window, room: Size) -> None:
@@ -140,7 +108,7 @@ def _more(pen: Pen, chosen: Window, room: Size) -> None:
     for count, x, y, turned in sides:
         if count:
             sign = "▼" if y > height - MARK else "▲"
-            look: dict[str, Any] = {"rotation": turned, "horizontalalignment": "center"}
+            look: dict[str, Any] = {"rotation": turned, "align": "center"}
             pen.write(x, y, f"{sign} {count} more", color=pen.faint, zorder=8, **look)
 
 
@@ -167,7 +135,7 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
             more: dict[str, Any] = {"bbox": back, "weight": "bold", "zorder": 7}
             at = chosen.to(place.labels[k])
             size = LETTER * chosen.scale
-            pen.write(*at, compact(value, 7), size, horizontalalignment="center", **more)
+            pen.write(*at, marked(value, SHORT), size, align="center", **more)
     for k, vertex in enumerate(scene.vertices):
         if chosen.shown[k]:
             box = place.boxes[k]
@@ -198,7 +166,11 @@ def _fading(pen: Pen, points: list[Point], lit: bool) -> None:
         at = k * (_DASH + _PAUSE if lit else _DASH / 2)
         left = min(1.0, 1.0 - (at - begun) / ending)
         colours.append(mix(pen.lit if lit else pen.look.edge, pen.look.background, max(left, 0.05)))
-    pen.pieces(pieces, colours, _LIT if lit else _PLAIN)
+    from matplotlib.collections import LineCollection
+
+    width = _LIT if lit else _PLAIN
+    drawn = LineCollection(pieces, colors=colours, linewidths=width, capstyle="butt", zorder=2)
+    pen.axes.add_artist(drawn)
 
 
 def _head(pen: Pen, end: Point, tip: Point, lit: bool) -> None:
@@ -215,15 +187,15 @@ def _texts(pen: Pen, vertex: Vertex, box: Box, frame: Frame, look: tuple[str, fl
     mark, scale = look
     value, derivative = frame.values[vertex.row], frame.derivatives[vertex.row]
     sum_so_far = frame.sums[vertex.row]
-    below = "" if derivative is None else f"{mark} {compact(derivative, 9)}"
+    below = "" if derivative is None else f"{mark} {known(derivative)}"
     if derivative is None and sum_so_far is not None:
-        below = f"{mark} {compact(sum_so_far, 6)} + …"
-    more: dict[str, Any] = {"horizontalalignment": "center", "zorder": 6}
+        below = f"{mark} {so_far(sum_so_far)}"
+    more: dict[str, Any] = {"align": "center", "zorder": 6}
     text = known(None) if value is None else moved_text(value, frame.unmoved[vertex.row])
     size = LETTER * scale
     pen.write(box.x, box.y - 21 * scale, vertex.name, size * 1.05, weight="bold", **more)
-    pen.write(box.x, box.y, text, size, **pen.unless_known(value), **more)
-    pen.write(box.x, box.y + 21 * scale, below, size, **pen.unless_known(derivative), **more)
+    for line, y, number in ((text, box.y, value), (below, box.y + 21 * scale, derivative)):
+        pen.write(box.x, y, line, size, **(missing(pen) if number is None else {}), **more)
 
 
 def _vertex(pen: Pen, vertex: Vertex, box: Box, lit: bool, look: tuple[bool, float]) -> None:
@@ -241,15 +213,6 @@ def _vertex(pen: Pen, vertex: Vertex, box: Box, lit: bool, look: tuple[bool, flo
     pen.axes.add_patch(ring)
     away = (RING + 4.0) * scale
     if across:  # arrows come from the left
-        _flag(pen, (box.x, box.y - box.height / 2 - away), down=True)
+        pen.flag(box.x, box.y - box.height / 2 - away, down=True, zorder=5)
     else:
-        _flag(pen, (box.x - box.width / 2 - away, box.y))
-
-
-def _flag(pen: Pen, tip: Point, down: bool = False) -> None:
-    """The triangle that marks this step without a colour."""
-    x, y = tip
-    corners = [(x, y), (x - 10, y - 7), (x - 10, y + 7)]
-    if down:
-        corners = [(x, y), (x - 7, y - 10), (x + 7, y - 10)]
-    pen.polygon(corners, pen.lit, zorder=5)
+        pen.flag(box.x - box.width / 2 - away, box.y, zorder=5)

@@ -2,68 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cgprimer.core.number_format import number
+from cgprimer.core.number_format import SHORT, marked
 from cgprimer.errors import plural
 from cgprimer.pages.stepping.frames import Frame, Stepping
-from cgprimer.pages.stepping.slide_pen import ROW, TEXT, Pen, known, lines_of
+from cgprimer.pages.stepping.number_texts import known, so_far
 from cgprimer.pages.stepping.steps import Walk
 from cgprimer.pictures.lettering import text_width
+from cgprimer.pictures.pen import TEXT, Pen, broken
+
+ROW = 20.0
+Box = tuple[float, float, float, float]  # left, top, right and bottom
 
 _INDENT = 16.0  # holds the triangle
 _GAP = 20.0  # between columns; the frame around a number takes 3 on each side
-_LONGEST = (14, 13, 12, 11, 10, 9)  # characters of a number
-_NAMES = 150.0  # width that the names of the trace should have
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How many characters a number of the trace may have; widths of numbers, in points.
+    """Widths in points of the columns of numbers, in bold.
 
     They hold for all slides of a walk, so that no column moves from slide to slide.
     """
 
-    most: int
     value: float
     derivative: float
     line: float
 
 
-def columns(shown: Stepping, method: str, width: float) -> Columns:
-    """Make room for the widest number of a walk in bold, with fewer digits where names need it.
-
-    Args:
-        shown: the steps.
-        method: the walk's.
-        width: of the table, in points.
-    """
-    walk = shown.walk(method)
-    found: dict[str, set[float]] = {"value": set(), "derivative": set(), "sofar": set()}
-    lines: set[float] = set()
-    memory = {slot: shown.point[name] for name, slot in walk.given.items()}
-    for step, written in zip(walk.steps, shown.numbers[method], strict=True):
-        memory.update({w.slot: value for w, value in zip(step.writes, written, strict=True)})
-        for show in step.shows:
-            if show.column in found:
-                found[show.column].add(memory[show.slot])
-        if step.line >= 0 and step.result >= 0:
-            lines.add(memory[step.result])
-    least = text_width(known(None), TEXT)
-    chosen = None
-    for most in _LONGEST:
-        value = max(least, _widest(shorter(v, most) for v in found["value"]))
-        texts = [shorter(v, most) for v in found["derivative"]]
-        texts += [so_far(v) for v in found["sofar"]]
-        title = text_width(heading(walk.mark), TEXT, bold=True)
-        derivative = max(least, title, _widest(texts))
-        chosen = Columns(most, value, derivative, _widest(number(v) for v in lines))
-        if width - _INDENT - value - derivative - 2 * _GAP >= _NAMES:
-            return chosen
-    assert chosen is not None
-    return chosen
+def columns(shown: Stepping, method: str) -> Columns:
+    """Make room for the widest number of a walk."""
+    frames, mark = shown.frames(method), shown.walk(method).mark
+    values = {known(v) for f in frames for v in (None, *f.values)}
+    derivatives = {known(v) for f in frames for v in (None, *f.derivatives)} | {heading(mark)}
+    derivatives |= {so_far(v) for f in frames for v in f.sums if v is not None}
+    lines = {marked(v, SHORT) for f in frames for v in f.lines if v is not None}
+    return Columns(_widest(values), _widest(derivatives), _widest(lines))
 
 
 def _widest(texts: Iterable[str]) -> float:
@@ -71,16 +48,6 @@ def _widest(texts: Iterable[str]) -> float:
     different = set(texts)
     longest = max(map(len, different), default=0)
     return max((text_width(t, TEXT, True) for t in different if len(t) > longest - 3), default=0.0)
-
-
-def shorter(value: float | None, most: int) -> str:
-    """A number in at most so many characters, if three digits can be had.
-
-    >>> shorter(0.75136507, 10), shorter(-0.00090157474, 10), shorter(None, 10)
-    ('0.75136507', '-0.0009016', 'not computed')
-    """
-    texts = [known(value, digits) for digits in range(8, 2, -1)]
-    return next((text for text in texts if len(text) <= most), texts[0 if value is None else -1])
 
 
 def heading(mark: str) -> str:
@@ -92,102 +59,92 @@ def heading(mark: str) -> str:
     return {"bar": "adjoint", "dot": "tangent"}.get(mark, "derivative")
 
 
-def so_far(value: float) -> str:
-    """A sum to which shares are still missing.
-
-    >>> so_far(0.123456)
-    '0.1235 + …'
-    """
-    return f"{number(value, 4)} + …"
-
-
-def trace(
-    pen: Pen,
-    shown: Stepping,
-    frame: Frame,
-    wide: Columns,
-    across: tuple[float, float],
-    down: tuple[float, float],
-    mark: str,
+def draw_trace(
+    pen: Pen, shown: Stepping, frame: Frame, wide: Columns, room: Box, mark: str
 ) -> float:
     """The rows around the one that is lit, as many as there is room for; returns where they end."""
-    left, right = across
-    rows, lit = shown.scene.rows, frame.step.row
-    places = (left + _INDENT, right - wide.derivative - _GAP, right)
-    y = down[0] + ROW / 2
-    titles = ("trace", "value", heading(mark))
-    for x, text, side in zip(places, titles, ("left", "right", "right"), strict=True):
-        pen.write(x, y, text, weight="bold", horizontalalignment=side)
-    room = places[1] - wide.value - _GAP - places[0]
-    texts = []
-    for row in rows:
+    texts, cells = [], []
+    for place, row in enumerate(shown.scene.rows):
         given = row.expression in ("input", "parameter")
-        text = f"{row.name} ({row.expression})" if given else f"{row.name} = {row.expression}"
-        texts.append(lines_of(text, room, bold=True))
-    first, last = around([len(t) for t in texts], lit, int((down[1] - down[0]) / ROW) - 1)
+        texts.append(
+            f"{row.name} ({row.expression})" if given else f"{row.name} = {row.expression}"
+        )
+        value, found, sums = frame.values[place], frame.derivatives[place], frame.sums[place]
+        partly = "" if sums is None or found is not None else so_far(sums)
+        cells.append({
+            "value": (known(value), value is not None),
+            "derivative": (partly or known(found), found is not None),
+        })  # fmt: skip
+    columns = {"value": ("value", wide.value), "derivative": (heading(mark), wide.derivative)}
+    lit = frame.step.row
+    return _draw_lines(pen, ("trace", "row"), texts, cells, columns, lit, frame.step.column, room)
+
+
+def draw_program(pen: Pen, walk: Walk, frame: Frame, wide: Columns, room: Box) -> None:
+    """The lines of the program around the one that is lit."""
+    cells = [{"line": ("" if v is None else marked(v, SHORT), True)} for v in frame.lines]
+    columns = {"line": ("", wide.line)}
+    _draw_lines(pen, ("program", "line"), walk.lines, cells, columns, frame.step.line, "", room)
+
+
+def _draw_lines(
+    pen: Pen,
+    named: tuple[str, str],
+    texts: Sequence[str],
+    cells: Sequence[Mapping[str, tuple[str, bool]]],
+    columns: Mapping[str, tuple[str, float]],
+    lit: int,
+    at: str,
+    room: Box,
+) -> float:
+    """Texts under each other with numbers in columns to the right, around the one that is lit.
+
+    Args:
+        pen: of the slide.
+        named: the title, and what a line is called.
+        texts: may be broken into several lines each.
+        cells: for each text and column what stands there, and whether it is a number.
+        columns: titles and widths.
+        lit: which text is lit; -1 for none.
+        at: the column of it that is worked on.
+        room: left, top, right and bottom.
+    """
+    left, top, right, bottom = room
+    ends, x = {}, right
+    for column in reversed(list(columns)):
+        ends[column] = x
+        x -= columns[column][1] + _GAP
+    y, start = top + ROW / 2, left + _INDENT
+    pen.write(start, y, named[0], weight="bold")
+    for column, (title, _) in columns.items():
+        pen.write(ends[column], y, title, align="right", weight="bold")
+    lines = [broken(text, x - start, bold=True) for text in texts]
+    first, last = around([len(some) for some in lines], lit, int((bottom - top) / ROW) - 1)
     if first:
         y += ROW
-        pen.write(places[0], y, f"… {plural(first, 'row')} above", color=pen.faint)
+        pen.write(start, y, f"… {plural(first, named[1])} above", color=pen.faint)
     for place in range(first, last):
         here = place == lit
         weight = "bold" if here else "normal"
-        for k, line in enumerate(texts[place]):
+        for k, line in enumerate(lines[place]):
             y += ROW
-            pen.write(places[0], y, line, weight=weight)
+            pen.write(start, y, line, weight=weight)
             if here:
-                pen.band(left, right, y, first=k == 0)
-        sums, found = frame.sums[place], frame.derivatives[place]
-        partly = "" if sums is None or found is not None else so_far(sums)
-        value = frame.values[place]
-        cells = (
-            ("value", shorter(value, wide.most), value),
-            ("derivative", partly or shorter(found, wide.most), found),
-        )
-        for x, (column, text, held) in zip(places[1:], cells, strict=True):
-            more: dict[str, Any] = {"weight": weight, **pen.unless_known(held)}
-            if here and column == frame.step.column:
+                pen.band(left, right, y, ROW, first=k == 0)
+        for column, (text, is_number) in cells[place].items():
+            more: dict[str, Any] = {"weight": weight} if is_number else missing(pen)
+            if here and column == at:
                 more["bbox"] = {"facecolor": "none", "edgecolor": pen.lit, "pad": 2, "linewidth": 2}
-            pen.write(x, y, text, horizontalalignment="right", **more)
-    if last < len(rows):
+            pen.write(ends[column], y, text, align="right", **more)
+    if last < len(texts):
         y += ROW
-        pen.write(places[0], y, f"… {plural(len(rows) - last, 'row')} below", color=pen.faint)
+        pen.write(start, y, f"… {plural(len(texts) - last, named[1])} below", color=pen.faint)
     return y + ROW / 2
 
 
-def program(
-    pen: Pen,
-    walk: Walk,
-    frame: Frame,
-    wide: Columns,
-    across: tuple[float, float],
-    down: tuple[float, float],
-) -> None:
-    """The lines of the program around the one that is lit."""
-    left, right = across
-    y = down[0] + ROW / 2
-    pen.write(left + _INDENT, y, "program", weight="bold")
-    room = right - wide.line - _GAP - left - _INDENT
-    texts = [lines_of(line, room, bold=True) for line in walk.lines]
-    fits = int((down[1] - down[0]) / ROW) - 1
-    first, last = around([len(t) for t in texts], frame.step.line, fits)
-    if first:
-        y += ROW
-        pen.write(left + _INDENT, y, f"… {plural(first, 'line')} above", color=pen.faint)
-    for place in range(first, last):
-        here = place == frame.step.line
-        weight = "bold" if here else "normal"
-        for k, line in enumerate(texts[place]):
-            y += ROW
-            pen.write(left + _INDENT, y, line, weight=weight)
-            if here:
-                pen.band(left, right, y, first=k == 0)
-        value = frame.lines[place]
-        text = "" if value is None else number(value)
-        pen.write(right, y, text, weight=weight, horizontalalignment="right")
-    if last < len(walk.lines):
-        y += ROW
-        text = f"… {plural(len(walk.lines) - last, 'line')} below"
-        pen.write(left + _INDENT, y, text, color=pen.faint)
+def missing(pen: Pen) -> dict[str, Any]:
+    """How a text looks that stands where a number is missing."""
+    return {"color": pen.faint, "style": "italic", "weight": "normal"}
 
 
 def around(heights: list[int], lit: int, most: int) -> tuple[int, int]:

@@ -11,31 +11,31 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.core.number_format import number
+from cgprimer.core.number_format import equals, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
+from cgprimer.pages.stepping.number_texts import known
 from cgprimer.pages.stepping.placing import Placed, placed
-from cgprimer.pages.stepping.slide_pen import (
-    EDGE,
-    HEIGHT,
-    LARGE,
+from cgprimer.pages.stepping.slide_picture import EDGE, draw_picture, fits
+from cgprimer.pages.stepping.slide_tables import (
     ROW,
-    TEXT,
-    WIDTH,
-    Pen,
-    known,
-    lines_of,
+    Columns,
+    columns,
+    draw_program,
+    draw_trace,
+    shared_out,
 )
-from cgprimer.pages.stepping.slide_picture import fits, picture
-from cgprimer.pages.stepping.slide_tables import Columns, columns, program, shared_out, trace
 from cgprimer.pages.stepping.slide_window import READABLE
 from cgprimer.pictures.lettering import text_width
+from cgprimer.pictures.pen import TEXT, broken, sheet
 from cgprimer.pictures.saving import figure_bytes
-from cgprimer.pictures.theme import theme
+from cgprimer.pictures.theme import SLIDE_HEIGHT as HEIGHT
+from cgprimer.pictures.theme import SLIDE_WIDTH as WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL.Image import Image
 
+LARGE = 16.0
 _MONO = "DejaVu Sans Mono"
 _NARROW, _WIDE = 400.0, 524.0  # the graph's share of the width
 _ASPECT = (_WIDE - EDGE) / (HEIGHT - 2 * EDGE)
@@ -59,7 +59,7 @@ def slides(shown: Stepping, method: str, kind: str, *, dark: bool = False) -> It
     [b'%PDF-', b'%PDF-', b'%PDF-', b'%PDF-']
     """
     place = slide_placed(shown)
-    wide = _columns(shown, method, place)
+    wide = columns(shown, method)
     for frame in shown.frames(method):
         figure = slide(shown, method, frame, place, wide, dark=dark)
         yield _png(figure, _DPI) if kind == "png" else figure_bytes(figure, kind)
@@ -80,7 +80,7 @@ def animation(
     from PIL.Image import Dither
 
     place = slide_placed(shown)
-    wide = _columns(shown, method, place)
+    wide = columns(shown, method)
     frames = shown.frames(method)
 
     def drawn(frame: Frame) -> Image:
@@ -148,38 +148,31 @@ def slide(
     dark: bool = False,
 ) -> Figure:
     """One frame as a figure; ``wide`` is the same for all frames, and computed if None."""
-    from matplotlib.figure import Figure
-
-    look, walk = theme(dark), shown.walk(method)
-    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), facecolor=look.background)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_axis_off()
-    axes.set_xlim(0, WIDTH)
-    axes.set_ylim(HEIGHT, 0)  # downwards, as the picture was placed
-    pen = Pen(axes, look)
+    figure, pen = sheet(dark=dark)
+    walk = shown.walk(method)
     split = _split(place)
-    picture(pen, shown.scene, frame, place, walk.mark, (split - EDGE, HEIGHT - 2 * EDGE))
+    draw_picture(pen, shown.scene, frame, place, walk.mark, (split - EDGE, HEIGHT - 2 * EDGE))
     left, right = split + EDGE, WIDTH - EDGE
     y = EDGE + 0.5 * ROW
     counted = f"step {frame.number + 1} of {len(walk.steps)}"
     room = right - left - text_width(counted, TEXT) - 20
-    pen.write(right, y, counted, horizontalalignment="right")
-    for line in lines_of(shown.title, room, LARGE, bold=True):
+    pen.write(right, y, counted, align="right")
+    for line in broken(shown.title, room, LARGE, bold=True):
         pen.write(left, y, line, LARGE, weight="bold")
         y += ROW
     scheme = f" ({walk.scheme})" if walk.scheme else ""
-    for line in lines_of(f"{method}{scheme}, {frame.phase}", right - left):
+    for line in broken(f"{method}{scheme}, {frame.phase}", right - left):
         pen.write(left, y, line)
         y += ROW
     y += 4
-    for line in lines_of(headline(frame), (right - left) / 1.1, LARGE, bold=True):
+    for line in broken(headline(frame), (right - left) / 1.1, LARGE, bold=True):
         pen.write(left, y, line, LARGE, weight="bold", family=_MONO)
         y += 1.1 * ROW
-    for line in lines_of(frame.step.note, right - left):
+    for line in broken(frame.step.note, right - left):
         pen.write(left, y, line, color=pen.faint)
         y += ROW
     parts = [
-        f"d{shown.scene.target}/d{name} = {known(value)}"
+        f"d{shown.scene.target}/d{name} = {known(value)}".replace("= ≈", "≈ ")
         for name, value in zip(shown.scene.wrt, frame.results, strict=True)
     ]
     floor = HEIGHT - EDGE
@@ -188,9 +181,10 @@ def slide(
         floor -= ROW
     floor -= 4
     rows, lines = shared_out(len(shown.scene.rows), len(walk.lines), int((floor - y) / ROW))
-    wide = wide or _columns(shown, method, place)
-    y = trace(pen, shown, frame, wide, (left, right), (y, y + rows * ROW), walk.mark)
-    program(pen, walk, frame, wide, (left, right), (y + 4, min(floor, y + lines * ROW + 24)))
+    wide = wide or columns(shown, method)
+    y = draw_trace(pen, shown, frame, wide, (left, y, right, y + rows * ROW), walk.mark)
+    below = (left, y + 4, right, min(floor, y + lines * ROW + 24))
+    draw_program(pen, walk, frame, wide, below)
     return figure
 
 
@@ -209,7 +203,8 @@ def headline(frame: Frame) -> str:
     if frame.step.text.endswith(f" = {result}"):
         return frame.step.text
     # A path ends with a variable's name; an equals sign after it would say something else.
-    return f"{frame.step.text}{' = ' if ' = ' in frame.step.text else ': '}{result}"
+    sign = f" {equals(frame.result)}" if " = " in frame.step.text else ":"
+    return f"{frame.step.text}{sign} {result}"
 
 
 def slide_placed(shown: Stepping) -> Placed:
@@ -223,10 +218,6 @@ def slide_placed(shown: Stepping) -> Placed:
 def _split(place: Placed) -> float:
     """Where the picture ends and the tables begin."""
     return min(max(place.width * READABLE + EDGE, _NARROW), _WIDE)
-
-
-def _columns(shown: Stepping, method: str, place: Placed) -> Columns:
-    return columns(shown, method, WIDTH - 2 * EDGE - _split(place))
 
 
 def _results(parts: list[str], width: float) -> list[str]:
