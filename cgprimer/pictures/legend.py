@@ -42,35 +42,37 @@ def legend_rows(look: Theme, entries: Sequence[Entry], width: float) -> list[lis
     return rows
 
 
-def draw_row(axes: Axes, row: Sequence[Entry], centre: Point, look: Theme) -> None:
-    """Draw one row of the legend around its middle."""
+def draw_row(
+    axes: Axes, row: Sequence[Entry], centre: Point, look: Theme, scale: float = 1.0
+) -> None:
+    """Draw one row of the legend around its middle, `scale` times as large as usual."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Polygon, Rectangle
 
     total = sum(entry_width(look, entry) + _GAP for entry in row) - _GAP
-    x, y = centre[0] - total / 2, centre[1]
+    x, y = centre[0] - scale * total / 2, centre[1]
+    wide, high = scale * SWATCH[0], scale * SWATCH[1]
     for entry in row:
         if entry == "path":
             for height, ink in ((6.0, look.path), (2.0, look.background)):
-                band = Rectangle((x, y - height / 2), SWATCH[0], height, color=ink, linewidth=0)
+                band = Rectangle((x, y - height / 2), wide, height, color=ink, linewidth=0)
                 band.set_zorder(4)
                 axes.add_patch(band)
         elif entry == "step":  # the mark and the dashes of what is lit
-            flag = Polygon([(x + 12, y), (x + 2, y - 8), (x + 2, y + 8)], color=look.curves[1])
+            flag = Polygon([(x + 11, y), (x + 1, y - 7), (x + 1, y + 7)], color=look.curves[1])
             axes.add_patch(flag)
-            dash = Line2D((x + 14, x + SWATCH[0]), (y, y), color=look.curves[1], linewidth=3.6)
+            dash = Line2D((x + 13, x + wide), (y, y), color=look.curves[1], linewidth=3.6)
             dash.set_linestyle((0, (2.2, 1.0)))
             axes.add_artist(dash)
         else:
             style = look.roles[entry]
-            width = SWATCH[1] if style.shape == "circle" else SWATCH[0]
-            box = Box(x + SWATCH[0] / 2, y, width, SWATCH[1])
+            box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)
             for patch in patches(style, box, look, small=True):
                 patch.set_zorder(4)
                 axes.add_patch(patch)
-        at = (x + SWATCH[0] + 8.0, y)
-        write(axes, at, _word(look, entry), LEGEND_SIZE, look.ink, horizontalalignment="left")
-        x += entry_width(look, entry) + _GAP
+        at, size = (x + wide + 8.0 * scale, y), scale * LEGEND_SIZE
+        write(axes, at, _word(look, entry), size, look.ink, horizontalalignment="left")
+        x += scale * (entry_width(look, entry) + _GAP)
 
 
 def _word(look: Theme, entry: Entry) -> str:
@@ -82,15 +84,14 @@ def _word(look: Theme, entry: Entry) -> str:
 def write(axes: Axes, at: Point, text: str, size: float, colour: str, **look: Any) -> None:
     """Write one line of text, vertically centred at a point."""
     # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
-    style = {"weight": "normal", "horizontalalignment": "center", **look}
+    usual = {"weight": "normal", "horizontalalignment": "center", "zorder": 5}
+    style = {**usual, "family": list(families()), **look}
     axes.text(
         at[0],
         at[1],
         text,
         fontsize=size,
         color=colour,
-        family=list(families()),
-        zorder=5,
         verticalalignment="center_baseline",
         parse_math=False,
         usetex=False,

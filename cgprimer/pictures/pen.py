@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cgprimer.pictures.legend import Entry, write
+from cgprimer.pictures.legend import ROW_HEIGHT, Entry, write
 from cgprimer.pictures.legend import draw_row as draw_legend_row
 from cgprimer.pictures.lettering import text_width, wrap_words
 from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix, theme
@@ -114,11 +114,17 @@ class Pen:
         self.axes.add_patch(bar)
 
     def legend(
-        self, rows: Sequence[Sequence[Entry]], middle: float, top: float, height: float
+        self,
+        rows: Sequence[Sequence[Entry]],
+        middle: float,
+        top: float,
+        height: float = ROW_HEIGHT,
+        scale: float = 1.0,
     ) -> None:
-        """Rows of a legend under each other, each so high."""
+        """Rows of a legend under each other, each so high, drawn `scale` times as large."""
         for count, row in enumerate(rows):
-            draw_legend_row(self.axes, row, (middle, top + (count + 0.5) * height), self.look)
+            at = (middle, top + (count + 0.5) * height)
+            draw_legend_row(self.axes, row, at, self.look, scale)
 
 
 def sheet(

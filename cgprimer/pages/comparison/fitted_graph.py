@@ -134,7 +134,7 @@ def standing_alone(graph: FittedGraph) -> Figure:
     rows = legend_rows(theme(False), roles_in(graph.diagram, theme(False)), width)
     figure, pen = sheet(width, height + len(rows) * ROW_HEIGHT)
     paint(pen, graph, ((width - graph.size[0]) / 2, 0.0))
-    pen.legend(rows, width / 2, height, ROW_HEIGHT)
+    pen.legend(rows, width / 2, height)
     return figure
 
 

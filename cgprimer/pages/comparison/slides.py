@@ -321,6 +321,6 @@ def _draw_graph_alone(pen: Pen, graph: FittedGraph, y: float, bottom: float, *, 
     below = bottom - len(rows) * ROW_HEIGHT - len(note) * LINE
     start = y + max(0.0, below - _ABOVE_LEGEND - y - height) / 2
     paint(pen, graph, ((SLIDE_WIDTH - width) / 2, start), dark=dark)
-    pen.legend(rows, SLIDE_WIDTH / 2, below, ROW_HEIGHT)
+    pen.legend(rows, SLIDE_WIDTH / 2, below)
     end = below + len(rows) * ROW_HEIGHT
     pen.lines(SLIDE_WIDTH / 2, end, note, align="center", color=pen.faint)

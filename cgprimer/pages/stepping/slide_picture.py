@@ -22,13 +22,15 @@ from cgprimer.pages.stepping.slide_window import (
     window,
 )
 from cgprimer.pictures.layout import Box, Point, Size
-from cgprimer.pictures.legend import ROW_HEIGHT, Entry, legend_rows
+from cgprimer.pictures.legend import Entry, legend_rows
 from cgprimer.pictures.pen import Pen
 from cgprimer.pictures.routes import length
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import SLIDE_HEIGHT, mix, theme
 
 EDGE = 16.0
+_ROW = 24.0  # of the legend
+_LEGEND = 0.875  # times as large as in a picture: its text has 14 points
 _STUB = 64.0  # of an edge to a vertex that is left out
 _FADE = 48.0
 _DASH, _PAUSE = 8.0, 3.6
@@ -48,10 +50,10 @@ def draw_picture(
         mark: what stands before a derivative.
         room: width and height in points.
     """
-    rows = _legend(scene, room[0])
+    rows = _legend_rows(scene, room[0])
     if not legend_fits(place, room, len(rows)):
         rows = []
-    below = len(rows) * ROW_HEIGHT
+    below = len(rows) * _ROW
     width, height = room
     inner = pen.part(EDGE, EDGE, width, height)
     numbers = {v.name: k for k, v in enumerate(scene.vertices)}
@@ -60,7 +62,7 @@ def draw_picture(
     chosen = window(place, (width, height - below), sorted(lit), sorted(ends - lit))
     _graph(inner, scene, frame, place, chosen, mark)
     _more(inner, chosen, (width, height - below))
-    inner.legend(rows, width / 2, height - below, ROW_HEIGHT)
+    inner.legend(rows, width / 2, height - below, _ROW, _LEGEND)
     if not all(chosen.shown):
         border, floor = EDGE + width, SLIDE_HEIGHT - EDGE
         pen.line([(border, EDGE), (border, floor)], pen.look.grid, 1.0)
@@ -68,15 +70,15 @@ def draw_picture(
 
 def fits(place: Placed, scene: Scene, room: Size) -> bool:
     """Whether the whole graph and its legend can be read in a room of so many points."""
-    rows = len(_legend(scene, room[0]))
-    return _readable(place, (room[0], room[1] - rows * ROW_HEIGHT))
+    rows = len(_legend_rows(scene, room[0]))
+    return _readable(place, (room[0], room[1] - rows * _ROW))
 
 
-def _legend(scene: Scene, width: float) -> list[list[Entry]]:
+def _legend_rows(scene: Scene, width: float) -> list[list[Entry]]:
     """The roles that the graph has, and the mark of this step, in rows that are narrow enough."""
     roles = {vertex.role for vertex in scene.vertices}
     known = (role for role in theme(False).roles if role in roles)
-    return legend_rows(theme(False), [*known, "step"], width)
+    return legend_rows(theme(False), [*known, "step"], width / _LEGEND)
 
 
 def legend_fits(place: Placed, room: Size, rows: int) -> bool:
@@ -86,7 +88,7 @@ def legend_fits(place: Placed, room: Size, rows: int) -> bool:
     >>> legend_fits(small, (400, 500), 3), legend_fits(large, (400, 500), 3)
     (True, False)
     """
-    smaller = (room[0], room[1] - rows * ROW_HEIGHT)
+    smaller = (room[0], room[1] - rows * _ROW)
     return _readable(place, smaller) or (not _readable(place, room) and rows <= 2)
 
 
