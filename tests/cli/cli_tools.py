@@ -62,8 +62,13 @@ def process(
     )
 
 
-def here(*args: object, stdin: str | None = None, cwd: Path | None = None) -> Done:
-    """What the installed command calls, in this process: libraries need not be loaded anew."""
+def here(
+    *args: object, stdin: str | None = None, cwd: Path | None = None, merged: bool = False
+) -> Done:
+    """What the installed command calls, in this process: libraries need not be loaded anew.
+
+    Merged, messages stand among the results in the order in which they were written.
+    """
     arguments = ["cgprimer", *map(str, args)]
     given = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), encoding="utf-8")
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
@@ -72,7 +77,7 @@ def here(*args: object, stdin: str | None = None, cwd: Path | None = None) -> Do
         mock.patch.object(sys, "stdin", given),
         mock.patch.dict(os.environ, environment(), clear=True),
         contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
+        contextlib.redirect_stderr(out if merged else err),
         contextlib.chdir(cwd or Path.cwd()),
         warnings.catch_warnings(action="default"),
         pytest.raises(SystemExit) as end,

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import doctest
-import io
 import json
 import math
 import os
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_tools import COMMANDS
+from tests.cli.cli_tools import COMMANDS, here
+from tests.test_architecture import ROOMS
 
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -111,8 +110,6 @@ def run_command(line: str) -> str:
 
     ``; echo $?``, ``echo TEXT |`` and ``CGPRIMER_VECTORS=BITS`` are known.
     """
-    from cgprimer.cli import main
-
     if line.startswith("CGPRIMER_VECTORS="):
         bits, line = line.removeprefix("CGPRIMER_VECTORS=").split(" ", 1)
         with vectors_of(bits):
@@ -127,21 +124,8 @@ def run_command(line: str) -> str:
         number, file = arguments
         return "".join(Path(file).read_text().splitlines(keepends=True)[: -int(number)])
     assert program == "cgprimer", line
-    stream = io.StringIO()
-    before = sys.argv, sys.stdin
-    code: object = 0
-    started_as = sys.modules["__main__"]  # click takes the program's name from it
-    package, started_as.__package__ = started_as.__package__, None
-    try:
-        sys.argv, sys.stdin = ["cgprimer", *arguments], io.StringIO(typed)
-        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-            main()
-    except SystemExit as end:
-        code = end.code
-    finally:
-        sys.argv, sys.stdin = before
-        started_as.__package__ = package
-    return stream.getvalue() + (f"{code}\n" if status else "")
+    done = here(*arguments, stdin=typed, merged=True)
+    return done.stdout + (f"{done.returncode}\n" if status else "")
 
 
 @contextlib.contextmanager
@@ -382,11 +366,8 @@ def test_files_of_the_repository_that_are_named_exist(path: Path) -> None:
 
 def test_every_room_is_explained_in_the_order_of_the_architecture() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rules = (ROOT / "tests" / "test_architecture.py").read_text(encoding="utf-8")
-    rooms = re.search(r"^ROOMS = \((.*?)\)", rules, re.MULTILINE | re.DOTALL)
-    assert rooms
     explained = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", text, re.MULTILINE)
-    assert explained == re.findall(r"\w+", rooms[1])
+    assert explained == list(ROOMS)
 
 
 def test_every_public_name_is_mentioned() -> None:
