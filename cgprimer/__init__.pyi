@@ -8,13 +8,15 @@ from cgprimer.analysis.comparison import compare as compare
 from cgprimer.analysis.trace import Trace as Trace
 from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace
-from cgprimer.core.derivatives import gradient as gradient
-from cgprimer.core.derivatives import hessian as hessian
-from cgprimer.core.derivatives import hessian_vector_product as hessian_vector_product
-from cgprimer.core.derivatives import jacobian as jacobian
-from cgprimer.core.derivatives import partials as partials
-from cgprimer.core.derivatives import tape as tape
-from cgprimer.core.derivatives.first import Partials as Partials
+from cgprimer.core.derivatives.edge_partials import Partials as Partials
+from cgprimer.core.derivatives.edge_partials import partials as partials
+from cgprimer.core.derivatives.evaluation import tape as tape
+from cgprimer.core.derivatives.gradients import gradient as gradient
+from cgprimer.core.derivatives.gradients import jacobian as jacobian
+from cgprimer.core.derivatives.second_derivatives import hessian as hessian
+from cgprimer.core.derivatives.second_derivatives import (
+    hessian_vector_product as hessian_vector_product,
+)
 from cgprimer.core.engines import EngineInfo as EngineInfo
 from cgprimer.core.engines import engines as engines
 from cgprimer.core.engines import register_engine as register_engine
@@ -23,9 +25,10 @@ from cgprimer.core.graph import load as load
 from cgprimer.core.graph import parse as parse
 from cgprimer.core.methods import differentiate as differentiate
 from cgprimer.core.methods import methods as methods
+from cgprimer.core.methods import register_method as register_method
 from cgprimer.core.methods.contract import DerivativeProgram as DerivativeProgram
-from cgprimer.core.primitives import register_primitive as register_primitive
-from cgprimer.core.primitives import unregister_primitive as unregister_primitive
+from cgprimer.core.primitives.registration import register_primitive as register_primitive
+from cgprimer.core.primitives.registration import unregister_primitive as unregister_primitive
 from cgprimer.core.tape.tape import Tape as Tape
 from cgprimer.data import Dataset as Dataset
 from cgprimer.data import make_dataset as make_dataset

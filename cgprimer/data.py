@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
+from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.number_format import number
 from cgprimer.errors import (
     DataError,
     MissingValueError,
@@ -25,6 +24,7 @@ from cgprimer.errors import (
     whole_number,
 )
 from cgprimer.files import write_whole
+from cgprimer.number_format import number
 
 Array = Any
 Bound = float | Mapping[str, float]

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.number_format import number
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
+from cgprimer.number_format import number
 from cgprimer.training.loop import TrainingRun, train
 
 if TYPE_CHECKING:

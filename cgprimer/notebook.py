@@ -103,7 +103,7 @@ def _program(program: object) -> Bundle:
 
 
 def _trace(trace: Trace) -> Bundle:
-    from cgprimer.core.number_format import number
+    from cgprimer.number_format import number
 
     rows = [[r.name, r.expression, number(r.value), number(r.derivative)] for r in trace.rows]
     table = _table(["name", "expression", "value", trace.heading], rows, left=2)
@@ -120,7 +120,7 @@ def _comparison(found: Comparison) -> Bundle:
 
 def _run(run: TrainingRun) -> Bundle:
     from cgprimer import plot
-    from cgprimer.core.number_format import number
+    from cgprimer.number_format import number
 
     names = list(run.parameters)
     columns = {"start": run.start, "learnt": run.parameters, "true": run.truth}

@@ -20,6 +20,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "files",
     "cache",
     "plugins",
+    "number_format",
     "core",
     "native",
     "data",

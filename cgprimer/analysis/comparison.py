@@ -10,16 +10,15 @@ from typing import Any
 
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.derivatives.evaluation import shaped
+from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, point_values, shaped
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.number_format import number
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.errors import DifferentiationError, UsageError, listed, plural
+from cgprimer.number_format import number
 
 _REPEATS = 5
 _MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own

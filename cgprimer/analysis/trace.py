@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives import chosen_names, chosen_output, point_values
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, point_values
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.latex import latex_name
 from cgprimer.core.language.syntax import Expression
 from cgprimer.core.methods import differentiate
-from cgprimer.core.number_format import number
 from cgprimer.core.primitives.notation import latex, unparse
 from cgprimer.core.run import Runner, values_of
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint, plural
+from cgprimer.number_format import number
 
 LEVELS = ("operations", "variables")
 

@@ -41,7 +41,8 @@ def command(
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
       cgprimer grad lecture --method reverse --show
     """
-    from cgprimer.core.derivatives import evaluate_derivatives, tape
+    from cgprimer.analysis.finiteness import first_not_finite
+    from cgprimer.core.derivatives.evaluation import derivatives_at, tape
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
 
@@ -53,7 +54,7 @@ def command(
         program = differentiate(tape(graph), of or graph.outputs, names, method=method, **options)
         click.echo(str(program))
         return
-    found = evaluate_derivatives(
+    found = derivatives_at(
         graph, at, of=of or None, wrt=names, method=method, engine=engine, **options
     )
     if as_json:
@@ -64,5 +65,5 @@ def command(
             click.echo(f"{name} = {value!r}")
         for (name, other), value in found.derivatives.items():
             click.echo(f"d {name} / d {other} = {value!r}")
-    if found.complaint:
-        note(f"note: {found.complaint}")
+    if complaint := first_not_finite(graph, at, found):
+        note(f"note: {complaint}")

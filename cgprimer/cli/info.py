@@ -85,7 +85,7 @@ def _machine() -> dict[str, object]:
 
 
 def _graph(file: str | None, expression: str | None) -> dict[str, object]:
-    from cgprimer.core.derivatives import tape
+    from cgprimer.core.derivatives.evaluation import tape
 
     graph = read_graph(file, expression, may_be_empty=True)
     return {

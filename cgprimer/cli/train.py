@@ -24,8 +24,8 @@ from cgprimer.cli.options import ENGINE, JSON, SAMPLING
 from cgprimer.cli.progress import progress_bar
 from cgprimer.core.engines import DTYPES
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.number_format import number
 from cgprimer.data import Dataset, make_dataset
+from cgprimer.number_format import number
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.steps import SCHEDULES

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Execute, Number
 from cgprimer.core.primitives import floats
-from cgprimer.core.tape.passes import reachable, with_seeds
+from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError, name_hint
 
@@ -250,6 +250,8 @@ class Runner:
         Compiled only where it is needed.
         """
         if number not in self.seeded:
+            from cgprimer.core.tape.optimization import with_seeds
+
             seeds = self.program.passes[number].seeds
             self.seeded[number] = self.compile(with_seeds(self.program.executed, seeds))
         return self.seeded[number]

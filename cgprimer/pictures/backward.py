@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cgprimer.core.derivatives import chosen_output
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import chosen_output
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.number_format import equals, number
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import labels
 from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.number_format import equals, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 from cgprimer.pictures.sweeps import adjoints, local_numbers
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import point_values
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import point_values
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.language.unparse import number_text
-from cgprimer.core.number_format import SHORT, equals, number
 from cgprimer.core.primitives import primitive
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.errors import UsageError
+from cgprimer.number_format import SHORT, equals, number
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 from cgprimer.pictures.overlays import Wanted, overlaid, path_names

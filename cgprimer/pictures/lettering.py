@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-from cgprimer.core.number_format import SHORT, number
+from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.fonts import families, quiet
 from cgprimer.pictures.theme import LINE_SPACING
 

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from cgprimer.core.derivatives import chosen_names, chosen_output
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.number_format import SHORT, equals, number
 from cgprimer.errors import UsageError, name_hint, plural
+from cgprimer.number_format import SHORT, equals, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.sweeps import LocalNumbers, adjoints, local_numbers, tangents
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cgprimer.core.derivatives import point_values
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import point_values
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.edges import edge_partials

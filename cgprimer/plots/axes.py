@@ -11,8 +11,8 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.core.number_format import SHORT, number
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import (
     AXIS_SIZE,

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
-from cgprimer.core.number_format import number
 from cgprimer.core.run import Runner
 from cgprimer.errors import (
     DifferentiationError,
@@ -32,6 +31,7 @@ from cgprimer.errors import (
     UsageError,
     real_number,
 )
+from cgprimer.number_format import number
 from cgprimer.pictures.theme import Theme, theme
 from cgprimer.plots.axes import (
     curve_style,

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.core.derivatives import chosen_output, point_values, single_name
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives.evaluation import chosen_output, point_values, single_name
+from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
-from cgprimer.core.number_format import marked, number
 from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import (
@@ -29,6 +28,7 @@ from cgprimer.errors import (
     real_number,
     whole_number,
 )
+from cgprimer.number_format import marked, number
 from cgprimer.plots.axes import framed, legend_below, line_style, linear_axis, on_axis
 
 if TYPE_CHECKING:

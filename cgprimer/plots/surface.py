@@ -10,8 +10,8 @@ import numpy as np
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
-from cgprimer.core.number_format import marked
 from cgprimer.data import Dataset
+from cgprimer.number_format import marked
 from cgprimer.pictures.theme import Theme, mix, theme
 from cgprimer.plots.axes import (
     curve_style,

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import jacobian
+from cgprimer.core.derivatives.gradients import jacobian
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.number_format import number
 from cgprimer.data import Dataset
+from cgprimer.number_format import number
 
 Array = Any
 _TOLERANCE = 1e-9  # singular values below this share of the largest are zero

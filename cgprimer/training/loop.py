@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.number_format import number
 from cgprimer.data import Dataset
 from cgprimer.errors import (
     NonFiniteError,
@@ -27,6 +26,7 @@ from cgprimer.errors import (
     real_number,
     whole_number,
 )
+from cgprimer.number_format import number
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State

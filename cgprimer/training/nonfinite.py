@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cgprimer.core.engines import select
-from cgprimer.core.number_format import number
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.data import Dataset
+from cgprimer.number_format import number
 from cgprimer.training.losses import LOSS
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
-from cgprimer.core.engines import Summing, Trainer
+from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, postorder
@@ -22,6 +21,7 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError, name_hint
 from cgprimer.native.arguments import as_scalars
+from cgprimer.native.contract import Summing, Trainer
 from cgprimer.native.joined_passes import single_run
 from cgprimer.native.program_cache import kept_program
 from cgprimer.training.losses import LOSS, loss_expression, loss_text, target_name, with_loss

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.engines import UpdateRule, select
+from cgprimer.core.engines import select
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.recorder import Recorded
 from cgprimer.errors import TapeError, UsageError, real_number
+from cgprimer.native.contract import UpdateRule
 from cgprimer.plugins import Registry
+from cgprimer.training.recorded_scalars import Recorded
 
 Array = Any
 PARAMETER, GRADIENT, RATE = "update.parameter", "update.gradient", "update.rate"

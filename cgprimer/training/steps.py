@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.engines import Trainer
 from cgprimer.core.run import Runner
-from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.optimization import optimize
+from cgprimer.native.contract import Trainer
 from cgprimer.training.losses import LOSS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import Optimizer, State

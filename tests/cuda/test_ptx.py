@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.native.cuda import device, interpreted, straight
 from cgprimer.native.cuda.interpreter_source import Handlers, Layout
 from cgprimer.native.cuda.mathematics import TEXTS

@@ -12,7 +12,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.primitives import primitive, registry
-from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.errors import EngineError
 from cgprimer.native.cuda import device, mathematics
 from cgprimer.native.cuda.engine import ENGINE

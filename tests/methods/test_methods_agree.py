@@ -10,7 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.primitives import primitive, replaced
+from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.registration import replaced
 from cgprimer.errors import ExpressionSwellError, PathLimitError
 from tests.methods.graph_strategies import Case, cases, graphs
 from tests.methods.slopes import moved, second_slopes, slopes

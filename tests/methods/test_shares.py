@@ -13,7 +13,7 @@ import cgprimer
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.run import values_of
-from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from tests.methods.graph_strategies import Case, cases
 

@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.engines import select
-from cgprimer.core.primitives import register_primitive, unregister_primitive
+from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError
 from cgprimer.native.cpu import threads

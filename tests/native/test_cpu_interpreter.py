@@ -13,7 +13,8 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import primitive, replaced
+from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.registration import replaced
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.native.cpu import interpreted

@@ -19,7 +19,7 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.engines import select
-from cgprimer.core.primitives import register_primitive, unregister_primitive
+from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.native.cpu import threads
 
 XA = np.linspace(0.0, 1.0, 5000)

@@ -18,7 +18,8 @@ pytest.importorskip("llvmlite")
 import cgprimer
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.primitives import primitive, register_primitive, replaced, unregister_primitive
+from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.registration import register_primitive, replaced, unregister_primitive
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native import program_cache as keeping

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.constant_factors import constant_factors
 from cgprimer.native.plans.making import plan

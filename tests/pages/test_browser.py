@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.number_format import SHORT, marked
 from cgprimer.core.primitives import arrays, primitive, primitives
+from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.number_texts import moved
 from cgprimer.pages.stepping.page import step

@@ -14,7 +14,7 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.core.number_format import marked
+from cgprimer.number_format import marked
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.slides import save_comparison
 from tests.pages.conftest import opened, resize

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.core.number_format import SHORT, marked, number
+from cgprimer.number_format import SHORT, marked, number
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import step
 from tests.pages.conftest import opened, resize

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.core.number_format import SHORT, marked
 from cgprimer.errors import CgprimerError
+from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
 from cgprimer.pages.stepping.steps import shift

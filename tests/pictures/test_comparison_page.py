@@ -10,8 +10,8 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.core.number_format import marked
 from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.number_format import marked
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.page import comparison_page, notebook_html, trace_of
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import cgprimer
 from cgprimer.cli.draw import command
-from cgprimer.core.number_format import number
 from cgprimer.errors import MissingValueError, UsageError
+from cgprimer.number_format import number
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.diagrams import draw, graph_diagram

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import primitive, replaced
+from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.registration import replaced
 from tests.primitives.row_tools import check_partials, random_points
 
 FAULTS = [

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import primitive, primitives, register_primitive, unregister_primitive
+from cgprimer.core.primitives import primitive, primitives
+from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.errors import SourceError, UsageError
 
 TABLE_METHODS = ("forward", "reverse", "path-sum", "symbolic")

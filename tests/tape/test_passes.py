@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.tape.lowering import lower
+from cgprimer.core.tape.optimization import optimize, share, strength_reduced
 from cgprimer.core.tape.passes import (
     as_columns,
     dead_code,
     depends,
     last_uses,
     live_memory,
-    optimize,
     reachable,
-    share,
-    strength_reduced,
-    variance,
 )
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
 from cgprimer.core.tape.verifier import checked
+from cgprimer.native.plans.variance import variance
 from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
 
 # A busy machine, or a run of divisions by zero, is no defect of the package.

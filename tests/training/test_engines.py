@@ -15,7 +15,7 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.primitives import register_primitive, unregister_primitive
+from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.native.cpu import engine

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Names, as_names
-from cgprimer.core.numbers_and_arrays import Value, all_finite, common_shape
+from cgprimer.core.numbers_and_arrays import Value, common_shape
 from cgprimer.core.primitives import generation
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
@@ -47,21 +47,6 @@ def tape(graph: ExpressionGraph) -> Tape:
     return kept(checked_graph(graph), "tape", lambda: lower(graph))
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Values and derivatives at a point, or at many.
-
-    Attributes:
-        values: of each differentiated variable.
-        derivatives: ``(of, wrt)`` to the derivative, in the order asked for.
-        complaint: where the first infinity or nan came from; empty if all is finite.
-    """
-
-    values: dict[str, Value]
-    derivatives: dict[tuple[str, str], Value]
-    complaint: str = ""
-
-
 def derivatives_at(
     graph: ExpressionGraph,
     at: Mapping[str, Value] | None = None,
@@ -71,7 +56,7 @@ def derivatives_at(
     method: str = "reverse",
     engine: str = "auto",
     **options: Any,
-) -> Evaluation:
+) -> Derivatives:
     """Values and derivatives together; arguments and errors are those of :func:`jacobian`."""
     checked_graph(graph)
     names = chosen_names(graph, wrt)
@@ -83,55 +68,9 @@ def derivatives_at(
         graph, key, lambda: differentiate(tape(graph), targets, names, method=method, **options)
     )
     found = run(graph, at, program, engine)
-    return Evaluation(
+    return Derivatives(
         found.values, {(t, n): found.derivatives[t, n] for t in targets for n in names}
     )
-
-
-def evaluate_derivatives(
-    graph: ExpressionGraph, at: Mapping[str, Value] | None = None, **settings: Any
-) -> Evaluation:
-    """The same, and where the first infinity or nan came from: for whoever shows the numbers.
-
-    >>> from cgprimer.core.graph import parse
-    >>> evaluate_derivatives(parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}).complaint
-    'xb = log(xa) is nan'
-    """
-    found = derivatives_at(graph, at, **settings)
-    if all(map(all_finite, (*found.values.values(), *found.derivatives.values()))):
-        return found
-    return replace(found, complaint=_complaint(graph, at, found.derivatives))
-
-
-def _complaint(
-    graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Mapping[tuple[str, str], Value]
-) -> str:
-    """The first vertex in topological order that is not finite, else the first derivative."""
-    primal = tape(graph)
-    needed = reachable(primal, [primal.index(target) for target, _ in found])
-    point = graph.point(at, needed=())
-    for name in (*graph.inputs, *graph.parameters):
-        point.setdefault(name, 0.0)  # nothing that is needed depends on these
-    values = point | {n: v for n, v in graph.evaluate(point).items() if n in graph.definitions}
-    for name, value in values.items():
-        if needed[primal.index(name)] and (what := _first_bad(value)):
-            text = f" = {graph.expression(name)}" if name in graph.definitions else ""
-            return f"{name}{text} is {what}"
-    for (target, name), value in found.items():
-        if what := _first_bad(value, place=False):
-            return f"d {target} / d {name} is {what}, though every value is finite"
-    return ""
-
-
-def _first_bad(value: Value, *, place: bool = True) -> str:
-    """The first number that is not finite, and the sample where it stands; empty if all are."""
-    if all_finite(value):
-        return ""
-    if isinstance(value, float):
-        return str(value)
-    numbers = value.reshape(-1).tolist()
-    first = next(i for i, number in enumerate(numbers) if not math.isfinite(number))
-    return f"{numbers[first]}" + (f" at sample {first}" if place else "")
 
 
 def run(

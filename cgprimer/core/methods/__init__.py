@@ -1,37 +1,57 @@
-"""The differentiators: a method is a function from a tape to a derivative program.
-
-Adding one takes a file with a ``differentiate(tape, of, wrt, **options)`` and a line in
-``_METHODS``.
-"""
+"""The differentiators: a method is a function from a tape to a derivative program."""
 
 from __future__ import annotations
 
 import inspect
-from importlib import import_module
 from typing import Any
 
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods.contract import DerivativeProgram, Differentiator, Names, as_names
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
+from cgprimer.plugins import Registry
 
-_METHODS = {  # name -> module; symbolic imports sympy only when it runs
-    "finite-difference": "finite_difference",
-    "symbolic": "symbolic",
-    "forward": "forward",
-    "reverse": "reverse",
-    "path-sum": "path_sum",
-}
+METHODS: Registry[Differentiator] = Registry(
+    "method",
+    "cgprimer.methods",
+    {
+        "finite-difference": "cgprimer.core.methods.finite_difference:differentiate",
+        "symbolic": "cgprimer.core.methods.symbolic:differentiate",
+        "forward": "cgprimer.core.methods.forward:differentiate",
+        "reverse": "cgprimer.core.methods.reverse:differentiate",
+        "path-sum": "cgprimer.core.methods.path_sum:differentiate",
+    },
+)
 
 
 def methods() -> tuple[str, ...]:
     """The names of all differentiators.
 
-    >>> methods()
+    >>> methods()[:5]
     ('finite-difference', 'symbolic', 'forward', 'reverse', 'path-sum')
     """
-    return tuple(_METHODS)
+    return METHODS.names()
+
+
+def register_method(name: str, differentiate: Differentiator) -> None:
+    """Add a method of one's own; a package may have it as an entry point instead.
+
+    Args:
+        name: what ``method=...`` calls it.
+        differentiate: a function ``(tape, of, wrt, **options)`` to a program.
+
+    Raises:
+        UsageError: there is a method of this name.
+
+    >>> import cgprimer
+    >>> from cgprimer.core.methods import reverse
+    >>> register_method("backprop", reverse.differentiate)
+    >>> cgprimer.gradient(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}, method="backprop")
+    {'k': 3.0}
+    >>> METHODS.unregister("backprop")
+    """
+    METHODS.register(name, differentiate)
 
 
 def differentiate(
@@ -75,11 +95,7 @@ def differentiate(
     # output  bar_bc
     # 1 pass
     """
-    if method not in _METHODS:
-        raise UsageError(
-            f"there is no method {method!r}",
-            hint=name_hint(method, _METHODS),
-        )
+    function = METHODS[method]
     if of is None:
         if len(tape.outputs) != 1:
             raise UsageError(
@@ -94,8 +110,6 @@ def differentiate(
                 "there are no parameters to differentiate with respect to",
                 hint="name inputs or variables with wrt=... (--wrt NAME)",
             )
-    module = import_module(f"cgprimer.core.methods.{_METHODS[method]}")
-    function: Differentiator = module.differentiate
     allowed = list(inspect.signature(function).parameters)[3:]
     for name in options:
         if name not in allowed:

@@ -182,26 +182,9 @@ class DerivativeProgram:
         )
 
     def __str__(self) -> str:
-        from cgprimer.core.tape.printing import code
+        from cgprimer.core.methods.printing import program_text
 
-        return f"{code(self.executed, primal=self.primal_names)}\n{self._passes_text()}"
-
-    def _passes_text(self) -> str:
-        if self.paths is not None:
-            walks = sorted(
-                {path for paths in self.paths.values() for path in paths}, key=self._path_key
-            )
-            lines = [f"# {plural(len(walks), 'path', 'paths')}:"]
-            return "\n".join([*lines, *(f"#   {' -> '.join(path)}" for path in walks)])
-        lines = [f"# {plural(len(self.passes), 'pass', 'passes')}"]
-        if len(self.passes) > 1:
-            texts = enumerate(map(str, self.passes), start=1)
-            lines += [f"#   {number}: {text}" for number, text in texts if text]
-        return "\n".join(lines)
-
-    @staticmethod
-    def _path_key(path: tuple[str, ...]) -> tuple[str, int, tuple[str, ...]]:
-        return path[0], len(path), path
+        return program_text(self)
 
 
 class Differentiator(Protocol):

@@ -22,10 +22,7 @@ from cgprimer.core.primitives.registry import (
     generation,
     primitive,
     primitives,
-    register_primitive,
-    replaced,
     spelled,
-    unregister_primitive,
 )
 from cgprimer.core.primitives.row import OPERANDS, RESULT, Primitive
 
@@ -38,8 +35,5 @@ __all__ = [
     "generation",
     "primitive",
     "primitives",
-    "register_primitive",
-    "replaced",
     "spelled",
-    "unregister_primitive",
 ]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cgprimer.core.engines import Reduction, Trainer, UpdateRule
+from cgprimer.core.engines import Reduction
 from cgprimer.core.methods.contract import Execute
 from cgprimer.core.primitives import primitive
-from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
+from cgprimer.native.contract import Trainer, UpdateRule
 from cgprimer.native.cpu import library
 
 STRAIGHT = 400  # instructions up to which straight-line code is compiled

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.unparse import number_text
-from cgprimer.core.tape.passes import variance
 from cgprimer.core.tape.printing import labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu.code import UniformTable, program_of
@@ -22,6 +21,7 @@ from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import FLAGS, write_run
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
+from cgprimer.native.plans.variance import variance
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cgprimer.core.tape.passes import variance
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu.loop_text import Writer
 from cgprimer.native.cpu.operations import Emitter
+from cgprimer.native.plans.variance import variance
 
 TILE = 512  # vectors whose sum is taken before it is added to the total
 # A product and a sum may become one operation. The other liberties of fast arithmetic would change

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.engines import Array, UpdateRule
+from cgprimer.core.engines import Array
 from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.tape import Tape
+from cgprimer.native.contract import UpdateRule
 from cgprimer.native.cpu.fused import addresses, places_of
 from cgprimer.native.cpu.interpreted_training import InterpretedGradient
 from cgprimer.native.cpu.library import Library, processor

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
-from cgprimer.core.tape.passes import optimize, variance
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
 from cgprimer.native.arguments import apart, as_columns, times_samples
@@ -24,6 +24,7 @@ from cgprimer.native.cuda.device import (
     simulated,
 )
 from cgprimer.native.plans.plan import uniform_steps
+from cgprimer.native.plans.variance import variance
 from cgprimer.native.uniform import UniformValues
 
 _SMALL = 2**26  # bytes; for less than this nobody asks how much memory is free

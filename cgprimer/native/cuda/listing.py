@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cgprimer.core.language.unparse import number_text
-from cgprimer.core.tape.passes import optimize, variance
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cuda.device import Settings
@@ -18,6 +18,7 @@ from cgprimer.native.listing import InterpreterListing, several, table
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import uniform_steps
 from cgprimer.native.plans.printing import PlanNames, step_line
+from cgprimer.native.plans.variance import variance
 
 _LANES = 64  # threads of a block of the interpreter
 

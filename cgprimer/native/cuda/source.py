@@ -26,9 +26,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cgprimer.core.engines import Reduction
-from cgprimer.core.tape.passes import variance
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cuda.mathematics import expression
+from cgprimer.native.plans.variance import variance
 
 _IN_FLIGHT = 64  # bytes that a thread asks for before it uses the first
 _MOST_UNROLLED = 8

@@ -7,8 +7,8 @@ multiplied into every sample; once, after the sum, is enough.
 from __future__ import annotations
 
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import variance
 from cgprimer.core.tape.tape import Tape
+from cgprimer.native.plans.variance import variance
 
 _MOST = 64.0  # larger factors could move a sum across the end of the range of numbers
 
@@ -21,7 +21,7 @@ def constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
     value. A factor that products would make large or tiny goes back to where it was.
 
     >>> import cgprimer
-    >>> from cgprimer.core.tape.passes import optimize
+    >>> from cgprimer.core.tape.optimization import optimize
     >>> tape = optimize(cgprimer.tape(cgprimer.parse("xw = 2*(3*xa)*sin(xa)")))
     >>> plain, factors = constant_factors(tape)
     >>> factors, len(tape), len(plain)

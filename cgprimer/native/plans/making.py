@@ -9,7 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from cgprimer.core.garbage_collection import collector_paused
-from cgprimer.core.tape.passes import optimize
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
 from cgprimer.native.plans.affine import Grouped, affine_groups
 from cgprimer.native.plans.fusion import multiply_add, sine_cosine

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cgprimer.core.primitives import RESERVED
-from cgprimer.core.tape.passes import variance
 from cgprimer.core.tape.tape import Tape
+from cgprimer.native.plans.variance import variance
 
 FUSED = RESERVED  # steps that are no primitive's
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.passes import dead_code, share, strength_reduced
+from cgprimer.core.tape.optimization import share, strength_reduced
+from cgprimer.core.tape.passes import dead_code
 from cgprimer.core.tape.printing import labels, listing, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.making import plan

@@ -11,8 +11,8 @@ from html import escape
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.analysis.trace import Trace, TraceRow, trace
-from cgprimer.core.number_format import marked
 from cgprimer.errors import CgprimerError, plural
+from cgprimer.number_format import marked
 from cgprimer.pages import markup
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import fitted, standing_alone, whole_graph

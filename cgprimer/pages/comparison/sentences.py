@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
-from cgprimer.core.number_format import equals
-from cgprimer.core.number_format import number as in_digits
 from cgprimer.errors import plural
+from cgprimer.number_format import equals
+from cgprimer.number_format import number as in_digits
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NOTES = (

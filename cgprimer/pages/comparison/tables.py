@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.core.methods import methods as all_methods
-from cgprimer.core.number_format import DIGITS, marked
+from cgprimer.number_format import DIGITS, marked
 from cgprimer.pages.comparison import sentences
 from cgprimer.pictures.pen import Cell, Row, Table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cgprimer.core.number_format import SHORT, marked, number
+from cgprimer.number_format import SHORT, marked, number
 
 _WIDEST = 12  # characters of a value that is moved: as many as "not computed" has
 _SUM = 15  # of a sum, whose signs and spaces are narrow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cgprimer.core.number_format import SHORT, marked
+from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame
 from cgprimer.pages.stepping.number_texts import known, so_far
 from cgprimer.pages.stepping.number_texts import moved as moved_text

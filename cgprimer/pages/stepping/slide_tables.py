@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cgprimer.core.number_format import SHORT, marked
 from cgprimer.errors import plural
+from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.number_texts import known, so_far
 from cgprimer.pages.stepping.steps import Walk

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.core.number_format import equals, number
+from cgprimer.number_format import equals, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.number_texts import known
 from cgprimer.pages.stepping.placing import Placed, placed

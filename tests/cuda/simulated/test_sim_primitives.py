@@ -10,7 +10,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.primitives import arrays, primitives
-from cgprimer.core.primitives.registry import register_primitive, unregister_primitive
+from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.builder import Builder
 from cgprimer.errors import EngineError
 from cgprimer.native.cuda.device import SIMULATED

@@ -1,0 +1,57 @@
+"""Where the first infinity or nan came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cgprimer.core.derivatives.evaluation import tape
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.methods.contract import Derivatives
+from cgprimer.core.numbers_and_arrays import Value, all_finite
+from cgprimer.core.tape.passes import reachable
+
+
+def first_not_finite(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Derivatives
+) -> str:
+    """The first vertex in topological order that is not finite, else the first derivative.
+
+    Args:
+        graph: what was differentiated.
+        at: where.
+        found: what came out; where all of it is finite, the text is empty.
+
+    >>> import cgprimer
+    >>> from cgprimer.core.derivatives.evaluation import derivatives_at
+    >>> graph, at = cgprimer.parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}
+    >>> first_not_finite(graph, at, derivatives_at(graph, at))
+    'xb = log(xa) is nan'
+    """
+    if all(map(all_finite, (*found.values.values(), *found.derivatives.values()))):
+        return ""
+    primal = tape(graph)
+    needed = reachable(primal, [primal.index(target) for target, _ in found.derivatives])
+    point = graph.point(at, needed=())
+    for name in (*graph.inputs, *graph.parameters):
+        point.setdefault(name, 0.0)  # nothing that is needed depends on these
+    values = point | {n: v for n, v in graph.evaluate(point).items() if n in graph.definitions}
+    for name, value in values.items():
+        if needed[primal.index(name)] and (what := _first_bad(value)):
+            text = f" = {graph.expression(name)}" if name in graph.definitions else ""
+            return f"{name}{text} is {what}"
+    for (target, name), value in found.derivatives.items():
+        if what := _first_bad(value, place=False):
+            return f"d {target} / d {name} is {what}, though every value is finite"
+    return ""
+
+
+def _first_bad(value: Value, *, place: bool = True) -> str:
+    """The first number that is not finite, and the sample where it stands; empty if all are."""
+    if all_finite(value):
+        return ""
+    if isinstance(value, float):
+        return str(value)
+    numbers = value.reshape(-1).tolist()
+    first = next(i for i, number in enumerate(numbers) if not math.isfinite(number))
+    return f"{numbers[first]}" + (f" at sample {first}" if place else "")

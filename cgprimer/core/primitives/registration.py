@@ -1,0 +1,120 @@
+"""Rows from outside: a function of one's own with its own derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cgprimer.core.language.syntax import Name, leaves
+from cgprimer.core.primitives.registry import (
+    RESERVED,
+    add_row,
+    function_names,
+    partial_tree,
+    primitive,
+    primitives,
+    put_row,
+    remove_row,
+)
+from cgprimer.core.primitives.row import OPERANDS, RESULT, Primitive
+from cgprimer.errors import UsageError
+
+
+def register_primitive(
+    name: str,
+    numpy: Callable[..., Any],
+    *,
+    partials: Sequence[str] | str,
+    sympy: Callable[..., Any] | None = None,
+    domain: str = "all real numbers",
+    edges: str = "",
+    source: str = "",
+    analytic: bool = False,
+) -> Primitive:
+    """Add a row of one's own: a function with its own derivative, usable in expressions at once.
+
+    Args:
+        name: the function's name in expressions; an identifier that is not taken yet.
+        numpy: the function on floats and arrays (element by element, any shape).
+        partials: the derivative with respect to each operand, as text in which the operands
+            are ``a``, ``b``, ``c`` and the result is ``out``. It need not be the true
+            derivative: a straight-through estimator says ``"1"``.
+        sympy, domain, edges, source, analytic: as in :class:`Primitive`.
+
+    Raises:
+        UsageError: the name is taken or no identifier, or a partial does not parse.
+
+    >>> import numpy as np
+    >>> row = register_primitive("swish", lambda a: a / (1 + np.exp(-a)),
+    ...                          partials="sigmoid(a) + a*sigmoid(a)*(1 - sigmoid(a))")
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = swish(k*xa)")
+    >>> cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0})
+    {'k': 1.0}
+    >>> unregister_primitive("swish")
+    """
+    texts = (partials,) if isinstance(partials, str) else partials
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(
+            f"the partials of {name!r} are texts, one per operand, not {partials!r}",
+            hint="partials='cos(a)' for a function of one operand, ('b', 'a') for one of two",
+        )
+    if not callable(numpy):
+        raise UsageError(f"{name!r} needs a function of floats and arrays, not {numpy!r}")
+    if not name.isidentifier() or name in OPERANDS or name == RESULT:
+        raise UsageError(f"{name!r} cannot be the name of a function")
+    if name in {row.name for row in primitives()} or name in function_names():
+        raise UsageError(f"there is a primitive {name!r} already")
+    if name in RESERVED:
+        raise UsageError(f"{name!r} is what engines call a step of their own: take another name")
+    if not 1 <= len(texts) <= len(OPERANDS):
+        raise UsageError(f"a primitive has one to three operands, {name!r} has {len(texts)}")
+    operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(texts)])
+    shown = name.replace("_", chr(92) + "_")
+    latex = rf"\operatorname{{{{{shown}}}}}\left({operands}\right)"
+    row = Primitive(
+        name, tuple(texts), latex, domain, edges, source, analytic, name,
+        function=numpy, sympy=sympy,
+    )  # fmt: skip
+    check_partials(row)
+    add_row(row)
+    return row
+
+
+def unregister_primitive(name: str) -> None:
+    """Take a row that :func:`register_primitive` added out again.
+
+    Raises:
+        UsageError: the row belongs to the package, or there is none.
+    """
+    row = primitive(name)
+    if row.built_in:
+        raise UsageError(f"{name!r} belongs to the package and stays")
+    remove_row(row)
+
+
+@contextmanager
+def replaced(row: Primitive) -> Iterator[None]:
+    """Put another row in the place of the one with its name, for the length of a ``with`` block.
+
+    Tests plant wrong derivatives with it, to see the checks catch them.
+    """
+    old = primitive(row.name)
+    put_row(row)
+    try:
+        yield
+    finally:
+        put_row(old)
+
+
+def check_partials(row: Primitive) -> None:
+    """Refuse a partial that names anything but the operands and the result."""
+    allowed = {*OPERANDS[: row.arity], RESULT}
+    for text in row.partials:
+        for leaf in leaves(partial_tree(text)):
+            if isinstance(leaf, Name) and leaf.name not in allowed:
+                raise UsageError(
+                    f"the partial {text!r} of {row.name!r} names {leaf.name!r}",
+                    hint=f"it may name {', '.join(sorted(allowed))}",
+                )

@@ -1,0 +1,129 @@
+"""The same outputs for less work: passes from a tape to a tape that engines run before execution.
+
+They may merge values that carry different names, so they come after differentiation, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+
+from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.tape import Share, Tape
+from cgprimer.core.tape.verifier import checked
+
+_LARGEST_POWER = 64  # beyond it a call of pow is no slower than the multiplications
+
+
+def share(tape: Tape) -> Tape:
+    """With equal instructions stored once, constants folded and neutral elements removed."""
+    return _rebuilt(tape, powers=False)
+
+
+def strength_reduced(tape: Tape) -> Tape:
+    """With whole powers as multiplications: ``x^3`` is ``x*x*x``, ``x^-2`` is ``1/(x*x)``."""
+    return _rebuilt(tape, powers=True)
+
+
+def optimize(tape: Tape, *, shares: bool = False) -> Tape:
+    """The same outputs for less work: dead code, sharing, constants, whole powers.
+
+    Args:
+        tape: what is optimized.
+        shares: keep the tape's shares and what they consist of, for whoever shows them.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.core.tape.lowering import lower
+    >>> tape = lower(parse("xx = xa^2; xy = xa^2*1; xw = xx*xy"))
+    >>> len(tape), len(optimize(tape))
+    (4, 2)
+    """
+    with collector_paused():
+        return checked(_rebuilt(tape, powers=True, shares=shares))
+
+
+def _rebuilt(tape: Tape, *, powers: bool, shares: bool = False) -> Tape:
+    builder = Builder()
+    emit = builder.emit
+    new: list[int] = []
+    for leaf in tape.leaves:
+        constant = leaf.kind == "constant"
+        new.append(builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name))
+    kept = tape.shares if shares else ()
+    needed = reachable(tape, [*tape.outputs.values(), *chain.from_iterable(kept)])[len(new) :]
+    for (name, operands), wanted in zip(tape.instructions, needed, strict=True):
+        if not wanted:
+            new.append(-1)
+        elif name == "copy":
+            new.append(new[operands[0]])
+        elif powers and name == "pow" and _whole(builder.value_of(new[operands[1]])):
+            exponent = int(builder.value_of(new[operands[1]]) or 0)
+            new.append(_multiplied_out(builder, new[operands[0]], exponent))
+        else:
+            new.append(emit(name, *[new[o] for o in operands]))
+    builder.names = {name: new[i] for name, i in tape.names.items() if new[i] >= 0}
+    made = builder.finish({name: new[i] for name, i in tape.outputs.items()}, prune=not kept)
+    if not kept:
+        return made
+    place = [builder.moved[i] for i in new]  # of what was not needed, a value that none asks for
+    return replace(made, shares=tuple([Share(*[place[i] for i in share]) for share in kept]))
+
+
+def _whole(exponent: float | None) -> bool:
+    if exponent is None or not 0 < abs(exponent) <= _LARGEST_POWER:
+        return False
+    return exponent == int(exponent)
+
+
+def _multiplied_out(builder: Builder, base: int, exponent: int) -> int:
+    """Binary powering: few multiplications, shared between the powers of one base."""
+    result: int | None = None
+    square, left = base, abs(exponent)
+    while left:
+        if left & 1:
+            result = square if result is None else builder.emit("mul", result, square)
+        left >>= 1
+        if left:
+            square = builder.emit("mul", square, square)
+    assert result is not None
+    return result if exponent > 0 else builder.emit("div", builder.constant(1.0), result)
+
+
+def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
+    """With seeds as constants, and what is multiplied by a seed of 0 left out altogether.
+
+    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
+    nothing to multiply. (At run time ``0*inf`` would be nan.)
+    """
+    builder = Builder()
+    new: list[int | None] = []  # None: zero by construction
+    for leaf in tape.leaves:
+        if leaf.kind == "constant":
+            new.append(builder.constant(leaf.value))
+        elif leaf.name in seeds:
+            value = seeds[leaf.name]
+            new.append(builder.constant(value) if value else None)
+        else:
+            new.append(builder.leaf(leaf.kind, leaf.name))
+    for name, operands in tape.instructions:
+        moved = [new[o] for o in operands]
+        known = [m for m in moved if m is not None]
+        if len(known) == len(moved):
+            new.append(builder.emit(name, *known))
+        elif name == "add":
+            new.append(known[0] if known else None)
+        elif name == "sub" and moved[1] is None:
+            new.append(moved[0])
+        elif name == "sub":
+            new.append(builder.emit("neg", *known))
+        elif name in ("mul", "neg", "copy") or (name == "div" and moved[0] is None):
+            new.append(None)
+        else:  # not linear in the seed: a plain zero
+            zero = builder.constant(0.0)
+            new.append(builder.emit(name, *[zero if m is None else m for m in moved]))
+    zero = builder.constant(0.0)
+    outputs = {name: zero if new[i] is None else new[i] for name, i in tape.outputs.items()}
+    return checked(builder.finish(outputs, prune=True))  # type: ignore[arg-type]

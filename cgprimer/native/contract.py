@@ -1,0 +1,83 @@
+"""What an engine may have besides: sums from arrays to arrays, and training by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from cgprimer.core.engines import Array
+from cgprimer.core.tape.tape import Tape
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """An executable that also takes scalars and gives sums as arrays.
+
+    A network of 25,000 weights would spend more time in dictionaries than in its samples.
+
+    Attributes:
+        scalars: names, in the order of ``values``.
+    """
+
+    scalars: tuple[str, ...]
+
+    def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
+        """The sums of all outputs.
+
+        Args:
+            columns: as for a call.
+            values: of the scalars; shape (scalars,).
+            samples: how many there are.
+
+        Returns:
+            An array of shape (outputs,), in the order of the tape's outputs.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRule:
+    """How an optimizer changes parameters, as a tape over them.
+
+    Attributes:
+        name: of the optimizer.
+        tape: a value per parameter in its columns, one for all in its scalars.
+        columns: parameter, gradient, then the parts of the state that are arrays.
+        scalars: learning rate, then the parts of the state that are numbers.
+        after: the outputs: the parameter, then the state's parts, arrays before numbers.
+    """
+
+    name: str
+    tape: Tape
+    columns: tuple[str, ...]
+    scalars: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class Trainer(Protocol):
+    """Steps of training that an engine does by itself."""
+
+    def epoch(
+        self,
+        columns: Mapping[str, Array],
+        order: Array,
+        batch: int,
+        values: Array,
+        state: tuple[Array, ...],
+        rates: Array,
+    ) -> tuple[Array, tuple[Array, ...], Array, int]:
+        """Steps over samples in a given order.
+
+        Args:
+            columns: an array of shape (samples,) for each column of the tape.
+            order: numbers of the samples, in the order in which they are gone through.
+            batch: samples per step; the last step may have fewer.
+            values: of the parameters; shape (parameters,).
+            state: the optimizer's.
+            rates: the learning rate of each step.
+
+        Returns:
+            Values and state after the last step; the mean loss of each step's batch, before the
+            step; and the first step whose loss or gradient was not finite, or -1. Values and state
+            are then those before that step, and the losses end with it.
+        """
