@@ -176,6 +176,11 @@ def test_modules_are_read_in_one_sitting_and_named_for_what_they_hold() -> None:
         assert stems[name] not in {module.split(".")[0] for module in imported}, name
 
 
+def test_tests_are_packages_so_that_any_folders_can_be_named_together() -> None:
+    folders = {path.parent for path in Path(__file__).parent.rglob("*.py")}
+    assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
+
+
 # --- how much there is ---------------------------------------------------------------------------
 
 UNTIL_DONE = pytest.mark.xfail(strict=False, reason="issue 9: the house is being rebuilt")
