@@ -86,7 +86,7 @@ def draw(
     >>> type(draw(parse("xw = ab*xa"))).__name__
     'Figure'
     """
-    from cgprimer.pictures.graph_picture import draw_diagram
+    from cgprimer.pictures.figure import draw_diagram
 
     diagram = graph_diagram(
         graph,

@@ -41,8 +41,8 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
     if kind in TEXTS:
         write_whole(path, diagram_text(diagram, kind, dark=dark))
         return None
-    from cgprimer.pictures.graph_picture import draw_diagram
-    from cgprimer.pictures.margins import text_on_slide
+    from cgprimer.pictures.captions import text_on_slide
+    from cgprimer.pictures.figure import draw_diagram
 
     figure = draw_diagram(diagram, dark=dark)
     save_figure(figure, path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cgprimer.pictures.diagram import Role
 from cgprimer.pictures.fonts import families
-from cgprimer.pictures.layout import Box, Point, Size
+from cgprimer.pictures.geometry import Box, Point, Size
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import LEGEND_SIZE, Theme

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.pictures.layout import Box, Point, Size
+from cgprimer.pictures.geometry import Box, Point, Size
 from cgprimer.pictures.theme import RoleStyle, Shape, Theme
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _SLANT = 12.0  # of a hexagon's pointed ends
 _INNER_OUTLINE = 4.0  # between the two lines of a double outline
 _SMALLEST = 44.0
 _PILL_PAD, _PILL_RADIUS = 18.0, 22.0
-_REACH = 40  # points that an edge goes on in its direction to meet its vertex
+_CORNER = 9.0  # points of an outline beside a corner at which no edge ends
 
 
 def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
@@ -60,28 +60,24 @@ def inside(shape: Shape, box: Box, point: Point) -> bool:
     return along <= box.height and across <= box.width - slant * along / box.height
 
 
-def meet(shape: Shape, box: Box, before: Point, end: Point) -> Point:
-    """Lead a line that ends close to a shape on to its outline.
+def meet(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
+    """Where a line meets the outline of its vertex, to which it comes from the side.
 
-    The line goes on in its direction, from `before` through `end`; if that misses the shape, it
-    turns towards the middle.
+    `port` is a point beside the vertex, with `down` above or below it. Corners are kept free: an
+    arrow head on a corner could point to either side.
 
-    >>> meet("rectangle", Box(0, 0, 100, 40), (-90, 10), (-58, 10))
-    (-50.0, 10.0)
+    >>> [meet("rectangle", Box(0, 0, 100, 40), (-58, y)) for y in (10, 24)]
+    [(-50.0, 10.0), (-50.0, 11.0)]
     """
-    x, y = end
-    whole = math.dist(before, end) or 1.0
-    onward = ((x - before[0]) / whole, (y - before[1]) / whole)
-    for step in range(4 * _REACH):
-        point = (x + onward[0] * step / 4, y + onward[1] * step / 4)
-        if inside(shape, box, point):
-            return point
-    steps = 400
-    for step in range(steps):
-        point = (x + (box.x - x) * step / steps, y + (box.y - y) * step / steps)
-        if inside(shape, box, point):
-            return point
-    return (box.x, box.y)
+    middle, half = (box.x, box.width / 2) if down else (box.y, box.height / 2)
+    free = max(half - _CORNER, 0.0)
+    beside = min(max(port[0 if down else 1], middle - free), middle + free)
+    inner = (beside, box.y) if down else (box.x, beside)
+    outer = (beside, port[1]) if down else (port[0], beside)
+    for _ in range(24):
+        point = ((inner[0] + outer[0]) / 2, (inner[1] + outer[1]) / 2)
+        inner, outer = (point, outer) if inside(shape, box, point) else (inner, point)
+    return (round(inner[0], 3), round(inner[1], 3))
 
 
 def pill_radius(box: Box) -> float:

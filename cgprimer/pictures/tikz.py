@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cgprimer.pictures.diagram import Diagram, Node
-from cgprimer.pictures.graph_picture import Picture, arrange
+from cgprimer.pictures.geometry import Box, Point
 from cgprimer.pictures.latex_text import escaped, fallbacks, prose
-from cgprimer.pictures.layout import Box, Point
 from cgprimer.pictures.shapes import outline, pill_radius
+from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
     EDGE_LABEL_SIZE,
@@ -26,8 +26,6 @@ from cgprimer.pictures.theme import (
     roles_in,
     theme,
 )
-
-__all__ = ["escaped", "tikz"]
 
 _LONGEST = 12_000.0  # points; TeX's and PDF's largest pages are a little larger
 _BORDER = 18.0
@@ -69,8 +67,8 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     True True
     """
     look = theme(dark)
-    picture = arrange(diagram)
-    pen = _Pen(min(1.0, _LONGEST / max(picture.frame.width, picture.frame.height, 1.0)))
+    picture = slide_layout(diagram)
+    pen = _Pen(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
     roles = roles_in(diagram, look)
     colours = {"background": look.background, "ink": look.ink, "edge": look.edge}
     colours["path"] = look.path
@@ -80,7 +78,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
         colours[f"{role}fill"] = look.background if dotted else look.roles[role].fill
     size = pen.length
     body = [
-        r"\begin{tikzpicture}[x=1bp, y=1bp, text=ink, font=\sffamily, inner sep=0,",
+        r"\begin{tikzpicture}[x=1bp, y=-1bp, text=ink, font=\sffamily, inner sep=0,",
         r"  show background rectangle, background rectangle/.style={fill=background},"
         f" inner frame sep={size(_BORDER)},",
         f"  edge/.style={{draw=edge, line width={size(1.8)}, rounded corners={size(12)},"
@@ -140,12 +138,12 @@ class _Pen:
         return rf"font=\sffamily{self.size(size).strip()}"
 
 
-def _edges(diagram: Diagram, picture: Picture, pen: _Pen) -> list[str]:
+def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     lines = []
-    for edge, route in zip(diagram.edges, picture.routes, strict=True):
+    for edge, route in zip(diagram.edges, picture.layout.routes, strict=True):
         style = "path edge" if edge.emphasis else "edge"
         lines.append(rf"\draw[{style}] {' -- '.join(map(pen.point, route))};")
-    for box, texts in zip(picture.labels, picture.label_texts, strict=True):
+    for box, texts in zip(picture.labels.boxes, picture.label_texts, strict=True):
         if box is not None:
             text = r"\\".join(map(escaped, texts))
             lines.append(
@@ -155,7 +153,7 @@ def _edges(diagram: Diagram, picture: Picture, pen: _Pen) -> list[str]:
     return lines
 
 
-def _vertex(node: Node, picture: Picture, look: Theme, pen: _Pen) -> list[str]:
+def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[str]:
     box = picture.layout.boxes[node.key]
     shape = look.roles[node.role].shape
     style = f"{node.role}, path vertex" if node.emphasis else node.role
@@ -179,17 +177,17 @@ def _vertex(node: Node, picture: Picture, look: Theme, pen: _Pen) -> list[str]:
     return lines
 
 
-def _above_and_below(diagram: Diagram, picture: Picture, pen: _Pen) -> list[str]:
-    frame = picture.frame
-    width = f"text width={pen.length(max(frame.width, _NOTE_WIDTH))}, align=center"
+def _above_and_below(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+    layout = picture.layout
+    width = f"text width={pen.length(max(layout.width, _NOTE_WIDTH))}, align=center"
     lines = []
     if diagram.title:
-        at = pen.point((frame.x, frame.y + frame.height / 2 + 20))
+        at = pen.point((layout.width / 2, -20))
         title = prose(diagram.title)
         font = rf"{pen.font(TITLE_SIZE)}\bfseries\boldmath"
         lines.append(rf"\node[anchor=south, {width}, {font}] at {at} {{{title}}};")
     if diagram.notes:
-        at = pen.point((frame.x, frame.y - frame.height / 2 - 20))
+        at = pen.point((layout.width / 2, layout.height + 20))
         text = r"\\".join(map(prose, diagram.notes))
         lines.append(rf"\node[anchor=north, {width}, {pen.font(DETAIL_SIZE)}] at {at} {{{text}}};")
     return lines

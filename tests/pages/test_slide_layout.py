@@ -20,7 +20,7 @@ from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.placing import Placed
 from cgprimer.pages.stepping.slide_window import READABLE, dashes, extent, way_out, window
 from cgprimer.pages.stepping.slides import headline, slide, slide_placed
-from cgprimer.pictures.layout import Box
+from cgprimer.pictures.geometry import Box
 from cgprimer.pictures.theme import theme
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

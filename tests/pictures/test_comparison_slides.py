@@ -22,8 +22,8 @@ from cgprimer.pages.comparison.slides import (
     comparison_slides,
     save_comparison,
 )
-from cgprimer.pictures.arranging import Picture
 from cgprimer.pictures.diagram import Diagram
+from cgprimer.pictures.slide_layout import SlideLayout
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONG = "a_name_of_forty_characters_that_goes_on__"
@@ -282,12 +282,12 @@ def test_few_vertices_with_many_edges_are_summarised_and_not_arranged_first(
 ) -> None:
     arranged: list[int] = []
 
-    def arrange(diagram: Diagram) -> Picture:
+    def slide_layout(diagram: Diagram) -> SlideLayout:
         arranged.append(len(diagram.nodes))
         return real(diagram)
 
-    real = fitted_graph.arrange
-    monkeypatch.setattr(fitted_graph, "arrange", arrange)
+    real = fitted_graph.slide_layout
+    monkeypatch.setattr(fitted_graph, "slide_layout", slide_layout)
     sums = [f"v{n} = sin({' + '.join(f'v{k}' for k in range(n))})" for n in range(1, 20)]
     graph = cgprimer.parse("; ".join(["v0 = k*xa", *sums]))
     found = compare(graph, {"k": 0.7, "xa": 0.4}, methods=["reverse"])

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from cgprimer.errors import UsageError
-from cgprimer.pictures.graph_picture import save_figure
+from cgprimer.pictures.saving import save_figure
 
 _FIRST_BYTES = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.graph_picture import arrange, draw_diagram
-from cgprimer.pictures.layout import Box
+from cgprimer.pictures.figure import draw_diagram
+from cgprimer.pictures.geometry import Box, sampled
 from cgprimer.pictures.lettering import wrap_expression
-from cgprimer.pictures.routes import sampled
+from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.theme import theme
 from tests.pictures import drawing_graphs as graphs
 
@@ -23,14 +23,14 @@ each_graph = pytest.mark.parametrize("diagram", graphs.ALL.values(), ids=graphs.
 
 @each_graph
 def test_nothing_overlaps_and_edges_lead_from_vertex_to_vertex(diagram: Diagram) -> None:
-    picture = arrange(diagram)
+    picture = slide_layout(diagram)
     boxes = picture.layout.boxes
-    labels = [box for box in picture.labels if box is not None]
+    labels = [box for box in picture.labels.boxes if box is not None]
     for one, other in itertools.combinations([*boxes.values(), *labels], 2):
         assert not one.overlaps(other), (one, other)
-    assert picture.conflicts == 0
+    assert picture.labels.touching == 0
     assert len(labels) == sum(bool(edge.label) for edge in diagram.edges)
-    for edge, line in zip(diagram.edges, picture.lines, strict=True):
+    for edge, line in zip(diagram.edges, picture.layout.lines, strict=True):
         points = sampled(line, 2.0)
         for key, box in boxes.items():
             if key not in (edge.tail, edge.head):
@@ -43,7 +43,7 @@ def test_nothing_overlaps_and_edges_lead_from_vertex_to_vertex(diagram: Diagram)
 @pytest.mark.parametrize("name", ["lecture", "network", "scattered-1"])
 def test_inputs_stand_left_of_what_they_feed(name: str) -> None:
     diagram = graphs.ALL[name]
-    boxes = arrange(diagram).layout.boxes
+    boxes = slide_layout(diagram).layout.boxes
     if name == "scattered-1":  # long graphs are folded into rows, so only most edges go right
         right = sum(boxes[e.tail].x < boxes[e.head].x for e in diagram.edges)
         assert right > 0.8 * len(diagram.edges)
@@ -54,12 +54,12 @@ def test_inputs_stand_left_of_what_they_feed(name: str) -> None:
 def test_a_source_stands_next_to_what_it_feeds() -> None:
     nodes = (*(Node(k, k, "inner") for k in "abcd"), Node("p", "p", "parameter"))
     edges = tuple(Edge(*pair) for pair in ("ab", "bc", "cd", "pd"))
-    boxes = arrange(Diagram(nodes, edges)).layout.boxes
+    boxes = slide_layout(Diagram(nodes, edges)).layout.boxes
     assert boxes["b"].x < boxes["p"].x < boxes["d"].x
 
 
 def test_a_network_stands_around_one_middle_line() -> None:
-    boxes = arrange(graphs.network(4, 8, 1)).layout.boxes
+    boxes = slide_layout(graphs.network(4, 8, 1)).layout.boxes
     middles = [
         sum(boxes[f"{layer}.{k}"].y for k in range(width)) / width
         for layer, width in enumerate((4, 8, 1))
@@ -76,7 +76,7 @@ def test_text_is_inside_its_shape_and_inside_the_figure(dark: bool) -> None:
     renderer = FigureCanvasAgg(figure).get_renderer()
     axes = figure.axes[0]
     to_points = axes.transData.inverted()
-    boxes = arrange(diagram).layout.boxes
+    boxes = slide_layout(diagram).layout.boxes
     found = {text.get_text(): text for text in axes.texts}
     for node in diagram.nodes:
         for text in (node.label, *node.detail):
@@ -144,7 +144,8 @@ _DIGEST = """
 import hashlib, sys
 from pathlib import Path
 from tests.pictures import drawing_graphs as graphs
-from cgprimer.pictures.graph_picture import draw_diagram, save_figure
+from cgprimer.pictures.figure import draw_diagram
+from cgprimer.pictures.saving import save_figure
 for name in ("lecture", "squares"):
     for kind in ("png", "svg", "pdf"):
         path = Path(sys.argv[1], f"{name}.{kind}")
@@ -171,7 +172,7 @@ def test_the_same_bytes_under_every_hash_seed(tmp_path: Path) -> None:
 
 def test_diagrams_need_no_drawing_library() -> None:
     code = (
-        "import sys, cgprimer.pictures.diagram, cgprimer.pictures.graph_picture;"
+        "import sys, cgprimer.pictures.diagram, cgprimer.pictures.figure;"
         "print([n for n in ('matplotlib', 'networkx', 'graphlay') if n in sys.modules])"
     )
     root = str(Path(__file__).parents[2])
@@ -185,7 +186,7 @@ def test_diagrams_need_no_drawing_library() -> None:
 def test_pyplot_is_never_imported() -> None:
     code = (
         "import sys; from cgprimer.pictures.diagram import *;"
-        "from cgprimer.pictures.graph_picture import draw_diagram;"
+        "from cgprimer.pictures.figure import draw_diagram;"
         "import cgprimer; from cgprimer.pictures.saving import figure_bytes;"
         "draw_diagram(Diagram((Node('a', 'a', 'input'),), ()));"
         "line = cgprimer.parse('xw = k*xa + b; parameter k = 3, b = -1');"

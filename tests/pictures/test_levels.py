@@ -16,7 +16,7 @@ from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.diagrams import draw, graph_diagram
 from cgprimer.pictures.formats import FORMATS, diagram_text, save_diagram
-from cgprimer.pictures.graph_picture import arrange
+from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import READABLE, summarised
 from cgprimer.pictures.sweeps import adjoints, local_numbers, tangents
 from cgprimer.pictures.tikz import escaped
@@ -225,13 +225,13 @@ def test_large_graphs_are_summarised_and_drawn() -> None:
     draw(graph)
     whole = graph_diagram(graph, everything=True)
     assert len(whole.nodes) >= 300
-    arrange(whole)
+    slide_layout(whole)
 
 
 def test_too_many_vertices_are_refused_in_pictures_and_written_in_text() -> None:
     found = graph_diagram(long_graph(700), everything=True)
     with pytest.raises(UsageError, match="too many for one picture"):
-        arrange(found)
+        slide_layout(found)
     assert diagram_text(found, "dot").count("->") == len(found.edges)
 
 
@@ -329,8 +329,8 @@ def test_latex_shows_text_as_written() -> None:
     ],
 )
 def test_nothing_in_an_overlaid_picture_overlaps(name: str, settings: dict) -> None:
-    picture = arrange(graph_diagram(cgprimer.load(EXAMPLES / f"{name}.cg"), **settings))
-    assert picture.conflicts == 0
+    picture = slide_layout(graph_diagram(cgprimer.load(EXAMPLES / f"{name}.cg"), **settings))
+    assert picture.labels.touching == 0
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from click.testing import CliRunner
 
 import cgprimer
 from cgprimer.cli.draw import command
-from cgprimer.pictures.arranging import arrange
+from cgprimer.pictures.captions import text_on_slide
+from cgprimer.pictures.crowding import crowded
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.diagrams import graph_diagram
-from cgprimer.pictures.graph_picture import draw_diagram
+from cgprimer.pictures.figure import draw_diagram
 from cgprimer.pictures.lettering import fewer_digits, wrap_expression
-from cgprimer.pictures.margins import text_on_slide
+from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import is_readable
-from cgprimer.pictures.tangles import tangled
 from cgprimer.pictures.theme import READABLE_SIZE, SMALLEST_SIZE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -33,9 +33,9 @@ def test_examples_can_be_read_from_the_last_row(name: str) -> None:
     if name not in LARGE:
         pictures.append({"level": "operations"})
     for settings in pictures:
-        picture = arrange(graph_diagram(graph, **settings))
-        assert picture.margins.smallest_text >= LARGE.get(name, READABLE_SIZE), settings
-        assert picture.conflicts == 0
+        picture = slide_layout(graph_diagram(graph, **settings))
+        assert picture.captions.smallest_text >= LARGE.get(name, READABLE_SIZE), settings
+        assert picture.labels.touching == 0
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_the_size_of_text_is_that_of_the_figure(settings: dict) -> None:
     assert smallest == SMALLEST_SIZE
     width, height = figure.get_size_inches()
     on_slide = smallest * min(13.333 / width, 7.5 / height, 1.0)
-    assert arrange(diagram).margins.smallest_text == pytest.approx(on_slide, rel=1e-3)
+    assert slide_layout(diagram).captions.smallest_text == pytest.approx(on_slide, rel=1e-3)
 
 
 def test_adjoints_of_the_lecture_fit_a_slide_without_losing_text() -> None:
     diagram = graph_diagram(cgprimer.load(EXAMPLES / "lecture.cg"), adjoints=True, values=True)
-    picture = arrange(diagram)
-    assert picture.margins.smallest_text >= READABLE_SIZE - 0.5
+    picture = slide_layout(diagram)
+    assert picture.captions.smallest_text >= READABLE_SIZE - 0.5
     for edge, lines in zip(diagram.edges, picture.label_texts, strict=True):
         assert "".join("".join(lines).split()) == "".join(fewer_digits(edge.label).split())
     for node in diagram.nodes:
@@ -94,12 +94,12 @@ def test_equations_break_at_equals_signs_first() -> None:
 
 
 def test_lines_on_top_of_each_other_are_a_fault() -> None:
-    edges = (Edge("a", "b"), Edge("a", "c"))
+    edges = [("a", "b"), ("a", "c")]
     together = [[(0.0, 0.0), (200.0, 0.0)], [(0.0, 0.0), (200.0, 4.0)]]
     apart = [[(0.0, 0.0), (200.0, 0.0)], [(0.0, 0.0), (200.0, 200.0)]]
-    assert tangled(edges, together) > 100
-    assert tangled(edges, apart) == 0
-    assert tangled((Edge("a", "b"), Edge("d", "b")), [line[::-1] for line in together]) > 100
+    assert crowded(edges, together) > 100
+    assert crowded(edges, apart) == 0
+    assert crowded([("a", "b"), ("d", "b")], [line[::-1] for line in together]) > 100
 
 
 def test_a_dense_graph_is_not_drawn_as_a_smudge() -> None:
@@ -124,9 +124,9 @@ def _long(count: int) -> str:
 
 @pytest.mark.parametrize("level", ["variables", "operations", "backward"])
 def test_a_summary_can_be_read(level: str) -> None:
-    picture = arrange(graph_diagram(cgprimer.parse(_long(280)), level=level))
-    assert picture.margins.smallest_text >= 12
-    assert picture.conflicts == 0
+    picture = slide_layout(graph_diagram(cgprimer.parse(_long(280)), level=level))
+    assert picture.captions.smallest_text >= 12
+    assert picture.labels.touching == 0
 
 
 def test_a_summary_says_what_it_leaves_out() -> None:

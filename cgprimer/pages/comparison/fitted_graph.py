@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from cgprimer.analysis.comparison import Comparison
 from cgprimer.errors import plural
-from cgprimer.pictures.arranging import Picture, arrange
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.diagrams import graph_diagram
-from cgprimer.pictures.graph_picture import paint as paint_diagram
+from cgprimer.pictures.figure import paint as paint_diagram
 from cgprimer.pictures.legend import ROW_HEIGHT, legend_rows
 from cgprimer.pictures.pen import Pen, sheet
+from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.summary import is_readable, summarised
 from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in, theme
 
@@ -39,7 +39,7 @@ class FittedGraph:
     """
 
     diagram: Diagram
-    layout: Picture | None
+    layout: SlideLayout | None
     scale: float
     note: str
 
@@ -48,8 +48,8 @@ class FittedGraph:
         """Width and height in points."""
         if self.layout is None:
             return (0.0, 0.0)
-        frame = self.layout.frame
-        return (self.scale * frame.width + 2 * _MARGIN, self.scale * frame.height + 2 * _MARGIN)
+        graph = self.layout.layout
+        return (self.scale * graph.width + 2 * _MARGIN, self.scale * graph.height + 2 * _MARGIN)
 
 
 def whole_graph(found: Comparison) -> Diagram:
@@ -98,12 +98,12 @@ def scaled(
     diagram: Diagram, width: float, height: float, smallest: float, note: str = ""
 ) -> FittedGraph | None:
     """A diagram at the scale at which it fits; None if its text gets too small or meets other."""
-    layout = arrange(diagram)
-    if layout.conflicts:
+    layout = slide_layout(diagram)
+    if layout.labels.touching:
         return None
-    frame = layout.frame
+    graph = layout.layout
     room = (width - 2 * _MARGIN, height - 2 * _MARGIN)
-    scale = min(room[0] / frame.width, room[1] / frame.height, _LARGEST_SCALE)
+    scale = min(room[0] / graph.width, room[1] / graph.height, _LARGEST_SCALE)
     return FittedGraph(diagram, layout, scale, note) if scale >= smallest else None
 
 
@@ -111,12 +111,10 @@ def paint(pen: Pen, graph: FittedGraph, corner: tuple[float, float], *, dark: bo
     """Draw a graph, its upper left corner at a point of the slide."""
     if graph.layout is None:
         return
-    width, height = graph.size
-    axes = pen.part(*corner, width, height).axes
-    frame = graph.layout.frame
-    across, along = width / graph.scale / 2, height / graph.scale / 2
-    axes.set_xlim(frame.x - across, frame.x + across)
-    axes.set_ylim(frame.y - along, frame.y + along)
+    axes = pen.part(*corner, *graph.size).axes
+    whole, margin = graph.layout.layout, _MARGIN / graph.scale
+    axes.set_xlim(-margin, whole.width + margin)
+    axes.set_ylim(whole.height + margin, -margin)
     paint_diagram(axes, graph.diagram, graph.layout, dark=dark, scale=graph.scale)
 
 

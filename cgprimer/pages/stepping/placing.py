@@ -6,14 +6,14 @@ value, a derivative) and it takes the direction in which its text comes out larg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pictures.labels import place_labels
-from cgprimer.pictures.layout import Box, Point
-from cgprimer.pictures.routes import length, point_at, rounded, shortened
-from cgprimer.pictures.shapes import meet, pill_radius
+from cgprimer.pictures.geometry import Box, Point, length, point_at, shortened
+from cgprimer.pictures.labels import free_labels
+from cgprimer.pictures.layout import Gaps, lay_out
+from cgprimer.pictures.shapes import pill_radius
 from cgprimer.pictures.theme import theme
 
 LETTER = 18.0  #: size of the picture's text, in its own units
@@ -26,7 +26,7 @@ FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
 _ARROW = 13.0
 LABEL = (8 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number, as ≈0.12346 is
 _MANY = 80  # edges beyond which not all gaps are tried
-_HUGE = 200  # edges beyond which numbers stand on the middles of their edges
+_HUGE = 200  # edges beyond which one direction is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Placed:
 
 
 def placed(
-    scene: Scene, aspect: float = 1.0, gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0)
+    scene: Scene, aspect: float = 1.0, gaps: tuple[float, ...] = (42.0, 68.0, 88.0, 124.0)
 ) -> Placed:
     """Lay a scene out for a pane whose width over height is ``aspect``.
 
@@ -63,64 +63,42 @@ def placed(
     found: list[tuple[int, float, Placed]] = []
     edges = len(scene.edges)
     # A large graph is laid out once: it takes seconds, and does not fit into the pane anyway.
-    for direction in ("topbottom", "leftright") if edges <= _HUGE else ("topbottom",):
+    for down in (True, False) if edges <= _HUGE else (True,):
         for gap in gaps if edges <= _MANY else gaps[:1]:
-            conflicts, shape = _placed(scene, direction, gap)
+            conflicts, shape = _placed(scene, down, gap)
             found.append((conflicts, -min(aspect / shape.width, 1 / shape.height), shape))
             if not conflicts:
                 break
     return min(found, key=lambda candidate: candidate[:2])[2]
 
 
-def _placed(scene: Scene, direction: str, gap: float) -> tuple[int, Placed]:
+def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
     """A picture, and how many of its labels lie over something."""
-    from graphlay import Graph, layout
-
-    graph = Graph()
-    for vertex in scene.vertices:
-        width = max(12, len(vertex.name) + 1) * _CHARACTER + _PADDING
-        graph.node(vertex.name, width=width, height=_HEIGHT, shape="box")
-    for tail, head in scene.edges:
-        graph.edge(tail, head)
-    options = {
-        "direction": direction,
-        "routing": {"style": "diagonal", "port_sides": "facing_only"},
-        "spacing": {"layer_gap": gap, "node_gap": 26.0, "dummy_gap": 22.0},
-        "coords": {"branch_style": "straight_main"},
+    sizes = {
+        vertex.name: (max(12, len(vertex.name) + 1) * _CHARACTER + _PADDING, _HEIGHT)
+        for vertex in scene.vertices
     }
-    answer: dict[str, Any] = layout(graph, preset="layered", options=options).to_dict()
-    lines = [[(p["x"], p["y"]) for p in edge["points"]] for edge in answer["edges"]]
-    boxes = [
-        Box(n["center"]["x"], n["center"]["y"], n["size"]["width"], n["size"]["height"])
-        for n in answer["nodes"]
-    ]
-    xs = [b.x + s * b.width / 2 for b in boxes for s in (-1, 1)]
-    xs += [x for line in lines for x, _ in line]
-    ys = [b.y + s * b.height / 2 for b in boxes for s in (-1, 1)]
-    ys += [y for line in lines for _, y in line]
-    left, top = min(xs) - _MARGIN, min(ys) - _MARGIN
-    moved = tuple(Box(b.x - left, b.y - top, b.width, b.height) for b in boxes)
-    box_of = {v.name: box for v, box in zip(scene.vertices, moved, strict=True)}
-    shape = {v.name: theme(False).roles[v.role].shape for v in scene.vertices}
-    bent = []
-    for (tail, head), line in zip(scene.edges, lines, strict=True):
-        points = [(x - left, y - top) for x, y in line]
-        points[0] = meet(shape[tail], box_of[tail], points[1], points[0])
-        points[-1] = meet(shape[head], box_of[head], points[-2], points[-1])
-        bent.append(rounded(points, 24.0))
-    conflicts, labels = 0, tuple(point_at(line, length(line) / 2) for line in bent)
-    if len(bent) <= _HUGE:
-        chosen = place_labels(bent, [LABEL] * len(bent), moved)
-        conflicts = len(chosen.conflicts)
-        labels = tuple((b.x, b.y) for b in chosen.boxes if b is not None)
-    return conflicts, Placed(
-        moved,
-        tuple(shortened(line, _ARROW) for line in bent),
-        tuple(line[-1] for line in bent),
-        labels,
-        max(xs) - left + _MARGIN,
-        max(ys) - top + _MARGIN,
-        direction == "leftright",
+    shapes = {vertex.name: theme(False).roles[vertex.role].shape for vertex in scene.vertices}
+    edges = list(scene.edges)
+    gaps = Gaps(layer=gap, node=10.0)
+    found = lay_out(sizes, edges, [None] * len(edges), shapes=shapes, gaps=gaps, down=down)
+    # Room for the labels is not reserved: a picture with it would be much larger.
+    middles = (point_at(line, length(line) / 2) for line in found.lines)
+    found = replace(found, labels=tuple(Box(*middle, *LABEL) for middle in middles))
+
+    def moved(box: Box) -> Box:
+        return Box(box.x + _MARGIN, box.y + _MARGIN, box.width, box.height)
+
+    labels = free_labels(found)
+    lines = [tuple((x + _MARGIN, y + _MARGIN) for x, y in line) for line in found.lines]
+    return labels.touching, Placed(
+        tuple(map(moved, found.boxes.values())),
+        tuple(shortened(line, _ARROW) for line in lines),
+        tuple(line[-1] for line in lines),
+        tuple((box.x + _MARGIN, box.y + _MARGIN) for box in labels.boxes if box),
+        found.width + 2 * _MARGIN,
+        found.height + 2 * _MARGIN,
+        not down,
     )
 
 

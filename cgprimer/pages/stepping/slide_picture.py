@@ -21,10 +21,9 @@ from cgprimer.pages.stepping.slide_window import (
     way_out,
     window,
 )
-from cgprimer.pictures.layout import Box, Point, Size
+from cgprimer.pictures.geometry import Box, Point, Size, length
 from cgprimer.pictures.legend import Entry, legend_rows
 from cgprimer.pictures.pen import Pen
-from cgprimer.pictures.routes import length
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import SLIDE_HEIGHT, mix, theme
 

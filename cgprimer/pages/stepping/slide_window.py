@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cgprimer.pages.stepping.placing import FLAG, LABEL, LETTER, RING, Placed
-from cgprimer.pictures.layout import Point, Size
-from cgprimer.pictures.routes import length, point_at, sampled
+from cgprimer.pictures.geometry import Point, Size, length, point_at, sampled
 from cgprimer.pictures.theme import READABLE_SIZE
 
 READABLE = READABLE_SIZE / LETTER  #: the smallest scale of a picture, text at 14 points
@@ -55,7 +54,7 @@ def window(place: Placed, room: Size, lit: Iterable[int] = (), near: Iterable[in
     A window shows as many as it can of the vertices ``lit``, then of those ``near``, then of the
     others. Steps with the same ``lit`` and ``near`` get the same window.
 
-    >>> from cgprimer.pictures.layout import Box
+    >>> from cgprimer.pictures.geometry import Box
     >>> boxes = tuple(Box(150.0 * k + 100, 50, 130, 70) for k in range(9))
     >>> chosen = window(Placed(boxes, (), (), (), 1400, 100), (400, 400), lit=[4])
     >>> chosen.shown.index(True), sum(chosen.shown), chosen.more
@@ -148,7 +147,7 @@ def dashes(line: Sequence[Point], dash: float, gap: float) -> list[list[Point]]:
 def extent(place: Placed) -> tuple[Point, Point]:
     """The corners of all that is drawn: vertices with rings and flags, edges and their numbers.
 
-    >>> from cgprimer.pictures.layout import Box
+    >>> from cgprimer.pictures.geometry import Box
     >>> extent(Placed((Box(100, 100, 80, 40),), (), (), (), 200, 200))
     ((36.0, 72.0), (148.0, 128.0))
     """

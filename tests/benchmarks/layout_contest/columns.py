@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from cgprimer.pictures.layout import Box, Point
+from cgprimer.pictures.geometry import Box, Point
 from cgprimer.pictures.shapes import meet
 
 from .measures import Drawing

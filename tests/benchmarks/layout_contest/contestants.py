@@ -15,10 +15,10 @@ from typing import Any
 
 import networkx
 
-from cgprimer.pictures.graph_picture import arrange
+from cgprimer.pictures.geometry import rounded
 from cgprimer.pictures.layout import CLEARANCE, Box, Point, Size
-from cgprimer.pictures.routes import rounded
 from cgprimer.pictures.shapes import meet
+from cgprimer.pictures.slide_layout import slide_layout
 
 from .columns import LABEL_MARGIN, LAYER_GAP, NODE_GAP, in_columns, least_scale, straight
 from .measures import Drawing
@@ -32,8 +32,8 @@ Layers = dict[Any, int]
 
 def as_drawn(problem: Problem) -> Drawing:
     """What `cgprimer draw` draws: graphlay with cgprimer's settings, and the work around it."""
-    picture = arrange(problem.diagram)
-    return Drawing(picture.layout.boxes, picture.lines)
+    picture = slide_layout(problem.diagram)
+    return Drawing(picture.layout.boxes, picture.layout.lines)
 
 
 def graphlay(*, even: bool = False, **options: Any) -> Contestant:

@@ -9,10 +9,9 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from cgprimer.pictures.layout import Box, Point
-from cgprimer.pictures.routes import length, sampled
+from cgprimer.pictures.crowding import crowded
+from cgprimer.pictures.geometry import Box, Point, length, sampled
 from cgprimer.pictures.shapes import inside
-from cgprimer.pictures.tangles import tangled
 
 from .problems import Problem
 
@@ -70,7 +69,7 @@ def measured(problem: Problem, drawing: Drawing) -> Measured:
             for edge, line in zip(edges, drawing.lines, strict=True)
         ),
         overlaps=sum(a.overlaps(b, -0.5) for a, b in combinations(boxes.values(), 2)),
-        close=tangled(edges, drawing.lines),
+        close=crowded(edges, drawing.lines),
         backward=sum(boxes[e.head].x <= boxes[e.tail].x for e in edges),
         width=width,
         height=height,

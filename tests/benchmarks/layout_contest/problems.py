@@ -11,8 +11,8 @@ from pathlib import Path
 import cgprimer
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.diagrams import graph_diagram
-from cgprimer.pictures.graph_picture import Picture, arrange
-from cgprimer.pictures.layout import Size
+from cgprimer.pictures.geometry import Size
+from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.theme import Shape, theme
 from tests.benchmarks.random_graphs import random_expressions
 
@@ -38,15 +38,15 @@ class Problem:
     shapes: Mapping[str, Shape]
 
 
-def problem(name: str, diagram: Diagram) -> tuple[Problem, Picture]:
+def problem(name: str, diagram: Diagram) -> tuple[Problem, SlideLayout]:
     """The sizes are read off cgprimer's own picture, which is returned as well."""
-    picture = arrange(diagram)
+    picture = slide_layout(diagram)
     roles = theme(dark=False).roles
     return Problem(
         name,
         diagram,
         {key: (box.width, box.height) for key, box in picture.layout.boxes.items()},
-        tuple(None if box is None else (box.width, box.height) for box in picture.labels),
+        tuple(None if box is None else (box.width, box.height) for box in picture.labels.boxes),
         {node.key: roles[node.role].shape for node in diagram.nodes},
     ), picture
 

@@ -1,4 +1,4 @@
-"""Where the lines of a picture cannot be told apart: they cross, or lie on top of each other."""
+"""Where lines of a picture cannot be told apart: they lie on top of each other."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from cgprimer.pictures.diagram import Edge
-from cgprimer.pictures.layout import Point
-from cgprimer.pictures.routes import sampled
+from cgprimer.pictures.geometry import Point, sampled
 
 _APART = 7.0  # points between two lines that are seen as two
 _STEP = 5.0
@@ -16,23 +14,23 @@ _CROSSING = 20.0  # the length over which two lines that cross steeply are close
 _NEAR_END = 26.0  # lines that share a vertex come together before it
 
 
-def tangled(edges: Sequence[Edge], lines: Sequence[Sequence[Point]]) -> float:
+def crowded(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) -> float:
     """The length in points over which lines run closer together than a reader can tell.
 
     Lines that begin or end at the same vertex may come together there, and any two may cross
     once at a steep angle.
 
-    >>> edges = (Edge("a", "b"), Edge("c", "d"))
-    >>> tangled(edges, [[(0, 0), (100, 0)], [(0, 3), (100, 3)]])
+    >>> edges = [("a", "b"), ("c", "d")]
+    >>> crowded(edges, [[(0, 0), (100, 0)], [(0, 3), (100, 3)]])
     85.0
-    >>> tangled(edges, [[(0, 0), (100, 0)], [(50, 50), (50, -50)]])
+    >>> crowded(edges, [[(0, 0), (100, 0)], [(50, 50), (50, -50)]])
     0.0
     """
-    points: dict[tuple[int, int], list[tuple[Point, int]]] = defaultdict(list)
+    cells: dict[tuple[int, int], list[tuple[Point, int]]] = defaultdict(list)
     taken = [sampled(line, _STEP) for line in lines]
     for number, line in enumerate(taken):
         for point in line:
-            points[_cell(point)].append((point, number))
+            cells[_cell(point)].append((point, number))
     close: Counter[tuple[int, int]] = Counter()
     for number, line in enumerate(taken):
         for point in line:
@@ -41,7 +39,7 @@ def tangled(edges: Sequence[Edge], lines: Sequence[Sequence[Point]]) -> float:
                 other
                 for i in (-1, 0, 1)
                 for j in (-1, 0, 1)
-                for at, other in points.get((x + i, y + j), ())
+                for at, other in cells.get((x + i, y + j), ())
                 if other > number and math.dist(point, at) < _APART
             }
             for other in near:
@@ -50,10 +48,12 @@ def tangled(edges: Sequence[Edge], lines: Sequence[Sequence[Point]]) -> float:
     return sum(max(0.0, count * _STEP - _CROSSING) for count in close.values())
 
 
-def _together(point: Point, edge: Edge, other: Edge, line: Sequence[Point]) -> bool:
+def _together(
+    point: Point, edge: tuple[str, str], other: tuple[str, str], line: Sequence[Point]
+) -> bool:
     """Tell whether the point lies close to an end that the two edges share."""
-    ends = [line[0]] if edge.tail == other.tail else []
-    ends += [line[-1]] if edge.head == other.head else []
+    ends = [line[0]] if edge[0] == other[0] else []
+    ends += [line[-1]] if edge[1] == other[1] else []
     return any(math.dist(point, end) < _NEAR_END for end in ends)
 
 

@@ -1,17 +1,60 @@
-"""The lines of a picture: polylines with rounded corners, cut, measured and sampled.
+"""Boxes and lines: polylines with rounded corners, cut, measured and sampled.
 
-Pure geometry over tuples of points; lengths in points.
+Pure geometry. Lengths are in points; x goes to the right, y downwards, as on a page.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
-from cgprimer.pictures.layout import Point
+Point: TypeAlias = tuple[float, float]
+Size: TypeAlias = tuple[float, float]
 
 _CORNER_STEPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """An upright rectangle by its centre and size, in points."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def overlaps(self, other: Box, gap: float = 0.0) -> bool:
+        """Tell whether the two rectangles come closer than `gap` points.
+
+        >>> left = Box(0, 0, 10, 10)
+        >>> left.overlaps(Box(10.5, 0, 10, 10)), left.overlaps(Box(5, 5, 9, 9))
+        (False, True)
+        """
+        across = abs(self.x - other.x) * 2 < self.width + other.width + 2 * gap
+        return across and abs(self.y - other.y) * 2 < self.height + other.height + 2 * gap
+
+    def contains(self, point: Point, gap: float = 0.0) -> bool:
+        """Tell whether `point` lies strictly inside, or closer than `gap` points."""
+        x, y = point
+        wide, high = self.width + 2 * gap, self.height + 2 * gap
+        return abs(x - self.x) * 2 < wide and abs(y - self.y) * 2 < high
+
+
+def frame(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
+    """The smallest rectangle around boxes and points, of which there is at least one.
+
+    >>> frame([Box(0, 0, 10, 10)], [(25, 0)])
+    Box(x=10.0, y=0.0, width=30.0, height=10.0)
+    """
+    xs, ys = map(list, zip(*points, strict=True)) if (points := [*points]) else ([], [])
+    for box in boxes:
+        xs += [box.x - box.width / 2, box.x + box.width / 2]
+        ys += [box.y - box.height / 2, box.y + box.height / 2]
+    left, right, top, bottom = min(xs), max(xs), min(ys), max(ys)
+    return Box((left + right) / 2, (top + bottom) / 2, right - left, bottom - top)
 
 
 def rounded(points: Sequence[Point], radius: float) -> tuple[Point, ...]:

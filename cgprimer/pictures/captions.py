@@ -1,11 +1,11 @@
-"""What stands around a graph's picture: a title above it, notes and a legend below it."""
+"""The texts around a graph's picture: a title above it, notes and a legend below it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.layout import Size
+from cgprimer.pictures.geometry import Size
 from cgprimer.pictures.legend import ROW_HEIGHT, Entry, entry_width, legend_rows
 from cgprimer.pictures.lettering import block_size, wrap_words
 from cgprimer.pictures.theme import (
@@ -27,7 +27,7 @@ _NOTE_WIDTH = 900.0  # notes are broken into lines of about a slide's width
 
 
 @dataclass(frozen=True, slots=True)
-class Margins:
+class Captions:
     """The texts around a picture, and the size of the figure that holds all of it; points.
 
     Attributes:
@@ -59,11 +59,11 @@ class Margins:
         return text_on_slide(*self.size)
 
 
-def margins(diagram: Diagram, graph: Size) -> Margins:
-    """The margins of a picture whose graph has that width and height in points.
+def captions(diagram: Diagram, graph: Size) -> Captions:
+    """The captions of a picture whose graph has that width and height in points.
 
     >>> from cgprimer.pictures.diagram import Node
-    >>> found = margins(Diagram((Node("xa", "xa", "input"),), (), "A title"), (900, 300))
+    >>> found = captions(Diagram((Node("xa", "xa", "input"),), (), "A title"), (900, 300))
     >>> found.title, found.rows, found.size[0]
     (('A title',), (('input',),), 936.0)
     """
@@ -84,7 +84,7 @@ def margins(diagram: Diagram, graph: Size) -> Margins:
     below = MARGIN + (len(rows) * ROW_HEIGHT + NOTES_GAP if rows else 0.0)
     below += notes_height + NOTES_GAP if notes else 0.0
     filled = (inner + 2 * MARGIN, graph[1] + above + below)
-    return Margins(title, tuple(notes), rows, above, below, slide_size(*filled), filled)
+    return Captions(title, tuple(notes), rows, above, below, slide_size(*filled), filled)
 
 
 def slide_size(width: float, height: float) -> Size:

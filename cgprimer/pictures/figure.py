@@ -1,22 +1,20 @@
 """A diagram as a matplotlib figure.
 
-`arranging.py` says where everything goes. One data unit of the figure's axes is one point, so
-fonts keep their size whatever the size of the graph.
+`slide_layout.py` says where everything goes. One data unit of the figure's axes is one point, so
+fonts keep their size whatever the size of the graph; y goes downwards.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cgprimer.pictures.arranging import Picture, arrange
-from cgprimer.pictures.diagram import Diagram, Node
-from cgprimer.pictures.layout import Box, Point
-from cgprimer.pictures.legend import ROW_HEIGHT, SWATCH, draw_row, write
+from cgprimer.pictures.captions import MARGIN, NOTES_GAP
+from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.geometry import Box, Point, shortened
+from cgprimer.pictures.legend import ROW_HEIGHT, draw_row, write
 from cgprimer.pictures.lettering import block_size
-from cgprimer.pictures.margins import MARGIN, NOTES_GAP
-from cgprimer.pictures.routes import shortened
-from cgprimer.pictures.saving import save_figure
 from cgprimer.pictures.shapes import patches
+from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
     EDGE_LABEL_SIZE,
@@ -31,13 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "arrange", "draw_diagram", "save_figure"]
-
 _HEAD_LENGTH, _HEAD_HALF_WIDTH = 12.0, 5.0
-_OVERHANG, _WIDE_OVERHANG = (
-    1.5,
-    4.0,
-)  # of the ground behind a row of a label, so that no half of a line shows beside it
+# Of the ground behind a row of a label, so that no half of a line shows beside it.
+_OVERHANG, _WIDE_OVERHANG = 1.5, 4.0
 
 
 def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
@@ -55,52 +49,75 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    picture = arrange(diagram)
+    picture = slide_layout(diagram)
     look = theme(dark)
-    around = picture.margins
+    around = picture.captions
     wide, tall = around.size
-    # The figure's left and bottom border in the layout's coordinates.
-    left = picture.frame.x - wide / 2
-    bottom = picture.frame.y - picture.frame.height / 2 - around.below
-    bottom -= (tall - around.filled[1]) / 2
+    # The figure's left and upper border in the layout's coordinates.
+    centre = picture.layout.width / 2
+    left, top = centre - wide / 2, -around.above - (tall - around.filled[1]) / 2
+    bottom = top + tall
 
     figure = Figure(figsize=(wide / 72, tall / 72), facecolor=look.background)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim(left, left + wide)
-    axes.set_ylim(bottom, bottom + tall)
+    axes.set_ylim(bottom, top)
     paint(axes, diagram, picture, dark=dark)
-    centre = picture.frame.x
     for number, line in enumerate(around.title):
-        y = bottom + tall - MARGIN - (number + 0.5) * TITLE_SIZE * LINE_SPACING
+        y = top + MARGIN + (number + 0.5) * TITLE_SIZE * LINE_SPACING
         write(axes, (centre, y), line, TITLE_SIZE, look.ink, weight="bold")
-    first_row = bottom + MARGIN + around.legend_height - SWATCH[1] / 2 - 5.0
+    first_row = bottom - MARGIN - around.legend_height + ROW_HEIGHT / 2
     for number, row in enumerate(around.rows):
-        draw_row(axes, row, (centre, first_row - number * ROW_HEIGHT), look)
-    first_note = bottom + around.below - NOTES_GAP - DETAIL_SIZE * LINE_SPACING / 2
+        draw_row(axes, row, (centre, first_row + number * ROW_HEIGHT), look)
+    first_note = bottom - around.below + NOTES_GAP + DETAIL_SIZE * LINE_SPACING / 2
     for number, line in enumerate(around.notes):
-        y = first_note - number * DETAIL_SIZE * LINE_SPACING
+        y = first_note + number * DETAIL_SIZE * LINE_SPACING
         write(axes, (centre, y), line, DETAIL_SIZE, look.ink)
     return figure
 
 
-def _draw_edges(axes: Axes, diagram: Diagram, picture: Picture, look: Theme) -> None:
+def paint(
+    axes: Axes, diagram: Diagram, picture: SlideLayout, *, dark: bool = False, scale: float = 1.0
+) -> None:
+    """Draw a diagram into axes of somebody else's figure, without title and legend.
+
+    The axes' limits are the layout's width and height (downwards), or more, and one of their data
+    units is `scale` points: texts and lines get the size that fits.
+
+    >>> from matplotlib.figure import Figure
+    >>> diagram = Diagram((Node("xa", "xa", "input"),), ())
+    >>> axes = Figure().add_axes((0, 0, 1, 1))
+    >>> paint(axes, diagram, slide_layout(diagram), scale=0.9)
+    >>> [(text.get_text(), text.get_fontsize()) for text in axes.texts]
+    [('xa', 18.0)]
+    """
+    look, layout = theme(dark), picture.layout
+    for edge, line in zip(diagram.edges, layout.lines, strict=True):
+        _draw_line(axes, line, edge.emphasis, look)
+    labels = zip(diagram.edges, picture.labels.boxes, picture.label_texts, strict=True)
+    for edge, box, lines in labels:
+        if box is not None:
+            _draw_label(axes, edge, box, lines, look)
+    for node in diagram.nodes:
+        _draw_node(axes, node, layout.boxes[node.key], picture.details[node.key], look)
+    for text in axes.texts:
+        text.set_fontsize(scale * float(text.get_fontsize()))
+    for patch in axes.patches:
+        patch.set_linewidth(scale * patch.get_linewidth())
+
+
+def _draw_label(axes: Axes, edge: Edge, box: Box, lines: tuple[str, ...], look: Theme) -> None:
     from matplotlib.patches import Rectangle
 
-    for edge, line in zip(diagram.edges, picture.lines, strict=True):
-        _draw_line(axes, line, edge.emphasis, look)
-    labels = zip(diagram.edges, picture.labels, picture.label_texts, strict=True)
-    for edge, box, lines in labels:
-        if box is None:
-            continue
-        row = box.height / len(lines) + 2 * (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
-        for number, text in enumerate(lines):
-            y = box.y + ((len(lines) - 1) / 2 - number) * EDGE_LABEL_SIZE * LINE_SPACING
-            width = block_size([text], EDGE_LABEL_SIZE)[0] + 8.0
-            back = Rectangle((box.x - width / 2, y - row / 2), width, row)
-            back.set(facecolor=look.background, linewidth=0, zorder=3)
-            axes.add_patch(back)
-            write(axes, (box.x, y), text, EDGE_LABEL_SIZE, look.ink)
+    row = box.height / len(lines) + 2 * (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
+    for number, text in enumerate(lines):
+        y = box.y + (number - (len(lines) - 1) / 2) * EDGE_LABEL_SIZE * LINE_SPACING
+        width = block_size([text], EDGE_LABEL_SIZE)[0] + 8.0
+        back = Rectangle((box.x - width / 2, y - row / 2), width, row)
+        back.set(facecolor=look.background, linewidth=0, zorder=3)
+        axes.add_patch(back)
+        write(axes, (box.x, y), text, EDGE_LABEL_SIZE, look.ink)
 
 
 def _draw_line(axes: Axes, line: tuple[Point, ...], emphasis: bool, look: Theme) -> None:
@@ -132,34 +149,9 @@ def _draw_node(axes: Axes, node: Node, box: Box, detail: tuple[str, ...], look: 
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=look.path)
         axes.add_patch(patch)
     height = LINE_SPACING * (LABEL_SIZE + len(detail) * DETAIL_SIZE)
-    y = box.y + height / 2 - LABEL_SIZE * LINE_SPACING / 2
+    y = box.y - height / 2 + LABEL_SIZE * LINE_SPACING / 2
     write(axes, (box.x, y), node.label, LABEL_SIZE, look.ink, weight="bold")
-    y -= LINE_SPACING * (LABEL_SIZE + DETAIL_SIZE) / 2
+    y += LINE_SPACING * (LABEL_SIZE + DETAIL_SIZE) / 2
     for line in detail:
         write(axes, (box.x, y), line, DETAIL_SIZE, look.ink)
-        y -= LINE_SPACING * DETAIL_SIZE
-
-
-def paint(
-    axes: Axes, diagram: Diagram, picture: Picture, *, dark: bool = False, scale: float = 1.0
-) -> None:
-    """Draw an arranged diagram into axes of somebody else's figure, without title and legend.
-
-    The axes' limits are `picture.frame`, or more, and one of their data units is `scale` points:
-    texts and lines get the size that fits.
-
-    >>> from matplotlib.figure import Figure
-    >>> diagram = Diagram((Node("xa", "xa", "input"),), ())
-    >>> axes = Figure().add_axes((0, 0, 1, 1))
-    >>> paint(axes, diagram, arrange(diagram), scale=0.9)
-    >>> [(text.get_text(), text.get_fontsize()) for text in axes.texts]
-    [('xa', 18.0)]
-    """
-    look = theme(dark)
-    _draw_edges(axes, diagram, picture, look)
-    for node in diagram.nodes:
-        _draw_node(axes, node, picture.layout.boxes[node.key], picture.details[node.key], look)
-    for text in axes.texts:
-        text.set_fontsize(scale * float(text.get_fontsize()))
-    for patch in axes.patches:
-        patch.set_linewidth(scale * patch.get_linewidth())
+        y += LINE_SPACING * DETAIL_SIZE

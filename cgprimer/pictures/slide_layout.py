@@ -1,0 +1,201 @@
+"""A graph's picture as a slide can hold it, before anything is drawn.
+
+The text of every vertex and edge is broken into lines and measured, and `layout.py` lays it out:
+with comfortable settings first, then with more economical ones (narrower gaps, shorter lines,
+fewer digits), until the picture can be read on a slide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cgprimer.errors import UsageError
+from cgprimer.pictures.captions import Captions, captions
+from cgprimer.pictures.crowding import crowded
+from cgprimer.pictures.diagram import Diagram, Node
+from cgprimer.pictures.geometry import Size
+from cgprimer.pictures.labels import Labels, free_labels
+from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out
+from cgprimer.pictures.lettering import block_size, fewer_digits, wrap_expression
+from cgprimer.pictures.shapes import shape_size
+from cgprimer.pictures.theme import (
+    DETAIL_SIZE,
+    EDGE_LABEL_SIZE,
+    LABEL_SIZE,
+    READABLE_SIZE,
+    SLIDE_ASPECT,
+    SLIDE_WIDTH,
+    SMALLEST_SIZE,
+    theme,
+)
+
+_MOST = 600  # vertices; to find the layers of more takes minutes
+_SMALL, _LARGE = 100, 250  # vertices and edges up to which every setting is tried, and beyond none
+_HOPELESS = 6.0  # points: no setting makes text of less than half the size readable
+_WIDEST_GAP = 320.0
+_WORTHWHILE = 4.0  # points by which gaps must grow to lay a picture out once more
+_LONG, _MANY_LAYERS = 3.0, 8  # width over height, and layers, from which a layout is folded
+# What a fault of a picture weighs, in points of its smallest text: labels that touch something,
+# labels over the line of another edge, every point over which edges lie on top of each other, and
+# every setting further down the list.
+_TOUCHING, _COVERING, _CROWDED, _LATER = 30.0, 1.5, 0.02, 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How texts are broken and how much room is left between things.
+
+    Attributes:
+        gaps: of the layout.
+        wrap: characters of a line in a vertex.
+        edge_wrap: characters of a line on an edge.
+        terse: results with five digits, and less room between a vertex's text and its outline.
+    """
+
+    gaps: Gaps = COMFORTABLE
+    wrap: int = 18
+    edge_wrap: int = 14
+    terse: bool = False
+
+
+_SETTINGS = (
+    Setting(),
+    Setting(Gaps(16, 2, 10)),
+    Setting(Gaps(16, 2, 10), terse=True),
+    Setting(Gaps(16, 12, 22, square=True, fold=SLIDE_ASPECT)),
+    Setting(Gaps(10, 30, 6), 12, 10, terse=True),
+    Setting(Gaps(10, 2, 6), 10, 7, terse=True),
+    Setting(Gaps(16, 12, 22, square=True, fold=SLIDE_ASPECT), 10, 7, terse=True),
+)
+# For labels that found no free place.
+_ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=True))
+
+
+@dataclass(frozen=True, slots=True)
+class SlideLayout:
+    """Everything about a diagram's drawing but the ink.
+
+    Attributes:
+        layout: the graph itself.
+        labels: of the edges.
+        captions: what stands around it.
+        details: of every vertex, broken into lines.
+        label_texts: of every edge, broken into lines.
+        crowded: points over which edges lie on top of each other.
+    """
+
+    layout: Layout
+    labels: Labels
+    captions: Captions
+    details: Mapping[str, tuple[str, ...]]
+    label_texts: tuple[tuple[str, ...], ...]
+    crowded: float
+
+    @property
+    def badness(self) -> float:
+        """What keeps the picture from being read on a slide; 0 for nothing."""
+        # Text of half the size is more than twice as hard to read.
+        small = READABLE_SIZE * max(0.0, READABLE_SIZE / self.captions.smallest_text - 1.0)
+        wrong = _TOUCHING * self.labels.touching + _COVERING * self.labels.covering
+        return small + wrong + _CROWDED * self.crowded
+
+
+def slide_layout(diagram: Diagram) -> SlideLayout:
+    """Decide where everything in the picture of `diagram` goes; nothing is drawn yet.
+
+    The first setting with which the picture has no fault is taken, or else that with the least.
+
+    Raises `cgprimer.errors.UsageError` where there are too many vertices.
+
+    >>> from cgprimer.pictures.diagram import Edge
+    >>> nodes = (Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",)))
+    >>> found = slide_layout(Diagram(nodes, (Edge("xa", "xb", "ab"),))).layout
+    >>> found.boxes["xa"].x < found.labels[0].x < found.boxes["xb"].x
+    True
+    """
+    if len(diagram.nodes) > _MOST:
+        raise UsageError(
+            f"{len(diagram.nodes):,} vertices are too many for one picture (at most {_MOST})",
+            hint="draw the summary (without --all), or write .dot or .mmd for another program",
+        )
+    size = len(diagram.nodes) + len(diagram.edges)
+    best = _laid_out(diagram, _SETTINGS[0])
+    least = best.badness
+    few = size > _SMALL or best.captions.smallest_text <= _HOPELESS
+    tried = _SETTINGS[1:3] if few else _SETTINGS[1:]
+    for number, setting in enumerate((*(tried if size <= _LARGE else ()), *_ROOMY), 1):
+        if not best.badness or (setting in _ROOMY and not best.labels.touching):
+            break
+        found = _laid_out(diagram, setting, least)
+        if (badness := found.badness + _LATER * number) < least:
+            best, least = found, badness
+    return best
+
+
+def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout:
+    """The picture with a setting; its labels do not matter where it is worse without them."""
+    styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
+    shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
+    details = {node.key: _wrapped(node, setting) for node in diagram.nodes}
+    sizes = {
+        node.key: shape_size(
+            shapes[node.key], _text_size(node, details[node.key]), tight=setting.terse
+        )
+        for node in diagram.nodes
+    }
+    texts = tuple(_label_lines(edge.label, setting) for edge in diagram.edges)
+    label_sizes = [_label_size(lines) if lines else None for lines in texts]
+    edges = [(edge.tail, edge.head) for edge in diagram.edges]
+
+    def placed(gaps: Gaps) -> Layout:
+        return lay_out(sizes, edges, label_sizes, shapes=shapes, gaps=gaps)
+
+    gaps = setting.gaps
+    found = placed(gaps)
+    around = captions(diagram, (found.width, found.height))
+    wider = _wider(gaps.layer, found, around)
+    if wider > gaps.layer + _WORTHWHILE:
+        found = placed(replace(gaps, layer=wider))
+    elif not gaps.square and found.layers >= _MANY_LAYERS and found.width > _LONG * found.height:
+        folded = placed(replace(gaps, square=True, fold=SLIDE_ASPECT))
+        found = folded if folded.width < 0.8 * found.width else found
+    around = captions(diagram, (found.width, found.height))
+    on_top = crowded(edges, found.lines)
+    picture = SlideLayout(found, Labels(found.labels), around, details, texts, on_top)
+    return replace(picture, labels=free_labels(found)) if picture.badness < least else picture
+
+
+def _wider(gap: float, found: Layout, around: Captions) -> float:
+    """The gap between layers with which a picture uses a slide's width."""
+    if found.layers < 2:
+        return gap
+    # A fan of many edges in a narrow gap cannot be followed by eye.
+    fan = gap + (SLIDE_ASPECT * found.height - found.width) / (found.layers - 1)
+    fan = min(fan, _WIDEST_GAP * max(1.0, gap / COMFORTABLE.layer))
+    widest = SLIDE_WIDTH * SMALLEST_SIZE / READABLE_SIZE
+    room = gap + 0.9 * (widest - around.filled[0]) / (found.layers - 1)
+    return max(fan, min(room, COMFORTABLE.layer))
+
+
+def _wrapped(node: Node, setting: Setting) -> tuple[str, ...]:
+    texts = map(fewer_digits, node.detail) if setting.terse else node.detail
+    return tuple(line for text in texts for line in wrap_expression(text, setting.wrap))
+
+
+def _text_size(node: Node, detail: tuple[str, ...]) -> Size:
+    label = block_size([node.label], LABEL_SIZE, bold=True)
+    below = block_size(detail, DETAIL_SIZE)
+    return (max(label[0], below[0]), label[1] + below[1])
+
+
+def _label_size(lines: tuple[str, ...]) -> Size:
+    width, height = block_size(lines, EDGE_LABEL_SIZE)
+    return (width + 8.0, height + 2.0)
+
+
+def _label_lines(label: str, setting: Setting) -> tuple[str, ...]:
+    parts = (part for part in label.split("\n") if part.strip())
+    texts = map(fewer_digits, parts) if setting.terse else parts
+    return tuple(line for text in texts for line in wrap_expression(text, setting.edge_wrap))
