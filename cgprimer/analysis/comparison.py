@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, point_values, shaped
@@ -18,7 +19,7 @@ from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.errors import DifferentiationError, UsageError, listed, plural
-from cgprimer.number_format import number
+from cgprimer.number_format import DIGITS, latex_number, number
 
 _REPEATS = 5
 _MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
@@ -96,12 +97,23 @@ class Comparison:
     def _derivative_rows(self, style: str) -> str:
         """A row per name, a column per method."""
         able = [r for r in self.results if not r.refused]
-        rows = [[f"d{self.of}/d{n}", *(number(r.derivatives[n]) for r in able)] for n in self.wrt]
+        heads, show = self._headings(self.wrt, style), _shown_in(style)
+        rows = [
+            [head, *(show(r.derivatives[n]) for r in able)]
+            for head, n in zip(heads, self.wrt, strict=True)
+        ]
         return table(["", *(r.method for r in able)], rows, style=style)
+
+    def _headings(self, names: tuple[str, ...], style: str) -> list[str]:
+        """What the derivatives are called."""
+        if style == "latex":
+            of = latex_name(self.of)
+            return [rf"$\partial {of} / \partial {latex_name(n)}$" for n in names]
+        return [f"d{self.of}/d{n}" for n in names]
 
     def _cost_rows(self, style: str, shown: tuple[str, ...]) -> str:
         """A row per method: the derivatives shown, and what they cost."""
-        names = [f"d{self.of}/d{n}" for n in shown]
+        names, show = self._headings(shown, style), _shown_in(style)
         rows = []
         for r in self.results:
             if r.refused:
@@ -111,8 +123,8 @@ class Comparison:
             rows.append(
                 [
                     r.method,
-                    *(number(r.derivatives[n]) for n in shown),
-                    "no reference" if error is None else number(error, 2),
+                    *(show(r.derivatives[n]) for n in shown),
+                    "no reference" if error is None else show(error, 2),
                     plural(r.passes, "path") if r.method == "path-sum" else str(r.passes),
                     str(r.operations),
                     str(r.live_values),
@@ -126,10 +138,8 @@ class Comparison:
             "passes",
             "operations",
             "live values",
-            "time/us",
+            r"time/$\mu$s" if style == "latex" else "time/us",
         ]
-        if style == "latex":
-            header = [h.replace("_", r"\_").replace("/us", r"/$\mu$s") for h in header]
         return table(header, rows, style=style)
 
     def __str__(self) -> str:
@@ -170,6 +180,13 @@ class Comparison:
                 for r in self.results
             ],
         }
+
+
+def _shown_in(style: str) -> Callable[..., str]:
+    """How numbers are written in a table."""
+    if style != "latex":
+        return number
+    return lambda value, digits=DIGITS: f"${latex_number(value, digits)}$"
 
 
 def checked_comparison(found: object) -> Comparison:

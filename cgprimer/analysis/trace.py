@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, point_values
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.language.latex import latex_name
 from cgprimer.core.language.syntax import Expression
 from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives.notation import latex, unparse
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.run import Runner, values_of
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint, plural
-from cgprimer.number_format import number
+from cgprimer.number_format import latex_number, number
 
 LEVELS = ("operations", "variables")
 
@@ -103,8 +103,8 @@ class Trace:
                 [
                     f"${latex_name(r.name)}$",
                     f"${latex(r.tree)}$" if r.tree else r.expression,
-                    f"${number(r.value)}$",
-                    f"${number(r.derivative)}$",
+                    f"${latex_number(r.value)}$",
+                    f"${latex_number(r.derivative)}$",
                 ]
                 for r in self.rows
             ]

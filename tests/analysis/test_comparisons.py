@@ -186,6 +186,18 @@ def test_tables(style: str) -> None:
         assert len({len(row) for row in csv.reader(io.StringIO(text))}) == 1
 
 
+@pytest.mark.parametrize("text", ["x_w = k_1*xa", "x_w = a + b + c + d + f*k_1*xa^2"])
+def test_headings_in_latex_are_mathematics(text: str) -> None:
+    graph = cgprimer.parse(text)
+    table = compare(graph, dict.fromkeys((*graph.inputs, *graph.parameters), 1e-9)).to_table(
+        "latex"
+    )
+    assert r"$\partial x_{w} / \partial k_{1}$" in table
+    assert r"\cdot 10^{-" in table
+    assert "dx_w" not in table
+    assert "e-0" not in table
+
+
 def test_an_unknown_table_format_is_wrong_use() -> None:
     with pytest.raises(UsageError, match="no table format 'word'"):
         compare(LECTURE, wrt="ab", methods=("reverse",)).to_table("word")

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.analysis.latex import latex
 from cgprimer.analysis.trace import trace
+from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -173,6 +175,35 @@ def test_latex_of_names_with_underscores() -> None:
     assert "$k_{1} \\, x_{a}$" in text
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a*-b", r"a \cdot \left(-b\right)"),
+        ("-a*b", r"-a \, b"),
+        ("a + -b", r"a + \left(-b\right)"),
+        ("a - -b*c", r"a - \left(-b \, c\right)"),
+        ("--a", r"-\left(-a\right)"),
+        ("2*3*x", r"2 \cdot 3 \, x"),
+        ("x*2", r"x \cdot 2"),
+        ("2*3^k", r"2 \cdot {3}^{k}"),
+        ("2*(3/4)", r"2 \cdot \frac{3}{4}"),
+        ("2*(a/4)", r"2 \, \frac{a}{4}"),
+        ("1e-9*x", r"1 \cdot 10^{-9} \, x"),
+        ("x*1e-9", r"x \, \left(1 \cdot 10^{-9}\right)"),
+        ("2^-a", r"{2}^{-a}"),
+        ("max(-a, 2*3)", r"\max\left(-a, 2 \cdot 3\right)"),
+    ],
+)
+def test_latex_says_the_same_mathematics(text: str, expected: str) -> None:
+    assert latex(parse_expression(text)) == expected
+
+
+def test_latex_of_small_numbers_is_mathematics() -> None:
+    rows = trace(cgprimer.parse("input xa = 1e-9; xw = xa^2")).to_table("latex")
+    assert r"$1 \cdot 10^{-9}$" in rows
+    assert "e-" not in rows
+
+
 def test_dictionaries() -> None:
     found = trace(example("lecture"), wrt="xa").to_dict()
     assert list(found) == ["method", "kind", "of", "wrt", "rows"]
@@ -184,7 +215,7 @@ def test_dictionaries() -> None:
 @pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])
 def test_values_that_are_not_finite_are_shown(style: str) -> None:
     found = trace(cgprimer.parse("input xa = 0; xb = 1/xa; xw = xb - xb"))
-    assert "inf" in found.to_table(style)
+    assert (r"\infty" if style == "latex" else "inf") in found.to_table(style)
     assert "nan" in found.to_table(style)
 
 

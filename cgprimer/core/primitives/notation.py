@@ -32,14 +32,3 @@ def unparse(expression: Expression) -> str:
     'log(xa, 2)'
     """
     return writing.unparse(expression, lambda name: primitive(name).spelling)
-
-
-def latex(expression: Expression) -> str:
-    r"""The LaTeX of an expression; see :func:`cgprimer.core.language.latex.latex`.
-
-    >>> print(latex(parse_expression("sqrt(xa)/k")))
-    \frac{\sqrt{\mathit{xa}}}{k}
-    """
-    from cgprimer.core.language import latex as typesetting  # for whoever needs it
-
-    return typesetting.latex(expression, lambda name: primitive(name).latex)

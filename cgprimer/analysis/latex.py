@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from cgprimer.core.language.syntax import Expression, Name, Number, fold
 from cgprimer.core.language.unparse import number_text
+from cgprimer.core.primitives import primitive
 
 # Operator: how tightly it binds, and what its operands need to go without parentheses. A quotient
 # is a fraction and an exponent stands above the line: their operands need none.
@@ -19,6 +19,7 @@ _INFIX = {
     "div": (4, (0, 0)),
 }
 _ATOM = 5
+_BEGINS_WITH_A_DIGIT = re.compile(r"\{*(\\frac\{+)?[0-9]")
 _GREEK = frozenset(
     ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
      "lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi",
@@ -26,34 +27,40 @@ _GREEK = frozenset(
 )  # fmt: skip
 
 
-def latex(expression: Expression, form: Callable[[str], str]) -> str:
+def latex(expression: Expression) -> str:
     r"""The LaTeX of an expression, for use in mathematics mode.
 
-    Args:
-        expression: the tree.
-        form: a format string with ``{a}``, ``{b}``, ``{c}`` for each function.
+    A product is set with a small space, with a dot where the second factor begins with a digit
+    (``2 3`` and ``2 3/4`` would read as other numbers); what begins with a sign gets parentheses.
 
-    >>> from cgprimer.core.primitives.notation import latex, parse_expression
+    >>> from cgprimer.core.primitives.notation import parse_expression
     >>> print(latex(parse_expression("(cd + 1)*xx^2")))
     \left(\mathit{cd} + 1\right) \, {\mathit{xx}}^{2}
+    >>> print(latex(parse_expression("2*3*a*-b")))
+    2 \cdot 3 \, a \cdot \left(-b\right)
     """
 
     def leaf(node: Name | Number) -> tuple[str, int]:
         if isinstance(node, Name):
             return latex_name(node.name), _ATOM
-        text = number_text(node.value)
-        scientific = re.fullmatch(r"(-?[\d.]+)e([+-]\d+)", text)
+        text = number_text(node.value).replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")
+        mantissa, scientific, power = text.partition("e")
         if scientific:
-            text = rf"{scientific[1]} \cdot 10^{{{int(scientific[2])}}}"
+            text = rf"{mantissa} \cdot 10^{{{int(power)}}}"
         return text, 2 if scientific else 3 if text.startswith("-") else _ATOM
 
     def apply(name: str, arguments: list[tuple[str, int]]) -> tuple[str, int]:
         binding, needed = _INFIX.get(name, (_ATOM, (0,) * len(arguments)))
-        texts = [
-            text if bound >= need else rf"\left({text}\right)"
-            for (text, bound), need in zip(arguments, needed, strict=True)
-        ]
-        return form(name).format(**dict(zip("abc", texts, strict=False))), binding
+        texts = []
+        for i, ((text, bound), need) in enumerate(zip(arguments, needed, strict=True)):
+            after_a_sign = text.startswith("-") and (i or name == "neg") and need
+            texts.append(rf"\left({text}\right)" if bound < need or after_a_sign else text)
+        if name == "mul" and (
+            arguments[1][0].startswith("-") or _BEGINS_WITH_A_DIGIT.match(texts[1])
+        ):
+            return rf"{texts[0]} \cdot {texts[1]}", binding
+        form = primitive(name).latex
+        return form.format(**dict(zip("abc", texts, strict=False))), binding
 
     return fold(expression, leaf, apply)[0]
 
