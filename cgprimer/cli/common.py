@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from cgprimer.cli.options import AT, options
+from cgprimer.cli.options import options
 from cgprimer.core.methods import methods
 from cgprimer.core.methods.finite_difference import SCHEMES
 from cgprimer.files import json_text
@@ -62,19 +62,6 @@ def graph_arguments(function: F) -> F:
     text = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
     file = click.argument("file", required=False, type=click.Path(allow_dash=True))
     return file(options(text)(function))
-
-
-at_option = options(AT)
-
-
-def names_option(flag: str, text: str) -> Callable[[F], F]:
-    """An option that takes ``NAME,...``."""
-    return options(f"{flag} NAME,...  {text}")
-
-
-def assignments_option(flag: str, text: str) -> Callable[[F], F]:
-    """An option that takes ``NAME=VALUE,...``."""
-    return options(f"{flag} NAME=VALUE,...  {text}")
 
 
 def method_lines(default: str = "") -> str:

@@ -4,7 +4,8 @@
     --level top|bottom =top      A choice, with its default; `top|bottom...` may be repeated.
     --samples 1.. =100           A whole number of at least 1; `0.1..50`: a number.
     --json (as_json)             A switch, and what the command calls it.
-    --wrt NAME,...               Names; NAME=VALUE,... are numbers by name, NUMBER is a float.
+    --wrt NAME,...               Names; N,... are whole numbers, NAME=VALUE,... numbers by name.
+    --range LOW:HIGH             Two numbers; `LOW:HIGH...` may be repeated; NUMBER, INTEGER: one.
 
 Anything else in capital letters is a text. A line that begins with spaces goes on with the one
 before. What several commands share stands here.
@@ -53,7 +54,7 @@ def options(*texts: str, **callbacks: Callable[..., Any]) -> Callable[[F], F]:
     ... @options("--steps 1.. =3  How many.")
     ... def command(steps: int) -> None: ...
     >>> [(p.name, p.default, p.help) for p in command.params]
-    [('steps', 3, 'How many.')]
+    [('steps', '3', 'How many.')]
     """
 
     def decorate(function: F) -> F:
@@ -75,20 +76,15 @@ def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str,
     """What click is told about the value that an option takes."""
     if takes is None:
         return {"is_flag": True} if switch else {"default": True if default else None}
-    found: dict[str, Any] = {}
-    number: Callable[[str], Any] = str
+    found: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
     if limits := _RANGE.fullmatch(takes):
         number = float if "." in limits[1] else int
         ends: list[Any] = [number(limit) if limit else None for limit in limits.groups()]
-        found["type"] = (click.IntRange if number is int else click.FloatRange)(*ends)
-    elif "|" in takes and takes == takes.lower():
-        choices = takes.removesuffix("...").split("|")
-        found |= {"type": click.Choice(choices), "multiple": takes.endswith("...")}
-    elif takes == "NUMBER":
-        found["type"] = number = float
-    else:
-        found |= {"metavar": takes, **_KINDS.get(takes, {})}
-    return found if default is None else {**found, "default": number(default), "show_default": True}
+        return found | {"type": (click.IntRange if number is int else click.FloatRange)(*ends)}
+    if "|" in takes and takes == takes.lower():
+        choices = click.Choice(takes.removesuffix("...").split("|"))
+        return found | {"type": choices, "multiple": takes.endswith("...")}
+    return found | {"metavar": takes, **_KINDS.get(takes, {})}
 
 
 def _assignments(
@@ -118,8 +114,39 @@ def _names(
     return tuple(n.strip() for text in given for n in text.split(",") if n.strip())
 
 
+def _ranges(ctx: click.Context, parameter: click.Parameter, given: Any) -> Any:
+    """``LOW:HIGH``, or several of them."""
+    if isinstance(given, tuple):
+        return tuple(_ranges(ctx, parameter, text) for text in given)
+    if given is None:
+        return None
+    low, colon, high = given.partition(":")
+    try:
+        if colon:
+            return float(low), float(high)
+    except ValueError:
+        pass
+    raise click.BadParameter(f"expected LOW:HIGH, such as -3:3, got {given!r}", ctx, parameter)
+
+
+def _whole_numbers(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[int, ...]:
+    """``N,...``."""
+    texts = [t.strip() for text in given for t in text.split(",") if t.strip()]
+    for text in texts:
+        if not text.isdecimal() or int(text) < 1:
+            raise click.BadParameter(f"{text!r} is no positive whole number", ctx, parameter)
+    return tuple(int(text) for text in texts)
+
+
 _KINDS: dict[str, dict[str, Any]] = {
     "PATH": {"type": click.Path()},
+    "NUMBER": {"type": float, "metavar": None},
+    "INTEGER": {"type": int, "metavar": None},
+    "LOW:HIGH": {"callback": _ranges},
+    "LOW:HIGH...": {"callback": _ranges, "multiple": True, "metavar": "LOW:HIGH"},
+    "N,...": {"multiple": True, "callback": _whole_numbers},
     "NAME,...": {"multiple": True, "callback": _names},
     "NAME=VALUE,...": {"multiple": True, "callback": _assignments},
 }

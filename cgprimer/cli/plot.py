@@ -17,15 +17,13 @@ import click
 
 from cgprimer import plot
 from cgprimer.cli.common import (
-    assignments_option,
     graph_arguments,
     make_command,
-    names_option,
     note,
     read_graph,
 )
+from cgprimer.cli.options import options
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _SPELT = {  # argument -> option, where they are not called alike
     "schemes": "--scheme",
     "timed": "--time",
@@ -40,8 +38,19 @@ _WITHOUT = (  # FILE or -e; the end of --range; an older name; steps of `error`
     ("dataset", "Dataset | None"),
     ("steps", "float | Sequence[float] | None"),
 )
-_CHOICES = {"by": "BY", "log": "LOG", "family": "FAMILIES"}  # constants beside the function
-_METAVARS = {"of": "NAME", "wrt": "NAME", "tangent": "X", "title": "TEXT", "loss": "NAME|TEXT"}
+_CHOICES = {"by": "BY", "log": "LOG", "family": "FAMILIES", "schemes": "SCHEMES"}  # constants
+_TAKES = {"of": "NAME", "wrt": "NAME", "loss": "NAME|TEXT", "low": "LOW:HIGH"}
+_TAKES |= {"ranges": "LOW:HIGH..."}
+_TYPES = {  # annotation -> what the option takes
+    "Names": "NAME,...",
+    "Mapping": "NAME=VALUE,...",
+    r"int \| Sequence": "N,...",
+    "bool": "",
+    ".*Path": "PATH",
+    "float": "NUMBER",
+    "int": "INTEGER",
+    "str": "TEXT",
+}
 
 
 class _Kinds(Mapping[str, click.Command]):
@@ -121,59 +130,21 @@ def _section(docstring: str, name: str) -> str:
     return inspect.cleandoc(found[name])
 
 
-def _option(function: Callable[..., Any], parameter: inspect.Parameter, text: str) -> Decorator:
+def _option(
+    function: Callable[..., Any], parameter: inspect.Parameter, text: str
+) -> Callable[..., Any]:
     """The option, or the argument RUN..., for an argument of a function."""
     name, written = parameter.name, str(parameter.annotation)
     flag, default = _SPELT.get(name, f"--{name.replace('_', '-')}"), parameter.default
-    text = text if text.endswith(".") else f"{text}."
-    settings: dict[str, Any] = {"help": text, "default": default, "metavar": _METAVARS.get(name)}
     if parameter.kind is parameter.VAR_POSITIONAL:
         return click.argument(name, nargs=-1, required=True, type=click.Path(), metavar="RUN...")
-    if name == "schemes":
-        choices = click.Choice(function.__globals__["SCHEMES"])
-        return click.option(flag, name, multiple=True, type=choices, help=text)
     if name in _CHOICES:
-        settings |= {"type": click.Choice(tuple(function.__globals__[_CHOICES[name]]))}
-    elif written.startswith("Names"):
-        return names_option(flag, text)
-    elif written.startswith("Mapping"):
-        return assignments_option(flag, text)
-    elif name in ("low", "ranges"):
-        settings |= {"metavar": "LOW:HIGH", "callback": _ranges, "default": None}
-        settings |= {"multiple": name == "ranges"}
-    elif written.startswith("int | Sequence"):
-        settings |= {"metavar": "N,...", "callback": _whole_numbers, "multiple": True}
-    elif written == "bool":
-        settings |= {"is_flag": True}
-    elif "Path" in written:
-        settings |= {"type": click.Path(), "metavar": "PATH"}
+        takes = "|".join(function.__globals__[_CHOICES[name]])
+        takes += "..." if name == "schemes" else ""
     else:
-        settings |= {"type": {"float": float, "int": int}.get(written.partition(" ")[0], str)}
-    shown = isinstance(settings["default"], str | int | float) and written != "bool"
-    return click.option(flag, name, **settings, show_default=shown)
-
-
-def _ranges(ctx: click.Context, parameter: click.Parameter, given: Any) -> Any:
-    """``LOW:HIGH``, or several of them."""
-    if isinstance(given, tuple):
-        return tuple(_ranges(ctx, parameter, text) for text in given)
-    if given is None:
-        return None
-    low, colon, high = given.partition(":")
-    try:
-        if colon:
-            return float(low), float(high)
-    except ValueError:
-        pass
-    raise click.BadParameter(f"expected LOW:HIGH, such as -3:3, got {given!r}", ctx, parameter)
-
-
-def _whole_numbers(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> tuple[int, ...]:
-    """``N,...``."""
-    texts = [t.strip() for text in given for t in text.split(",") if t.strip()]
-    for text in texts:
-        if not text.isdecimal() or int(text) < 1:
-            raise click.BadParameter(f"{text!r} is no positive whole number", ctx, parameter)
-    return tuple(int(text) for text in texts)
+        takes = _TAKES.get(name) or next(v for k, v in _TYPES.items() if re.match(k, written))
+    given = ""
+    if name != "low" and default not in ("", None, False, (), parameter.empty):
+        given = " =yes" if default is True else f" ={default}"
+    text = text if text.endswith(".") else f"{text}."
+    return options(f"{flag} ({name}) {takes}".rstrip() + f"{given}  {text}")
