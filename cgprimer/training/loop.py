@@ -230,27 +230,26 @@ def train(
     if resume is None:
         run.start_loss = objective.sums(steps.resident, values, samples)[0] / samples
 
-    def tell(done: Done, order: Array, first: int) -> None:
-        if done.failed:
-            bad = order[(done.steps - first) * batch :][:batch]
-            place = f"at step {done.steps + 1:,} (epoch {first // steps.per_epoch + 1})"
-            run.steps = done.steps
-            raise _stopped(objective, dataset, done.values, bad, place, run)
+    def order(epoch: int) -> Array:
+        return order_of(samples, seed, epoch) if shuffle else np.arange(samples)
+
+    def tell(done: Done) -> None:
         for listener in (on_step, on_progress):
             if listener is not None:
                 listener(done.steps, epochs * steps.per_epoch, done.losses[-1])
 
-    def order(epoch: int) -> Array:
-        return order_of(samples, seed, epoch) if shuffle else np.arange(samples)
-
-    _go_through(run, steps, held, epochs, order, stop_below, tell, when, validate)
-    values = np.array(list(run.parameters.values()))
-    run.loss = objective.sums(steps.resident, values, samples)[0] / samples
-    if not np.isfinite(run.loss):
-        raise _stopped(objective, dataset, values, np.arange(samples), "after the last step", run)
+    bad = _go_through(run, steps, held, epochs, order, stop_below, tell, when, validate)
+    place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
+    if bad is None:
+        values = np.array(list(run.parameters.values()))
+        run.loss = objective.sums(steps.resident, values, samples)[0] / samples
+        if not np.isfinite(run.loss):
+            bad, place = np.arange(samples), "after the last step"
+    if bad is not None:
+        raise _stopped(objective, dataset, bad, place, run)
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         run.stopped = "diverged"
-        run.reason = f"the loss has grown from {run.start_loss:.6g} to {run.loss:.6g}"
+        run.reason = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
     return run
 
 
@@ -261,11 +260,15 @@ def _go_through(
     epochs: int,
     order_of_epoch: Callable[[int], Array],
     stop_below: float | None,
-    tell: Callable[[Done, Array, int], None],
+    tell: Callable[[Done], None],
     when: Moments,
     validate: Callable[[Array], float] | None,
-) -> None:
-    """All epochs that the run has not done yet; the run tells at any time what was done."""
+) -> Array | None:
+    """All epochs that the run has not done yet; the run tells at any time what was done.
+
+    Returns:
+        The samples of a step whose loss or gradient was not finite; None if all were.
+    """
     per_epoch = steps.per_epoch
     kept: list[tuple[int, Array]] = []
     clock = time.perf_counter()
@@ -274,13 +277,15 @@ def _go_through(
             order = order_of_epoch(epoch)
             first = epoch * per_epoch  # steps before this epoch; a run may be taken up midway
             halts = when.of_epoch(epoch)
-            due = frozenset(halts)
             for done in steps.epoch(order, held, first, halts):
                 run.step_losses += done.losses
-                if done.steps in due and not done.failed:  # a failed step adds none to the last
+                if done.failed:
+                    held = done
+                    return order[(done.steps - first) * steps.batch :][: steps.batch]
+                if done.steps in halts:
                     kept.append((done.steps, done.values))
                 held = done  # one assignment: Ctrl-C comes before it or after it
-                tell(done, order, first)
+                tell(done)
             if validate is not None or run.validation_losses:
                 begun = time.perf_counter()
                 other = math.nan if validate is None else validate(held.values)
@@ -301,6 +306,7 @@ def _go_through(
         del run.epoch_losses[run.epochs :], run.validation_losses[run.epochs :]
         _keep(run, [(step, values) for step, values in kept if step <= run.steps])
         run.parameters = dict(zip(run.parameters, held.values.tolist(), strict=True))
+    return None
 
 
 def _keep(run: TrainingRun, kept: list[tuple[int, Array]]) -> None:
@@ -376,21 +382,17 @@ def _taken_up(
 
 
 def _stopped(
-    objective: Objective,
-    dataset: Dataset,
-    values: Array,
-    batch: Array,
-    when: str,
-    run: TrainingRun,
+    objective: Objective, dataset: Dataset, bad: Array, place: str, run: TrainingRun
 ) -> NonFiniteError:
-    parameters = dict(zip(objective.parameters, values.tolist(), strict=True))
-    reason = f"training stopped {when}: {explain(objective, dataset, parameters, batch)}"
+    """The error of a run whose loss or gradient over these samples is not finite."""
+    run.stopped = "diverged"
+    run.reason = f"training stopped {place}: {explain(objective, dataset, run.parameters, bad)}"
     error = NonFiniteError(
-        reason,
+        run.reason,
         hint="try a smaller learning rate (--learning-rate), or inputs inside the domains"
         if run.steps
         else "the very first step: look at the start values (--start), the inputs' bounds (--low,"
         " --high) and the loss; cross-entropy needs outputs between 0 and 1, as of sigmoid(...)",
     )
-    run.stopped, run.reason, error.run = "diverged", reason, run
+    error.run = run
     return error
