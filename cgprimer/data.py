@@ -294,17 +294,18 @@ def _read_csv(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
     reader = csv.reader(io.StringIO(text), skipinitialspace=True)
     try:
         names = [name.strip() for name in next(reader, [])]
+        repeated = [name for name in names if names.count(name) > 1]
+        wrong = ""
         if not any(names):
-            raise DataError(f"{path}:1: the first line must hold the names of the columns")
-        repeated = next((n for n in names if names.count(n) > 1), None)
-        if repeated:
-            raise DataError(f"{path}:1: the column {repeated!r} stands twice")
-        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-            raise DataError(f"{path}:1: the columns must be separated by commas")
-        if _number(names[0]) is not None:
-            raise DataError(
-                f"{path}:1: the first line must hold the names of the columns, not numbers"
-            )
+            wrong = "the first line must hold the names of the columns"
+        elif repeated:
+            wrong = f"the column {repeated[0]!r} stands twice"
+        elif len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+            wrong = "the columns must be separated by commas"
+        elif _number(names[0]) is not None:
+            wrong = "the first line must hold the names of the columns, not numbers"
+        if wrong:
+            raise DataError(f"{path}:1: {wrong}")
         if not inputs and not targets:
             inputs, targets = tuple(names[:-1]), (names[-1],)
         wanted = tuple(dict.fromkeys((*inputs, *targets)))

@@ -64,8 +64,12 @@ class Identifiability:
         Args:
             outputs: what was compared with the data.
         """
-        seen = " and ".join(outputs)
-        found = []
+        seen, found = " and ".join(outputs), []
+        if self.null_directions:
+            found.append(
+                f"The data determine {self.rank} of {len(self.parameters)} parameters"
+                " (rank of the Jacobian)."
+            )
         for direction, everywhere in zip(self.null_directions, self.everywhere, strict=True):
             names = list(direction)
             if len(names) == 1:
@@ -78,17 +82,11 @@ class Identifiability:
                 f"{'raising' if c > 0 else 'lowering'} {n} by {number(abs(c), 3)}"
                 for n, c in direction.items()
             ]
-            group = " and ".join([", ".join(names[:-1]), names[-1]])
-            moved = " while ".join([moves[0], " and ".join(moves[1:])])
-            found.append(
-                f"{group} cannot be told apart from {seen} alone: "
-                + (
-                    f"{moved} changes nothing."
-                    if everywhere
-                    else f"near these values {moved}"
-                    " changes nothing to first order; further away other moves do."
-                )
-            )
+            moved = f"{moves[0]} while {' and '.join(moves[1:])} changes nothing"
+            if not everywhere:
+                moved = f"near these values {moved} to first order; further away other moves do"
+            group = f"{', '.join(names[:-1])} and {names[-1]}"
+            found.append(f"{group} cannot be told apart from {seen} alone: {moved}.")
         if self.determined:
             texts = [combination_text(c) for c in self.determined]
             found.append(f"What can be learnt of them: {', '.join(texts)}.")
@@ -97,12 +95,6 @@ class Identifiability:
                 "Some combinations are hardly determined"
                 f" (condition number {number(self.condition, 1)}):"
                 " parameters far from the truth can fit the data nearly as well."
-            )
-        if self.null_directions:
-            found.insert(
-                0,
-                f"The data determine {self.rank} of {len(self.parameters)} parameters"
-                " (rank of the Jacobian).",
             )
         return found
 
@@ -161,16 +153,11 @@ def combination_text(combination: Mapping[str, float]) -> str:
     >>> combination_text({"ab": 1.0, "bc": 2.0, "cd": -1.0})
     'ab + 2*bc - cd'
     """
-    text = ""
-    for name, coefficient in combination.items():
-        sign = "-" if coefficient < 0 else "+"
-        size = abs(coefficient)
-        term = name if abs(size - 1) < 1e-9 else f"{number(size, 3)}*{name}"
-        if text:
-            text += f" {sign} {term}"
-        else:
-            text = term if sign == "+" else f"-{term}"
-    return text
+    terms = [
+        f"{'-' if c < 0 else '+'} {'' if abs(abs(c) - 1) < 1e-9 else f'{number(abs(c), 3)}*'}{name}"
+        for name, c in combination.items()
+    ]
+    return " ".join(terms).removeprefix("+ ").replace("- ", "-", terms[0].startswith("-"))
 
 
 def _is_null(matrix: Array, direction: Array) -> bool:
@@ -184,18 +171,13 @@ def _jacobian(
 ) -> Array | None:
     """One row per sample and output, one column per parameter; None if not finite."""
     found = jacobian(graph, {**inputs, **{n: float(parameters[n]) for n in graph.parameters}})
+    shape = next((np.shape(c) for c in inputs.values()), (1,))
     blocks = [
-        np.stack(
-            [np.broadcast_to(found[output][n], _samples(inputs)) for n in graph.parameters], axis=1
-        )
+        np.stack([np.broadcast_to(found[output][n], shape) for n in graph.parameters], axis=1)
         for output in graph.outputs
     ]
     matrix = np.concatenate(blocks)
     return matrix if np.isfinite(matrix).all() else None
-
-
-def _samples(inputs: Mapping[str, Array]) -> tuple[int, ...]:
-    return next((np.shape(c) for c in inputs.values()), (1,))
 
 
 def _row_echelon(rows: Array) -> Array:
