@@ -141,7 +141,7 @@ class Plain:
             columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
         ) -> dict[str, Number]:
             given = {**scalars, **columns}
-            if dtype != "float64" or any(type(value) is not float for value in given.values()):
+            if dtype != "float64" or {*map(type, given.values())} - {float}:
                 return _arrays(tape, given, samples, reduction, dtype)
             if not prepared:
                 prepared.extend(functions_of(tape, floats.function))

@@ -33,7 +33,7 @@ from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
 from cgprimer.training.snapshots import WITHIN, Moments, moments
 from cgprimer.training.steps import SCHEDULES, Done, Steps, order_of, rates
-from cgprimer.training.validation import parts, validation_loss
+from cgprimer.training.validation import parts
 
 Array = Any
 _DIVERGED = 10.0  # times the loss of the start
@@ -224,11 +224,14 @@ def train(
     rate_of = rates(rate, schedule, epochs * -(-samples // batch))
     columns = objective.columns(dataset)
     steps = Steps(objective, columns, rule, batch, rate_of, one_by_one=on_step is not None)
-    validate = None if others is None else validation_loss(objective, others)
+    mean_loss, validate = objective.mean_loss(steps.resident, samples), None
+    if others is not None:
+        resident = objective.resident(objective.columns(others))
+        validate = objective.mean_loss(resident, len(others))
     when = moments(epochs, steps.per_epoch, len(values), within)
     _thin(run, when)
     if resume is None:
-        run.start_loss = objective.sums(steps.resident, values, samples)[0] / samples
+        run.start_loss = mean_loss(values)
 
     def order(epoch: int) -> Array:
         return order_of(samples, seed, epoch) if shuffle else np.arange(samples)
@@ -241,8 +244,7 @@ def train(
     bad = _go_through(run, steps, held, epochs, order, stop_below, tell, when, validate)
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
-        values = np.array(list(run.parameters.values()))
-        run.loss = objective.sums(steps.resident, values, samples)[0] / samples
+        run.loss = mean_loss(np.array(list(run.parameters.values())))
         if not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
     if bad is not None:

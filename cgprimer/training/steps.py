@@ -10,15 +10,11 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.run import Runner
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.native.contract import Trainer
-from cgprimer.training.losses import LOSS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import Optimizer, State
 
@@ -98,8 +94,9 @@ class Steps:
         self.samples, self.per_epoch = samples, -(-samples // batch)
         self.resident = objective.resident(columns)
         self.trainer = None if one_by_one else objective.trainer(rule, batch)
-        given = self.resident if batch >= samples > 1 else columns  # else in another order
-        self.batches = Batches(objective, given, samples, batch) if self.trainer is None else None
+        self.objective, self.columns = objective, columns
+        alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
+        self.single = objective.single(list(columns)) if alone else None
 
     def epoch(
         self, order: Array, held: Done, first: int, halts: Sequence[int] = ()
@@ -146,59 +143,26 @@ class Steps:
             count = max(1, int(count * min(32.0, _SECONDS / max(took, 1e-6))))
 
     def _one_by_one(self, order: Array, held: Done, first: int) -> Iterator[Done]:
-        assert self.batches is not None
         steps, values, state = held.steps, held.values, held.state
-        for mean, gradient in self.batches(order, held, first):
-            if not (np.isfinite(mean) and np.isfinite(gradient).all()):
-                yield Done(steps, values, state, [mean], failed=True)
+        batch, samples, columns = self.batch, self.samples, self.resident
+        if batch < samples:  # of the whole dataset the order makes no difference
+            columns = {name: column[order] for name, column in self.columns.items()}
+        if self.single is not None:
+            given = (np.asarray(column).tolist() for column in columns.values())
+            rows = list(zip(*given, strict=True))
+        rates = self.rate(steps, first + self.per_epoch).tolist()
+        for rate, at in zip(rates, range((steps - first) * batch, samples, batch), strict=True):
+            if self.single is not None:
+                loss, gradient = self.single(rows[at], values)
+            else:
+                size, part = min(batch, samples - at), columns
+                if batch < samples:
+                    part = {name: column[at : at + size] for name, column in columns.items()}
+                total, gradient = self.objective.sums(part, values, size)
+                loss, gradient = total / size, gradient / size
+            if not (math.isfinite(loss) and np.isfinite(gradient).all()):
+                yield Done(steps, values, state, [loss], failed=True)
                 return
-            values, state = self.rule.update(
-                values, gradient, state, float(self.rate(steps, steps + 1)[0])
-            )
-            self.batches.values = values
+            values, state = self.rule.update(values, gradient, state, rate)
             steps += 1
-            yield Done(steps, values, state, [mean])
-
-
-class Batches:
-    """Mean loss and gradient of one batch after another.
-
-    Samples one at a time go through Python's floats (twenty times less overhead than a numpy
-    call); anything larger through the engine.
-    """
-
-    def __init__(
-        self, objective: Objective, columns: Mapping[str, Array], samples: int, batch: int
-    ) -> None:
-        self.objective = objective
-        self.columns = columns
-        self.samples = samples
-        self.batch = batch
-        self.values: Array = None  # of the parameters; whoever makes a step sets them
-        self.point: Runner | None = None
-        if batch == 1 and objective.dtype == "float64":
-            program = objective.program
-            self.point = Runner(replace(program, tape=optimize(program.tape)))
-
-    def __call__(self, order: Array, held: Done, first: int) -> Iterator[tuple[float, Array]]:
-        """The batches of an epoch that began after ``first`` steps, from where the run stands."""
-        self.values = held.values
-        begin = (held.steps - first) * self.batch
-        whole = self.batch >= self.samples  # then the order makes no difference
-        columns = self.columns if whole else {n: c[order] for n, c in self.columns.items()}
-        if self.point is not None:
-            yield from self._points(self.point, {n: c[begin:] for n, c in columns.items()})
-            return
-        for at in range(begin, self.samples, self.batch):
-            size = min(self.batch, self.samples - at)
-            part = columns if whole else {n: c[at : at + size] for n, c in columns.items()}
-            total, gradient = self.objective.sums(part, self.values, size)
-            yield total / size, gradient / size
-
-    def _points(self, point: Runner, columns: Mapping[str, Array]) -> Iterator[tuple[float, Array]]:
-        names, parameters = list(columns), self.objective.parameters
-        for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-            scalars = dict(zip(parameters, self.values.tolist(), strict=True))
-            found = point(dict(zip(names, row, strict=True)), scalars, 1)
-            gradient = [found.derivatives[LOSS, name] for name in parameters]
-            yield found.values[LOSS], np.array(gradient)
+            yield Done(steps, values, state, [loss])

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, UsageError, real_number
-from cgprimer.training.objective import Objective
 
-Array = Any
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
 
 
@@ -30,6 +25,8 @@ def parts(
         return dataset, None, 0.0
     if isinstance(validation, Dataset):
         validation.check_finite("validation ")
+        if not len(validation):
+            raise DataError("there are no samples to validate with")
         return dataset, validation, 0.0
     share = real_number("validation, where it is no Dataset,", validation)
     return *split(dataset, share, seed), share
@@ -64,19 +61,3 @@ def split(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
     chosen = np.zeros(samples, bool)
     chosen[order[:kept_out]] = True
     return dataset.where(~chosen), dataset.where(chosen)
-
-
-def validation_loss(objective: Objective, dataset: Dataset) -> Callable[[Array], float]:
-    """A function from the parameters' values to the mean loss over a dataset.
-
-    It runs the program that training runs: nothing more has to be compiled, and the engine keeps
-    the columns where it wants them.
-
-    Raises:
-        DataError: a column is missing, or there are no samples.
-    """
-    samples = len(dataset)
-    if samples == 0:
-        raise DataError("there are no samples to validate with")
-    columns = objective.resident(objective.columns(dataset))
-    return lambda values: objective.sums(columns, values, samples)[0] / samples
