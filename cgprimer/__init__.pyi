@@ -13,10 +13,8 @@ from cgprimer.core.derivatives.edge_partials import partials as partials
 from cgprimer.core.derivatives.evaluation import tape as tape
 from cgprimer.core.derivatives.gradients import gradient as gradient
 from cgprimer.core.derivatives.gradients import jacobian as jacobian
-from cgprimer.core.derivatives.second_derivatives import hessian as hessian
-from cgprimer.core.derivatives.second_derivatives import (
-    hessian_vector_product as hessian_vector_product,
-)
+from cgprimer.core.derivatives.hessians import hessian as hessian
+from cgprimer.core.derivatives.hessians import hessian_vector_product as hessian_vector_product
 from cgprimer.core.engines import EngineInfo as EngineInfo
 from cgprimer.core.engines import engines as engines
 from cgprimer.core.engines import register_engine as register_engine
