@@ -144,7 +144,11 @@ def _option(
     else:
         takes = _TAKES.get(name) or next(v for k, v in _TYPES.items() if re.match(k, written))
     given = ""
-    if name != "low" and default not in ("", None, False, (), parameter.empty):
+    if (
+        name != "low"
+        and isinstance(default, str | int | float)
+        and str(default) not in ("", "False")
+    ):
         given = " =yes" if default is True else f" ={default}"
     text = text if text.endswith(".") else f"{text}."
     return options(f"{flag} ({name}) {takes}".rstrip() + f"{given}  {text}")
