@@ -33,15 +33,7 @@ from cgprimer.errors import (
 )
 from cgprimer.number_format import number
 from cgprimer.pictures.theme import Theme, theme
-from cgprimer.plots.axes import (
-    curve_style,
-    dress,
-    legend_below,
-    log_axis,
-    mark_end,
-    new_figure,
-    one_of,
-)
+from cgprimer.plots import slide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,42 +91,37 @@ def cost(
     bound = real_number("the bound", bound, above=1)  # before the work
     several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
     growth = cost_growth(family, several, methods=methods, timed=timed)
-    return draw_cost(growth, bound=bound, dark=dark, title=title)
+    look = theme(dark)
+    usual = f"Cost of a gradient: {_WORDS[family]}"
+    figure = slide.new_figure(look, usual if title is None else title)
+    kinds = {"operations": "operations", "seconds": "time in seconds"}
+    panels = figure.subplots(1, 2 if growth.timed else 1, squeeze=False)[0]
+    for axes, (what, name) in zip(panels, kinds.items(), strict=False):
+        slide.dress(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
+        _draw_panel(axes, growth, what, bound, look)
+    slide.legend_below(figure, panels[0], look)
+    return figure
 
 
-def sum_graph(size: int) -> ExpressionGraph:
-    """A sum of sines with a weight each: as many parameters as terms.
+def _plus(term: str, size: int) -> str:
+    """A sum of so many terms, each with its own number in the place of ``#``.
 
-    >>> print(sum_graph(2).expression("xw"))
-    sin(w1*xa) + sin(w2*xa)
+    >>> _plus("w#*x#", 2)
+    'w1*x1 + w2*x2'
     """
-    return parse("xw = " + " + ".join(f"sin(w{k}*xa)" for k in range(1, size + 1)))
+    return " + ".join(term.replace("#", str(k)) for k in range(1, size + 1))
 
 
-def neuron_graph(size: int) -> ExpressionGraph:
-    """One neuron with a weight for each of its inputs.
-
-    >>> print(neuron_graph(2).expression("xw"))
-    tanh(w1*x1 + w2*x2)
-    """
-    return parse(f"xw = tanh({' + '.join(f'w{k}*x{k}' for k in range(1, size + 1))})")
-
-
-def network_graph(size: int) -> ExpressionGraph:
-    """A network with two inputs, one hidden layer of `size` neurons and one output.
-
-    >>> len(network_graph(3).parameters)
-    12
-    """
+def _network(size: int) -> str:
+    """Two inputs, one hidden layer and one output."""
     hidden = [f"xh{k} = tanh(u{k}*x1 + v{k}*x2 + b{k})" for k in range(1, size + 1)]
-    out = " + ".join(f"w{k}*xh{k}" for k in range(1, size + 1))
-    return parse("\n".join([*hidden, f"xw = {out}"]))
+    return "\n".join([*hidden, f"xw = {_plus('w#*xh#', size)}"])
 
 
-FAMILIES: dict[str, Callable[[int], ExpressionGraph]] = {
-    "network": network_graph,
-    "neuron": neuron_graph,
-    "sum": sum_graph,
+FAMILIES: dict[str, Callable[[int], str]] = {
+    "network": _network,
+    "neuron": lambda size: f"xw = tanh({_plus('w#*x#', size)})",
+    "sum": lambda size: f"xw = {_plus('sin(w#*xa)', size)}",
 }
 
 
@@ -152,13 +139,11 @@ class CostGrowth:
     """Costs over a family of graphs.
 
     Attributes:
-        family: its name.
         primal: the cost of the function itself.
         methods: for each method its costs, one per size, as far as the method goes.
         refused: for each method that ends earlier, why, in two or three words.
     """
 
-    family: str
     primal: tuple[Cost, ...]
     methods: dict[str, tuple[Cost, ...]]
     refused: dict[str, str]
@@ -184,16 +169,16 @@ def cost_growth(
     >>> {name: [cost.operations for cost in costs] for name, costs in growth.methods.items()}
     {'forward': [5, 680], 'reverse': [4, 49]}
     """
-    graph_of, counts = FAMILIES[one_of("family", family, FAMILIES)], as_counts(sizes, "sizes")
+    text_of, counts = FAMILIES[slide.one_of("family", family, FAMILIES)], as_counts(sizes, "sizes")
     known = all_methods()
     chosen = as_names(methods, "methods") if methods else ()
     for name in chosen:
-        one_of("method", name, known)
+        slide.one_of("method", name, known)
     primal: list[Cost] = []
     costs: dict[str, list[Cost]] = {name: [] for name in chosen or known}
     refused: dict[str, str] = {}
     for size in counts:
-        graph = graph_of(size)
+        graph = parse(text_of(size))
         tape = tape_of(graph)
         count = len(graph.parameters)
         function = DerivativeProgram("none", tape, tuple(tape.outputs), (), ())
@@ -212,7 +197,7 @@ def cost_growth(
             seconds = _seconds(program, graph) if timed else math.nan
             found.append(Cost(count, program.operation_count, seconds))
     made = {name: tuple(found) for name, found in costs.items()}
-    return CostGrowth(family, tuple(primal), made, refused)
+    return CostGrowth(tuple(primal), made, refused)
 
 
 def as_counts(given: int | Iterable[int], what: str) -> list[int]:
@@ -249,22 +234,6 @@ def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
     return best
 
 
-def draw_cost(
-    growth: CostGrowth, *, bound: float = 5.0, dark: bool = False, title: str | None = None
-) -> Figure:
-    """Draw costs that :func:`cost_growth` has found; the arguments are those of :func:`cost`."""
-    look = theme(dark)
-    usual = f"Cost of a gradient: {_WORDS[growth.family]}"
-    figure = new_figure(look, usual if title is None else title)
-    kinds = {"operations": "operations", "seconds": "time in seconds"}
-    panels = figure.subplots(1, 2 if growth.timed else 1, squeeze=False)[0]
-    for axes, (what, name) in zip(panels, kinds.items(), strict=False):
-        dress(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
-        _draw_panel(axes, growth, what, bound, look)
-    legend_below(figure, panels[0], look)
-    return figure
-
-
 def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
     """Draw costs of one kind, ``operations`` or ``seconds``."""
 
@@ -286,7 +255,7 @@ def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
     axes.plot(sizes, own, color=look.ink, linewidth=2.0, marker="x", markersize=8,
               markeredgewidth=2.4, label="the function alone")  # fmt: skip
     for order, (method, costs) in enumerate(growth.methods.items()):
-        style = curve_style(order, look)
+        style = slide.curve_style(order, look)
         label = method if costs else f"{method}: refused everywhere"
         if costs and method in growth.refused:
             last, end = points(costs)[-1]
@@ -297,7 +266,7 @@ def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
             up = min((value / end for value in there if value > end), default=math.inf)
             down = min((end / value for value in there if 0 < value < end), default=math.inf)
             word = f"stops at {number(last, 6)}"
-            mark_end(axes, (last, end), word, style["color"], look, up=up >= down)
+            slide.mark_end(axes, (last, end), word, style["color"], look, up=up >= down)
         axes.plot(
             [size for size, _ in points(costs)],
             [value for _, value in points(costs)],
@@ -312,7 +281,7 @@ def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
     if len(sizes) == 1:
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
     axes.set_yscale("log")
-    log_axis(axes, "x")
-    log_axis(axes, "y")
+    slide.log_axis(axes, "x")
+    slide.log_axis(axes, "y")
     if len(sizes) == 1:
         axes.set_xticks(sizes)

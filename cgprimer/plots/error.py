@@ -24,15 +24,7 @@ from cgprimer.core.run import Runner
 from cgprimer.errors import DifferentiationError, UsageError, real_number
 from cgprimer.number_format import equals, number
 from cgprimer.pictures.theme import Theme
-from cgprimer.plots.axes import (
-    curve_style,
-    framed,
-    grouped,
-    legend_below,
-    log_axis,
-    log_places,
-    text_style,
-)
+from cgprimer.plots import slide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,14 +88,14 @@ def error(
     """
     found = step_errors(graph, at, of=of, wrt=wrt, schemes=schemes, steps=steps)
     usual = _usual_title(found) if title is None else title
-    figure, axes, look = framed(
+    figure, axes, look = slide.framed(
         dark=dark, title=usual, x="step h", y="absolute error of the derivative"
     )
     axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
     floor = _floor(found)
     for order, (scheme, errors) in enumerate(found.errors.items()):
         shown = np.where(errors == 0, floor, errors)
-        style = curve_style(order, look)
+        style = slide.curve_style(order, look)
         axes.plot(found.steps, shown, **style, linewidth=2.0, markersize=5, markevery=(order, 3),
                   label=_label(found, scheme))  # fmt: skip
         _star(axes, found, scheme, shown, order, {"color": style["color"]}, look)
@@ -111,17 +103,17 @@ def error(
         axes.plot([], [], linestyle="", label=f"{scheme}: not analytic")
     axes.set_yscale("log")
     _guides(axes, found, look)
-    log_axis(axes, "x")
-    log_axis(axes, "y", most=_MOST)
+    slide.log_axis(axes, "x")
+    slide.log_axis(axes, "y", most=_MOST)
     if any((errors == 0).any() for errors in found.errors.values()):
         axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
         high = max(axes.get_ylim()[1], 1e4 * floor)
         axes.set_ylim(floor / 3, high)
-        axes.set_yticks([floor, *log_places(10 * floor, high, most=_MOST)])
+        axes.set_yticks([floor, *slide.log_places(10 * floor, high, most=_MOST)])
         axes.yaxis.set_major_formatter(
-            lambda value, _: _EXACT if value < 2 * floor else grouped(value)
+            lambda value, _: _EXACT if value < 2 * floor else slide.grouped(value)
         )
-    legend_below(figure, axes, look)
+    slide.legend_below(figure, axes, look)
     return figure
 
 
@@ -367,6 +359,6 @@ def _guide(
         ha="right" if slope == 1 else "left",
         va="bottom" if side > 1 else "top",
         parse_math=False,
-        **text_style(look),
+        **slide.text_style(look),
     )
     return True

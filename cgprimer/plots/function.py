@@ -29,7 +29,7 @@ from cgprimer.errors import (
     whole_number,
 )
 from cgprimer.number_format import marked, number
-from cgprimer.plots.axes import framed, legend_below, line_style, linear_axis, on_axis
+from cgprimer.plots import slide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def function(
     places, place = found.places, found.wrt
     whole = f"{found.of} = {found.formula}"
     usual = whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"
-    figure, axes, look = framed(
+    figure, axes, look = slide.framed(
         dark=dark,
         title=usual if title is None else title,
         x=place,
@@ -111,7 +111,9 @@ def function(
         y = np.clip(y, low - 9 * (high - low), high + 9 * (high - low))
         power = "⁰¹²³⁴⁵⁶"[k] if k > 1 else ""
         name = f"d{power} {found.of} / d {place}{power}" if k else found.of
-        axes.plot(x, y, linewidth=2.4 if k else 3.0, label=name, **line_style(k, look, len(x)))
+        axes.plot(
+            x, y, linewidth=2.4 if k else 3.0, label=name, **slide.line_style(k, look, len(x))
+        )
     if found.tangent:
         touch, value, slope = found.tangent
         ends = places[[0, -1]]
@@ -124,7 +126,7 @@ def function(
         _number_axis(axes, which)
     for note in _notes(found, low, high):
         axes.plot([], [], linestyle="", label=note)
-    legend_below(figure, axes, look)
+    slide.legend_below(figure, axes, look)
     return figure
 
 
@@ -356,18 +358,18 @@ def _number_axis(axes: Axes, which: str) -> None:
     """Numbers on an axis; where they differ only in late digits its name subtracts the rest."""
     from matplotlib.ticker import FuncFormatter
 
-    linear_axis(axes, which)
+    slide.linear_axis(axes, which)
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
     if max(abs(low), abs(high)) < _LATE * (high - low):
         return
     rough = 10.0 ** np.floor(np.log10(high - low) + 1)
     start = float(np.round((low + high) / 2 / rough) * rough)
-    axis.set_major_formatter(
-        FuncFormatter(
-            lambda value, _: on_axis(value - start, [p - start for p in axis.get_majorticklocs()])
-        )
-    )
+
+    def shifted(value: float, _: object) -> str:
+        return slide.on_axis(value - start, [p - start for p in axis.get_majorticklocs()])
+
+    axis.set_major_formatter(FuncFormatter(shifted))
     name = f"{axis.get_label_text()} {'-' if start > 0 else '+'} {number(abs(start), 15)}"
     axis.get_label().set_text(name)
 

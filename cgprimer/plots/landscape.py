@@ -301,14 +301,9 @@ def _finer(values: Array) -> Array:
     last = 3 * values[:, -1:] - 3 * values[:, -2:-1] + values[:, -3:-2]
     p = np.concatenate([first, values, last], axis=1)
     p0, p1, p2, p3 = (p[:, k : k + values.shape[1] - 1] for k in range(4))
-    parts = [p1]
-    for share in np.arange(1, _FINER) / _FINER:
-        smooth = 0.5 * (
-            2 * p1
-            + (p2 - p0) * share
-            + (2 * p0 - 5 * p1 + 4 * p2 - p3) * share**2
-            + (3 * p1 - p0 - 3 * p2 + p3) * share**3
-        )
-        parts.append(np.where(np.isnan(smooth), p1 + share * (p2 - p1), smooth))
-    inner = np.stack(parts, axis=2).reshape(len(values), -1)
-    return np.concatenate([inner, values[:, -1:]], axis=1)
+    share = np.arange(_FINER) / _FINER
+    weights = np.array([[0, 2, 0, 0], [-1, 0, 1, 0], [2, -5, 4, -1], [-1, 3, -3, 1]]) / 2
+    smooth = np.einsum("sk,kij->ijs", share[:, None] ** np.arange(4) @ weights, [p0, p1, p2, p3])
+    inner = np.where(np.isnan(smooth), p1[..., None] + share * (p2 - p1)[..., None], smooth)
+    inner[..., 0] = p1
+    return np.concatenate([inner.reshape(len(values), -1), values[:, -1:]], axis=1)

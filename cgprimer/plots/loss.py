@@ -10,21 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cgprimer.errors import UsageError, whole_number
-from cgprimer.plots.axes import (
-    curve_style,
-    framed,
-    legend_below,
-    line_style,
-    linear_axis,
-    log_axis,
-    mark_end,
-    one_of,
-    plain,
-)
+from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, diverged, named_runs, steps_per_epoch
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from cgprimer.training.loop import TrainingRun
@@ -84,7 +73,7 @@ def loss(
     ['adam', 'adam, validation']
     """
     found = named_runs(runs)
-    by = axis_of(found, one_of("axis", by, BY))
+    by = axis_of(found, slide.one_of("axis", by, BY))
     losses = {name: over_time(run, by) for name, run in found.items()}
     others = {name: validation_curve(run, by) for name, run in found.items() if validation}
     drawn = [values for _, values in (*losses.values(), *others.values())]
@@ -98,13 +87,13 @@ def loss(
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
     smooth = whole_number("the number of losses in a mean (smooth)", smooth, least=1)
-    logarithmic = _log_axes(one_of("choice of logarithmic axes", log, LOG), every)
+    logarithmic = _log_axes(slide.one_of("choice of logarithmic axes", log, LOG), every)
     usual = "Loss" if title is None else title
-    figure, axes, look = framed(dark=dark, title=usual, x=by, y="loss")
+    figure, axes, look = slide.framed(dark=dark, title=usual, x=by, y="loss")
     shown = [v for _, values in others.values() for v in values]
     for order, (name, run) in enumerate(found.items()):
         places, values = losses[name]
-        style = line_style(order, look, len(values))
+        style = slide.line_style(order, look, len(values))
         explodes = _explodes(values)
         # The mean of an explosion is the explosion, at every step that it is near to.
         window = smooth if len(values) >= (_STEADY if explodes else 1) * smooth else 1
@@ -114,34 +103,39 @@ def loss(
             axes.plot(places, values, color=style["color"], linewidth=1.0, alpha=0.3, label="_raw")
         if len(values) == 1 or _SHORT * len(values) < longest:
             # A short run beside long ones is a stroke at the edge: markers make it a curve.
-            style |= {"marker": curve_style(order, look)["marker"], "markevery": 1}
+            style |= {"marker": slide.curve_style(order, look)["marker"], "markevery": 1}
         width = 2.6 if window > 1 or len(values) < _LONG else 1.3
         label = f"{name}, mean of {window}" if window > 1 else name
         if diverged(run) or explodes:
             label += ": diverges" if any(map(isfinite, values)) else ": no finite loss"
-        axes.plot(places, means, linewidth=width, **style, label=plain(label))
+        axes.plot(places, means, linewidth=width, **style, label=slide.plain(label))
         if diverged(run) and isfinite(means[-1]):
             end = (places[-1], means[-1])
-            mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
-        if others.get(name, ((), ()))[1]:
-            _draw_validation(axes, name, *others[name], curve_style(order, look), look.background)
+            slide.mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
+        where, other = others.get(name, ([], []))
+        if other:  # thin and with open markers, in the run's colour
+            unknown = "" if any(map(isfinite, other)) else ": no finite loss"
+            axes.plot(where, other, **slide.curve_style(order, look), linewidth=1.4, markersize=8,
+                      markeredgewidth=1.6, markevery=max(1, len(other) // 20),
+                      markerfacecolor=look.background,
+                      label=slide.plain(f"{name}, validation{unknown}"))  # fmt: skip
     if longest == 1:
         axes.set_xlim(0, 2)  # one step: around it there is nothing to number
         axes.set_xticks([1])
     elif "x" in logarithmic:
-        log_axis(axes, "x")
+        slide.log_axis(axes, "x")
     else:
-        linear_axis(axes, "x", whole=True)
+        slide.linear_axis(axes, "x", whole=True)
     if "y" in logarithmic:
         axes.set_yscale("log", nonpositive="mask")  # a loss that is exactly 0 leaves a gap
         top = FAR * _beginning([values for _, values in losses.values()])
         axes.set_ylim(*_window(every, shown, top))
-        log_axis(axes, "y")
+        slide.log_axis(axes, "y")
     else:
-        linear_axis(axes, "y")
+        slide.linear_axis(axes, "y")
     labels = axes.get_legend_handles_labels()[1]
-    if len(labels) > 1 or labels[0] != plain(next(iter(found))):
-        legend_below(figure, axes, look)
+    if len(labels) > 1 or labels[0] != slide.plain(next(iter(found))):
+        slide.legend_below(figure, axes, look)
     return figure
 
 
@@ -204,29 +198,6 @@ def _window_sums(values: Array, window: int) -> Array:
         blocks = blocks[:-size] + blocks[size:]
         size *= 2
     return found
-
-
-def _draw_validation(
-    axes: Axes,
-    name: str,
-    places: Sequence[float],
-    losses: Sequence[float],
-    style: dict[str, Any],
-    paper: str,
-) -> None:
-    """Thin and with open markers, in the run's colour."""
-    gone = "" if any(map(isfinite, losses)) else ": no finite loss"
-    axes.plot(
-        places,
-        losses,
-        **style,
-        linewidth=1.4,
-        markersize=8,
-        markeredgewidth=1.6,
-        markevery=max(1, len(losses) // 20),
-        markerfacecolor=paper,
-        label=plain(f"{name}, validation{gone}"),
-    )
 
 
 def _explodes(run: Sequence[float]) -> bool:

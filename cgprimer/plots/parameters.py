@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme, theme
-from cgprimer.plots.axes import (
-    curve_style,
-    dress,
-    framed,
-    legend_below,
-    linear_axis,
-    log_axis,
-    new_figure,
-    one_of,
-    plain,
-)
+from cgprimer.plots import slide
 from cgprimer.plots.runs import (
     BY,
     FAR,
@@ -103,11 +93,11 @@ def parameters(
     if final:
         usual = "What was learnt" if title is None else title
         return _draw_final(found, chosen, truth, dark=dark, title=usual)
-    by = axis_of(found, one_of("axis", by, BY))
+    by = axis_of(found, slide.one_of("axis", by, BY))
     drawn = chosen[:_MOST_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
     look = theme(dark)
-    figure = new_figure(look, f"Parameters over time{cut}" if title is None else title)
+    figure = slide.new_figure(look, f"Parameters over time{cut}" if title is None else title)
     moved = {name: over_time(run, by, name, drawn) for name, run in found.items()}
     gone = {
         name
@@ -122,16 +112,16 @@ def parameters(
         axes.remove()
     for number, (name, axes) in enumerate(zip(drawn, panels, strict=False)):
         lowest = number + columns >= len(drawn)  # no panel below
-        dress(axes, look, x=by if lowest else "", y="value" if number % columns == 0 else "")
+        slide.dress(axes, look, x=by if lowest else "", y="value" if number % columns == 0 else "")
         axes.set_title(name, parse_math=False, fontsize=17, color=look.ink, weight="bold", pad=4)
         _draw_panel(axes, name, moved, truth, gone, look)
         axes.tick_params(axis="x", labelbottom=lowest)
         if log_steps:
-            log_axis(axes, "x", most=9 - columns)
+            slide.log_axis(axes, "x", most=9 - columns)
         else:
-            linear_axis(axes, "x", most=8 // columns + 1, whole=True)
-        linear_axis(axes, "y", most=7 - rows)
-    legend_below(figure, panels[0], look)
+            slide.linear_axis(axes, "x", most=8 // columns + 1, whole=True)
+        slide.linear_axis(axes, "y", most=7 - rows)
+    slide.legend_below(figure, panels[0], look)
     return figure
 
 
@@ -231,11 +221,11 @@ def _draw_panel(
         axes.plot(
             moved.places if values else [],
             values,
-            **curve_style(order, look),
+            **slide.curve_style(order, look),
             linewidth=2.4,
             markersize=6 if len(values) <= _FEW else 8,
             markevery=1 if len(values) <= _FEW else (order * 3 % apart, apart),
-            label=plain(f"{run}: diverges" if run in gone else run),
+            label=slide.plain(f"{run}: diverges" if run in gone else run),
         )
         seen += [value for value in values if abs(value) <= _limit(values, name, truth)]
         calm += [] if _far(moved, name, truth) else values
@@ -257,7 +247,7 @@ def _draw_final(
 
     A run that has diverged is named but not drawn: nothing else could be told apart beside it.
     """
-    figure, axes, look = framed(dark=dark, title=title, x="parameter", y="value")
+    figure, axes, look = slide.framed(dark=dark, title=title, x="parameter", y="value")
     known = [(k, truth[name]) for k, name in enumerate(names) if name in truth]
     if known:
         places, levels = zip(*known, strict=True)
@@ -267,14 +257,14 @@ def _draw_final(
     for order, (name, run) in enumerate(runs.items()):
         learnt = [(k, run.parameters[n]) for k, n in enumerate(names) if n in run.parameters]
         gone = diverged(run) or any(not abs(value) <= far for _, value in learnt)
-        style = {**curve_style(order, look), "linestyle": ""}
+        style = {**slide.curve_style(order, look), "linestyle": ""}
         aside = 0.5 * ((order + 0.5) / len(runs) - 0.5)
         axes.plot(
             [k + aside for k, _ in learnt if not gone],
             [value for _, value in learnt if not gone],
             **style | ({"marker": ""} if gone else {}),
             markersize=12,
-            label=plain(f"{name}: diverged, not shown" if gone else f"{name}, learnt"),
+            label=slide.plain(f"{name}: diverged, not shown" if gone else f"{name}, learnt"),
         )
     shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
     axes.set_xticks(list(shown), [names[k] for k in shown], parse_math=False)
@@ -283,6 +273,6 @@ def _draw_final(
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.15)
-    linear_axis(axes, "y")
-    legend_below(figure, axes, look)
+    slide.linear_axis(axes, "y")
+    slide.legend_below(figure, axes, look)
     return figure

@@ -13,17 +13,7 @@ from cgprimer.core.methods.contract import Names
 from cgprimer.data import Dataset
 from cgprimer.number_format import marked
 from cgprimer.pictures.theme import Theme, mix, theme
-from cgprimer.plots.axes import (
-    curve_style,
-    dress,
-    grouped,
-    legend_below,
-    linear_axis,
-    log_places,
-    new_figure,
-    number_style,
-    text_style,
-)
+from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, landscape, relief
 from cgprimer.plots.surface_3d import draw_in_space, halo
 
@@ -122,7 +112,7 @@ def draw_surface(
 
     look = theme(dark)
     usual = f"Loss over {found.names[0]} and {found.names[1]}"
-    figure = new_figure(look, usual if title is None else title)
+    figure = slide.new_figure(look, usual if title is None else title)
     # From the paper to the first colour of the theme: deep is pale, high is strong.
     strong = mix(look.curves[0], look.background, 0.75)
     colours = LinearSegmentedColormap.from_list("loss", [look.background, strong])
@@ -140,7 +130,7 @@ def draw_surface(
     for note in notes:
         axes.plot([], [], linestyle="", label=note)
     if axes.lines or axes.patches:
-        legend_below(figure, axes, look)
+        slide.legend_below(figure, axes, look)
     return figure
 
 
@@ -157,7 +147,7 @@ def _draw_in_plane(
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     axes = figure.add_subplot()
-    dress(axes, look, x=found.names[0], y=found.names[1])
+    slide.dress(axes, look, x=found.names[0], y=found.names[1])
     shown = relief(found)
     floor, high = shown.floor, shown.top
     norm = None
@@ -172,14 +162,14 @@ def _draw_in_plane(
     axes.contour(*place, levels=levels[1:], colors=look.edge, linewidths=0.5)
     bar = figure.colorbar(filled, ax=axes, pad=0.02)
     if norm is not None:
-        bar.locator = FixedLocator(log_places(floor, high))
-        bar.formatter = FuncFormatter(lambda value, _: grouped(value))
+        bar.locator = FixedLocator(slide.log_places(floor, high))
+        bar.formatter = FuncFormatter(lambda value, _: slide.grouped(value))
         bar.update_ticks()
         bar.ax.minorticks_off()
     else:
-        linear_axis(bar.ax, "y")
-    bar.set_label("mean loss", **text_style(look))
-    number_style(bar.ax, look)
+        slide.linear_axis(bar.ax, "y")
+    bar.set_label("mean loss", **slide.text_style(look))
+    slide.number_style(bar.ax, look)
     bar.outline.set_edgecolor(look.edge)
     axes.grid(visible=False)
     for label, (points, style) in paths.items():
@@ -191,7 +181,7 @@ def _draw_in_plane(
     axes.set_xlim(left, right)
     axes.set_ylim(low, top)
     for which in ("x", "y"):
-        linear_axis(axes, which)
+        slide.linear_axis(axes, which)
     if shown.holes:
         hole = Rectangle((left, low), right - left, top - low, hatch="//", linewidth=0.0, zorder=0)
         hole.set(facecolor=look.background, edgecolor=look.edge, label="no finite loss")
@@ -217,7 +207,7 @@ def _paths(found: Landscape, look: Theme) -> dict[str, tuple[Array, dict[str, An
         drawn[label] = (
             path.points,
             {
-                **curve_style(order, look),
+                **slide.curve_style(order, look),
                 "color": colours[order % len(colours)],
                 "linewidth": 2.6 + 1.4 * under,
                 "markersize": 10 + 3.5 * under,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cgprimer.pictures.theme import Theme
-from cgprimer.plots.axes import grouped, linear_axis, log_places, number_style, text_style
+from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, relief
 
 if TYPE_CHECKING:
@@ -164,20 +164,20 @@ def halo(style: dict[str, Any], look: Theme) -> dict[str, Any]:
 
 
 def _dress(axes: Any, found: Landscape, shown: Relief, look: Theme) -> None:
-    style = text_style(look)
+    style = slide.text_style(look)
     axes.set_xlim(float(found.first[0]), float(found.first[-1]))
     axes.set_ylim(float(found.second[0]), float(found.second[-1]))
     axes.set_xlabel(found.names[0], labelpad=14, parse_math=False, **style)
     axes.set_ylabel(found.names[1], labelpad=14, parse_math=False, **style)
     axes.set_zlabel("mean loss", labelpad=24, **style)
     for which in ("x", "y"):
-        linear_axis(axes, which, most=6)
+        slide.linear_axis(axes, which, most=6)
     if shown.logarithmic and shown.top > shown.floor:
-        losses = log_places(shown.floor, shown.top, most=5)
-        axes.set_zticks([log10(loss) for loss in losses], [grouped(loss) for loss in losses])
+        losses = slide.log_places(shown.floor, shown.top, most=5)
+        axes.set_zticks([log10(loss) for loss in losses], [slide.grouped(loss) for loss in losses])
     else:
-        linear_axis(axes, "z", most=5)
-    number_style(axes, look)
+        slide.linear_axis(axes, "z", most=5)
+    slide.number_style(axes, look)
     axes.tick_params(axis="z", pad=12)
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color(look.background)

@@ -12,25 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cgprimer.core.derivatives.evaluation import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.graph import parse
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.symbolic import written_out_size
+from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import ExpressionSwellError
 from cgprimer.pictures.theme import AXIS_SIZE, Theme
-from cgprimer.plots.axes import (
-    curve_style,
-    framed,
-    legend_below,
-    linear_axis,
-    log_axis,
-    mark_end,
-    one_of,
-    text_style,
-)
+from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
 
 if TYPE_CHECKING:
@@ -79,28 +72,18 @@ def swell(
     return draw_swell(rows, dark=dark, title=usual if title is None else title)
 
 
-def product_graph(depth: int) -> ExpressionGraph:
-    """A nested product: each variable is the one before times a function of itself.
+def _nested(level: str, depth: int) -> str:
+    """Variables x1, x2, ..., each a formula of the one before, which ``@`` stands for.
 
-    >>> print(product_graph(2))
+    >>> print(_nested("@*sin(@)", 2))
     x1 = xa*sin(xa)
     x2 = x1*sin(x1)
     """
-    return _chain(depth, lambda before: f"{before}*sin({before})")
-
-
-def logistic_graph(depth: int) -> ExpressionGraph:
-    """The logistic map, repeated: `4*x*(1 - x)` of itself."""
-    return _chain(depth, lambda before: f"4*{before}*(1 - {before})")
-
-
-def _chain(depth: int, level: Callable[[str], str]) -> ExpressionGraph:
     names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
-    lines = [f"{new} = {level(old)}" for old, new in pairwise(names)]
-    return parse("\n".join(lines))
+    return "\n".join(f"{new} = {level.replace('@', old)}" for old, new in pairwise(names))
 
 
-def softmax_graph(depth: int) -> ExpressionGraph:
+def _softmax(depth: int) -> str:
     """The softmax of a softmax of ... of three numbers; the output is the first component."""
     names = ["xa", "xb", "xc"]
     lines = []
@@ -110,13 +93,13 @@ def softmax_graph(depth: int) -> ExpressionGraph:
         kept = made if level < depth else made[:1]
         lines += [f"{new} = exp({old})/({total})" for new, old in zip(kept, names, strict=False)]
         names = made
-    return parse("\n".join(lines))
+    return "\n".join(lines)
 
 
-FAMILIES: dict[str, Callable[[int], ExpressionGraph]] = {
-    "product": product_graph,
-    "logistic": logistic_graph,
-    "softmax": softmax_graph,
+FAMILIES: dict[str, Callable[[int], str]] = {
+    "product": partial(_nested, "@*sin(@)"),
+    "logistic": partial(_nested, "4*@*(1 - @)"),
+    "softmax": _softmax,
 }
 DEPTHS = {"product": range(1, 11), "logistic": range(1, 11), "softmax": range(1, 6)}
 
@@ -151,27 +134,25 @@ def swell_counts(
     >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
     [(1, 6, 5), (4, 280, 26)]
     """
-    graph_of = FAMILIES[one_of("family", family, FAMILIES)]
+    text_of = FAMILIES[slide.one_of("family", family, FAMILIES)]
     given = DEPTHS[family] if isinstance(depths, Sequence) and not depths else depths
     rows = []
     too_large = False
     for depth in as_counts(given, "depths"):
-        tape = tape_of(graph_of(depth))
+        tape = tape_of(parse(text_of(depth)))
         (root,) = tape.outputs.values()
-        formula = None if too_large else _symbolic(graph_of(depth), False, limit)
-        shared = None if formula is None else _symbolic(graph_of(depth), True, limit)
+        formula = None if too_large else _symbolic(tape, False, limit)
+        shared = None if formula is None else _symbolic(tape, True, limit)
         too_large = formula is None
         reverse = differentiate(tape, wrt="xa", method="reverse").operation_count
         rows.append(Swell(depth, len(tape), written_out_size(tape, root), formula, shared, reverse))
     return tuple(rows)
 
 
-def _symbolic(graph: ExpressionGraph, share: bool, limit: int) -> int | None:
+def _symbolic(tape: Tape, share: bool, limit: int) -> int | None:
     """Operations of the symbolic derivative; None where it is too large."""
     try:
-        program = differentiate(
-            tape_of(graph), wrt="xa", method="symbolic", share=share, limit=limit
-        )
+        program = differentiate(tape, wrt="xa", method="symbolic", share=share, limit=limit)
     except ExpressionSwellError:
         return None
     return program.operation_count if program.operation_count <= limit else None
@@ -179,29 +160,29 @@ def _symbolic(graph: ExpressionGraph, share: bool, limit: int) -> int | None:
 
 def draw_swell(rows: Sequence[Swell], *, dark: bool = False, title: str = "") -> Figure:
     """Draw counts that :func:`swell_counts` has found, on a logarithmic axis."""
-    figure, axes, look = framed(dark=dark, title=title, x="depth of nesting", y="operations")
+    figure, axes, look = slide.framed(dark=dark, title=title, x="depth of nesting", y="operations")
     ends: list[tuple[float, float]] = []
     for order, (name, what) in enumerate(_CURVES.items()):
         points = [(row.depth, getattr(row, what)) for row in rows if getattr(row, what) is not None]
         if not points:
             continue
-        style = curve_style(order, look)
+        style = slide.curve_style(order, look)
         depths, counts = zip(*points, strict=True)
         last, end = points[-1]
         label = name
         if last == rows[-1].depth:
             ends.append((last, end))
         else:  # other curves go on to the right
-            mark_end(axes, (last, end), f"{end:,}", style["color"], look)
+            slide.mark_end(axes, (last, end), f"{end:,}", style["color"], look)
             label = f"{name}: too large a formula beyond depth {last}"
         axes.plot(depths, counts, **style, linewidth=2.4, markersize=9, label=label)
     least, most = rows[0].depth, rows[-1].depth
     axes.set_xlim(least - 0.3, most + 0.06 * (most - least + 1) + 0.3)
     axes.set_yscale("log")
     axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
-    log_axis(axes, "y")
-    linear_axis(axes, "x", most=12, whole=True)
-    legend_below(figure, axes, look)
+    slide.log_axis(axes, "y")
+    slide.linear_axis(axes, "x", most=12, whole=True)
+    slide.legend_below(figure, axes, look)
     figure.draw_without_rendering()  # the layout says where the points are
     _end_numbers(axes, sorted(ends, key=lambda end: end[1]), 72.0 / figure.dpi, look)
     return figure
@@ -214,7 +195,7 @@ def _end_numbers(
     levels = [float(axes.transData.transform(end)[1]) * scale for end in ends]  # points
     for end, level, moved in zip(ends, levels, apart(levels, 1.15 * AXIS_SIZE), strict=True):
         axes.annotate(f"{end[1]:,}", end, xytext=(12, moved - level), textcoords="offset points",
-                      ha="left", va="center", **text_style(look))  # fmt: skip
+                      ha="left", va="center", **slide.text_style(look))  # fmt: skip
 
 
 def apart(levels: Sequence[float], least: float) -> list[float]:

@@ -12,9 +12,9 @@ import cgprimer
 from cgprimer import plot
 from cgprimer.core.graph import load, parse
 from cgprimer.pictures.saving import save_figure
-from cgprimer.plots.axes import log_places
 from cgprimer.plots.error import step_errors
 from cgprimer.plots.landscape import Relief, landscape
+from cgprimer.plots.slide import log_places
 from cgprimer.plots.surface import draw_surface
 from cgprimer.plots.surface_3d import seen_points
 from tests.plots.plot_tools import drawn, entries, numbers, runs_of

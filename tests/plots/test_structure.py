@@ -13,7 +13,8 @@ from cgprimer import plot
 from cgprimer.core.graph import load, parse
 from cgprimer.errors import UsageError
 from cgprimer.pictures.saving import save_figure
-from cgprimer.plots.cost import Cost, CostGrowth, draw_cost
+from cgprimer.plots import cost
+from cgprimer.plots.cost import cost_growth
 from cgprimer.plots.error import SCHEMES
 from cgprimer.plots.landscape import landscape
 from cgprimer.plots.surface import draw_surface
@@ -153,13 +154,13 @@ def test_cost_axes_and_band() -> None:
         plot.cost("sum", [1], bound=0.5)
 
 
-def test_a_curve_that_stops_earlier_says_why() -> None:
-    costs = (Cost(4, 10, float("nan")), Cost(8, 20, float("nan")))
-    growth = CostGrowth("sum", costs, {"symbolic": costs[:1]}, {"symbolic": "slow beyond"})
-    figure = draw_cost(growth)
+def test_a_curve_that_stops_earlier_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "_MOST_SYMBOLIC", 4)
+    figure = plot.cost("sum", [4, 8])
+    (last,) = cost_growth("sum", 4, methods="symbolic").methods["symbolic"]
     assert "symbolic, up to 4: slow beyond" in entries(figure)
     (ring,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
-    assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [10])
+    assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [last.operations])
     assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
     deep = draw_swell(swell_counts("product", [1, 2, 3], limit=50))
     assert "derivative as a formula (symbolic): too large a formula beyond depth 2" in entries(deep)
