@@ -51,6 +51,7 @@ from cgprimer.pages.comparison.slides import draw_comparison as draw_comparison
 from cgprimer.pages.stepping.page import Page as Page
 from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.diagrams import draw as draw
+from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.training.loop import TrainingRun as TrainingRun
 from cgprimer.training.loop import train as train
 from cgprimer.training.losses import register_loss as register_loss

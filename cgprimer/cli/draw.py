@@ -9,13 +9,13 @@ from cgprimer.cli.common import graph_command, named_after, note
 from cgprimer.cli.options import AT, DARK
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.pictures.diagrams import LEVELS, PARAMETERS, graph_diagram
-from cgprimer.pictures.formats import FORMATS
+from cgprimer.pictures.formats import formats
 from cgprimer.pictures.theme import READABLE_SIZE
 
 
 @graph_command(
     "draw",
-    f"-o, --output PATH  The file; its ending is one of .{', .'.join(FORMATS)}"
+    f"-o, --output PATH  The file; its ending is one of .{', .'.join(formats())}"
     " (default: FILE's name with .png).",
     AT,
     f"""\

@@ -2,35 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from cgprimer.errors import UsageError
 from cgprimer.files import check_writable, write_whole
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.saving import FORMATS as PICTURES
 from cgprimer.pictures.saving import picture_kind, printable, save_figure
+from cgprimer.plugins import Registry
 
-TEXTS = ("dot", "gv", "mmd", "tex")
-FORMATS = (*PICTURES, *TEXTS)
+TEXTS: Registry[Callable[..., str]] = Registry(
+    "picture format",
+    "cgprimer.picture_formats",
+    {
+        "dot": "cgprimer.pictures.dot:dot",
+        "gv": "cgprimer.pictures.dot:dot",
+        "mmd": "cgprimer.pictures.mermaid:mermaid",
+        "tex": "cgprimer.pictures.tikz:tikz",
+    },
+)
+
+
+def formats() -> tuple[str, ...]:
+    """The endings of files that a diagram can be written to.
+
+    >>> formats()[:7]
+    ('png', 'svg', 'pdf', 'dot', 'gv', 'mmd', 'tex')
+    """
+    return (*PICTURES, *TEXTS.names())
+
+
+def register_picture_format(ending: str, written: Callable[..., str]) -> None:
+    """Add a format of one's own; a package may have it as an entry point instead.
+
+    Args:
+        ending: of the files, without a dot: ``cgprimer draw FILE -o graph.ENDING``.
+        written: a function ``(diagram, *, dark)`` to the text of a file; the diagram is a
+            :class:`cgprimer.pictures.diagram.Diagram`.
+
+    Raises:
+        UsageError: there is such a format.
+
+    >>> def edges(diagram, *, dark):
+    ...     return "\\n".join(f"{edge.tail} -> {edge.head}" for edge in diagram.edges)
+    >>> register_picture_format("edges", edges)
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.pictures.diagrams import graph_diagram
+    >>> diagram_text(graph_diagram(parse("xw = ab*xa")), "edges")
+    'xa -> xw'
+    >>> TEXTS.unregister("edges")
+    """
+    if ending in PICTURES:
+        raise UsageError(f"there is a picture format {ending!r} already")
+    TEXTS.register(ending, written)
 
 
 def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
-    """A diagram as DOT (`dot`, `gv`), Mermaid (`mmd`) or TikZ (`tex`).
+    """A diagram as DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or in a format from outside.
 
     >>> from cgprimer.pictures.diagram import Node
     >>> diagram_text(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]
     'digraph'
     """
-    if kind == "mmd":
-        from cgprimer.pictures.mermaid import mermaid as written
-    elif kind == "tex":
-        from cgprimer.pictures.tikz import tikz as written
-    else:
-        from cgprimer.pictures.dot import dot as written
-    return printable(written(diagram, dark=dark))
+    return printable(TEXTS[kind](diagram, dark=dark))
 
 
 def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float | None:
-    """Write a diagram as PNG, SVG, PDF, DOT, Mermaid or TikZ; the file is whole or not there.
+    """Write a diagram in one of the `formats`; the file is whole or not there.
 
     Returns the size in points that the smallest text of a picture has on a 16:9 slide; None for
     the formats that are text.
@@ -58,6 +97,6 @@ def check_diagram_path(path: Path) -> str:
     >>> check_diagram_path(Path("graph.gv"))
     'gv'
     """
-    kind = picture_kind(path, FORMATS)
+    kind = picture_kind(path, formats())
     check_writable(path)
     return kind

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cgprimer.errors import UsageError
 from cgprimer.pictures.geometry import Box, Point, Size, frame, rounded
 from cgprimer.pictures.shapes import meet
 from cgprimer.pictures.theme import Shape
@@ -147,8 +148,14 @@ def lay_out(
 def _request(
     sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], label_sizes: Sequence[Size | None]
 ) -> Any:
-    from graphlay import Graph
-
+    try:
+        from graphlay import Graph
+    except ImportError:
+        raise UsageError(
+            "graphs are laid out by graphlay, which is not installed",
+            hint="pip install graphlay: it has wheels for Linux (x86_64, aarch64), macOS and"
+            " Windows (x86_64), elsewhere it is built by Rust; -o graph.dot and .mmd need none",
+        ) from None
     graph = Graph()
     # graphlay takes vertices that could stand in any order by the alphabet: x10 before x2.
     names = {key: f"{number:06}" for number, key in enumerate(sizes)}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+import pytest
 
 import cgprimer
 from cgprimer.files import examples
@@ -42,3 +45,13 @@ def test_a_name_that_comes_near_is_pointed_out(tmp_path: Path) -> None:
         assert f"cannot read {name}: No such file" in message
         assert "did you mean 'lecture'? ('cgprimer examples' lists" in message
     assert "hint" not in bad("grad", "nosuch.cg", cwd=tmp_path)
+
+
+def test_without_graphlay_drawing_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "graphlay", None)
+    message = bad("draw", "lecture", "-o", tmp_path / "a.png")
+    assert "graphlay, which is not installed" in message
+    assert run("draw", "lecture", "-o", tmp_path / "a.mmd").returncode == 0  # as its hint says
+    assert run("draw", "lecture", "-o", tmp_path / "a.dot").returncode == 0

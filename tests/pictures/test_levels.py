@@ -15,7 +15,7 @@ from cgprimer.number_format import number
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.diagrams import draw, graph_diagram
-from cgprimer.pictures.formats import FORMATS, diagram_text, save_diagram
+from cgprimer.pictures.formats import diagram_text, formats, save_diagram
 from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import READABLE, summarised
 from cgprimer.pictures.sweeps import adjoints, local_numbers, tangents
@@ -248,7 +248,7 @@ def test_a_summary_counts_every_vertex_and_most_edges() -> None:
 # --- formats --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", formats())
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_format_is_written_whole_and_the_same_twice(
     kind: str, dark: bool, tmp_path: Path
@@ -263,7 +263,7 @@ def test_an_unknown_ending_names_the_known_ones(tmp_path: Path) -> None:
     path = tmp_path / "graph.jpeg"
     ran = CliRunner().invoke(command, ["-e", "xw = k*xa", "-o", str(path)])
     assert isinstance(ran.exception, UsageError)
-    assert all(f".{kind}" in str(ran.exception) for kind in FORMATS)
+    assert all(f".{kind}" in str(ran.exception) for kind in formats())
     assert not path.exists()
 
 
