@@ -231,7 +231,8 @@ class Builder:
 
     def _needed_shares(self, needed: list[bool]) -> list[Share]:
         """Shares of sums that are needed: a sum may be a constant although its parts are two."""
-        wanted: set[int] = set()
+        # A constant that has a name, such as bar_xw = -1, is shown, and so is where it comes from.
+        wanted = {index for index in self.names.values() if index in self._value_of}
         kept = []
         for number in range(len(self.shares) - 1, -1, -1):
             share = self.shares[number]

@@ -24,7 +24,7 @@ _MARGIN = 26.0  # holds the mark beside a vertex that is lit
 RING = 5.0  #: from a vertex to the middle of the ring around it, where it is lit
 FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
 _ARROW = 13.0
-LABEL = (8 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number, as ≈0.12346 is
+LABEL = (7 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number, as 21.5469 or ≈1.2346 is
 _MANY = 80  # edges beyond which not all gaps are tried
 _HUGE = 200  # edges beyond which one direction is tried
 

@@ -9,8 +9,8 @@ from cgprimer.core.language.unparse import number_text
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.printing import expressions, labels, shown_name
 from cgprimer.core.tape.tape import Tape
-from cgprimer.pages.stepping.flows import Flows
 from cgprimer.pages.stepping.scene import Scene
+from cgprimer.pages.stepping.shares import Summands
 from cgprimer.pages.stepping.steps import CONSTANT, Show, Step, Write, listed
 
 _DERIVATIVES = ("bar.", "dot.")
@@ -45,7 +45,7 @@ class _Meaning:
 
 
 def read_program(
-    tape: Tape, scene: Scene, found: Flows | None = None, *, backwards: bool
+    tape: Tape, scene: Scene, found: Summands | None = None, *, backwards: bool
 ) -> Program:
     """Read the program of a derivative.
 
@@ -56,11 +56,11 @@ def read_program(
         backwards: whether they flow against the edges, as adjoints do.
 
     >>> import cgprimer
-    >>> from cgprimer.pages.stepping.flows import flows
+    >>> from cgprimer.pages.stepping.shares import summands
     >>> from cgprimer.pages.stepping.scene import scene
     >>> shown = scene(cgprimer.tape(cgprimer.parse("xw = cd*xa + 1")), "xw", ["cd"])
     >>> program = cgprimer.differentiate(shown.tape, wrt="cd").tape
-    >>> read_program(program, shown, flows(program, shown, backwards=True), backwards=True).lines
+    >>> read_program(program, shown, summands(program, shown, backwards=True), backwards=True).lines
     ('v1 = cd*xa', 'xw = v1 + 1', 'bar_xw = 1', 'bar_v1 = 1', 'bar_cd = xa')
     """
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
@@ -141,7 +141,7 @@ def _edges(
     about: _Meaning | None,
     known: Mapping[int, list[_Meaning]],
     scene: Scene,
-    found: Flows | None,
+    found: Summands | None,
 ) -> tuple[int, ...]:
     """The edges along which something flows in an instruction."""
     if about is None:
@@ -161,7 +161,7 @@ def _aliases(
     scene: Scene,
     names: list[str],
     meanings: Mapping[str, tuple[int, _Meaning]],
-    flowing: Flows | None,
+    flowing: Summands | None,
     backwards: bool,
 ) -> list[tuple[float, float, Step, bool]]:
     """Lines such as ``bar_v1 = bar_xw``, where one value has two names, in their places."""

@@ -15,10 +15,9 @@ from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import PathLimitError
 from cgprimer.pages.stepping.differences import SCHEMES, differences
-from cgprimer.pages.stepping.flows import flows
 from cgprimer.pages.stepping.reading import read_program
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pages.stepping.sharing import with_shares
+from cgprimer.pages.stepping.shares import summands, with_numbers_on_edges, with_sums
 from cgprimer.pages.stepping.steps import CONSTANT, Phase, Show, Step, Walk, Write, listed
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
@@ -41,11 +40,12 @@ def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None
 
 def _reverse(scene: Scene) -> Walk:
     program = differentiate(scene.tape, scene.target, scene.wrt, method="reverse")
-    tape, rows = program.tape, scene.row_of()
-    found = flows(tape, scene, backwards=True)
+    found, rows = summands(program.tape, scene, backwards=True), scene.row_of()
+    tape = found.tape
     read = read_program(tape, scene, found, backwards=True)
-    told, size = with_shares(read.steps, found, scene, "bar")
-    steps = [read.start]
+    told = with_sums(read.steps, found, scene, "bar")
+    start, told, size = with_numbers_on_edges(read.start, told, found, scene, tape.size)
+    steps = [start]
     for step, primal in zip(told, read.primal, strict=True):
         steps.append(replace(step, phase=0 if primal else 1))
     for number, entry in enumerate(program.passes[0].reads):
@@ -69,10 +69,10 @@ def _reverse(scene: Scene) -> Walk:
 
 def _forward(scene: Scene) -> Walk:
     program = differentiate(scene.tape, scene.target, scene.wrt, method="forward")
-    tape, rows = program.tape, scene.row_of()
-    found = flows(tape, scene, backwards=False)
+    found, rows = summands(program.tape, scene, backwards=False), scene.row_of()
+    tape = found.tape
     read = read_program(tape, scene, found, backwards=False)
-    told, size = with_shares(read.steps, found, scene, "dot")
+    told = with_sums(read.steps, found, scene, "dot")
     steps: list[Step] = []
     phases = []
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
@@ -111,7 +111,7 @@ def _forward(scene: Scene) -> Walk:
         lines,
         tuple(phases),
         tuple(steps),
-        size,
+        tape.size,
         read.given,
     )
 
