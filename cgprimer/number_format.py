@@ -26,9 +26,8 @@ def number(value: float | None, digits: int = DIGITS) -> str:
         return f"{value + 0.0:g}"
     rounded = Decimal(float(value)).normalize(Context(prec=digits, rounding=ROUND_HALF_UP))
     power = rounded.adjusted()
-    if -5 < power < digits:
-        return f"{rounded:f}"
-    return f"{rounded.scaleb(-power):f}e{power}"
+    near = -5 < power < digits
+    return f"{rounded:f}" if near else f"{rounded.scaleb(-power):f}e{power}"
 
 
 def equals(*values: float, digits: int = DIGITS) -> str:
@@ -42,13 +41,13 @@ def equals(*values: float, digits: int = DIGITS) -> str:
 
 
 def marked(value: float | None, digits: int = DIGITS) -> str:
-    """A number that stands alone: rounded, with ``≈`` in front, where ``DIGITS`` do not hold it.
+    """A number that stands alone, with ``≈`` in front if rounded by more digits than that takes.
 
     >>> marked(71.0625, 5), marked(1 / 3, 5), marked(None)
     ('71.0625', '≈0.33333', '')
     """
-    whole = value is None or equals(value) == "="
-    return number(value) if whole else f"≈{number(value, digits)}"
+    whole = value is None or equals(value, digits=digits + 1) == "="
+    return number(value, digits + 1) if whole else f"≈{number(value, digits)}"
 
 
 def latex_number(value: float, digits: int = DIGITS) -> str:
@@ -57,6 +56,6 @@ def latex_number(value: float, digits: int = DIGITS) -> str:
     >>> print(latex_number(1e-9), latex_number(float("-inf")))
     1 \cdot 10^{-9} -\infty
     """
-    text = number(value, digits).replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")
-    mantissa, mark, power = text.partition("e")
-    return rf"{mantissa} \cdot 10^{{{power}}}" if mark else text
+    mantissa, mark, power = number(value, digits).partition("e")
+    text = rf"{mantissa} \cdot 10^{{{power}}}" if mark else mantissa
+    return text.replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")

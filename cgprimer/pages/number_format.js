@@ -12,7 +12,7 @@ function number(value, digits = 8) {
   if (power < 0) return `${sign}0.${"0".repeat(-power - 1)}${figures}`;
   return sign + point(figures.padEnd(power + 1, "0"), power + 1);
 }
-function marked(value, digits = SHORT) { // rounded, with "≈" in front, where eight digits do not hold it
-  const whole = number(value);
+function marked(value, digits = SHORT) { // with "≈" in front where it is rounded
+  const whole = number(value, digits + 1); // not by one digit: the mark would be as long
   return Number.isFinite(value) && Number(whole) !== value ? `≈${number(value, digits)}` : whole;
 }
