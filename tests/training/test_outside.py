@@ -37,7 +37,12 @@ def rmsprop(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[
     return p - rate * g / (np.sqrt(square) + 1e-8), (square,)
 
 
+def by_sign(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+    return p - rate * (1 - 2 * (g < 0)) * abs(-g) ** 0.5, state
+
+
 RECORDED = {
+    "by-sign": (by_sign, lambda _: ()),
     "lion": (lion, zeros),
     "rmsprop": (rmsprop, zeros),
     "adamax": (adamax, lambda p: (np.zeros_like(p), np.zeros_like(p), np.array(0.0))),
