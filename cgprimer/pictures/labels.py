@@ -1,7 +1,7 @@
 """Labels of edges: what they touch or cover, and better places along their line for those that do.
 
-graphlay places labels at five places of an edge; a label that found none of them free slides
-along its line until it is. Lengths are in points.
+graphlay knows five places for a label of an edge; one that found none of them free slides along
+its line, or stands beside it. Lengths are in points.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ Array: TypeAlias = npt.NDArray[np.float64]
 _GAP = 2.0  # points that are free around a label
 _STEP = 8.0
 _TOUCHING = 100.0  # a label that touches something is worse than one that covers lines
-_SHARES = [0.5 + sign * k / 30 for k in range(11) for sign in (1, -1)]  # of the line's length
+_SHARES = [0.5 + sign * k / 30 for k in range(13) for sign in (1, -1)]  # of the line's length
+_SIDES = (0.0, 1.0, -1.0)  # on the line, below it, above it
+_BESIDE = 0.5
 _ROUNDS = 3
 
 
@@ -38,7 +40,7 @@ class Labels:
 
 
 def free_labels(layout: Layout) -> Labels:
-    """Slide the labels of a layout that touch or cover something along their lines, if that helps.
+    """Move the labels of a layout that touch or cover something, if that helps.
 
     >>> lines = (((0, 0), (100, 0)), ((50, -30), (50, 30)))
     >>> free_labels(Layout({}, lines, lines, (Box(50, 0, 20, 10), None), 1, 100, 60))
@@ -56,8 +58,9 @@ def free_labels(layout: Layout) -> Labels:
     owners = np.repeat(np.arange(count), [len(line) for line in taken])
 
     def costs(number: int, places: Array) -> Array:
-        others = np.delete(rows, number, axis=0)
-        touched = _near(places, np.concatenate([fixed, others])).sum(axis=1)
+        # Another label may move out of the way, a vertex does not.
+        touched = _near(places, np.delete(rows, number, axis=0)).sum(axis=1)
+        touched += 2 * _near(places, fixed).sum(axis=1)
         least, most = places[:, :2].min(axis=0), places[:, :2].max(axis=0)
         within = np.abs(points - (least + most) / 2) <= (most - least) / 2 + places[0, 2:]
         foreign = points[within.all(axis=1) & (owners != number)]
@@ -69,10 +72,13 @@ def free_labels(layout: Layout) -> Labels:
     for _ in range(_ROUNDS):
         moved = False
         for number in [number for number in shown if found[number]]:
-            places = np.tile(rows[number], (len(_SHARES), 1))
+            places = np.tile(rows[number], (len(_SIDES) * len(_SHARES), 1))
             whole = length(lines[number])
-            places[:, :2] = [point_at(lines[number], share * whole) for share in _SHARES]
-            cost = costs(number, places)
+            on_line = [point_at(lines[number], share * whole) for share in _SHARES]
+            places[:, :2] = np.tile(on_line, (len(_SIDES), 1))
+            aside = np.repeat(_SIDES, len(_SHARES))
+            places[:, 1] += aside * (places[:, 3] / 2 + _GAP)
+            cost = costs(number, places) + _BESIDE * np.abs(aside)
             best = int(np.argmin(cost))
             if cost[best] < found[number]:
                 rows[number], moved = places[best], True

@@ -21,7 +21,6 @@ from cgprimer.pictures.geometry import Box, Point, Size, frame, rounded
 from cgprimer.pictures.shapes import meet
 from cgprimer.pictures.theme import Shape
 
-CLEARANCE = 8.0  # points that an edge keeps off the vertices that it passes
 _CORNER = 36.0  # rounding of the bends of edges
 _MOST_ROWS = 12
 
@@ -31,12 +30,13 @@ class Gaps:
     """The room that a layout leaves, in points.
 
     Attributes:
-        layer: between the layers, `CLEARANCE` off the vertices.
-        node: between the vertices of a layer, `CLEARANCE` off them.
+        layer: between the layers, `clear` off the vertices.
+        node: between the vertices of a layer, `clear` off them.
         label: on either side of a label along its edge: a piece of line and an arrow head.
         square: edges are level and upright; otherwise they go straight to their vertices.
         fold: width over height to which a layout of many layers is folded into rows, which needs
             `square`; 0 for one row.
+        clear: what an edge keeps off the vertices that it passes.
     """
 
     layer: float = 36.0
@@ -44,6 +44,7 @@ class Gaps:
     label: float = 30.0
     square: bool = False
     fold: float = 0.0
+    clear: float = 8.0
 
 
 COMFORTABLE = Gaps()
@@ -97,7 +98,7 @@ def lay_out(
     """
     if not sizes:
         return Layout({}, (), (), (), 0, 0.0, 0.0)
-    request = _request(sizes, edges, label_sizes)
+    request = _request(sizes, edges, label_sizes, gaps.clear)
     answer = _answer(request, gaps, down)
     layer = {key: raw["rank"] for key, raw in zip(sizes, answer["nodes"], strict=True)}
     network = not down and _is_network(layer, edges)
@@ -146,7 +147,10 @@ def lay_out(
 
 
 def _request(
-    sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], label_sizes: Sequence[Size | None]
+    sizes: Mapping[str, Size],
+    edges: Sequence[tuple[str, str]],
+    label_sizes: Sequence[Size | None],
+    clear: float,
 ) -> Any:
     try:
         from graphlay import Graph
@@ -161,7 +165,7 @@ def _request(
     names = {key: f"{number:06}" for number, key in enumerate(sizes)}
     for key, (width, height) in sizes.items():
         # Larger than they are, so that no line touches a vertex that is not its own.
-        graph.node(names[key], width=width + 2 * CLEARANCE, height=height + 2 * CLEARANCE)
+        graph.node(names[key], width=width + 2 * clear, height=height + 2 * clear)
     for (tail, head), size in zip(edges, label_sizes, strict=True):
         fields: dict[str, Any] = {}
         if size:
@@ -185,7 +189,7 @@ def _answer(
         "spacing": {
             "layer_gap": gaps.layer,
             "node_gap": gaps.node,
-            "dummy_gap": 0.8 * gaps.node + CLEARANCE / 2,
+            "dummy_gap": 0.8 * gaps.node + gaps.clear / 2,
             "edge_label_margin": gaps.label,
         },
         # A network looks best around a middle line, other graphs along a straight main path.
@@ -195,6 +199,7 @@ def _answer(
         "tuning": {
             "wrap": {"max_rows": _MOST_ROWS},
             "labels": {"rounds": 8},
+            "routing": {"diagonal_clear": 0.0},
         },
     }
     return layout(request, preset="layered", options=options).to_dict()

@@ -48,7 +48,7 @@ class Placed:
 
 
 def placed(
-    scene: Scene, aspect: float = 1.0, gaps: tuple[float, ...] = (42.0, 68.0, 88.0, 124.0)
+    scene: Scene, aspect: float = 1.0, gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0)
 ) -> Placed:
     """Lay a scene out for a pane whose width over height is ``aspect``.
 
@@ -80,7 +80,7 @@ def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
     }
     shapes = {vertex.name: theme(False).roles[vertex.role].shape for vertex in scene.vertices}
     edges = list(scene.edges)
-    gaps = Gaps(layer=gap, node=10.0)
+    gaps = Gaps(layer=gap, node=26.0, clear=0.0)
     found = lay_out(sizes, edges, [None] * len(edges), shapes=shapes, gaps=gaps, down=down)
     # Room for the labels is not reserved: a picture with it would be much larger.
     middles = (point_at(line, length(line) / 2) for line in found.lines)

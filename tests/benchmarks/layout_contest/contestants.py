@@ -15,8 +15,8 @@ from typing import Any
 
 import networkx
 
-from cgprimer.pictures.geometry import rounded
-from cgprimer.pictures.layout import CLEARANCE, Box, Point, Size
+from cgprimer.pictures.geometry import Box, Point, Size, rounded
+from cgprimer.pictures.layout import COMFORTABLE
 from cgprimer.pictures.shapes import meet
 from cgprimer.pictures.slide_layout import slide_layout
 
@@ -45,7 +45,8 @@ def graphlay(*, even: bool = False, **options: Any) -> Contestant:
 
     def draw(problem: Problem) -> Drawing:
         sizes = {
-            key: (w + 2 * CLEARANCE, h + 2 * CLEARANCE) for key, (w, h) in problem.sizes.items()
+            key: (w + 2 * COMFORTABLE.clear, h + 2 * COMFORTABLE.clear)
+            for key, (w, h) in problem.sizes.items()
         }
         answer = _graphlay_answer(problem, sizes, options)
         keys = [node.key for node in problem.diagram.nodes]
@@ -89,9 +90,9 @@ def _graphlay_answer(
         label = {"label_size": {"width": size[0], "height": size[1]}} if size else {}
         graph.edge(edge.tail, edge.head, **label)
     spacing = {
-        "layer_gap": LAYER_GAP - 2 * CLEARANCE,
-        "node_gap": NODE_GAP - 2 * CLEARANCE,
-        "dummy_gap": NODE_GAP - 2 * CLEARANCE,
+        "layer_gap": LAYER_GAP - 2 * COMFORTABLE.clear,
+        "node_gap": NODE_GAP - 2 * COMFORTABLE.clear,
+        "dummy_gap": NODE_GAP - 2 * COMFORTABLE.clear,
         "edge_label_margin": LABEL_MARGIN,
     }
     labels = {"reservation": "always"}
