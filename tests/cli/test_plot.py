@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 import cgprimer
-from cgprimer.cli import main
 from cgprimer.cli.plot import command
 from cgprimer.training.checkpoint import save_run
-from tests.cli.cli_tools import EXAMPLES, LECTURE
+from tests.cli.cli_tools import EXAMPLES, LECTURE, good, run
 
 KINDS = tuple(command.commands)
 
@@ -26,13 +24,6 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["cgprimer", *map(str, arguments)])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return int(end.value.code or 0)
-
-
 def test_the_kinds() -> None:
     assert KINDS == (
         "cost", "error", "function", "loss", "parameters", "surface", "swell",
@@ -42,20 +33,18 @@ def test_the_kinds() -> None:
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "cost")) for k in KINDS]
 )
-def test_every_example_works(
-    kind: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_example_works(kind: str, workplace: Path) -> None:
     text = command.commands[kind].help or ""
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("cgprimer ")]
     assert len(lines) > 1
     for line in lines:
         arguments = shlex.split(line)[1:]
-        assert call(monkeypatch, *arguments) == 0, capsys.readouterr().err
+        done = run(*arguments)
+        assert done.returncode == 0, done.stderr
         if "-o" in arguments:
             path = arguments[arguments.index("-o") + 1]
             assert (workplace / path).stat().st_size > 5_000
-            shown = capsys.readouterr()
-            assert shown.err.endswith(f"wrote {path}\n")
+            assert done.stderr.endswith(f"wrote {path}\n")
     assert not list(workplace.glob(".*"))
 
 
@@ -96,20 +85,13 @@ def test_every_example_works(
         (["functoin", "-o", "a.png"], "functoin"),
     ],
 )
-def test_mistakes(
-    arguments: list[object],
-    words: str,
-    workplace: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_mistakes(arguments: list[object], words: str, workplace: Path) -> None:
     make_runs(workplace)
     before = sorted(workplace.iterdir())
-    assert call(monkeypatch, "plot", *arguments) in (1, 2)
-    shown = capsys.readouterr()
-    assert words in shown.err
-    assert "defect" not in shown.err
-    assert shown.out == ""
+    done = run("plot", *arguments)
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert done.stdout == ""
     assert sorted(workplace.iterdir()) == before, "a file was left behind"
 
 
@@ -118,10 +100,10 @@ def make_runs(folder: Path) -> None:
     graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     data = cgprimer.make_dataset(graph, samples=60)
     save_run(cgprimer.train(graph, data, epochs=0), folder / "none.json", graph)
-    run = cgprimer.train(graph, data, epochs=6, validation=0.2)
-    save_run(run, folder / "run.json", graph)
+    trained = cgprimer.train(graph, data, epochs=6, validation=0.2)
+    save_run(trained, folder / "run.json", graph)
     fields = json.loads((folder / "run.json").read_text())
-    nan = {"step_losses": ["nan"] * run.steps, "epoch_losses": ["nan"] * run.epochs}
+    nan = {"step_losses": ["nan"] * trained.steps, "epoch_losses": ["nan"] * trained.epochs}
     (folder / "nan.json").write_text(json.dumps(fields | nan))
     for name in ("recorded_steps", "recorded_parameters", "validation_losses"):
         del fields[name]
@@ -129,19 +111,17 @@ def make_runs(folder: Path) -> None:
 
 
 def test_a_run_from_before_parameters_were_recorded_is_drawn_as_far_as_it_goes(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Path,
 ) -> None:
     make_runs(workplace)
     for kind, *options in (("loss",), ("parameters", "--final")):
-        assert call(monkeypatch, "plot", kind, "old.json", *options, "-o", "a.png") == 0
+        good("plot", kind, "old.json", *options, "-o", "a.png")
 
 
-def test_learnt_parameters_and_optimizers_are_options(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("workplace")
+def test_learnt_parameters_and_optimizers_are_options() -> None:
     for options in (
         ["--optimizers", "none"],
         ["--optimizers", "adam,sgd", "--start", "ab=0,cd=1", "--range", "-1:3", "--range", "0:5"],
     ):
-        arguments = ["plot", "surface", LECTURE, "--over", "ab,cd", "-o", "a.png", *options]
-        assert call(monkeypatch, *arguments) == 0
+        good("plot", "surface", LECTURE, "--over", "ab,cd", "-o", "a.png", *options)

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 import cgprimer
 from cgprimer import plot
-from cgprimer.cli import main
 from cgprimer.cli.plot import command
 from cgprimer.errors import UsageError
 from cgprimer.pictures.saving import save_figure
@@ -22,6 +21,7 @@ from cgprimer.plots.cost import cost_growth
 from cgprimer.plots.swell import swell_counts
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import TrainingRun
+from tests.cli.cli_tools import good
 
 GRAPH = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
 SINE = cgprimer.parse("xw = sin(xa)")
@@ -91,14 +91,9 @@ CASES: dict[str, tuple[list[str], Any]] = {
 
 
 @pytest.mark.parametrize("kind", plot.__all__)
-def test_the_command_writes_what_the_function_returns(
-    kind: str, files: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_writes_what_the_function_returns(kind: str, files: list[str]) -> None:
     arguments, make = CASES[kind]
-    monkeypatch.setattr(sys, "argv", ["cgprimer", "plot", kind, *arguments, "-o", "there.svg"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code
+    good("plot", kind, *arguments, "-o", "there.svg")
     save_figure(make(files), Path("here.svg"))
     assert Path("here.svg").read_bytes() == Path("there.svg").read_bytes()
 
