@@ -18,15 +18,18 @@ from cgprimer.core.derivatives.hessians import hessian_vector_product as hessian
 from cgprimer.core.engines import EngineInfo as EngineInfo
 from cgprimer.core.engines import engines as engines
 from cgprimer.core.engines import register_engine as register_engine
+from cgprimer.core.engines import unregister_engine as unregister_engine
 from cgprimer.core.graph import ExpressionGraph as ExpressionGraph
 from cgprimer.core.graph import load as load
 from cgprimer.core.graph import parse as parse
 from cgprimer.core.methods import differentiate as differentiate
 from cgprimer.core.methods import methods as methods
 from cgprimer.core.methods import register_method as register_method
+from cgprimer.core.methods import unregister_method as unregister_method
 from cgprimer.core.methods.contract import DerivativeProgram as DerivativeProgram
 from cgprimer.core.primitives.registration import register_primitive as register_primitive
 from cgprimer.core.primitives.registration import unregister_primitive as unregister_primitive
+from cgprimer.core.primitives.row import Primitive as Primitive
 from cgprimer.core.tape.tape import Tape as Tape
 from cgprimer.data import Dataset as Dataset
 from cgprimer.data import make_dataset as make_dataset
@@ -52,6 +55,7 @@ from cgprimer.pages.stepping.page import Page as Page
 from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.diagrams import draw as draw
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
+from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
 from cgprimer.training.loop import TrainingRun as TrainingRun
 from cgprimer.training.loop import train as train
 from cgprimer.training.losses import register_loss as register_loss

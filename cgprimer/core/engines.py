@@ -87,6 +87,9 @@ def register_engine(engine: Engine) -> None:
     ENGINES.register(engine.name, engine)
 
 
+unregister_engine = ENGINES.unregister
+
+
 def engines() -> tuple[EngineInfo, ...]:
     """All engines, whether each can be used on this machine, and if not, why.
 

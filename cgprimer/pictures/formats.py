@@ -58,6 +58,9 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
     TEXTS.register(ending, written)
 
 
+unregister_picture_format = TEXTS.unregister
+
+
 def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
     """A diagram as DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or in a format from outside.
 

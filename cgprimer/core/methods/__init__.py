@@ -54,6 +54,9 @@ def register_method(name: str, differentiate: Differentiator) -> None:
     METHODS.register(name, differentiate)
 
 
+unregister_method = METHODS.unregister
+
+
 def differentiate(
     tape: Tape,
     of: Names | None = None,
