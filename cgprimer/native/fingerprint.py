@@ -9,15 +9,15 @@ from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.tape import Tape
 
 
-def identity(tape: Tape) -> str:
+def fingerprint(tape: Tape) -> str:
     """A name for a tape's content: leaves, instructions, outputs, and the rows they stand for.
 
-    Two tapes of one identity compute the same; names of inner values do not count.
+    Two tapes of one fingerprint compute the same; names of inner values do not count.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.core.tape.lowering import lower
-    >>> one, two = lower(parse("xw = k*xa")), lower(parse("xw = k*xa"))
-    >>> identity(one) == identity(two), identity(one) == identity(lower(parse("xw = k+xa")))
+    >>> one, two, other = (lower(parse(f"xw = k{sign}xa")) for sign in "**+")
+    >>> fingerprint(one) == fingerprint(two), fingerprint(one) == fingerprint(other)
     (True, False)
     """
     names, operands = zip(*tape.instructions, strict=True) if tape.instructions else ((), ())

@@ -14,7 +14,7 @@ LARGEST = 200_000  # instructions of all passes together; beyond, passes are run
 
 
 @collector_paused()
-def single_run(program: DerivativeProgram) -> Tape | None:
+def joined_passes(program: DerivativeProgram) -> Tape | None:
     """A tape whose outputs are the value and the derivatives, in the order of ``program.wrt``.
 
     What passes have in common, the primal above all, is in it once. None for finite differences
@@ -23,7 +23,7 @@ def single_run(program: DerivativeProgram) -> Tape | None:
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = a*xa + b*xa^2"))
     >>> program = cgprimer.differentiate(tape, method="forward")
-    >>> program.pass_count, list(single_run(program).outputs)
+    >>> program.pass_count, list(joined_passes(program).outputs)
     (2, ['xw', 'd.xw.d.a', 'd.xw.d.b'])
     """
     of = program.of[0]

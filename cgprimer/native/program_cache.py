@@ -17,7 +17,7 @@ from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
-from cgprimer.native.fingerprint import identity, shareable
+from cgprimer.native.fingerprint import fingerprint, shareable
 
 WORTH_KEEPING = 500  # instructions; smaller tapes are differentiated faster than a file is found
 _new = tuple.__new__  # a third of the time of Instruction(...)
@@ -53,7 +53,7 @@ def kept_program(
         return made()
     asked = json.dumps([about, of, wrt, method, sorted(options.items())], default=repr)
     names = json.dumps(list(tape.names.items()))
-    key = key_of(package_state(), identity(tape), names, asked)
+    key = key_of(package_state(), fingerprint(tape), names, asked)
     known = load("program", key)
     if known is not None:
         return from_bytes(known)

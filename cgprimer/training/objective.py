@@ -24,7 +24,7 @@ from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError, name_hint
 from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
-from cgprimer.native.joined_passes import single_run
+from cgprimer.native.joined_passes import joined_passes
 from cgprimer.native.program_cache import kept_program
 from cgprimer.training.losses import LOSS, loss_expression, loss_text, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
@@ -129,7 +129,7 @@ class Objective:
             batch: samples per step.
         """
         make = getattr(self.runner.chosen, "trainer", None)
-        tape = None if make is None else single_run(self.program)
+        tape = None if make is None else joined_passes(self.program)
         if make is None or tape is None:
             return None
         try:
@@ -157,7 +157,7 @@ class Objective:
         Args:
             names: of the columns, in the order in which a sample gives them.
         """
-        tape = single_run(self.program)
+        tape = joined_passes(self.program)
         if tape is None:
             runner = Runner(replace(self.program, tape=optimize(self.program.executed)))
 

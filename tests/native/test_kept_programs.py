@@ -35,13 +35,12 @@ from tests.native.engine_agreement import (
 )
 
 TEXT = "xh = tanh(a*xa + b) + max(xa, a); xg = xh^2*c + sin(xh)/a; xw = xg*xh - 0.1; output xw, xg"
+# Finite differences have nothing to keep: their tape is the primal.
+KEPT = [method for method in methods() if method != "finite-difference"]
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *((method, {}) for method in methods()),
+    *((method, {}) for method in KEPT),
     ("forward", {"carry": True}),
     ("symbolic", {"share": False}),
-    ("finite-difference", {"scheme": "complex-step"}),
-    ("finite-difference", {"scheme": "forward"}),
-    ("finite-difference", {"scheme": "central", "step": 1e-4}),
 ]
 
 
@@ -62,7 +61,8 @@ def fields(program: DerivativeProgram) -> dict[str, Any]:
     found = {name: getattr(program, name) for name in DerivativeProgram.__dataclass_fields__}
     assert isinstance(found["primal_names"], frozenset)
     found["primal_names"] = sorted(found["primal_names"])
-    tape = found.pop("tape")
+    del found["tape"]
+    tape = program.executed  # without what is there to be shown
     found["tape"] = {name: getattr(tape, name) for name in Tape.__dataclass_fields__}
     return found
 
@@ -76,7 +76,6 @@ def assert_same_program(found: DerivativeProgram, wanted: DerivativeProgram) -> 
 @pytest.mark.parametrize(("method", "options"), OPTIONS, ids=str)
 def test_a_program_comes_back_as_it_was(method: str, options: dict[str, Any]) -> None:
     tape = cgprimer.tape(cgprimer.parse(TEXT.replace("max(xa, a)", "xa*a")))
-    # Inner variables too: finite differences shift them through a column of their own.
     for wrt in (("a", "b", "c"), ("xh", "xa", "b", "xg")):
         program = differentiate(tape, of=("xw", "xg"), wrt=wrt, method=method, **options)
         assert_same_program(from_bytes(to_bytes(program)), program)
@@ -85,7 +84,7 @@ def test_a_program_comes_back_as_it_was(method: str, options: dict[str, Any]) ->
 @pytest.mark.parametrize("text", ["xw = xa", "xw = k", "xw = 3*k", "xw = k*xa; xv = 2*k*xa"])
 def test_the_smallest_programs(text: str) -> None:
     graph = cgprimer.parse(text)
-    for method in methods():
+    for method in KEPT:
         program = differentiate(cgprimer.tape(graph), method=method, of="xw", wrt=("xw",))
         assert_same_program(from_bytes(to_bytes(program)), program)
 
@@ -184,7 +183,7 @@ def test_a_row_in_the_place_of_another_is_not_shared() -> None:
     with replaced(replace(primitive("tanh"), partials=("1 + out*out",))):
         assert slope() == pytest.approx(1 + np.tanh(0.5) ** 2)
     assert slope() == pytest.approx(right)
-    with replaced(replace(primitive("tanh"), partials=("5",), built_in=False)):
+    with replaced(replace(primitive("tanh"), partials=("5",), function=np.tanh)):
         assert slope() == pytest.approx(5.0)
     assert slope() == pytest.approx(right)
 

@@ -19,7 +19,7 @@ from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import Pass, Read
 from cgprimer.core.run import Runner
 from cgprimer.data import Dataset
-from cgprimer.native.joined_passes import single_run
+from cgprimer.native.joined_passes import joined_passes
 from cgprimer.training.losses import LOSS, with_loss
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import optimizer
@@ -96,7 +96,7 @@ def test_a_single_run_is_what_the_runner_gives(
     primal = with_loss(cgprimer.tape(graph()), "squared-error")
     parameters = graph().parameters
     program = differentiate(primal, of=LOSS, wrt=parameters, method=method, **options)
-    tape = single_run(program)
+    tape = joined_passes(program)
     assert tape is not None
     assert list(tape.outputs) == [LOSS, *(f"d.{LOSS}.d.{name}" for name in parameters)]
     random = np.random.default_rng(1)
@@ -114,10 +114,10 @@ def test_there_is_no_single_run_for_differences_and_for_too_much() -> None:
     tape = cgprimer.tape(cgprimer.parse("xh = k*xa + b; xw = sin(xh)*xh"))
     for scheme in ("central", "complex-step"):
         program = differentiate(tape, method="finite-difference", scheme=scheme)
-        assert single_run(program) is None
+        assert joined_passes(program) is None
     program = differentiate(tape, method="forward")
     with mock.patch("cgprimer.native.joined_passes.LARGEST", program.operation_count - 1):
-        assert single_run(program) is None
+        assert joined_passes(program) is None
     settings: dict[str, Any] = {"epochs": 1, "learning_rate": 0.01}
     with mock.patch("cgprimer.native.joined_passes.LARGEST", 1):
         run = cgprimer.train(graph(), data(), engine="cpu", **settings)
@@ -139,7 +139,7 @@ def test_readings_count_as_much_as_they_say() -> None:
             for p in program.passes
         ),
     )
-    tape = single_run(weighted)
+    tape = joined_passes(weighted)
     assert tape is not None
     columns, scalars = {"xa": np.linspace(0, 1, 9)}, {"k": 0.5, "m": 2.0}
     found = select("cpu").compile(tape, reduction="sum", dtype="float64")(columns, scalars, 9)

@@ -8,7 +8,7 @@ of it is plain arrays, so that it can be kept on disk.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ class Code:
         """For the cache: a line that describes the arrays, then the arrays."""
         plain: dict[str, Any] = {}
         arrays = []
-        for name, value in asdict(self).items():
+        for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 arrays.append(np.ascontiguousarray(value))
                 plain[name] = [value.dtype.str, *value.shape]
@@ -191,9 +191,10 @@ def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
             out[:-2, 2:] = np.where(given < 0, shared, given * row)
         return out
 
-    columns = [i for i, leaf in enumerate(leaves) if leaf.kind == "column"]
+    indices = (i for i, leaf in enumerate(leaves) if leaf.kind == "column")
+    columns = {index: number for number, index in enumerate(indices)}
     loads = [
-        (number["load", ""], row * stride, columns.index(value), 0, 0)
+        (number["load", ""], row * stride, columns[value], 0, 0)
         for row, value in enumerate(program.columns)
     ]
     end = (number["end", ""], 0, 0, 0, 0)

@@ -78,11 +78,11 @@ class CpuEngine:
             dtype: of loss and derivatives; parameters are ``float64`` always.
             batch: samples per step.
         """
-        from cgprimer.native.cpu.interpreted_training import InterpretedGradient
-        from cgprimer.native.cpu.trainer import CpuTrainer, StraightGradient
+        from cgprimer.native.cpu.gradients import Gradient, InterpretedGradient, StraightGradient
+        from cgprimer.native.cpu.trainer import CpuTrainer
 
         small = straight_line_form(tape)
-        gradient: StraightGradient | InterpretedGradient
+        gradient: Gradient
         if small is not None:
             gradient = StraightGradient(small, parameters, dtype, batch)
         else:

@@ -15,7 +15,7 @@ from cgprimer.native.arguments import apart, as_columns, as_scalars, times_sampl
 from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.cpu.straight_line import module_text, order_of
-from cgprimer.native.fingerprint import identity
+from cgprimer.native.fingerprint import fingerprint
 from cgprimer.native.plans.constant_factors import constant_factors
 
 _SMALL = 64  # instructions: below, two vectors at a time keep the processor busier than one
@@ -40,7 +40,7 @@ class Fused:
         self.dtype = np.dtype(dtype)
         lanes = processor().lanes(dtype)
         self.lanes = lanes * 2 if len(tape) <= _SMALL and lanes > 1 else lanes
-        key = f"{identity(tape)} {reduction} {dtype} {self.lanes}"
+        key = f"{fingerprint(tape)} {reduction} {dtype} {self.lanes}"
         text = partial(module_text, tape, sums=self.sums, dtype=dtype, lanes=self.lanes)
         with collector_paused():
             self.library = Library("straight-line", key, text)

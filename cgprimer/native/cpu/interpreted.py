@@ -22,7 +22,7 @@ from cgprimer.native.cpu.code import Code, assembled
 from cgprimer.native.cpu.fused import addresses, padded
 from cgprimer.native.cpu.handlers import CONTEXT, module_text, tile_width
 from cgprimer.native.cpu.library import Library, processor
-from cgprimer.native.fingerprint import identity, shareable
+from cgprimer.native.fingerprint import fingerprint, shareable
 from cgprimer.native.plans.making import plan
 from cgprimer.native.registered_functions import result_of
 
@@ -95,7 +95,7 @@ class Interpreted:
         if len(tape) < _WORTH_KEEPING or not shareable(tape):
             return made()
         layout = f"{reduction} {self.dtype} {self.machine.lanes} {self.machine.tile}"
-        key = key_of(package_state(), identity(tape), layout)
+        key = key_of(package_state(), fingerprint(tape), layout)
         return Code.from_bytes(kept("code", key, lambda: made().to_bytes()))
 
     def __call__(

@@ -148,9 +148,14 @@ def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
         *(number_text(float(number)) for number in shared.constants),
         *(names[value] for step in found.uniform for value in step.results),
     ]
-    columns = [i for i, leaf in enumerate(found.tape.leaves) if leaf.kind == "column"]
+    columns = found.tape.of_kind("column")
     loads = [
-        Operation("load", f"r{row}", f"column {columns.index(value)}", names[value])
+        Operation(
+            "load",
+            f"r{row}",
+            f"column {columns.index(found.tape.leaves[value].name)}",
+            names[value],
+        )
         for row, value in enumerate(program.columns)
     ]
     filled = [

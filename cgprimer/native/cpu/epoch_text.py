@@ -1,7 +1,7 @@
 """Whole epochs as machine code: gradient, update, next batch, without a word of Python between.
 
-Two functions: ``gradient`` (of a tape; for a range of samples, in one thread) and ``epoch`` (of an
-optimizer's update tape), which calls it by its address, so that each is compiled once.
+``epoch`` is made of an optimizer's update tape; it calls a gradient function (see
+:mod:`cgprimer.native.cpu.gradients`) by its address, so that each is compiled once.
 """
 
 from __future__ import annotations
@@ -9,82 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.cpu.loop_text import Called, Writer
+from cgprimer.native.cpu.loop_text import Called
 from cgprimer.native.cpu.operations import Emitter
-from cgprimer.native.cpu.straight_line import TapeWriter, order_of, write_run
+from cgprimer.native.cpu.straight_line import TapeWriter
 
-# What a gradient function finds at its context's address, eight bytes each. ``values`` are the
-# parameters, as doubles; ``order`` says which of them each scalar of the tape is. ``sums`` takes
-# one double for each output of the tape (see ``reads``).
-GRADIENT = (
-    "values", "order", "sums", "columns", "scalars", "results", "totals", "single_results",
-    "single_totals", "fixed",
-)  # fmt: skip
 # What ``epoch`` finds at its context's address. ``reads``: which sum is the loss, then which the
 # gradient of each parameter. ``state``: addresses of the state's arrays; ``shared``: its numbers.
 EPOCH = (
     "gradient", "gradient_context", "sums", "reads", "values", "slope", "parameters", "state",
     "shared", "rates", "losses", "batch", "samples",
 )  # fmt: skip
-
-
-def gradient_text(tape: Tape, *, dtype: str, lanes: int) -> str:
-    """A module with ``gradient(context, begin, end)`` for a tape of sums."""
-    from llvmlite import ir
-
-    module = ir.Module("gradient")
-    functions = {
-        width: write_run(module, f"run_{width}", tape, sums=True, dtype=dtype, lanes=width)
-        for width in dict.fromkeys((lanes, 1))
-    }
-    pointer, i64 = ir.PointerType(), ir.IntType(64)
-    kind = ir.FunctionType(ir.VoidType(), [pointer, i64, i64])
-    w = Writer(ir.Function(module, kind, "gradient"))
-    context, begin, end = w.function.args
-    build, double = w.build, w.double
-    real = ir.DoubleType() if dtype == "float64" else ir.FloatType()
-    field = {name: w.get(context, k, pointer) for k, name in enumerate(GRADIENT)}
-    order = order_of(tape)
-
-    def scalar(number: Any) -> None:
-        value = w.get(field["values"], w.get(field["order"], number, i64), double)
-        w.put(value if dtype == "float64" else build.fptrunc(value, real), field["scalars"], number)
-
-    w.loop(len(tape.of_kind("scalar")), 1, scalar)
-    count = len(order.varying)
-    nothing = ir.Constant(double, 0.0)
-    w.loop(count * lanes, 1, lambda k: w.put(nothing, field["totals"], k))
-    w.loop(count, 1, lambda k: w.put(nothing, field["single_totals"], k))
-    # Whole vectors first, what is left one sample at a time.
-    size = build.sub(end, begin)
-    middle = build.sub(end, build.srem(size, w.number(lanes)))
-    if lanes > 1:
-        given = [field["columns"], field["results"], field["scalars"], begin, middle]
-        build.call(functions[lanes], given)
-    given = [field["columns"], field["single_results"], field["scalars"]]
-    build.call(functions[1], [*given, middle if lanes > 1 else begin, end])
-
-    def total(number: Any) -> None:
-        first = build.mul(number, w.number(lanes))
-        found = w.get(field["single_totals"], number, double)
-        if lanes > 1:
-            (found,) = w.fold(
-                lanes, 1, [found],
-                lambda lane, s: [
-                    build.fadd(s[0], w.get(field["totals"], build.add(first, lane), double))
-                ],
-                once=True,
-            )  # fmt: skip
-        w.put(found, field["sums"], number)
-
-    w.loop(count, 1, total)
-    samples = build.sitofp(size, double)
-    for number in range(len(order.fixed)):
-        value = w.get(field["fixed"], number, real)
-        wide = value if dtype == "float64" else build.fpext(value, double)
-        w.put(build.fmul(wide, samples), field["sums"], count + number)
-    build.ret_void()
-    return str(module)
 
 
 def epoch_text(update: Tape, columns: list[str], scalars: list[str], after: list[str]) -> str:
