@@ -87,7 +87,7 @@ class Objective:
             self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
         )
         self.dtype = dtype
-        self._direct = _Direct.of(self.runner, self.parameters)
+        self._at_once = _at_once(self.runner, self.parameters)
 
     @cached_property
     def primal(self) -> Tape:
@@ -191,8 +191,8 @@ class Objective:
             values: the parameters' values, in the order of ``parameters``; shape (parameters,).
             samples: the columns' length.
         """
-        if self._direct is not None:
-            return self._direct(columns, values, samples)
+        if self._at_once is not None:
+            return self._at_once(columns, values, samples)
         scalars = dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
         found = self.runner(columns, scalars, samples)
         gradient = [found.derivatives[LOSS, name] for name in self.parameters]
@@ -206,36 +206,30 @@ class Objective:
         return lambda values: self.sums(columns, values, samples)[0] / samples
 
 
-class _Direct:
-    """Loss and gradient of a program of one pass, from array to array."""
+def _at_once(runner: Runner, parameters: tuple[str, ...]) -> Callable[..., Point] | None:
+    """Sums of loss and gradient from array to array, without a dictionary between.
 
-    def __init__(self, execute: Summing, order: list[int], reads: list[int]) -> None:
-        self.execute = execute
-        self.order = np.array(order, np.int64)
-        self.reads = np.array(reads, np.int64)
+    None where the engine, or the method, does not work like that.
+    """
+    program, execute = runner.program, runner.execute
+    reads = [read for run in program.passes for read in run.reads]
+    plain = program.seeds_only and len(program.passes) == 1 and not program.passes[0].seeds
+    if not (plain and isinstance(execute, Summing) and len(reads) == len(parameters)):
+        return None
+    if any(read.weight != 1.0 for read in reads):
+        return None
+    place = {name: k for k, name in enumerate(program.tape.outputs)}
+    output = {read.wrt: place[read.output] for read in reads}
+    index = {name: k for k, name in enumerate(parameters)}
+    order = np.array([index[name] for name in execute.scalars], np.int64)
+    wanted = np.array([place[LOSS], *(output[name] for name in parameters)], np.int64)
+    totals = execute.totals
 
-    @classmethod
-    def of(cls, runner: Runner, parameters: tuple[str, ...]) -> _Direct | None:
-        """None where the engine, or the method, does not work like that."""
-        program, execute = runner.program, runner.execute
-        if not isinstance(execute, Summing) or not program.seeds_only:
-            return None
-        reads = [read for run in program.passes for read in run.reads]
-        plain = len(program.passes) == 1 and not program.passes[0].seeds
-        if not plain or any(r.weight != 1.0 for r in reads) or len(reads) != len(parameters):
-            return None
-        place = {name: k for k, name in enumerate(program.tape.outputs)}
-        output = {read.wrt: place[read.output] for read in reads}
-        index = {name: k for k, name in enumerate(parameters)}
-        return cls(
-            execute,
-            [index[name] for name in execute.scalars],
-            [place[LOSS], *(output[name] for name in parameters)],
-        )
-
-    def __call__(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        found = self.execute.totals(columns, values[self.order], samples)[self.reads]
+    def sums(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+        found = totals(columns, values[order], samples)[wanted]
         return float(found[0]), found[1:]
+
+    return sums
 
 
 def loss_and_gradient(
