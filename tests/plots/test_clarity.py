@@ -15,8 +15,7 @@ from cgprimer.pictures.saving import save_figure
 from cgprimer.plots.error import step_errors
 from cgprimer.plots.landscape import Relief, landscape
 from cgprimer.plots.slide import log_places
-from cgprimer.plots.surface import draw_surface
-from cgprimer.plots.surface_3d import seen_points
+from cgprimer.plots.surface import draw_surface, seen_points
 from tests.plots.plot_tools import drawn, entries, numbers, runs_of
 
 SINE = parse("xw = sin(xa)")
