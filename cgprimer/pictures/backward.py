@@ -7,20 +7,19 @@ instruction that computes it from the adjoints of what its value was used for.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
-from cgprimer.core.derivatives.evaluation import chosen_output
+from cgprimer.core.derivatives.evaluation import chosen_output, point_values
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
+from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_partial
-from cgprimer.core.tape.passes import reachable
+from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.core.tape.tape import Share, Tape
 from cgprimer.number_format import equals, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
-from cgprimer.pictures.sweeps import adjoints, local_numbers
 
 
 def backward_diagram(
@@ -47,58 +46,38 @@ def backward_diagram(
     bar_xa bar_xx*2*xa
     """
     target = chosen_output(graph, of)
-    tape = tape_of(graph)
-    root = tape.index(target)
+    program = differentiate(tape_of(graph), of=target, wrt=[*graph.inputs, *graph.parameters])
+    tape = program.tape
     names = labels(tape)
-    shares, edges = _shares(tape, root, names)
-    numbers = (
-        adjoints(local_numbers(graph, at, level="operations"), str(root)) if at is not None else {}
-    )
-    nodes = [_vertex(root, f"bar_{names[root]}", "seed", "", numbers)]
+    root = tape.index(target)
+    shares: dict[int, list[Share]] = {}
+    for share in program.shares:
+        shares.setdefault(share.tail, []).append(share)
+    primal = {tape.index(name) for name in program.primal_names if name in tape.names}
+    primal |= {end for share in program.shares for end in (share.tail, share.head)}
+    known = {index: names[index] for index in primal if names[index]}
+    found = values_of(tape, point_values(graph, at)) if at is not None else []
+
+    def vertex(index: int, role: Role) -> Node:
+        label = f"bar_{names[index]}"
+        if index not in shares:
+            return Node(str(index), label, role, ("= 1",))
+        terms = [
+            _times(Name(f"bar_{names[share.head]}"), _tree(tape, share.partial, known))
+            for share in shares[index]
+        ]
+        text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms))
+        if not found:
+            return Node(str(index), label, role, (text,))
+        total = float(found[shares[index][-1].total])
+        return Node(str(index), label, role, (text, f"{equals(total)} {number(total)}"))
+
+    nodes = [vertex(root, "seed")]
     for index in sorted(shares, reverse=True):
-        role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
-        total = shares[index][0]
-        for share in shares[index][1:]:
-            total = Apply("add", (total, share))
-        nodes.append(_vertex(index, f"bar_{names[index]}", role, unparse(total), numbers))
+        nodes.append(vertex(index, "adjoint" if index >= len(tape.leaves) else "gradient"))
+    ends = dict.fromkeys((str(share.head), str(share.tail)) for share in program.shares)
     note = f"bar_v is the adjoint of v: the derivative of {target} with respect to it"
-    return Diagram(tuple(nodes), tuple(edges), title, (note,))
-
-
-def _vertex(index: int, label: str, role: Role, text: str, numbers: Mapping[str, float]) -> Node:
-    known = numbers.get(str(index))
-    value = () if known is None else (f"{equals(known)} {number(known)}",)
-    return Node(str(index), label, role, (text, *value) if text else ("= 1",))
-
-
-def _shares(
-    tape: Tape, root: int, names: list[str]
-) -> tuple[dict[int, list[Expression]], list[Edge]]:
-    """For each value that is reached, what its users hand back to it; and who hands it."""
-    builder = Builder()
-    value = builder.extend(tape)
-    known = {value[index]: names[index] for index in range(tape.size) if names[index]}
-    first = len(tape.leaves)
-    shares: dict[int, list[Expression]] = {}
-    edges: list[Edge] = []
-    needed = reachable(tape, [root])
-    for index in range(root, first - 1, -1):
-        if not needed[index] or (index != root and index not in shares):
-            continue
-        primitive, operands = tape.instructions[index - first]
-        values = tuple(value[operand] for operand in operands)
-        for which, operand in enumerate(operands):
-            if operand < first and tape.leaves[operand].kind == "constant":
-                continue
-            partial = emit_partial(builder, primitive, which, values, value[index])
-            if partial is None:
-                continue
-            share = _times(Name(f"bar_{names[index]}"), _tree(builder, partial, known))
-            shares.setdefault(operand, []).append(share)
-            edge = Edge(str(index), str(operand))
-            if edge not in edges[-len(operands) :]:
-                edges.append(edge)
-    return shares, edges
+    return Diagram(tuple(nodes), tuple(Edge(*pair) for pair in ends), title, (note,))
 
 
 def _times(bar: Expression, partial: Expression) -> Expression:
@@ -112,11 +91,11 @@ def _times(bar: Expression, partial: Expression) -> Expression:
     return Apply("mul", (bar, partial))
 
 
-def _tree(builder: Builder, index: int, known: Mapping[int, str]) -> Expression:
+def _tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:
     """A value as an expression in the primal's names; a partial has only a few operations."""
     if index in known:
         return Name(known[index])
-    entry = builder.entries[index]
-    if isinstance(entry, Leaf):
-        return Number(entry.value)
-    return Apply(entry.primitive, tuple(_tree(builder, o, known) for o in entry.operands))
+    instruction = tape.instruction(index)
+    if instruction is None:
+        return Number(tape.leaves[index].value)
+    return Apply(instruction.primitive, tuple(_tree(tape, o, known) for o in instruction.operands))

@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cgprimer.core.derivatives.evaluation import point_values
 from cgprimer.core.derivatives.evaluation import tape as tape_of
-from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.language.unparse import number_text
 from cgprimer.core.primitives import primitive
 from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.errors import UsageError
 from cgprimer.number_format import SHORT, equals, number
@@ -257,13 +255,8 @@ def _tape_values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict
     """Every value of the tape, by index."""
     if at is None:
         return {}
-    tape = tape_of(graph)
-    point = point_values(graph, at)
-    whole = replace(tape, outputs={str(i): i for i in range(tape.size)})
-    execute = select("numpy").compile(whole, reduction="none", dtype="float64")
-    columns = {name: np.array([point[name]]) for name in graph.inputs}
-    found = execute(columns, {n: point[n] for n in graph.parameters}, 1)
-    return {i: float(found[str(i)][0]) for i in range(tape.size)}
+    found = values_of(tape_of(graph), point_values(graph, at))
+    return {index: float(value) for index, value in enumerate(found)}
 
 
 def _named(name: str, values: Mapping[Any, float]) -> str:

@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output
-from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.errors import UsageError, name_hint, plural
 from cgprimer.number_format import SHORT, equals, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.sweeps import LocalNumbers, adjoints, local_numbers, tangents
+from cgprimer.pictures.sweeps import SweepNumbers, sweep_numbers
 
 NOT_COMPUTED = "not computed"
 _LISTED = 12  # paths that are written out under a picture
@@ -92,21 +91,15 @@ def overlaid(
     path = _checked_path(graph, wanted.path)
     seed = chosen_names(graph, wanted.tangents)[0] if wanted.tangents else ""
     of = chosen_output(graph, wanted.of) if wanted.adjoints else ""
-    numbers = local_numbers(graph, at, level=level)
-    primal = tape_of(graph)
-
-    def key(name: str) -> str:
-        return str(primal.index(name)) if level == "operations" else name
-
-    forward = tangents(numbers, key(seed)) if seed else {}
-    backward = adjoints(numbers, key(of)) if of else {}
+    backward = sweep_numbers(graph, at, level=level, of=of or None)
+    forward = sweep_numbers(graph, at, level=level, wrt=seed) if seed else backward
     steps = set(pairwise(path))
 
     def vertex(node: Node) -> Node:
         lines = list(node.detail)
         if node.role != "constant":
-            lines += _named("tangent", forward.get(node.key)) if seed else []
-            lines += _named("adjoint", backward.get(node.key)) if of else []
+            lines += _named("tangent", forward.totals.get(node.key)) if seed else []
+            lines += _named("adjoint", backward.totals.get(node.key)) if of else []
         return replace(node, detail=tuple(lines), emphasis=node.key in path)
 
     role = {node.key: node.role for node in diagram.nodes}
@@ -116,12 +109,12 @@ def overlaid(
         ends = (edge.tail, edge.head)
         lines = [edge.label] if edge.label else []
         if role[edge.tail] != "constant":
-            local = numbers.partials.get(ends, 0.0)  # zero everywhere: no instruction computes it
+            local = backward.partials.get(ends, 0.0)  # zero everywhere: no instruction computes it
             if wanted.partials or ends in steps:
                 what = "" if level == "operations" else f"∂{label[ends[1]]}/∂{label[ends[0]]}"
                 lines.append(f"{what} {_equal(local)} {_text(local)}" if what else _text(local))
             if of:
-                lines.append(_upstream(backward.get(edge.head), local))
+                lines.append(_upstream(backward, ends, local))
         return replace(edge, label="\n".join(lines), emphasis=ends in steps)
 
     notes = list(diagram.notes)
@@ -133,6 +126,7 @@ def overlaid(
             "on edges: upstream × local = downstream"
         )
     if path:
+        numbers = sweep_numbers(graph, at, wrt=path[0])
         notes += path_notes(numbers, path, [(edge.tail, edge.head) for edge in diagram.edges])
     return replace(
         diagram,
@@ -143,7 +137,7 @@ def overlaid(
 
 
 def path_notes(
-    numbers: LocalNumbers, path: Sequence[str], drawn: Iterable[tuple[str, str]] = ()
+    numbers: SweepNumbers, path: Sequence[str], drawn: Iterable[tuple[str, str]] = ()
 ) -> list[str]:
     """The product along a path, and the sum over all paths between its ends, line by line.
 
@@ -151,7 +145,8 @@ def path_notes(
     picture shows its paths, and each of them adds 0.
 
     >>> partials = {("a", "b"): 2.0, ("a", "c"): 3.0, ("b", "c"): -5.0}
-    >>> for line in path_notes(LocalNumbers(("a", "b", "c"), {}, partials), ("a", "b", "c")):
+    >>> numbers = SweepNumbers(("a", "b", "c"), {}, partials, {"c": -7.0})
+    >>> for line in path_notes(numbers, ("a", "b", "c")):
     ...     print(line)
     this path: ∂b/∂a · ∂c/∂b = 2 · (-5) = -10
     dc/da is the sum over 2 paths:
@@ -160,13 +155,16 @@ def path_notes(
     dc/da = 3 + (-10) = -7
     """
     first, last = path[0], path[-1]
-    total = tangents(numbers, first).get(last, 0.0)
+    total = numbers.totals.get(last, 0.0)
     names = " · ".join(f"∂{head}/∂{tail}" for tail, head in pairwise(path))
     factors = [numbers.partials.get(step, 0.0) for step in pairwise(path)]
     notes = [f"this path: {names} {_equal(*factors)} {_product(numbers, path)[0]}"]
     rank = {key: number for number, key in enumerate(numbers.order)}
-    whole = replace(numbers, partials={**dict.fromkeys(drawn, 0.0), **numbers.partials}).heads()
-    heads = {rank[tail]: [rank[head] for head in found] for tail, found in whole.items()}
+    heads: dict[int, list[int]] = {}
+    for tail, head in sorted(
+        (rank[tail], rank[head]) for tail, head in {*drawn, *numbers.partials}
+    ):
+        heads.setdefault(tail, []).append(head)
     leading = count_paths(heads, rank[last])
     count = leading.get(rank[first], 0)
     derivative, is_ = f"d{last}/d{first}", _equal(total)
@@ -212,7 +210,7 @@ def _equal(*values: float) -> str:
     return "=" if exact else "≈"
 
 
-def _product(numbers: LocalNumbers, path: Sequence[str]) -> tuple[str, float]:
+def _product(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
     known = [numbers.partials.get(step) for step in pairwise(path)]
     factors = [0.0 if factor is None else factor for factor in known]
     product = 0.0 if None in known else math.prod(factors)  # 0 everywhere, also beside an inf
@@ -226,10 +224,11 @@ def _named(what: str, value: float | None) -> list[str]:
     return [what, NOT_COMPUTED] if value is None else [f"{what} {equals(value)} {number(value)}"]
 
 
-def _upstream(upstream: float | None, local: float) -> str:
+def _upstream(sweep: SweepNumbers, edge: tuple[str, str], local: float) -> str:
+    upstream = sweep.totals.get(edge[1])
     if upstream is None:
         return NOT_COMPUTED
-    down = upstream * local
+    down = sweep.products.get(edge, 0.0)  # zero everywhere: the sweep hands nothing along
     sign = _equal(upstream, local, down)
     return f"{_text(upstream)} × {_signed(local)} {sign} {_text(down)}"
 
