@@ -100,7 +100,7 @@ def expected(frame: Frame, shown: Any, method: str) -> dict[str, Any]:
             for v, d, s, u in [pairs[vertex.row]]
         ],
         "edges": ["" if v is None else marked(v, SHORT) for v in frame.partials],
-        "results": [text(v) for v in frame.results],
+        "results": [UNKNOWN if v is None else marked(v) for v in frame.results],
         "lines": [text(v, "") for v in frame.lines],
         "litVertices": [v.name for v in shown.scene.vertices if v.name in frame.step.vertices],
         "litEdges": [">".join(shown.scene.edges[e]) for e in frame.step.edges],

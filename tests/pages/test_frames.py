@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.files import json_text
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.number_texts import moved
 from cgprimer.pages.stepping.placing import LETTER
-from cgprimer.pages.stepping.steps import shift
 from cgprimer.pages.stepping.walks import METHODS
 from cgprimer.pictures.lettering import text_width
 
@@ -341,11 +341,13 @@ def test_a_primitive_is_not_taken_for_an_operation_of_the_walk() -> None:
 
 
 def test_the_size_of_a_step_is_exact() -> None:
+    rule = StepRule(None, 2)
+    small = rule.relative(52)
     for exponent in (1, 4, 31, 1000):
         power = 2.0**exponent
-        assert shift(power, 0.5) == 0.5 * power
-        assert shift(-math.nextafter(power, 0.0), 0.5) == 0.25 * power
-    assert shift(math.inf, 0.5) == shift(math.nan, 0.5) == shift(0.0, 0.5) == 0.5
+        assert rule.step(power) == small * power
+        assert rule.step(-math.nextafter(power, 0.0)) == small * power / 2
+    assert rule.step(math.inf) == rule.step(math.nan) == rule.step(0.0) == small
 
 
 def test_a_graph_without_anything_to_step_through() -> None:

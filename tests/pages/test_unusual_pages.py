@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import cgprimer
+from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.errors import CgprimerError
 from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
-from cgprimer.pages.stepping.steps import shift
 from tests.pages.conftest import opened
 from tests.pages.stepping_graphs import problem
 from tests.pages.test_random_graphs import LATE, LATER, SHARED
@@ -36,7 +36,7 @@ def shows(browser: Any, shown: Stepping, method: str, place: int) -> None:
         "" if v is None else marked(v, SHORT) for v in frame.partials
     ]
     assert texts(browser, "#results .chip > span") == [
-        "not computed" if v is None else marked(v, SHORT) for v in frame.results
+        "not computed" if v is None else marked(v) for v in frame.results
     ]
 
 
@@ -117,7 +117,7 @@ def test_names_that_look_like_numbers(browser: Any, tmp_path: Path) -> None:
     browser.execute_script("go(Infinity)")
     shown = stepping(graph)
     assert texts(browser, "#results .chip") == [
-        f"dxw/d{name} = {marked(value or 0.0, SHORT)}"
+        f"dxw/d{name} = {marked(value or 0.0)}"
         for name, value in zip(shown.scene.wrt, shown.frames("reverse")[-1].results, strict=True)
     ]
     assert {"nan", "inf", "xa", "__proto__"} == set(texts(browser, "#sliders > label"))
@@ -205,7 +205,7 @@ def test_the_size_of_a_step_is_python_s(browser: Any, tmp_path: Path) -> None:
         power = 2.0**exponent
         values += [power, math.nextafter(power, 0.0), math.nextafter(power, math.inf), -power]
     found = browser.execute_script("return arguments[0].map(v => shift(v, 2 ** -17))", values)
-    assert found == [shift(v, 2.0**-17) for v in values]
+    assert found == [StepRule(None, 3).step(v) for v in values]
 
 
 def test_a_title_with_control_characters(browser: Any, tmp_path: Path) -> None:

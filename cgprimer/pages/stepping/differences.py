@@ -126,7 +126,7 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
         size,
         read.given,
         scheme=scheme,
-        h=h,
+        rule=program.rule,
     )
 
 

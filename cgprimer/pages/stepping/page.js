@@ -128,7 +128,7 @@ const painters = {
   },
   result: (k, known, walk) => {
     const { chip, value, error } = parts.results[k], found = known.get(`result:${k}`);
-    put(value, found === undefined ? UNKNOWN : marked(found), found === undefined);
+    put(value, found === undefined ? UNKNOWN : marked(found, 8), found === undefined);
     odd(value, found);
     chip.classList.toggle("done", found !== undefined);
     const exact = walk.scheme && found !== undefined ? state.exact?.[k] : undefined;
@@ -210,8 +210,9 @@ function show() {
   }
   if (step && step.note) told.push(step.note);
   if (found !== undefined && !Number.isFinite(found)) {
-    const first = numbers.findIndex(written => written.some(v => !Number.isFinite(v)));
-    if (first < last) told.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
+    const first = walk.steps.findIndex((s, k) =>
+      s.writes.some(([slot], n) => slot === s.result && !Number.isFinite(numbers[k][n])));
+    if (first >= 0 && first < last) told.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
   }
   put($("with"), told.join(" · "));
   $("place").value = last;

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
-from cgprimer.core.primitives import arrays
+from cgprimer.core.methods.finite_difference import StepRule
+from cgprimer.core.run import values_of
+from cgprimer.core.tape.builder import Builder
 
 CONSTANT, STEP = ".const", ".step"  #: operations that are no primitives
 Column = Literal["value", "derivative", "sofar", "edge", "result", "line"]
@@ -103,7 +103,7 @@ class Walk:
         refused: why the method cannot do it; there are no steps then.
         flow: what the numbers on the edges are.
         scheme: of finite differences: ``central`` or ``forward``; empty for the other methods.
-        h: by how much finite differences move a variable; None: by its size.
+        rule: of finite differences: how far they move a variable.
     """
 
     method: str
@@ -117,7 +117,12 @@ class Walk:
     refused: str = ""
     flow: str = ""
     scheme: str = ""
-    h: float | None = None
+    rule: StepRule | None = None
+
+    @property
+    def h(self) -> float | None:
+        """By how much finite differences move a variable; None: by its size."""
+        return None if self.rule is None else self.rule.size
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `page.js` reads it."""
@@ -162,45 +167,37 @@ def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
     return separator.join(few)
 
 
-def shift(value: float, relative: float) -> float:
-    """The step of a finite difference for a value, in the value's unit.
-
-    >>> shift(5.0, 0.5), shift(-0.25, 0.5)
-    (2.0, 0.5)
-    """
-    size = abs(value) if math.isfinite(value) else 1.0
-    # Not by a logarithm, which is rounded: that of 15.999999999999998 is 4.
-    return math.ldexp(relative, math.frexp(max(1.0, size))[1] - 1)
-
-
 def computed(walk: Walk, point: Mapping[str, float]) -> list[list[float]]:
-    """For every step the numbers that it writes, computed by the primitives' own functions.
+    """For every step the numbers that it writes, computed by core's plain engine.
+
+    A slot that is written again is another value of the tape that the engine runs.
 
     >>> from cgprimer.pages.stepping.steps import Step, Walk, Write
     >>> double = Step("y = x + x", writes=(Write(1, "add", (0, 0)),))
     >>> computed(Walk("none", "", "", steps=(double,), size=2, given={"x": 0}), {"x": 1.5})
     [[3.0]]
     """
-    memory = [math.nan] * walk.size
+    builder = Builder(simplify=False)
+    memory = [builder.constant(math.nan)] * walk.size
     for name, slot in walk.given.items():
-        memory[slot] = point[name]
-    found = []
-    with np.errstate(all="ignore"):
-        for step in walk.steps:
-            written = []
-            for slot, operation, arguments in step.writes:
-                memory[slot] = _apply(operation, arguments, memory, walk.h)
-                written.append(memory[slot])
-            found.append(written)
-    return found
-
-
-def _apply(
-    operation: str, arguments: Sequence[float], memory: Sequence[float], h: float | None
-) -> float:
-    if operation == CONSTANT:
-        return float(arguments[0])
-    if operation == STEP:
-        return shift(memory[int(arguments[0])], arguments[1]) if h is None else h
-    operands = (np.float64(memory[int(a)]) for a in arguments)
-    return float(arrays.function(operation)(*operands))
+        memory[slot] = builder.scalar(name)
+    given, moves, written = dict(point), dict[str, int](), list[list[int]]()
+    for step in walk.steps:
+        for slot, operation, arguments in step.writes:
+            if operation == CONSTANT:
+                memory[slot] = builder.constant(arguments[0])
+            elif operation == STEP:
+                moves[f"{STEP}{len(moves)}"] = memory[int(arguments[0])]
+                memory[slot] = builder.scalar(f"{STEP}{len(moves) - 1}")
+            else:
+                memory[slot] = builder.emit(operation, *(memory[int(a)] for a in arguments))
+        written.append([])
+        for write in step.writes:
+            written[-1].append(memory[write.slot])
+    tape = builder.finish({})
+    found = values_of(tape, given | dict.fromkeys(moves, math.nan))
+    if walk.rule is not None:  # the steps are chosen from what was found at the point itself
+        rule = walk.rule
+        sizes = {name: rule.step(found[builder.moved[i]]) for name, i in moves.items()}
+        found = values_of(tape, given | sizes)
+    return [[float(found[builder.moved[i]]) for i in values] for values in written]
