@@ -212,7 +212,7 @@ class Runner:
             raise UsageError(
                 f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}"
             )
-        chosen = engine_for(engine, program.operation_count, samples, is_complex=program.is_complex)
+        chosen = engine_for(engine, program.work, samples, is_complex=program.is_complex)
         self.bits = DTYPES[dtype]
         if program.is_complex:
             if chosen.name not in ("plain", "numpy"):
@@ -226,7 +226,7 @@ class Runner:
         self.compile: Callable[[Tape], Execute] = partial(
             chosen.compile, reduction=inner, dtype=dtype
         )
-        self.execute = self.compile(program.executed)
+        self.execute = self.compile(program.tape)
         self.seeded: dict[int, Execute] = {}
 
     def __call__(
@@ -253,7 +253,7 @@ class Runner:
             from cgprimer.core.tape.optimization import with_seeds
 
             seeds = self.program.passes[number].seeds
-            self.seeded[number] = self.compile(with_seeds(self.program.executed, seeds))
+            self.seeded[number] = self.compile(with_seeds(self.program.tape, seeds))
         return self.seeded[number]
 
 

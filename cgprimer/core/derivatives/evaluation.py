@@ -95,9 +95,7 @@ def run(
         point.setdefault(name, 0.0)  # nothing that is asked for depends on these
     shape, columns, scalars, samples, moved = arguments(graph, point, program.tape)
     varying = tuple(name for name in graph.parameters if name in columns)
-    chosen = engine_for(
-        engine, program.operation_count, samples, is_complex=program.is_complex, shape=shape
-    )
+    chosen = engine_for(engine, program.work, samples, is_complex=program.is_complex, shape=shape)
     runner = kept(
         graph,
         ("runner", program, varying, chosen.name),

@@ -171,6 +171,11 @@ class DerivativeProgram:
         return len(self.executed) * max(1, len(self.passes))
 
     @property
+    def work(self) -> int:
+        """About as many operations, known at once: what the choice of an engine goes by."""
+        return len(self.tape) * max(1, len(self.passes))
+
+    @property
     def live_values(self) -> int:
         """The most values alive at one time in one run (one value is 8 bytes per sample)."""
         return live_memory(self.executed)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
@@ -46,6 +47,10 @@ def differentiate(
         ExpressionSwellError: the expression, or the formula of a derivative, is larger.
         DifferentiationError: sympy cannot write or differentiate the expression.
     """
+    if find_spec("sympy") is None:
+        raise DifferentiationError(
+            "symbolic differentiation needs sympy, which is not installed", hint="pip install sympy"
+        )
     roots = [tape.index(name) for name in of]
     needed = reachable(tape, roots)
     for name, root in zip(of, roots, strict=True):

@@ -90,7 +90,12 @@ class Builder:
             entries.append(_new(Instruction, (name, operands)))
             return len(entries) - 1
         value_of = self._value_of
-        if name in _LOOK_THROUGH or operands[0] in value_of or operands[-1] in value_of:
+        first, last = operands[0], operands[-1]
+        if (
+            first in value_of
+            or last in value_of
+            or (name in _LOOK_THROUGH and "neg" in (entries[first][0], entries[last][0]))
+        ):
             simple = self._simpler(name, operands)
             if simple is not None:
                 return simple
@@ -156,7 +161,8 @@ class Builder:
         names: dict[int, list[str]] = {}
         for name, index in tape.names.items():
             names.setdefault(index, []).append(name)
-        first, emit = len(tape.leaves), self.emit
+        first, instructions = len(tape.leaves), tape.instructions
+        entries, known, value_of = self.entries, self._known, self._value_of
         for index in kept:
             if index < first:
                 leaf = tape.leaves[index]
@@ -165,12 +171,23 @@ class Builder:
                     self.constant(leaf.value) if constant else self.leaf(leaf.kind, leaf.name)
                 )
                 continue
-            primitive_name, operands = tape.instructions[index - first]
-            moved = [new[o] for o in operands]
-            own = names.get(index)
-            new[index] = emit(primitive_name, *moved, pinned=own is not None)
-            if own is not None:  # at once: what ``then`` emits must not name it first
-                self.names.update(dict.fromkeys(own, new[index]))
+            name, operands = instructions[index - first]
+            if len(operands) == 2:
+                left, right = operands
+                moved: tuple[int, ...] = (new[left], new[right])
+            else:
+                moved = tuple([new[o] for o in operands])
+            own, here = names.get(index), len(entries)
+            if own is not None:  # named at once: what ``then`` emits must not name it first
+                new[index] = self.emit(name, *moved, pinned=True)
+                self.names.update(dict.fromkeys(own, here))
+            elif name in _LOOK_THROUGH or moved[0] in value_of or moved[-1] in value_of:
+                new[index] = self.emit(name, *moved)
+            else:  # as emit does it, without the call: a million instructions come through here
+                instruction = _new(Instruction, (name, moved))
+                found = new[index] = known.setdefault(instruction, here) if self.share else here
+                if found == here:
+                    entries.append(instruction)
             if then is not None:
                 new[index] = then(index, new)
                 if own is not None:
