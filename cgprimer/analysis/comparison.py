@@ -22,6 +22,8 @@ from cgprimer.errors import DifferentiationError, UsageError, listed, plural
 from cgprimer.number_format import DIGITS, latex_number, number
 
 _REPEATS = 5
+_EXACT = ("forward", "reverse", "path-sum")
+_FLAT = {"coth", "sigmoid", "tanh"}  # slopes made of the result: see their edges
 _MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
 
 
@@ -69,6 +71,7 @@ class Comparison:
         primal_operations: instructions of the graph's own tape.
         results: one per method.
         graph: what was differentiated, for pictures.
+        flat: functions whose slope lost digits here, because they are flat.
     """
 
     of: str
@@ -79,6 +82,7 @@ class Comparison:
     primal_operations: int
     results: tuple[MethodResult, ...]
     graph: ExpressionGraph = field(repr=False, compare=False)
+    flat: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         made = plural(len(self.results), "method")
@@ -154,6 +158,11 @@ class Comparison:
             refused.append(
                 f"there is no derivative with respect to {', '.join(kinks)} here (a kink, a pole or"
                 " an edge of the domain), so no error is counted; each method has its convention"
+            )
+        if self.flat:
+            refused.append(
+                f"{' and '.join(self.flat)}: slopes lose digits where a function is flat"
+                f" (cgprimer primitives {self.flat[0]})"
             )
         return "\n".join([*lines, *([""] if refused else []), *refused])
 
@@ -274,4 +283,8 @@ def compare(
     digits = None
     if reference is not None:
         digits = {n: digits_of(v) for n, v in reference.items()}
-    return Comparison(target, value, names, point, digits, len(primal), tuple(results), graph)
+    lossy = [r for r in results if r.method in _EXACT and 1e-12 < (r.worst_error or 0.0) < 1.0]
+    flat = sorted({s.primitive for s in primal.instructions} & _FLAT) if lossy else ()
+    return Comparison(
+        target, value, names, point, digits, len(primal), tuple(results), graph, tuple(flat)
+    )

@@ -288,3 +288,35 @@ def test_the_value_of_an_inner_variable_and_of_an_input(engine: str) -> None:
 def test_only_a_comparison_is_a_comparison(given: object) -> None:
     with pytest.raises(UsageError, match=r"expected a Comparison, not(.|\n)*cgprimer.compare"):
         cgprimer.draw_comparison(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("xw = xa^2 + 1", 1e-60),
+        ("xw = exp(xa)", 1e-130),
+        ("xw = sin(xa)", 1e26),
+        ("xw = xa^3 + xa", 1e-300),
+        ("xw = cos(xa)", 0.0),
+        ("xw = abs(xa)^3", 0.0),
+    ],
+)
+def test_the_reference_is_right_away_from_one(text: str, at: float) -> None:
+    side_by_side = cgprimer.compare(cgprimer.parse(text), {"xa": at}, methods=["forward"])
+    assert side_by_side.reference is not None
+    assert side_by_side.reference["xa"] != "nan"
+    error = side_by_side.result("forward").worst_error
+    assert error is not None
+    assert error < 1e-13
+
+
+@pytest.mark.parametrize("text", ["xw = abs(xa)", "xw = max(xa, 0)", "xw = 1/xa", "xw = sqrt(xa)"])
+def test_there_is_no_reference_at_a_kink_a_pole_or_an_edge(text: str) -> None:
+    side_by_side = cgprimer.compare(cgprimer.parse(text), {"xa": 0.0}, methods=["forward"])
+    assert side_by_side.reference == {"xa": "nan"}
+
+
+def test_lost_digits_of_flat_functions_are_remarked_on() -> None:
+    graph = cgprimer.parse("xw = tanh(k)")
+    assert "tanh" in str(cgprimer.compare(graph, {"k": 14.0}))
+    assert "lose digits" not in str(cgprimer.compare(graph, {"k": 0.5}))

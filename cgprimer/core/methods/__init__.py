@@ -115,6 +115,11 @@ def differentiate(
             )
     allowed = list(inspect.signature(function).parameters)[3:]
     for name in options:
+        if name == "dtype":
+            raise UsageError(
+                "derivatives at a point are computed in double precision",
+                hint="float32 is for data: loss_and_gradient(..., dtype='float32'), train --dtype",
+            )
         if name not in allowed:
             has = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
             raise UsageError(f"the method {method!r} has no option {name!r}", hint=has)

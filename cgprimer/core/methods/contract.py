@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from cgprimer.core.numbers_and_arrays import all_finite
-from cgprimer.core.tape.passes import dead_code, live_memory
+from cgprimer.core.tape.passes import dead_code, live_memory, reachable
 from cgprimer.core.tape.tape import Share, Tape
 from cgprimer.errors import UsageError, listed, plural
 
@@ -163,7 +163,9 @@ class DerivativeProgram:
     @cached_property
     def executed(self) -> Tape:
         """The tape without what shares alone need, such as ``-y`` where ``x - y`` is computed."""
-        return dead_code(replace(self.tape, shares=())) if self.tape.shares else self.tape
+        bare = replace(self.tape, shares=()) if self.tape.shares else self.tape
+        needed = reachable(bare, bare.outputs.values())
+        return bare if all(needed[len(bare.leaves) :]) else dead_code(bare)
 
     @property
     def operation_count(self) -> int:

@@ -16,20 +16,41 @@ def shown_name(name: str) -> str:
 
 def labels(tape: Tape) -> list[str]:
     """What each value is called in print: its name, its number, or ``v1``, ``v2``, ..."""
-    found: list[str] = []
-    taken = {shown_name(name) for name in tape.names}
-    count = 0
+    shown, found = shown_names(tape), []
+    taken, count = set(shown.values()), 0
     for index in range(tape.size):
         if index < len(tape.leaves) and tape.leaves[index].kind == "constant":
             found.append("")  # printed by value, whatever names it has
         elif index in tape.labels:
-            found.append(shown_name(tape.labels[index]))
+            found.append(shown[tape.labels[index]])
         else:
             count += 1
             while f"v{count}" in taken:
                 count += 1
             found.append(f"v{count}")
     return found
+
+
+def shown_names(tape: Tape) -> dict[str, str]:
+    """Every name as it is printed, each once: a user's own ``bar_xw`` stays as it is.
+
+    >>> import cgprimer
+    >>> tape = cgprimer.tape(cgprimer.parse("bar_xw = k*xa; xw = bar_xw^2; output xw"))
+    >>> shown = shown_names(cgprimer.differentiate(tape).tape)
+    >>> shown["bar_xw"], shown["bar.xw"]
+    ('bar_xw', 'bar_xw_')
+    """
+    names = (*tape.names, *tape.outputs)
+    taken = {name for name in names if "." not in name}
+    shown = {name: name for name in taken}
+    for name in names:
+        if name not in shown:
+            text = shown_name(name)
+            while text in taken:
+                text += "_"
+            taken.add(text)
+            shown[name] = text
+    return shown
 
 
 def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
@@ -67,15 +88,14 @@ def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
 
 def listing(tape: Tape) -> str:
     """Leaves, instructions and outputs, a line each."""
-    names = labels(tape)
+    names, shown = labels(tape), shown_names(tape)
     lines = [
-        f"{kind:<8}{name}"
-        for kind in ("column", "scalar")
-        for name in map(shown_name, tape.of_kind(kind))
+        f"{kind:<8}{shown[name]}" for kind in ("column", "scalar") for name in tape.of_kind(kind)
     ]
-    for index, tree in expressions(tape).items():
-        lines.append(f"{names[index]} = {unparse(tree)}")
-    lines.extend(_outputs(tape, names))
+    lines += [f"{names[index]} = {unparse(tree)}" for index, tree in expressions(tape).items()]
+    for name, index in tape.outputs.items():
+        value = _text(tape, names, index)
+        lines.append(f"output  {shown[name]}" + (f" = {value}" if value != shown[name] else ""))
     return "\n".join(lines)
 
 
@@ -86,12 +106,16 @@ def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
         tape: the tape.
         primal: names of the values of the original graph; where the rest begins, a comment says so.
     """
-    names = labels(tape)
+    names, shown = labels(tape), shown_names(tape)
     trees = expressions(tape, inline=True)
-    given = map(shown_name, (*tape.of_kind("column"), *tape.of_kind("scalar")))
+    given = (shown[name] for name in (*tape.of_kind("column"), *tape.of_kind("scalar")))
     lines = [f"# given: {', '.join(given)}"]
     last_primal = max((i for n, i in tape.names.items() if n in primal and i in trees), default=-1)
-    others = _other_names(tape, names)
+    others: dict[int, list[str]] = {}  # lines such as bar_xy = bar_xz, by value
+    for name, index in {**tape.names, **tape.outputs}.items():
+        value = _text(tape, names, index)
+        if shown[name] != value:
+            others.setdefault(index, []).append(f"{shown[name]} = {value}")
     if last_primal >= 0:
         lines.append("# primal")
     for index, tree in trees.items():
@@ -106,24 +130,9 @@ def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
         elif index > last_primal:
             lines.extend(others.pop(index, ()))
     lines.extend(line for rest in others.values() for line in rest)
-    lines.extend(f"# output  {shown_name(name)}" for name in tape.outputs)
+    lines.extend(f"# output  {shown[name]}" for name in tape.outputs)
     return "\n".join(lines)
 
 
-def _other_names(tape: Tape, names: list[str]) -> dict[int, list[str]]:
-    """Lines such as ``bar_xy = bar_xz`` for values that have more than one name, by value."""
-    found: dict[int, list[str]] = {}
-    for name, index in {**tape.names, **tape.outputs}.items():
-        value = names[index] or unparse(Number(tape.leaves[index].value))
-        if shown_name(name) != value:
-            found.setdefault(index, []).append(f"{shown_name(name)} = {value}")
-    return found
-
-
-def _outputs(tape: Tape, names: list[str]) -> list[str]:
-    lines = []
-    for name, index in tape.outputs.items():
-        value = names[index] or unparse(Number(tape.leaves[index].value))
-        shown = shown_name(name)
-        lines.append(f"output  {shown}" if shown == value else f"output  {shown} = {value}")
-    return lines
+def _text(tape: Tape, names: list[str], index: int) -> str:
+    return names[index] or unparse(Number(tape.leaves[index].value))
