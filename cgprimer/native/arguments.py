@@ -43,7 +43,7 @@ def as_columns(
             found.append(column)
             continue
         try:
-            given = _numbers(column, complex_too=dtype.kind == "c")
+            given = _numbers(column)
             with np.errstate(all="ignore"):
                 array = np.ascontiguousarray(given, dtype)
         except (TypeError, ValueError, OverflowError):
@@ -110,7 +110,7 @@ def apart(found: Sequence[Array], places: Mapping[str, int]) -> dict[str, Array]
     return outputs
 
 
-def _numbers(given: Any, *, complex_too: bool = False) -> Array:
+def _numbers(given: Any) -> Array:
     """An array of what is given, if it holds numbers: numpy would take words and dates for some.
 
     Raises:
@@ -120,7 +120,7 @@ def _numbers(given: Any, *, complex_too: bool = False) -> Array:
     if array.dtype.kind == "O":
         if any(value is None or isinstance(value, str | bytes) for value in array.flat):
             raise TypeError
-    elif array.dtype.kind not in ("biufc" if complex_too else "biuf"):
+    elif array.dtype.kind not in "biuf":
         raise TypeError
     return array
 

@@ -19,7 +19,7 @@ from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods.contract import Execute
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.arguments import as_columns
+from cgprimer.native.arguments import as_columns, times_samples
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
 from cgprimer.native.plans.storage import Storage, storage_of
@@ -51,20 +51,17 @@ class NumpyExecutable:
     Args:
         tape: what to run.
         reduction: ``none`` for a value per sample, ``sum`` for the sum over the samples.
-        dtype: ``float64``, ``float32``, or ``complex128`` for complex steps.
+        dtype: ``float64`` or ``float32``.
     """
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
         self.reduction = reduction
         self.dtype = np.dtype(dtype)
-        real = self.dtype.kind == "f"
-        self.plan = plan(tape, sums=reduction == "sum", fuse=real)
+        self.plan = plan(tape, sums=reduction == "sum")
         placed = storage_of(self.plan)
         self.row_count = placed.count + 1
-        # numpy's complex forms are not all ufuncs, and only these write where they are told to.
         self.actions = [
-            _action(self.plan, placed, position, in_place=real)
-            for position in range(len(self.plan.varying))
+            _action(self.plan, placed, position) for position in range(len(self.plan.varying))
         ]
         self.uniform = UniformValues(self.plan.tape, self.plan.uniform, self.plan.size, dtype)
         live = self.row_count + len(self.plan.tape.of_kind("column"))
@@ -100,16 +97,11 @@ class NumpyExecutable:
         """Run the steps block by block; yields each block with its first and last sample."""
         tape = self.plan.tape
         indices = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
-        # Complex steps move one variable; the other columns stay real.
-        given = (
-            [columns[name] for name in tape.of_kind("column")]
-            if self.dtype.kind == "c"
-            else as_columns(columns, tape.of_kind("column"), self.dtype, samples)
-        )
+        given = as_columns(columns, tape.of_kind("column"), self.dtype, samples)
         leaves = list(zip(indices, map(_read_only, given), strict=True))
         size = max(1, min(self.block, samples))
         buffer = np.empty((self.row_count, size), self.dtype)
-        sums = np.zeros(len(self.plan.accumulators), _wide(self.dtype))
+        sums = np.zeros(len(self.plan.accumulators))
         matrices = self._matrices(values)
         for start in range(0, samples, size):
             stop = min(start + size, samples)
@@ -134,22 +126,16 @@ class NumpyExecutable:
     ) -> dict[str, Array]:
         # The sums of the blocks are added in double precision and in their order: the same
         # result from run to run.
-        wide = _wide(self.dtype)
-        totals = np.zeros(len(self.plan.accumulators), wide)
+        totals = np.zeros(len(self.plan.accumulators))
         for _, _, block in self._blocks(values, columns, samples):
             totals += block.sums
-        found = {
-            name: totals[self.plan.summed[name]]
-            if name in self.plan.summed
-            else (wide(values[self.plan.outputs[name]]) * samples if samples else wide(0.0))
+        summed, outputs = self.plan.summed, self.plan.outputs
+        return {
+            name: totals[summed[name]]
+            if name in summed
+            else np.float64(times_samples(values[outputs[name]], samples))
             for name in self.plan.tape.outputs
         }
-        return found
-
-
-def _wide(dtype: np.dtype[Any]) -> type[np.complex128] | type[np.float64]:
-    """What sums are kept in."""
-    return np.complex128 if dtype.kind == "c" else np.float64
 
 
 def _read_only(column: Array) -> Array:
@@ -162,7 +148,7 @@ def _read_only(column: Array) -> Array:
 # --- a step as a function ------------------------------------------------------------------------
 
 
-def _action(plan: Plan, placed: Storage, position: int, *, in_place: bool) -> Action:
+def _action(plan: Plan, placed: Storage, position: int) -> Action:
     """The function that does one step of a plan."""
     step = plan.varying[position]
     match step.name:
@@ -178,10 +164,10 @@ def _action(plan: Plan, placed: Storage, position: int, *, in_place: bool) -> Ac
             return _both(step, placed)
         case "fma" | "fms" | "fnma":
             return _multiply_add(step, placed)
-    return _elementwise(step, placed, in_place=in_place)
+    return _elementwise(step, placed)
 
 
-def _elementwise(step: Step, placed: Storage, *, in_place: bool) -> Action:
+def _elementwise(step: Step, placed: Storage) -> Action:
     """A primitive on arrays."""
     name, operands, (target,) = step
     function = arrays.function(name)
@@ -205,9 +191,9 @@ def _elementwise(step: Step, placed: Storage, *, in_place: bool) -> Action:
         place[...] = result_of(name, function, [values[o] for o in operands], place.shape)
         values[target] = place
 
-    if in_place and not primitive(name).built_in:
+    if not primitive(name).built_in:
         return outside
-    return straight if in_place and isinstance(function, np.ufunc) else copied
+    return straight if isinstance(function, np.ufunc) else copied
 
 
 def _multiply_add(step: Step, placed: Storage) -> Action:

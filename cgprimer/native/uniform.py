@@ -20,12 +20,12 @@ class UniformValues:
         tape: its leaves are the values that are given.
         steps: on such values alone, in the order in which they run; primitives, with one result.
         size: number of values.
-        dtype: type of the numbers; with complex ones, numbers keep the type that they are given in.
+        dtype: type of the numbers.
     """
 
     def __init__(self, tape: Tape, steps: Iterable[Step], size: int, dtype: Any) -> None:
         self.dtype, self.size = np.dtype(dtype), size
-        self.real = self.dtype.type if self.dtype.kind == "f" else np.float64
+        self.real = self.dtype.type
         leaves = list(enumerate(tape.leaves))
         self.constants = [
             (i, self.real(leaf.value)) for i, leaf in leaves if leaf.kind == "constant"
@@ -39,16 +39,10 @@ class UniformValues:
         values: list[Any] = [None] * self.size
         for index, value in self.constants:
             values[index] = value
-        real = self.dtype.kind == "f"
-        given = (
-            as_scalars(scalars, self.names, self.dtype)
-            if real
-            else [scalars[name] for name in self.names]
-        )
+        given = as_scalars(scalars, self.names, self.dtype)
         for index, number in zip(self.places, given, strict=True):
-            values[index] = number if isinstance(number, complex) else self.real(number)
+            values[index] = number
         with np.errstate(all="ignore"):
             for function, operands, result in self.steps:
-                found = function(*[values[o] for o in operands])
-                values[result] = self.real(found) if real else found
+                values[result] = self.real(function(*[values[o] for o in operands]))
         return values

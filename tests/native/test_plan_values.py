@@ -85,14 +85,14 @@ def sums_of_products(draw: st.DrawFn) -> str:
     return "\n".join([*lines, f"output {', '.join(chosen)}"])
 
 
-def agree_exactly(tape: Tape, sums: bool, fuse: bool, data: st.DataObject) -> Plan:
+def agree_exactly(tape: Tape, sums: bool, data: st.DataObject) -> Plan:
     scalars = {n: data.draw(FRACTIONS) for n in tape.of_kind("scalar")}
     samples = [{n: data.draw(FRACTIONS) for n in tape.of_kind("column")} for _ in range(2)]
     try:
         each = [exact_outputs(tape, {**scalars, **sample}) for sample in samples]
     except ZeroDivisionError:
         assume(False)
-    found = plan(tape, sums=sums, fuse=fuse)
+    found = plan(tape, sums=sums)
     for places in (None, storage_of(found)):
         got = run_plan(
             found, samples, scalars, sums=sums, apply=in_fractions, number=Fraction, rows=places
@@ -106,7 +106,7 @@ def agree_exactly(tape: Tape, sums: bool, fuse: bool, data: st.DataObject) -> Pl
 @given(data=st.data(), text=sums_of_products(), sums=st.booleans())
 @settings(max_examples=60, suppress_health_check=PATIENT)
 def test_sums_of_products_are_exact_algebra(data, text: str, sums: bool) -> None:
-    agree_exactly(lowered(text), sums, True, data)
+    agree_exactly(lowered(text), sums, data)
 
 
 @given(data=st.data(), text=sums_of_products())
@@ -114,7 +114,7 @@ def test_sums_of_products_are_exact_algebra(data, text: str, sums: bool) -> None
 def test_so_are_their_gradients(data, text: str) -> None:
     graph = cgprimer.parse(text)
     assume(graph.parameters)
-    agree_exactly(loss_program(graph), True, True, data)
+    agree_exactly(loss_program(graph), True, data)
 
 
 def test_the_strategy_makes_groups() -> None:
@@ -134,13 +134,12 @@ def test_the_strategy_makes_groups() -> None:
     data=st.data(),
     text=texts(numbers=["1", "2", "3", "-1"]),
     sums=st.booleans(),
-    fuse=st.booleans(),
 )
 @settings(max_examples=60, suppress_health_check=PATIENT)
-def test_plans_are_exact_algebra(data, text: str, sums: bool, fuse: bool) -> None:
+def test_plans_are_exact_algebra(data, text: str, sums: bool) -> None:
     tape = lowered(text)
     assume(all(np.isfinite(leaf.value) for leaf in tape.leaves))
-    agree_exactly(tape, sums, fuse, data)
+    agree_exactly(tape, sums, data)
 
 
 @given(case=cases(), method=st.sampled_from(["forward", "reverse", "primal"]), sums=st.booleans())

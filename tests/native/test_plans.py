@@ -13,7 +13,7 @@ from cgprimer.core.tape.printing import labels
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
 from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.plan import FUSED, Affine, Outer, Plan
+from cgprimer.native.plans.plan import Affine, Outer, Plan
 from tests.native.plan_running import loss_program, network
 
 
@@ -21,8 +21,8 @@ def lowered(text: str) -> Tape:
     return lower(cgprimer.parse(text))
 
 
-def planned(text: str, *, sums: bool = False, fuse: bool = True) -> Plan:
-    return plan(lowered(text), sums=sums, fuse=fuse)
+def planned(text: str, *, sums: bool = False) -> Plan:
+    return plan(lowered(text), sums=sums)
 
 
 def names(found: Plan) -> list[str]:
@@ -49,19 +49,9 @@ def called(found: Plan, values) -> list[str]:
 
 
 def test_what_no_sample_changes_is_computed_once() -> None:
-    found = planned("xw = sin(k*m)*xa + exp(k)", fuse=False)
+    found = planned("xw = sin(k*m)*xa + exp(k)")
     assert [s.name for s in found.uniform] == ["mul", "sin", "exp"]
-    assert names(found) == ["mul", "add"]
-
-
-def test_without_fusion_there_is_a_step_for_each_instruction() -> None:
-    tape = loss_program(network(3, 4, 4, 1))
-    found = plan(tape, sums=False, fuse=False)
-    assert len(found.uniform) + len(found.varying) == len(found.tape)
-    assert found.size == found.tape.size
-    assert not {*names(found)} & {*FUSED}
-    summed = plan(tape, sums=True, fuse=False)
-    assert {*names(summed)} & {*FUSED} == {"dot", "sum"}
+    assert names(found) == ["fma"]
 
 
 # --- affine groups -------------------------------------------------------------------------------

@@ -19,14 +19,12 @@ from cgprimer.native.plans.reductions import Reductions, reductions
 _new = tuple.__new__
 
 
-def plan(tape: Tape, *, sums: bool, fuse: bool = True) -> Plan:
+def plan(tape: Tape, *, sums: bool) -> Plan:
     """Arrange a tape in steps.
 
     Args:
         tape: any tape; it is optimized first.
         sums: the outputs are wanted as sums over the samples.
-        fuse: find matrices, blocks of products, multiply-adds, sines with cosines. Without it
-            there is a step per instruction, apart from the sums.
 
     >>> import cgprimer
     >>> found = plan(cgprimer.tape(cgprimer.parse("xw = sin(k)*xa + m")), sums=True)
@@ -35,31 +33,25 @@ def plan(tape: Tape, *, sums: bool, fuse: bool = True) -> Plan:
     """
     with collector_paused():
         lean = optimize(tape)
-        return _planned(lean, sums=sums, fuse=fuse)
+        return _planned(lean, sums=sums)
 
 
-def _planned(tape: Tape, *, sums: bool, fuse: bool) -> Plan:
+def _planned(tape: Tape, *, sums: bool) -> Plan:
     varies = varying(tape)
     uses = counted(tape, varies)
-    if sums:
-        reduced = reductions(tape, varies, uses, blocks=fuse)
-    else:
-        reduced = Reductions([], {}, {}, {}, [])
-    if fuse:
-        grouped = affine_groups(tape, varies, uses)
-        if grouped.lacks_one:
-            return _planned(_with_constant(tape, 1.0), sums=sums, fuse=fuse)
-    else:
-        grouped = Grouped({}, {}, set(), [], tape.size)
+    none = Reductions([], {}, {}, {}, [])
+    reduced = reductions(tape, varies, uses) if sums else none
+    grouped = affine_groups(tape, varies, uses)
+    if grouped.lacks_one:
+        return _planned(_with_constant(tape, 1.0), sums=sums)
     uniform, steps = _steps(tape, varies, grouped, reduced)
     affine = {group.outputs: group for group in grouped.groups.values()}
-    if fuse:
-        kept = {v for v in reduced.accumulators if v >= 0}
-        kept.update(o for pair in reduced.dots.values() for o in pair)
-        kept.update(o for outer in reduced.outers for o in (*outer.left, *outer.right))
-        if not sums:
-            kept.update(tape.outputs.values())
-        steps = sine_cosine(multiply_add(steps, kept))
+    kept = {v for v in reduced.accumulators if v >= 0}
+    kept.update(o for pair in reduced.dots.values() for o in pair)
+    kept.update(o for outer in reduced.outers for o in (*outer.left, *outer.right))
+    if not sums:
+        kept.update(tape.outputs.values())
+    steps = sine_cosine(multiply_add(steps, kept))
     steps, outers = _with_reductions(steps, reduced)
     groups: dict[int, Affine | Outer] = dict(outers)
     if affine:

@@ -36,16 +36,13 @@ class Reductions(NamedTuple):
     outers: list[Outer]
 
 
-def reductions(
-    tape: Tape, varies: list[bool], uses: list[int], *, blocks: bool = True
-) -> Reductions:
+def reductions(tape: Tape, varies: list[bool], uses: list[int]) -> Reductions:
     """The sums that the outputs of a tape are.
 
     Args:
         tape: an optimized tape.
         varies: for each value whether it varies with the sample.
         uses: for each value how often instructions, and outputs (once for all), use it.
-        blocks: look for blocks of products.
     """
     accumulators: list[int] = []
     summed: dict[str, int] = {}
@@ -75,7 +72,7 @@ def reductions(
             else:
                 accumulators.append(index)
         summed[name] = number[index]
-    outers = _blocks(pairs) if blocks else []
+    outers = _blocks(pairs)
     inside = {n for outer in outers for row in outer.numbers for n in row}
     dots = {n: pair for pair, n in pairs.items() if n not in inside}
     return Reductions(accumulators, summed, products, dots, outers)
