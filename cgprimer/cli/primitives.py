@@ -24,46 +24,34 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     Derivatives are in the language itself: a, b and c are the operands, out is the result.
     """
     from cgprimer.analysis.tables import table
+    from cgprimer.core.language.syntax import Apply, Name
     from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives, spelled
+    from cgprimer.core.primitives.notation import unparse
 
     rows: list[Primitive] = []
     for name in names:
         rows.extend(spelled(name) or (primitive(_SIGNS.get(name, name)),))
     rows = rows or list(primitives())
     if as_json:
+        shown = ("arity", "partials", "domain", "edges", "analytic")
         echo_json(
             [
-                {"name": r.name, "function": r.spelling, "arity": r.arity,
-                 "partials": list(r.partials),
-                 "domain": r.domain, "edges": r.edges, "analytic": r.analytic}
+                {"name": r.name, "function": r.spelling, **{n: getattr(r, n) for n in shown}}
                 for r in rows
             ]
-        )  # fmt: skip
+        )
         return
-    infix = {
-        "add": "a + b",
-        "sub": "a - b",
-        "mul": "a*b",
-        "div": "a/b",
-        "pow": "a^b",
-        "neg": "-a",
-        "copy": "a",
-    }
-    lines = []
+    cells = []
     for r in rows:
-        call = infix.get(r.name) or f"{r.spelling}({', '.join(OPERANDS[: r.arity])})"
-        partials = [f"d/d{o} = {text}" for o, text in zip(OPERANDS, r.partials, strict=False)]
-        if names:
-            lines.append(f"{call}\n" + "\n".join(f"  {p}" for p in partials))
-            lines.append(f"  domain: {r.domain}")
-            if r.edges:
-                lines.append(f"  edges: {r.edges}")
-            if r.source:
-                lines.append(f"  source: {r.source}")
-        else:
-            lines.append("\t".join([call, "; ".join(partials), r.domain]))
-    if names:
-        click.echo("\n".join(lines))
-    else:
-        cells = [line.split("\t") for line in lines]
+        operands = OPERANDS[: r.arity]
+        call = unparse(Apply(r.name, tuple(map(Name, operands))))
+        partials = [f"d/d{o} = {text}" for o, text in zip(operands, r.partials, strict=True)]
+        if not names:
+            cells.append([call, "; ".join(partials), r.domain])
+            continue
+        click.echo("\n  ".join([call, *partials, f"domain: {r.domain}"]))
+        for what in ("edges", "source"):
+            if getattr(r, what):
+                click.echo(f"  {what}: {getattr(r, what)}")
+    if cells:
         click.echo(table(["function", "partial derivatives", "domain"], cells, left=(0, 1, 2)))
