@@ -16,9 +16,9 @@ from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.files import json_text
 from cgprimer.pages.stepping.frames import Frame, stepping
+from cgprimer.pages.stepping.graph_places import LETTER
+from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.number_texts import moved
-from cgprimer.pages.stepping.placing import LETTER
-from cgprimer.pages.stepping.walks import METHODS
 from cgprimer.pictures.lettering import text_width
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -215,7 +215,7 @@ def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.Monke
 
 
 def test_a_refusal_is_made_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cgprimer.pages.stepping.walks.MOST_PATHS", 3)
+    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.MOST_PATHS", 3)
     monkeypatch.setattr("cgprimer.pages.stepping.frames.MOST_STEPS", 60)
     shown = stepping(LECTURE)
     paths, steps = shown.walk("path-sum").refused, shown.walk("forward").refused

@@ -51,7 +51,7 @@ def test_every_step_of_differences_shows_the_move(browser: Any, tmp_path: Path) 
     opened(browser, tmp_path / "page.html")
     shown = stepping(LECTURE, wrt=["xa", "bc"])
     frames = shown.frames("finite-difference")
-    assert "2.7500038" in texts_at(browser, frames, shown)
+    assert "≈2.7500038" in texts_at(browser, frames, shown)
     ways = [len(frames) - 1, 20, 5, 40, 12, 39, 13, 0]  # there and back, over the ends of passes
     for place in ways:
         browser.execute_script("choose(3); go(arguments[0])", place)

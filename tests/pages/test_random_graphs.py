@@ -11,8 +11,8 @@ import pytest
 import cgprimer
 from cgprimer.errors import CgprimerError
 from cgprimer.pages.stepping.frames import Stepping, stepping
+from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.page import page
-from cgprimer.pages.stepping.walks import METHODS
 from tests.pages.stepping_graphs import Problem, problem
 
 SEEDS = 400

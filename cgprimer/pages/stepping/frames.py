@@ -14,10 +14,10 @@ from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, name_hint
-from cgprimer.pages.stepping.differences import SCHEMES
+from cgprimer.pages.stepping.finite_differences import SCHEMES
+from cgprimer.pages.stepping.method_steps import METHODS, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
 from cgprimer.pages.stepping.steps import Step, Walk, computed
-from cgprimer.pages.stepping.walks import METHODS, walk_of
 
 MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large
 MOST_DRAWN = 300  #: steps drawn one by one, as slides or in an animation: a minute of work

@@ -12,8 +12,8 @@ from cgprimer.files import check_writable, json_text, write_whole
 from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
 from cgprimer.pages.stepping.frames import Stepping, stepping
-from cgprimer.pages.stepping.placing import drawing_data, placed
-from cgprimer.pages.stepping.walks import METHODS
+from cgprimer.pages.stepping.graph_places import drawing_data, placed
+from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pictures.theme import theme
 
 

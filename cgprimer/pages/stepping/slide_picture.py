@@ -7,9 +7,9 @@ from typing import Any
 
 from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame
+from cgprimer.pages.stepping.graph_places import LETTER, RING, Placed
 from cgprimer.pages.stepping.number_texts import known, so_far
 from cgprimer.pages.stepping.number_texts import moved as moved_text
-from cgprimer.pages.stepping.placing import LETTER, RING, Placed
 from cgprimer.pages.stepping.scene import Scene, Vertex
 from cgprimer.pages.stepping.slide_tables import missing
 from cgprimer.pages.stepping.slide_window import (

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cgprimer.pages.stepping.placing import FLAG, LABEL, LETTER, RING, Placed
+from cgprimer.pages.stepping.graph_places import FLAG, LABEL, LETTER, RING, Placed
 from cgprimer.pictures.geometry import Point, Size, length, point_at, sampled
 from cgprimer.pictures.theme import READABLE_SIZE
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.number_format import equals, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
+from cgprimer.pages.stepping.graph_places import Placed, placed
 from cgprimer.pages.stepping.number_texts import known
-from cgprimer.pages.stepping.placing import Placed, placed
 from cgprimer.pages.stepping.slide_picture import EDGE, draw_picture, fits
 from cgprimer.pages.stepping.slide_tables import (
     ROW,

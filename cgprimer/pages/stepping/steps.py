@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from cgprimer.core.methods.finite_difference import StepRule
@@ -131,24 +131,8 @@ class Walk:
             "derivative": self.derivative,
             "mark": self.mark,
             "lines": list(self.lines),
-            "phases": [{"title": p.title, "keeps": list(p.keeps)} for p in self.phases],
-            "steps": [
-                {
-                    "text": s.text,
-                    "phase": s.phase,
-                    "line": s.line,
-                    "row": s.row,
-                    "column": s.column,
-                    "writes": [[w.slot, w.operation, list(w.arguments)] for w in s.writes],
-                    "shows": [list(show) for show in s.shows],
-                    "operands": [list(o) for o in s.operands],
-                    "vertices": list(s.vertices),
-                    "edges": list(s.edges),
-                    "result": s.result,
-                    "note": s.note,
-                }
-                for s in self.steps
-            ],
+            "phases": [asdict(phase) for phase in self.phases],
+            "steps": [{f.name: getattr(step, f.name) for f in fields(step)} for step in self.steps],
             "size": self.size,
             "given": dict(self.given),
             "refused": self.refused,

@@ -14,8 +14,8 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import PathLimitError
-from cgprimer.pages.stepping.differences import SCHEMES, differences
-from cgprimer.pages.stepping.reading import read_program
+from cgprimer.pages.stepping.finite_differences import SCHEMES, differences
+from cgprimer.pages.stepping.program_lines import read_program
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.shares import summands, with_numbers_on_edges, with_sums
 from cgprimer.pages.stepping.steps import CONSTANT, Phase, Show, Step, Walk, Write, listed

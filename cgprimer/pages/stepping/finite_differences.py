@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.finite_difference import DifferenceProgram
-from cgprimer.pages.stepping.reading import Program, read_program
+from cgprimer.pages.stepping.program_lines import Program, read_program
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import CONSTANT, STEP, Phase, Show, Step, Walk, Write
 
