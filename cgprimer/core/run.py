@@ -130,6 +130,10 @@ class Plain:
         """Nothing is missing: it needs Python alone, and numpy where there are arrays."""
         return ""
 
+    def describe(self) -> str:
+        """What it uses, for ``cgprimer info``."""
+        return "arithmetic: Python's for numbers, numpy's for arrays"
+
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """The tape, ready to be run."""
         leaves = [None if leaf.kind == "constant" else leaf.name for leaf in tape.leaves]
