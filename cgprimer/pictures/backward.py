@@ -13,11 +13,11 @@ from cgprimer.core.derivatives.evaluation import chosen_output, point_values
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.methods import differentiate
+from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import Share, Tape
+from cgprimer.core.tape.tape import Tape
 from cgprimer.number_format import equals, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 
@@ -46,38 +46,42 @@ def backward_diagram(
     bar_xa bar_xx*2*xa
     """
     target = chosen_output(graph, of)
-    program = differentiate(tape_of(graph), of=target, wrt=[*graph.inputs, *graph.parameters])
-    tape = program.tape
+    tape = tape_of(graph)
+    made = edge_tape(tape, of=target, operations=True)
     names = labels(tape)
-    root = tape.index(target)
-    shares: dict[int, list[Share]] = {}
-    for share in program.shares:
-        shares.setdefault(share.tail, []).append(share)
-    primal = {tape.index(name) for name in program.primal_names if name in tape.names}
-    primal |= {end for share in program.shares for end in (share.tail, share.head)}
-    known = {index: names[index] for index in primal if names[index]}
-    found = values_of(tape, point_values(graph, at)) if at is not None else []
-
-    def vertex(index: int, role: Role) -> Node:
-        label = f"bar_{names[index]}"
-        if index not in shares:
-            return Node(str(index), label, role, ("= 1",))
-        terms = [
-            _times(Name(f"bar_{names[share.head]}"), _tree(tape, share.partial, known))
-            for share in shares[index]
-        ]
-        text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms))
-        if not found:
-            return Node(str(index), label, role, (text,))
-        total = float(found[shares[index][-1].total])
-        return Node(str(index), label, role, (text, f"{equals(total)} {number(total)}"))
-
-    nodes = [vertex(root, "seed")]
-    for index in sorted(shares, reverse=True):
-        nodes.append(vertex(index, "adjoint" if index >= len(tape.leaves) else "gradient"))
-    ends = dict.fromkeys((str(share.head), str(share.tail)) for share in program.shares)
+    found = values_of(made.tape, point_values(graph, at)) if at is not None else []
+    vertex = {new: old for old, new in made.vertices.items()}
+    known = {new: names[old] for new, old in vertex.items() if names[old]}
+    terms: dict[int, list[Expression]] = {}
+    edges = []
+    for share in made.tape.shares:
+        tail, head = vertex[share.tail], vertex[share.head]
+        partial = _tree(made.tape, share.partial, known)
+        instruction = tape.instruction(head)
+        again = instruction is not None and instruction.operands.count(tail) > 1
+        bar = Name(f"bar_{names[head]}")
+        terms.setdefault(tail, []).extend(
+            _times(bar, part) for part in (_summands(partial) if again else [partial])
+        )
+        edges.append(Edge(str(head), str(tail)))
+    nodes = [Node(str(tape.index(target)), f"bar_{names[tape.index(target)]}", "seed", ("= 1",))]
+    for index in sorted(terms, reverse=True):
+        role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
+        text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms[index]))
+        value = []
+        if found:
+            total = float(found[made.totals[index]])
+            value = [f"{equals(total)} {number(total)}"]
+        nodes.append(Node(str(index), f"bar_{names[index]}", role, (text, *value)))
     note = f"bar_v is the adjoint of v: the derivative of {target} with respect to it"
-    return Diagram(tuple(nodes), tuple(Edge(*pair) for pair in ends), title, (note,))
+    return Diagram(tuple(nodes), tuple(edges), title, (note,))
+
+
+def _summands(partial: Expression) -> list[Expression]:
+    """Of an operand that stands in several places: what each place adds to its partial."""
+    if isinstance(partial, Apply) and partial.primitive == "add":
+        return [part for side in partial.arguments for part in _summands(side)]
+    return [partial]
 
 
 def _times(bar: Expression, partial: Expression) -> Expression:

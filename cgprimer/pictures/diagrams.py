@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,22 +33,7 @@ _TIMES = {2: "twice", 3: "three times"}  # an operand in several places, as in a
 _SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "neg": "−", "pow": "^", "copy": "="}
 
 
-def draw(
-    graph: ExpressionGraph,
-    *,
-    at: Mapping[str, float] | None = None,
-    values: bool = False,
-    level: str = "variables",
-    parameters: str | None = None,
-    partials: bool = False,
-    tangents: str | None = None,
-    adjoints: bool = False,
-    of: str | None = None,
-    path: str | Sequence[str] | None = None,
-    everything: bool = False,
-    dark: bool = False,
-    title: str = "",
-) -> Figure:
+def draw(graph: ExpressionGraph, *, dark: bool = False, **shown: Any) -> Figure:
     """A picture of a graph, in layers from inputs to outputs.
 
     Args:
@@ -86,21 +72,7 @@ def draw(
     """
     from cgprimer.pictures.figure import draw_diagram
 
-    diagram = graph_diagram(
-        graph,
-        at=at,
-        values=values,
-        level=level,
-        parameters=parameters,
-        partials=partials,
-        tangents=tangents,
-        adjoints=adjoints,
-        of=of,
-        path=path,
-        everything=everything,
-        title=title,
-    )
-    return draw_diagram(diagram, dark=dark)
+    return draw_diagram(graph_diagram(graph, **shown), dark=dark)
 
 
 def graph_diagram(
@@ -167,6 +139,16 @@ def graph_diagram(
         return short
     left_out = "values and derivatives at single vertices are left out of the summary"
     return replace(short, notes=(*short.notes, left_out))
+
+
+def _signature_of_draw() -> inspect.Signature:
+    """That of `graph_diagram`, with `dark`: options are written once, and help lists them."""
+    own, all_shown = inspect.signature(draw), inspect.signature(graph_diagram)
+    known = [*all_shown.parameters.values(), own.parameters["dark"]]
+    return own.replace(parameters=known)
+
+
+draw.__signature__ = _signature_of_draw()  # type: ignore[attr-defined]
 
 
 def variable_diagram(

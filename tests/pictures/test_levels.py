@@ -208,6 +208,21 @@ def test_the_backward_graph_of_the_lecture_example() -> None:
         assert re.search(rf"\b{tail}\b", by_label[head].detail[0])
 
 
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.cg")), ids=lambda path: path.stem)
+def test_every_vertex_of_a_backward_graph_gets_what_its_expression_names(path: Path) -> None:
+    graph = cgprimer.load(path)
+    found = backward_diagram(graph, at={}, of=graph.outputs[0])
+    label = {n.key: n.label for n in found.nodes}
+    for node in found.nodes:
+        handing = {label[e.tail] for e in found.edges if e.head == node.key}
+        assert handing == set(re.findall(r"\bbar_\w+", node.detail[0])), node.label
+    names = [*graph.inputs, *graph.parameters]
+    for name, value in cgprimer.gradient(graph, of=graph.outputs[0], wrt=names).items():
+        shown = [n.detail[-1] for n in found.nodes if n.label == f"bar_{name}"]
+        assert not shown or float(shown[0].split()[1]) == pytest.approx(value, rel=1e-7)
+        assert shown or value == 0
+
+
 def test_an_operand_used_twice_hands_two_shares_back() -> None:
     found = backward_diagram(cgprimer.parse("input xa = 3; xw = xa*xa"), at={})
     assert found.nodes[-1].detail == ("bar_xw*xa + bar_xw*xa", "= 6")
