@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -35,7 +37,10 @@ def test_the_lectures_two_dictionaries() -> None:
         ("xy", ["xz"]),
         ("xz", ["xw"]),
     ]
-    assert type(graph.depends_on) is type(graph.leads_to) is dict
+    assert repr(graph.depends_on) == (
+        "{'xx': ['xa'], 'xy': ['xa', 'xx'], 'xz': ['xx', 'xy'], 'xw': ['xx', 'xz']}"
+    )
+    assert json.loads(json.dumps(graph.leads_to)) == graph.leads_to
 
 
 def test_the_lectures_names() -> None:
@@ -185,6 +190,42 @@ def test_the_expression_of_a_variable() -> None:
 def test_a_graph_is_frozen() -> None:
     with pytest.raises(AttributeError):
         cgprimer.parse(LECTURE).inputs = ()  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda graph: graph.depends_on.update(zz=["xa"]),
+        lambda graph: graph.depends_on.__setitem__("zz", ["xa"]),
+        lambda graph: graph.depends_on.__delitem__("xx"),
+        lambda graph: graph.depends_on.__ior__({"zz": ["xa"]}),
+        lambda graph: graph.depends_on.setdefault("zz", []),
+        lambda graph: graph.depends_on["xx"].append("xw"),
+        lambda graph: graph.depends_on["xx"].__iadd__(["xw"]),
+        lambda graph: graph.leads_to["xa"].__setitem__(0, "xw"),
+        lambda graph: graph.leads_to["xa"].sort(),
+        lambda graph: graph.leads_to.clear(),
+        lambda graph: graph.parameters_of["xy"].pop(),
+        lambda graph: graph.values.update(xa=1.0),
+        lambda graph: graph.definitions.pop("xx"),
+    ],
+)
+def test_its_dictionaries_and_lists_are_read_only(write) -> None:
+    graph = cgprimer.parse(LECTURE)
+    with pytest.raises(UsageError, match="a graph does not change"):
+        write(graph)
+    again = cgprimer.parse(LECTURE)
+    assert graph.depends_on == again.depends_on
+    assert graph.leads_to == again.leads_to
+
+
+def test_copies_of_its_dictionaries_are_plain_ones() -> None:
+    graph = cgprimer.parse(LECTURE)
+    for found in (copy.deepcopy(graph.depends_on), pickle.loads(pickle.dumps(graph.depends_on))):
+        assert found == graph.depends_on
+        found["xx"].append("xq")
+        found["zz"] = []
+    assert graph.depends_on["xx"] == ["xa"]
 
 
 def test_the_path_of_a_cycle() -> None:

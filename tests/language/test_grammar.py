@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.language.syntax import Declaration, Definition
-from cgprimer.core.language.tokens import tokenize
+from cgprimer.core.language.tokens import spans, tokenize
 from cgprimer.core.primitives import function_names, primitives, spelled
 from cgprimer.core.primitives.notation import parse_expression, parse_program
 from cgprimer.errors import Source
@@ -255,8 +255,17 @@ def test_words_of_declarations_are_ordinary_names_elsewhere(word: str) -> None:
 
 def test_tokens_know_where_they_are() -> None:
     text = "xw = cd**2  # note\n ; xz=sin( xw)"
-    for token in tokenize(Source("<text>", text)):
-        assert text[token.start : token.end] == token.text
+    tokens = tokenize(text)
+    assert [text[s.start : s.end] for s in spans(Source("<text>", text))] == tokens
+    assert tokens == ["xw", "=", "cd", "**", "2", "\n", ";", "xz", "=", "sin(", "xw", ")", ""]
+
+
+@pytest.mark.parametrize("between", ["\n", "  # (\n\n ", "\t"])
+def test_a_call_may_be_broken_before_its_parenthesis_inside_parentheses_only(between) -> None:
+    assert meaning(f"xw = (sin{between}(xa))") == meaning("xw = sin(xa)")
+    if "\n" in between:
+        with pytest.raises(cgprimer.CgprimerError):
+            cgprimer.parse(f"xw = sin{between}(xa)")
 
 
 # --- declarations -------------------------------------------------------------------------------

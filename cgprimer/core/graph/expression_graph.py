@@ -12,32 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.core.language.syntax import (
-    Definition,
-    Expression,
-    Name,
-    Number,
-    Program,
-    fold,
-    leaves,
-)
-from cgprimer.core.language.unparse import number_text
+from cgprimer.core.graph.frozen import FrozenDict, FrozenList
+from cgprimer.core.language.syntax import Definition, Expression, Name, Program, fold
 from cgprimer.core.numbers_and_arrays import Value, as_value, common_shape
-from cgprimer.core.primitives import floats, primitive
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.errors import (
-    MissingValueError,
-    Source,
-    UsageError,
-    name_hint,
-    plural,
-)
+from cgprimer.core.primitives import floats
+from cgprimer.errors import Source, UsageError, name_hint, plural
 
 if TYPE_CHECKING:
     import networkx
     import sympy
-
-_CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +38,8 @@ class ExpressionGraph:
         depends_on: for each variable the variables that its expression uses.
         leads_to: for each variable the variables whose expressions use it.
 
-    Both dictionaries list vertices in the order of ``variables`` and leave out empty lists.
+    Both dictionaries list vertices in the order of ``variables`` and leave out empty lists. All
+    dictionaries and lists are read only: writing to one is a UsageError.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
@@ -90,6 +74,9 @@ class ExpressionGraph:
 
     def __str__(self) -> str:
         """Text that parses to the same graph: the statements in their order, names in theirs."""
+        from cgprimer.core.language.unparse import number_text
+        from cgprimer.core.primitives.notation import unparse
+
         lines: list[str] = []
         role = ""
         for statement in self.program.statements:
@@ -115,18 +102,20 @@ class ExpressionGraph:
         """
         if name not in self.definitions:
             raise UsageError(f"nothing defines {name!r}", hint=name_hint(name, self.definitions))
+        from cgprimer.core.primitives.notation import unparse
+
         return unparse(self.definitions[name])
 
     @cached_property
     def parameters_of(self) -> dict[str, list[str]]:
         """For each variable the parameters that stand in its expression, in parameter order."""
         rank = {name: i for i, name in enumerate(self.parameters)}
-        found = {}
-        for name, expression in self.definitions.items():
-            used = {n.name for n in leaves(expression) if isinstance(n, Name) and n.name in rank}
-            if used:
-                found[name] = sorted(used, key=rank.__getitem__)
-        return found
+        names = {s.name: s.names for s in self.program.statements if isinstance(s, Definition)}
+        used = {
+            name: FrozenList(sorted(rank.keys() & names[name], key=rank.__getitem__))
+            for name in self.definitions
+        }
+        return FrozenDict({name: parameters for name, parameters in used.items() if parameters})
 
     def only_output(self) -> str:
         """The output, where there is just one.
@@ -157,50 +146,20 @@ class ExpressionGraph:
             raise UsageError(
                 f"a point maps names to values, as {{'xa': 0.5}} does; {type(at).__name__} does not"
             )
-        free = {*self.inputs, *self.parameters}
+        free = dict.fromkeys((*self.inputs, *self.parameters))
         given: dict[str, Value] = dict(self.values)
         for name, value in (at or {}).items():
             if name not in free:
-                if name in self.definitions:
-                    raise UsageError(
-                        f"{name!r} is computed by the graph; inputs and parameters are given"
-                    )
-                raise UsageError(
-                    f"no input or parameter is called {name!r}", hint=name_hint(name, free)
-                )
+                raise _complaints().not_free(self, name)
             given[name] = as_value(name, value)
-        wanted = tuple(needed) if needed is not None else (*self.inputs, *self.parameters)
-        missing = [name for name in wanted if name in free and name not in given]
+        missing = [n for n in (free if needed is None else needed) if n in free and n not in given]
         if missing:
-            raise MissingValueError(
-                f"no value for {', '.join(missing)}", hint=self._missing_hint(missing[0])
-            )
+            raise _complaints().missing_values(self, missing)
         try:
             common_shape(given.values())
         except ValueError:
-            shapes = ", ".join(
-                f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float)
-            )
-            raise UsageError(f"the arrays do not broadcast together: {shapes}") from None
+            raise _complaints().no_common_shape(given) from None
         return given
-
-    def _missing_hint(self, name: str) -> str:
-        unused = [n for n in self.values if n not in self._used]
-        if unused:
-            return "; ".join(f"{n!r} has a value but stands in no expression" for n in unused)
-        other = next((n for n in self.definitions if n.casefold() == name.casefold()), None)
-        if other is not None:
-            return f"did you mean {other!r}? Capital and small letters differ"
-        if name in _CONSTANTS:
-            return f"there are no named constants: write {_CONSTANTS[name]}"
-        role = "input" if name in self._input_set else "parameter"
-        return (
-            f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, or in the text: {role} {name} = 0.5"
-        )
-
-    @cached_property
-    def _used(self) -> set[str]:
-        return {n.name for e in self.definitions.values() for n in leaves(e) if isinstance(n, Name)}
 
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:
         """The value of every variable.
@@ -248,24 +207,15 @@ class ExpressionGraph:
     def to_networkx(self) -> networkx.DiGraph:
         """The graph as networkx sees it.
 
-            Nodes carry ``role`` (input, inner or output), ``expression`` and ``parameters``.
+        Nodes carry ``role`` (input, inner or output), ``expression`` and ``parameters``.
 
         >>> from cgprimer.core.graph import parse
         >>> sorted(parse("xb = xa^2; xc = xa*xb").to_networkx().edges)
         [('xa', 'xb'), ('xa', 'xc'), ('xb', 'xc')]
         """
-        import networkx
+        from cgprimer.core.graph import conversions
 
-        graph = networkx.DiGraph()
-        for name in self.variables:
-            graph.add_node(
-                name,
-                role=self.role(name),
-                expression=self.expression(name) if name in self.definitions else None,
-                parameters=tuple(self.parameters_of.get(name, ())),
-            )
-        graph.add_edges_from((u, v) for u, heads in self.leads_to.items() for v in heads)
-        return graph
+        return conversions.to_networkx(self)
 
     def role(self, name: str) -> str:
         """``input``, ``inner``, ``output`` or ``parameter``."""
@@ -290,23 +240,16 @@ class ExpressionGraph:
         >>> parse("xx = xa^2; xw = 3*xx").to_sympy()
         {'xx': xa**2, 'xw': 3*xx}
         """
-        import sympy
+        from cgprimer.core.graph import conversions
 
-        from cgprimer.core.primitives.formulas import symbolic_call
+        return conversions.to_sympy(self)
 
-        def leaf(node: Name | Number) -> Any:
-            if isinstance(node, Name):
-                return sympy.Symbol(node.name, real=True)
-            return (
-                sympy.Rational(repr(node.value))
-                if node.value % 1
-                else sympy.Integer(int(node.value))
-            )
 
-        return {
-            name: fold(e, leaf, lambda row, args: symbolic_call(primitive(row), sympy, args))
-            for name, e in self.definitions.items()
-        }
+def _complaints() -> Any:
+    """What to say when something is wrong; loaded only then."""
+    from cgprimer.core.graph import complaints
+
+    return complaints
 
 
 def checked_graph(graph: Any) -> ExpressionGraph:

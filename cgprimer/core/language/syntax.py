@@ -1,8 +1,9 @@
 """The syntax tree of an expression, and walks over it that never recurse.
 
 A tree has three kinds of node. Operators and functions are the same kind: ``xa + xb`` is the
-primitive ``add`` applied to two names. Trees can be a hundred thousand levels deep (a long sum
-leans to the left), so everything here keeps its own stack.
+primitive ``add`` applied to two names. Nodes do not change, so that trees may share them; where
+they stand in the text is found out when an error has to show it. Trees can be a hundred thousand
+levels deep (a long sum leans to the left), so everything here keeps its own stack.
 """
 
 from __future__ import annotations
@@ -19,11 +20,9 @@ T = TypeVar("T")
 # eq=False and repr=False: the generated ones would recurse into the tree.
 @dataclass(slots=True, eq=False, repr=False)
 class Number:
-    """A literal. ``start`` and ``end`` are offsets into the source."""
+    """A literal."""
 
     value: float
-    start: int = 0
-    end: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -31,8 +30,6 @@ class Name:
     """A variable or a parameter."""
 
     name: str
-    start: int = 0
-    end: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -41,32 +38,34 @@ class Apply:
 
     primitive: str
     arguments: tuple[Expression, ...]
-    start: int = 0
-    end: int = 0
 
 
 Expression: TypeAlias = Number | Name | Apply
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Definition:
-    """``name = expression``; the offsets are those of the name."""
+    """``name = expression``.
+
+    Attributes:
+        names: every name in the expression, in the order of the text.
+        at: which token of the source the name is.
+    """
 
     name: str
     expression: Expression
-    start: int
-    end: int
+    names: tuple[str, ...]
+    at: int
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Declaration:
-    """One name of an ``input``, ``parameter`` or ``output`` statement."""
+    """One name of an ``input``, ``parameter`` or ``output`` statement; ``at`` is its token."""
 
     role: str
     name: str
     value: float | None
-    start: int
-    end: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

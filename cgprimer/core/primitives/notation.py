@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from cgprimer.core.language import parser
-from cgprimer.core.language import unparse as writing
 from cgprimer.core.language.syntax import Expression, Program
 from cgprimer.core.primitives.registry import FUNCTIONS, primitive
 
@@ -31,4 +30,6 @@ def unparse(expression: Expression) -> str:
     >>> unparse(parse_expression("log(((xa)), 2)"))
     'log(xa, 2)'
     """
+    from cgprimer.core.language import unparse as writing  # for whoever wants text
+
     return writing.unparse(expression, lambda name: primitive(name).spelling)

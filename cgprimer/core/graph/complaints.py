@@ -1,0 +1,161 @@
+"""What is said where a text is no graph, or a point is none of it: loaded when that is so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.core.language.syntax import Declaration, Definition
+from cgprimer.core.language.tokens import spans, tokenize
+from cgprimer.errors import (
+    CycleError,
+    DefinitionError,
+    MissingValueError,
+    Source,
+    SourceError,
+    UsageError,
+    did_you_mean,
+    name_hint,
+)
+
+if TYPE_CHECKING:
+    from cgprimer.core.graph.expression_graph import ExpressionGraph
+
+_CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
+
+Statement = Definition | Declaration
+
+
+def _at(
+    source: Source,
+    message: str,
+    statement: Statement,
+    *,
+    earlier: Statement | None = None,
+    said: str = "",
+    hint: str = "",
+) -> DefinitionError:
+    places = spans(source)
+    related = [(said, places[earlier.at])] if earlier else []
+    return DefinitionError(message, places[statement.at], related=related, hint=hint)
+
+
+def twice(source: Source, statement: Statement, earlier: Statement) -> DefinitionError:
+    """A name is defined or declared a second time."""
+    defined = isinstance(statement, Definition)
+    done = "defined" if defined else "declared"
+    return _at(
+        source,
+        f"{statement.name!r} is {done} twice",
+        statement,
+        earlier=earlier,
+        said=f"it was first {done} here",
+        hint="give the second one a name of its own" if defined else "",
+    )
+
+
+def output_with_a_value(source: Source, statement: Declaration) -> DefinitionError:
+    """A value is declared for what is computed."""
+    return _at(
+        source,
+        f"an output is computed, so {statement.name!r} cannot be given a value",
+        statement,
+        hint=f"write: output {statement.name}",
+    )
+
+
+def role_of_a_definition(
+    source: Source, declaration: Declaration, definition: Definition
+) -> DefinitionError:
+    """An input or parameter has an expression."""
+    return _at(
+        source,
+        f"{definition.name!r} is declared {declaration.role!r} but an expression defines it",
+        definition,
+        earlier=declaration,
+        said="it was declared here",
+    )
+
+
+def output_of_nothing(
+    source: Source, declaration: Declaration, defined: Iterable[str]
+) -> DefinitionError:
+    """An output has no expression."""
+    return _at(
+        source,
+        f"{declaration.name!r} is declared an output, but nothing defines it",
+        declaration,
+        hint=name_hint(declaration.name, defined),
+    )
+
+
+def cycle(source: Source, stuck: Mapping[str, list[str]]) -> SourceError:
+    """The definitions run in a circle.
+
+    Args:
+        source: the text.
+        stuck: what each variable without a place in the order uses, by first appearance.
+    """
+    walk = [next(iter(stuck))]
+    seen = {walk[0]: 0}
+    while (following := next(u for u in stuck[walk[-1]] if u in stuck)) not in seen:
+        seen[following] = len(walk)
+        walk.append(following)
+    # The walk went from users to what they use; edges run the other way.
+    circle = walk[seen[following] :][::-1]
+    rank = {name: i for i, name in enumerate(stuck)}
+    start = circle.index(min(circle, key=rank.__getitem__))
+    path = (*circle[start:], *circle[: start + 1])
+    return CycleError(
+        f"these definitions run in a circle: {' -> '.join(path)}",
+        spans(source)[tokenize(source.text).index(path[0])],
+        path=path,
+        hint="a graph of expressions has no circles: one of these must not use the other",
+    )
+
+
+def unreadable(path: str | Path, error: OSError, examples: Iterable[str]) -> UsageError:
+    """A file cannot be read."""
+    near = did_you_mean(Path(path).stem, examples)
+    return UsageError(
+        f"cannot read {path}: {error.strerror or error}",
+        hint=near and f"{near} ('cgprimer examples' lists the examples)",
+    )
+
+
+def not_free(graph: ExpressionGraph, name: str) -> UsageError:
+    """A value is given to what takes none."""
+    if name in graph.definitions:
+        return UsageError(f"{name!r} is computed by the graph; inputs and parameters are given")
+    free = {*graph.inputs, *graph.parameters}
+    return UsageError(f"no input or parameter is called {name!r}", hint=name_hint(name, free))
+
+
+def missing_values(graph: ExpressionGraph, missing: list[str]) -> MissingValueError:
+    """Inputs or parameters have no value."""
+    return MissingValueError(
+        f"no value for {', '.join(missing)}", hint=_missing_hint(graph, missing[0])
+    )
+
+
+def _missing_hint(graph: ExpressionGraph, name: str) -> str:
+    used = {n for s in graph.program.statements if isinstance(s, Definition) for n in s.names}
+    unused = [n for n in graph.values if n not in used]
+    if unused:
+        return "; ".join(f"{n!r} has a value but stands in no expression" for n in unused)
+    other = next((n for n in graph.definitions if n.casefold() == name.casefold()), None)
+    if other is not None:
+        return f"did you mean {other!r}? Capital and small letters differ"
+    if name in _CONSTANTS:
+        return f"there are no named constants: write {_CONSTANTS[name]}"
+    return (
+        f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, "
+        f"or in the text: {graph.role(name)} {name} = 0.5"
+    )
+
+
+def no_common_shape(values: Mapping[str, Any]) -> UsageError:
+    """Arrays of a point do not broadcast."""
+    shapes = ", ".join(f"{n} {v.shape}" for n, v in values.items() if not isinstance(v, float))
+    return UsageError(f"the arrays do not broadcast together: {shapes}")

@@ -1,0 +1,247 @@
+"""What is said of a text that leaves the grammar: loaded when one does.
+
+Each function looks at the tokens around the one where the parser gave up, says what was expected
+there and, where one is likely, what was meant; the parser raises what it returns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cgprimer.core.language.parser import ENDS, ROLES
+from cgprimer.core.language.syntax import Functions
+from cgprimer.core.language.tokens import is_number, spans
+from cgprimer.errors import (
+    ExpressionSyntaxError,
+    Source,
+    SourceError,
+    Span,
+    UnknownFunctionError,
+    did_you_mean,
+)
+
+Groups = list[tuple[int, int]]  # the token that opened each, and operands before it
+
+# What other languages call our functions.
+_KNOWN_AS = {
+    "ln": "log(a)", "lg": "log10(a)", "pow": "a^b", "power": "a^b", "if": "where(a, b, c)",
+    "arcsin": "asin(a)", "arccos": "acos(a)", "arctan": "atan(a)", "tg": "tan(a)", "ctg": "cot(a)",
+    "sgn": "sign(a)", "logistic": "sigmoid(a)", "square": "a^2", "clip": "clamp(a, b, c)",
+    "arsinh": "asinh(a)", "arcosh": "acosh(a)", "artanh": "atanh(a)", "fabs": "abs(a)",
+}  # fmt: skip
+
+# Characters that word processors and other languages put in the place of ours.
+_MEANT = {
+    "×": "*", "·": "*", "∙": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "∗": "*",
+    "²": "^2", "³": "^3", "[": "(", "]": ")", "{": "(", "}": ")", "（": "(", "）": ")",
+}  # fmt: skip
+_ADVICE = {
+    "√": "write sqrt(...)", "|": "write abs(...)", "<": "write less(a, b)", ">": "write less(b, a)",
+    '"': "names stand without quotation marks", "'": "names stand without quotation marks",
+    ":": "a name is defined with '='", "\\": "a division is written /",
+    ".": "a decimal point stands in a number, as in 0.5; to read a file use cgprimer.load",
+}  # fmt: skip
+
+_STATEMENT = "a statement reads: name = expression"
+_SEPARATOR = "statements are separated by a new line or ';'"
+_OPERATORS = ("+", "-", "*", "**", "/", "^")
+
+
+class _Token(NamedTuple):
+    """A token and where it stands; the parenthesis of a call is one of its own."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def shown(self) -> str:
+        ends = {"": "the end of the text", "\n": "the end of the line", ";": "';'"}
+        return ends.get(self.text) or repr(self.text)
+
+
+class _Place:
+    """The tokens of a source around one of them, without new lines inside parentheses."""
+
+    def __init__(self, source: Source, at: int) -> None:
+        self.source = source
+        self.tokens: list[_Token] = []
+        depth = 0
+        for number, span in enumerate(spans(source)):
+            if number == at:
+                self.at = len(self.tokens)
+            text = source.text[span.start : span.end]
+            if text[-1:] == "(":
+                name = text[:-1].partition("#")[0].rstrip()
+                if name:
+                    self.tokens.append(_Token(name, span.start, span.start + len(name)))
+                self.tokens.append(_Token("(", span.end - 1, span.end))
+            elif text != "\n" or not depth:
+                self.tokens.append(_Token(text, span.start, span.end))
+            depth = 0 if text == ";" else max(0, depth + (text[-1:] == "(") - (text == ")"))
+        self.token = self.tokens[self.at]
+        self.before = self.tokens[self.at - 1] if self.at else _Token("", 0, 0)
+        self.following = (self.tokens[self.at + 1 :] or [self.token])[0]
+
+    def error(
+        self, message: str, token: _Token | None = None, *, hint: str = "", since: int | None = None
+    ) -> SourceError:
+        """The complaint; where the token is no token of the language, a complaint about that."""
+        text, start, end = token or self.token
+        if not (text in ENDS or text in "(),=" or text in _OPERATORS or is_number(text)):
+            for i, character in enumerate(text):
+                if not f"a{character}".isidentifier():
+                    return self._unexpected(start + i)
+            if not text.isidentifier():
+                return self._unexpected(start)
+        end = start + 1 if text in ENDS else end
+        begin = start if since is None else since
+        return ExpressionSyntaxError(message, Span(self.source, begin, end), hint=hint)
+
+    def _unexpected(self, position: int) -> SourceError:
+        character = self.source.text[position]
+        shown = character if character.isprintable() else f"U+{ord(character):04X}"
+        meant = _MEANT.get(character)
+        return ExpressionSyntaxError(
+            f"unexpected character {shown!r}",
+            Span(self.source, position, position + 1),
+            hint=f"write {meant!r}" if meant else _ADVICE.get(character, ""),
+        )
+
+
+def no_statement(source: Source, at: int) -> SourceError:
+    """Neither a definition nor a declaration begins here."""
+    place = _Place(source, at)
+    first, second = place.token, place.following
+    if not first.text.isidentifier():
+        return place.error(f"expected a statement, found {first.shown}", hint=_STATEMENT)
+    expected = f"expected '=' after {first.text!r}"
+    if second.text.isidentifier():
+        if first.text in ROLES:
+            return no_name(source, at + 1, first.text)
+        return place.error(expected, second, hint=did_you_mean(first.text, ROLES))
+    return place.error(f"{expected}, found {second.shown}", second, hint=_STATEMENT)
+
+
+def no_name(source: Source, at: int, role: str) -> SourceError:
+    """A declaration has no name."""
+    place = _Place(source, at)
+    if place.token.text.isidentifier():  # with a parenthesis behind it
+        return place.error("expected the end of the statement, found '('", place.following)
+    return place.error(f"expected a name after '{role}', found {place.token.shown}")
+
+
+def no_number(source: Source, at: int, name: str) -> SourceError:
+    """A declared value is no number."""
+    place = _Place(source, at)
+    return place.error(f"expected a number as the value of {name!r}, found {place.token.shown}")
+
+
+def after_declaration(source: Source, at: int, *, has_value: bool) -> SourceError:
+    """A declaration goes on after a name or its value."""
+    place = _Place(source, at)
+    if is_number(place.token.text):
+        return place.error(f"expected '=' between {place.before.text!r} and {place.token.text!r}")
+    plain = "a declared value is a plain number, such as 0.5"
+    return place.error(
+        f"expected the end of the statement, found {place.token.shown}",
+        hint=plain if has_value else _SEPARATOR,
+    )
+
+
+def not_alone(source: Source, at: int) -> SourceError:
+    """Something follows where one expression was asked for."""
+    return _Place(source, at).error("expected one expression only")
+
+
+def too_large(source: Source, at: int) -> SourceError:
+    """A number is beyond the largest double."""
+    return _Place(source, at).error(
+        "this number is too large for a double (the largest is 1.8e308)"
+    )
+
+
+def no_operand(source: Source, at: int, groups: Groups, missing: str) -> SourceError:
+    """A number, a name or a parenthesis is missing."""
+    place = _Place(source, at)
+    token, before = place.token, place.before
+    if token.text in (*ENDS, "=") and groups:
+        return _unclosed(source, groups)
+    if token.text == ")" and groups and before.text not in _OPERATORS:
+        opening = spans(source)[groups[-1][0]]
+        name = source.text[opening.start : opening.end - 1].partition("#")[0].rstrip()
+        what = f"the call of {name!r}" if name else "these parentheses"
+        return place.error(f"expected an expression in {what}, found ')'")
+    hint = ""
+    if before.text in _OPERATORS:
+        missing = f"expected a number, a name or '(' after {before.text!r}"
+        if token.text == "\n":
+            hint = "inside parentheses an expression goes on over several lines"
+    if token.text == "=":
+        hint = "a single '=' defines a name"
+    elif token.text == "/":
+        hint = "a comment begins with '#'"
+    return place.error(f"{missing}, found {token.shown}", hint=hint)
+
+
+def no_operator(source: Source, at: int, groups: Groups, functions: Functions) -> SourceError:
+    """After an operand comes what neither goes on with the expression nor ends the statement."""
+    place = _Place(source, at)
+    token, before, following = place.token, place.before, place.following
+    begins = token.text.isidentifier() and (following.text == "=" or following.text.isidentifier())
+    if groups and (token.text in (*ENDS, "=") or begins):
+        return _unclosed(source, groups)
+    if token.text == ")":
+        hint = "remove it, or open one before it"
+        return place.error("this parenthesis closes nothing", hint=hint)
+    if token.text == "," and groups:
+        return place.error("a comma stands inside parentheses that call no function")
+    if token.text in (",", "="):
+        decimal = token.text == "," and is_number(before.text)
+        return place.error(
+            f"expected the end of the statement, found {token.shown}",
+            hint="the decimal mark is a point: 3.5" if decimal else _SEPARATOR,
+        )
+    left, right = before.text, token.text
+    if right == "(" or left == ")" or is_number(left):
+        product = f"{left}*{right}" if before.end == token.start else "*"
+        hint = f"a product needs its sign: {product}"
+    elif functions.spelled(left):
+        hint = f"a function takes its operands in parentheses: {left}({right})"
+    else:
+        hint = "an operator such as * or + is missing here, or a new line"
+    message = f"missing operator between {left!r} and {right!r}"
+    return place.error(message, hint=hint, since=before.start)
+
+
+def _unclosed(source: Source, groups: Groups) -> SourceError:
+    """The statement ends inside a parenthesis."""
+    end = spans(source)[groups[-1][0]].end
+    return ExpressionSyntaxError(
+        "this parenthesis is never closed", Span(source, end - 1, end), hint="add the missing ')'"
+    )
+
+
+def no_call(source: Source, at: int, end: int, count: int, functions: Functions) -> SourceError:
+    """What is called is no function, or takes another number of arguments."""
+    place = _Place(source, at)
+    name, start, name_end = place.token
+    rows = functions.spelled(name)
+    if not rows:
+        if not name.isidentifier():
+            return place.error("")
+        known = _KNOWN_AS.get(name.casefold())
+        return UnknownFunctionError(
+            f"there is no function {name!r}",
+            Span(source, start, name_end),
+            hint=f"write {known}"
+            if known
+            else did_you_mean(name, functions.function_names())
+            or f"for a product write {name}*( ... ); 'cgprimer primitives' lists the functions",
+        )
+    counts = {n for r in rows for n in range(r.arity - len(r.defaults), r.arity + 1)}
+    takes = " or ".join(map(str, sorted(counts))) + " or more" * rows[0].associative
+    return UnknownFunctionError(
+        f"{name!r} takes {takes} argument{'' if takes == '1' else 's'}, not {count}",
+        Span(source, start, spans(source)[end].end),
+    )
