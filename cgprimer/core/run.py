@@ -8,8 +8,8 @@ computed with, and what every other engine is compared with.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cgprimer.core.engines import Engine, Reduction
 
 DTYPES = {"float64": 52, "float32": 23}  #: with the binary digits that each has
+Lookup = Callable[[str], Callable[..., Number]]  # from a primitive's name to its function
 
 
 def values_of(
@@ -43,30 +44,31 @@ def values_of(
     >>> values_of(cgprimer.tape(cgprimer.parse("xb = 2*xa; xw = xb/k")), {"xa": 1.5, "k": 0.0})
     [1.5, 0.0, 2.0, 3.0, inf]
     """
-    needed = None if roots is None else reachable(tape, roots)
+    needed = [True] * tape.size if roots is None else reachable(tape, roots)
     values: list[Number] = []
-    for leaf in tape.leaves:
+    for leaf, wanted in zip(tape.leaves, needed, strict=False):
         if leaf.kind == "constant":
             values.append(leaf.value)
-        elif leaf.name in given:
-            values.append(given[leaf.name])
-        elif needed is None or needed[len(values)]:
+        elif wanted and leaf.name not in given:
             raise EngineError(
                 f"there is no value for {leaf.name!r}", hint=name_hint(leaf.name, given)
             )
         else:
-            values.append(math.nan)
-    lookup = arithmetic(values)
+            values.append(given.get(leaf.name, math.nan))
+    lookup, wanted_here = arithmetic(values), needed[len(values) :]
+    steps = with_functions(tape, lookup)
+    nothing: Any = (lambda: math.nan, ())
     with quiet(lookup):
-        return run_instructions(functions_of(tape, lookup, needed), values)
+        pairs = zip(steps, wanted_here, strict=True)
+        return run_steps([step if wanted else nothing for step, wanted in pairs], values)
 
 
-def run_instructions(
-    instructions: Iterable[tuple[Callable[..., Number], tuple[int, ...]]], values: list[Number]
+def run_steps(
+    steps: Iterable[tuple[Callable[..., Number], tuple[int, ...]]], values: list[Number]
 ) -> list[Number]:
     """The loop: each function on its operands, results behind the leaves' values."""
     append = values.append
-    for function, operands in instructions:
+    for function, operands in steps:
         if len(operands) == 2:
             left, right = operands
             append(function(values[left], values[right]))
@@ -75,23 +77,15 @@ def run_instructions(
     return values
 
 
-def functions_of(
-    tape: Tape, lookup: Callable[[str], Callable[..., Number]], needed: list[bool] | None = None
+def with_functions(
+    tape: Tape, lookup: Lookup
 ) -> list[tuple[Callable[..., Number], tuple[int, ...]]]:
-    """A tape's instructions with functions for names; what is not needed is nan."""
+    """A tape's instructions with functions in the place of names."""
     functions = {name: lookup(name) for name in {name for name, _ in tape.instructions}}
-    found = [(functions[name], operands) for name, operands in tape.instructions]
-    if needed is None:
-        return found
-    wanted = needed[len(tape.leaves) :]
-    return [pair if want else (_nan, ()) for pair, want in zip(found, wanted, strict=True)]
+    return [(functions[name], operands) for name, operands in tape.instructions]
 
 
-def _nan() -> float:
-    return math.nan
-
-
-def arithmetic(values: Iterable[Number]) -> Callable[[str], Callable[..., Number]]:
+def arithmetic(values: Iterable[Number]) -> Lookup:
     """Where to look primitives up for such numbers: floats, arrays or mpmath's.
 
     >>> arithmetic([1.0, 2.0])("exp")(0.0)
@@ -109,16 +103,13 @@ def arithmetic(values: Iterable[Number]) -> Callable[[str], Callable[..., Number
     return arrays.function
 
 
-@contextmanager
-def quiet(lookup: Callable[[str], Callable[..., Number]]) -> Iterator[None]:
+def quiet(lookup: Lookup) -> AbstractContextManager[None]:
     """Infinities and nan are values here, not warnings of numpy's."""
     if lookup is floats.function:
-        yield
-        return
+        return nullcontext()
     import numpy as np
 
-    with np.errstate(all="ignore"):
-        yield
+    return np.errstate(all="ignore")
 
 
 class Plain:
@@ -136,8 +127,9 @@ class Plain:
 
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """The tape, ready to be run."""
-        leaves = [None if leaf.kind == "constant" else leaf.name for leaf in tape.leaves]
-        first = [leaf.value for leaf in tape.leaves]
+        leaves = [
+            (None if leaf.kind == "constant" else leaf.name, leaf.value) for leaf in tape.leaves
+        ]
         outputs = list(tape.outputs.items())
         prepared: list[Any] = []
 
@@ -145,13 +137,12 @@ class Plain:
             columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
         ) -> dict[str, Number]:
             given = {**scalars, **columns}
-            if dtype != "float64" or {*map(type, given.values())} - {float}:
+            if dtype != "float64" or any(type(value) is not float for value in given.values()):
                 return _arrays(tape, given, samples, reduction, dtype)
             if not prepared:
-                prepared.extend(functions_of(tape, floats.function))
-            given_or_constant = zip(leaves, first, strict=True)
-            start = [value if name is None else given[name] for name, value in given_or_constant]
-            values = run_instructions(prepared, start)
+                prepared.extend(with_functions(tape, floats.function))
+            start = [given[name] if name else value for name, value in leaves]
+            values = run_steps(prepared, start)
             times = samples if reduction == "sum" else 1
             return {name: values[i] * times for name, i in outputs}
 
@@ -162,22 +153,15 @@ PLAIN = Plain()
 
 
 def _arrays(
-    tape: Tape,
-    given: Mapping[str, Number],
-    samples: int,
-    reduction: str,
-    dtype: str,
+    tape: Tape, given: Mapping[str, Number], samples: int, reduction: str, dtype: str
 ) -> dict[str, Number]:
     """The outputs as arrays of shape (samples,), or their sums in double precision."""
     import numpy as np
 
     with np.errstate(all="ignore"):
-        typed = {name: np.asarray(value).astype(dtype) for name, value in given.items()}
-        values = values_of(tape, typed)
-        whole = {
-            name: np.broadcast_to(np.asarray(values[i], dtype), (samples,))
-            for name, i in tape.outputs.items()
-        }
+        values = values_of(tape, {n: np.asarray(v).astype(dtype) for n, v in given.items()})
+        found = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
+        whole = {name: np.broadcast_to(value, (samples,)) for name, value in found.items()}
         if reduction == "sum":
             return {n: v.sum(dtype=np.result_type(v, np.float64)) for n, v in whole.items()}
     return {name: np.array(value) for name, value in whole.items()}
@@ -216,20 +200,18 @@ class Runner:
             raise UsageError(
                 f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}"
             )
-        chosen = engine_for(engine, program.work, samples, is_complex=program.is_complex)
-        self.bits = DTYPES[dtype]
+        self.program, self.bits = program, DTYPES[dtype]
+        self.chosen = engine_for(engine, program.work, samples, is_complex=program.is_complex)
         if program.is_complex:
-            if chosen.name not in ("plain", "numpy"):
-                raise UsageError(f"complex steps run on the engine 'numpy', not on {chosen.name!r}")
-            chosen, dtype = PLAIN, "complex128"  # no engine but the loop has complex numbers
-        self.program = program
-        self.chosen = chosen
-        self.engine = chosen.name
+            if self.chosen.name not in ("plain", "numpy"):
+                raise UsageError(
+                    f"complex steps run on the engine 'numpy', not on {self.chosen.name!r}"
+                )
+            self.chosen, dtype = PLAIN, "complex128"  # no other engine has complex numbers
+        self.engine = self.chosen.name
         self.sum_later = program.by_sample and reduction == "sum"
         inner: Reduction = "none" if self.sum_later else reduction
-        self.compile: Callable[[Tape], Execute] = partial(
-            chosen.compile, reduction=inner, dtype=dtype
-        )
+        self.compile = partial(self.chosen.compile, reduction=inner, dtype=dtype)
         self.execute = self.compile(program.tape)
         self.seeded: dict[int, Execute] = {}
 
@@ -263,22 +245,20 @@ class Runner:
 
 def engine_for(
     engine: str | Engine,
-    operations: int,
+    work: int,
     samples: int | None,
     *,
     is_complex: bool = False,
     shape: tuple[int, ...] | None = None,
 ) -> Engine:
-    """The engine of a name; ``auto`` goes by the work, where it is known.
+    """The engine of a name; ``auto`` goes by the operations of one sample, times the samples.
 
     A single point (``shape`` is ``()``) is done before an engine has compiled anything.
     """
     if not isinstance(engine, str):
         return engine
-    if engine == "auto" and shape == ():
+    if engine == "auto" and (shape == () or is_complex):
         return PLAIN
     from cgprimer.core.engines import select
 
-    if engine == "auto" and is_complex:
-        engine = "numpy"  # few have complex numbers
-    return select(engine, work=None if samples is None else samples * operations)
+    return select(engine, work=None if samples is None else samples * work)

@@ -17,7 +17,7 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
-from cgprimer.core.run import Runner, functions_of, run_instructions
+from cgprimer.core.run import Runner, run_steps, with_functions
 from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
@@ -173,11 +173,11 @@ class Objective:
         place = {name: k for k, name in enumerate((*names, *self.parameters))}
         later = iter(range(len(place), len(place) + len(constants)))
         order = [place[f.name] if f.kind != "constant" else next(later) for f in tape.leaves]
-        functions, outputs = functions_of(tape, floats.function), list(tape.outputs.values())
+        functions, outputs = with_functions(tape, floats.function), list(tape.outputs.values())
 
         def at_once(sample: Sequence[float], values: Array) -> Point:
             point = (*sample, *values.tolist(), *constants)
-            found = run_instructions(functions, [point[k] for k in order])
+            found = run_steps(functions, [point[k] for k in order])
             loss, *gradient = [found[k] for k in outputs]
             return loss, np.array(gradient)
 
