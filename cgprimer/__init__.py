@@ -46,9 +46,9 @@ _SHOWN = {
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'cgprimer' has no attribute {name!r}")
-    if not _PUBLIC[name]:  # a module of functions called by both names: cgprimer.plot.loss(run)
-        return import_module(f"cgprimer.{name}")
-    value = getattr(import_module(f"cgprimer.{_PUBLIC[name]}"), name)
+    # Without a module it is one, of functions called by both names: cgprimer.plot.loss(run).
+    home = import_module(f"cgprimer.{_PUBLIC[name] or name}")
+    value = getattr(home, name) if _PUBLIC[name] else home
     globals()[name] = value
     _attach()
     return value

@@ -56,6 +56,8 @@ from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.diagrams import draw as draw
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
+from cgprimer.training.checkpoint import load_run as load_run
+from cgprimer.training.checkpoint import save_run as save_run
 from cgprimer.training.loop import TrainingRun as TrainingRun
 from cgprimer.training.loop import train as train
 from cgprimer.training.losses import register_loss as register_loss

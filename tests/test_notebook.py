@@ -151,6 +151,11 @@ def test_a_figure_is_shown_without_a_magic_line(formatter: Any) -> None:
     figure = cgprimer.draw(LECTURE)
     content, _ = formatter.format(figure)
     assert set(content) == {"image/png", "image/svg+xml", "text/plain"}
+    vars(cgprimer).pop("plot", None)  # as when it is the first name that a session asks for
+    formatter.mimebundle_formatter.deferred_printers.clear()
+    formatter.mimebundle_formatter.type_printers.clear()
+    _ = cgprimer.plot
+    assert set(formatter.format(figure)[0]) == {"image/png", "image/svg+xml", "text/plain"}
     figure.canvas.manager = object()  # pyplot's own: its support of notebooks shows them
     assert set(formatter.format(figure)[0]) == {"text/plain"}
 
