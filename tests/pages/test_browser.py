@@ -92,9 +92,7 @@ def expected(frame: Frame, shown: Any, method: str) -> dict[str, Any]:
             [
                 vertex.name,
                 UNKNOWN if v is None else moved(v, u),
-                f"{mark} {partly(d, s) if d is None else marked(d, SHORT)}"
-                if d is not None or s is not None
-                else "",
+                partly(d, s) if d is None else f"{mark} {marked(d, SHORT)}",
             ]
             for vertex in shown.scene.vertices
             for v, d, s, u in [pairs[vertex.row]]

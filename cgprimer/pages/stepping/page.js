@@ -109,7 +109,7 @@ function paintRow(k, known, walk, unmoved) {
   if (!vertex) return;
   put(vertex.value, value === undefined ? UNKNOWN : moved(value, unmoved.get(`value:${k}`)),
     value === undefined);
-  put(vertex.derivative, derivative === undefined ? part && `${walk.mark} ${part}`
+  put(vertex.derivative, derivative === undefined ? part
     : `${walk.mark} ${marked(derivative)}`, derivative === undefined);
   odd(vertex.value, value);
   odd(vertex.derivative, derivative ?? sum);

@@ -190,7 +190,7 @@ def _texts(pen: Pen, vertex: Vertex, box: Box, frame: Frame, look: tuple[str, fl
     sum_so_far = frame.sums[vertex.row]
     below = "" if derivative is None else f"{mark} {known(derivative)}"
     if derivative is None and sum_so_far is not None:
-        below = f"{mark} {so_far(sum_so_far)}"
+        below = so_far(sum_so_far)  # no room for the mark
     more: dict[str, Any] = {"align": "center", "zorder": 6}
     text = known(None) if value is None else moved_text(value, frame.unmoved[vertex.row])
     size = LETTER * scale
