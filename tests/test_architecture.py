@@ -20,6 +20,8 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "files",
     "cache",
     "plugins",
+    "garbage_collection",
+    "numbers_and_arrays",
     "number_format",
     "core",
     "native",

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Derivatives
-from cgprimer.core.numbers_and_arrays import Value, all_finite
 from cgprimer.core.tape.passes import reachable
+from cgprimer.numbers_and_arrays import Value, all_finite
 
 
 def first_not_finite(

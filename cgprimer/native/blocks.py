@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods.contract import Execute
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import as_columns, times_samples
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.optimization import with_seeds
 from cgprimer.core.tape.tape import Tape
+from cgprimer.garbage_collection import collector_paused
 
 LARGEST = 200_000  # instructions of all passes together; beyond, passes are run one by one
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from cgprimer.cache import key_of, load, package_state, store
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.fingerprint import fingerprint, shareable
 
 WORTH_KEEPING = 500  # instructions; smaller tapes are differentiated faster than a file is found

@@ -6,13 +6,13 @@ value) and ``target``. So it is differentiated, compiled and printed like everyt
 
 from __future__ import annotations
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.language.syntax import Expression, Name, Number, fold, leaves
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.plugins import Registry
 
 SQUARED_ERROR = "(out - target)^2"

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives.evaluation import tape
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.core.methods.contract import DerivativeProgram
@@ -22,6 +21,7 @@ from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError, name_hint
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
 from cgprimer.native.joined_passes import joined_passes

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from cgprimer.core.derivatives.evaluation import arguments, kept, shaped, tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.edges import edge_tape
-from cgprimer.core.numbers_and_arrays import Value
 from cgprimer.core.run import engine_for
 from cgprimer.core.tape.tape import Tape
+from cgprimer.numbers_and_arrays import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Names, as_names
-from cgprimer.core.numbers_and_arrays import Value, common_shape
 from cgprimer.core.primitives import generation
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns, reachable
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.numbers_and_arrays import Value, common_shape
 
 Made = TypeVar("Made")
 _MOST_KEPT = 64  # programs and runners that are kept for one graph

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.graph.expression_graph import ExpressionGraph
 from cgprimer.core.graph.frozen import FrozenDict, FrozenList
 from cgprimer.core.language.syntax import Declaration, Definition, Program
 from cgprimer.core.primitives.notation import parse_program
 from cgprimer.errors import SourceError, UsageError
+from cgprimer.garbage_collection import collector_paused
 
 
 def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> ExpressionGraph:

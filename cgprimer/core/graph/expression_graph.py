@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.graph.frozen import FrozenDict, FrozenList
 from cgprimer.core.language.syntax import Definition, Expression, Name, Program, fold
-from cgprimer.core.numbers_and_arrays import Value, as_value, common_shape
 from cgprimer.core.primitives import floats
 from cgprimer.errors import Source, UsageError, name_hint, plural
+from cgprimer.numbers_and_arrays import Value, as_value, common_shape
 
 if TYPE_CHECKING:
     import networkx

@@ -21,7 +21,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.language.syntax import (
     Apply,
     Declaration,
@@ -34,6 +33,7 @@ from cgprimer.core.language.syntax import (
 )
 from cgprimer.core.language.tokens import is_number, tokenize
 from cgprimer.errors import Source
+from cgprimer.garbage_collection import collector_paused
 
 ROLES = ("input", "parameter", "output")
 ENDS = ("\n", ";", "")  # tokens that end a statement

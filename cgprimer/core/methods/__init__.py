@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods.contract import DerivativeProgram, Differentiator, Names, as_names
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.errors import UsageError
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.plugins import Registry
 
 METHODS: Registry[Differentiator] = Registry(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
+from cgprimer.core.methods.contract import DerivativeProgram, one_pass
 from cgprimer.core.methods.edges import edge_partials
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
@@ -61,42 +61,25 @@ def differentiate(
             hint="reverse mode needs one pass, or raise the limit: limit=... (--path-limit N)",
         )
     labels = tape.labels
-    outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
+    derivatives: dict[tuple[str, str], int] = {}
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
     builder.share = False  # every path pays for its own product: that is the method
     for t, w in pairs:
         found = list_paths(heads, sources[w], roots[t], leading[t]) if counts[t, w] else []
-        shown = [
+        paths[of[t], wrt[w]] = tuple(
             tuple(labels.get(i, of[t] if i == roots[t] else f"value {i}") for i in p) for p in found
-        ]
-        paths[of[t], wrt[w]] = tuple(shown)
-        sum_of_products = None
+        )
+        total_of_paths: int | None = None
         for path in found:
             product = builder.constant(1.0)
             for tail, head in pairwise(path):
                 product = builder.emit("mul", product, edges[tail, head])
-            sum_of_products = (
-                product
-                if sum_of_products is None
-                else builder.emit("add", sum_of_products, product)
-            )
+            known = total_of_paths
+            total_of_paths = product if known is None else builder.emit("add", known, product)
         zero = builder.constant(0.0)
-        outputs[derivative_name(of[t], wrt[w])] = (
-            zero if sum_of_products is None else sum_of_products
-        )
-    reads = tuple(Read(of[t], wrt[w], derivative_name(of[t], wrt[w])) for t, w in pairs)
-    for name, index in outputs.items():
-        builder.names.setdefault(name, index)
-    finished = builder.finish(outputs, prune=True)
-    return DerivativeProgram(
-        "path-sum",
-        finished,
-        of,
-        wrt,
-        (Pass(reads),),
-        paths=paths,
-        primal_names=frozenset(tape.names),
-    )
+        derivatives[of[t], wrt[w]] = zero if total_of_paths is None else total_of_paths
+    values = {name: value[root] for name, root in zip(of, roots, strict=True)}
+    return one_pass("path-sum", builder, tape, wrt, values, derivatives, paths=paths)
 
 
 def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:

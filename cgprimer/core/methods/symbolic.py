@@ -19,7 +19,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
+from cgprimer.core.methods.contract import DerivativeProgram, one_pass
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.primitives import primitive, primitives
 from cgprimer.core.primitives.formulas import form, opaque_function, symbolic_call
@@ -63,19 +63,14 @@ def differentiate(
             )
     builder = Builder(share=share)
     value = builder.extend(tape, keep=signature_and(tape, needed))
-    outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
+    derivatives = {}
     for target, root in zip(of, roots, strict=True):
         lowering = Lowering(builder, value, limit if share else 20 * limit)
         for name in wrt:
             derivative = derivative_expression(tape, root, tape.index(name))
-            outputs[derivative_name(target, name)] = lowering.lower(derivative)
-    reads = tuple(Read(t, w, derivative_name(t, w)) for t in of for w in wrt)
-    for name, index in outputs.items():
-        builder.names.setdefault(name, index)
-    finished = builder.finish(outputs, prune=True)
-    return DerivativeProgram(
-        "symbolic", finished, of, wrt, (Pass(reads),), primal_names=frozenset(tape.names)
-    )
+            derivatives[target, name] = lowering.lower(derivative)
+    values = {name: value[root] for name, root in zip(of, roots, strict=True)}
+    return one_pass("symbolic", builder, tape, wrt, values, derivatives)
 
 
 def written_out_size(tape: Tape, root: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold, postorder
 from cgprimer.core.primitives import OPERANDS, RESULT, primitive
@@ -12,6 +11,7 @@ from cgprimer.core.primitives.registry import partial_tree
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.core.tape.verifier import checked
+from cgprimer.garbage_collection import collector_paused
 
 
 def lower(graph: ExpressionGraph) -> Tape:

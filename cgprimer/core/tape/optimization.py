@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Share, Tape
 from cgprimer.core.tape.verifier import checked
+from cgprimer.garbage_collection import collector_paused
 
 _LARGEST_POWER = 64  # beyond it a call of pow is no slower than the multiplications
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.tape import Tape
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import apart, as_columns, as_scalars, times_samples
 from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.library import Library, processor

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.engines import Array
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.tape import Tape
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.cpu.fused import addresses, places_of
 from cgprimer.native.cpu.handlers import CONTEXT, UNROLL
 from cgprimer.native.cpu.interpreted import Interpreted, aligned

@@ -13,9 +13,9 @@ import numpy as np
 
 from cgprimer.cache import kept, key_of, package_state
 from cgprimer.core.engines import Array, Reduction
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import apart, as_columns, as_scalars, times_samples
 from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.code import Code, assembled

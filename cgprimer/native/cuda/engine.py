@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.methods.contract import Execute
 from cgprimer.core.tape.tape import Tape
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.cuda import device
 from cgprimer.native.cuda.device import SIMULATED, Settings
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import NamedTuple
 
-from cgprimer.core.garbage_collection import collector_paused
 from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.plans.affine import Grouped, affine_groups
 from cgprimer.native.plans.fusion import multiply_add, sine_cosine
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step

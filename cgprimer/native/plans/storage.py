@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cgprimer.core.garbage_collection import collector_paused
+from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.plans.plan import Plan
 
 _SUMS = ("sum", "dot", "outer")
