@@ -100,7 +100,7 @@ def test_every_method_has_its_trace(lecture: Comparison) -> None:
         rows = table(page, "trace", which)
         assert rows[0] == ["name", "expression", "value", made.heading]
         assert rows[1:] == [
-            [r.name, r.expression, marked(r.value), marked(r.derivative)] for r in made.rows
+            [r.name, r.expression, marked(r.value, 6), marked(r.derivative, 6)] for r in made.rows
         ]
     assert page.headings[-6:] == [*(r.method for r in lecture.results), "How to read the numbers"]
 

@@ -27,6 +27,7 @@ _MOST_DERIVATIVES = 100
 _MOST_OPERATIONS = 24  # rows of a trace beyond which it has a row per variable
 _MOST_ROWS = 30
 _LONGEST = 120  # characters of an expression in a trace
+_TRACE_DIGITS = 6  # three traces stand side by side
 _PIXELS = 96 / 72  # per point
 
 
@@ -219,8 +220,8 @@ def _trace_table(found: Comparison, result: MethodResult) -> str:
 def _trace_row(row: TraceRow) -> str:
     return (
         f'<tr><th scope="row">{escape(row.name)}</th><td class="expression">'
-        f"{_breakable(row.expression)}</td><td>{marked(row.value)}</td>"
-        f"<td>{marked(row.derivative)}</td></tr>"
+        f"{_breakable(row.expression)}</td><td>{marked(row.value, _TRACE_DIGITS)}</td>"
+        f"<td>{marked(row.derivative, _TRACE_DIGITS)}</td></tr>"
     )
 
 
