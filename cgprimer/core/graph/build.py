@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from cgprimer.core.graph.expression_graph import ExpressionGraph
+from cgprimer.core.graph.expression_graph import ExpressionGraph, complaints
 from cgprimer.core.graph.frozen import FrozenDict, FrozenList
 from cgprimer.core.language.syntax import Declaration, Definition, Program
 from cgprimer.core.primitives.notation import parse_program
-from cgprimer.errors import SourceError, UsageError
+from cgprimer.errors import UsageError
 from cgprimer.garbage_collection import collector_paused
 
 
@@ -64,15 +64,14 @@ def load(path: str | Path) -> ExpressionGraph:
             return parse(sys.stdin.read(), name="<stdin>")
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        from cgprimer.core.graph import complaints
-
-        raise complaints.unreadable(path, error, examples()) from None
+        raise complaints().unreadable(path, error, examples()) from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
     return parse(text, name=name)
 
 
 def _build(program: Program) -> ExpressionGraph:
+    source = program.source
     names: dict[str, None] = {}  # by first appearance
     definitions: dict[str, Definition] = {}
     declarations: dict[str, Declaration] = {}
@@ -80,13 +79,13 @@ def _build(program: Program) -> ExpressionGraph:
         names[statement.name] = None
         if isinstance(statement, Definition):
             if definitions.setdefault(statement.name, statement) is not statement:
-                _fail("twice", program, statement, definitions[statement.name])
+                raise complaints().twice(source, statement, definitions[statement.name])
             names.update(dict.fromkeys(statement.names))
         else:
             if declarations.setdefault(statement.name, statement) is not statement:
-                _fail("twice", program, statement, declarations[statement.name])
+                raise complaints().twice(source, statement, declarations[statement.name])
             if statement.role == "output" and statement.value is not None:
-                _fail("output_with_a_value", program, statement)
+                raise complaints().output_with_a_value(source, statement)
     outputs = {name: d for name, d in declarations.items() if d.role == "output"}
     parameters = {
         name: None
@@ -96,10 +95,10 @@ def _build(program: Program) -> ExpressionGraph:
     }
     for name, declaration in declarations.items():
         if name not in outputs and name in definitions:
-            _fail("role_of_a_definition", program, declaration, definitions[name])
+            raise complaints().role_of_a_definition(source, declaration, definitions[name])
     for name, declaration in outputs.items():
         if name not in definitions:
-            _fail("output_of_nothing", program, declaration, definitions)
+            raise complaints().output_of_nothing(source, declaration, definitions)
 
     uses = {
         name: [n for n in definitions[name].names if n not in parameters]
@@ -111,7 +110,7 @@ def _build(program: Program) -> ExpressionGraph:
     order = _topological_order(uses)
     if len(order) < len(uses):
         placed = set(order)
-        _fail("cycle", program, {n: used for n, used in uses.items() if n not in placed})
+        raise complaints().cycle(source, {n: used for n, used in uses.items() if n not in placed})
     place = {name: i for i, name in enumerate(order)}
     leads_to: dict[str, list[str]] = {name: [] for name in order}
     for name in order:
@@ -131,13 +130,6 @@ def _build(program: Program) -> ExpressionGraph:
         depends_on=FrozenDict({n: FrozenList(uses[n]) for n in order if uses[n]}),
         leads_to=FrozenDict({n: FrozenList(heads) for n, heads in leads_to.items() if heads}),
     )
-
-
-def _fail(complaint: str, program: Program, *about: Any) -> NoReturn:
-    from cgprimer.core.graph import complaints
-
-    make: Callable[..., SourceError] = getattr(complaints, complaint)
-    raise make(program.source, *about)
 
 
 def _topological_order(uses: dict[str, list[str]]) -> list[str]:

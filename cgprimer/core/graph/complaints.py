@@ -25,69 +25,46 @@ if TYPE_CHECKING:
 _CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 
 Statement = Definition | Declaration
+Earlier = tuple[str, Statement]  # what to say of it
 
 
 def _at(
     source: Source,
-    message: str,
     statement: Statement,
-    *,
-    earlier: Statement | None = None,
-    said: str = "",
+    message: str,
     hint: str = "",
+    earlier: Earlier | None = None,
 ) -> DefinitionError:
     places = spans(source)
-    related = [(said, places[earlier.at])] if earlier else []
+    related = [(earlier[0], places[earlier[1].at])] if earlier else []
     return DefinitionError(message, places[statement.at], related=related, hint=hint)
 
 
 def twice(source: Source, statement: Statement, earlier: Statement) -> DefinitionError:
     """A name is defined or declared a second time."""
-    defined = isinstance(statement, Definition)
-    done = "defined" if defined else "declared"
-    return _at(
-        source,
-        f"{statement.name!r} is {done} twice",
-        statement,
-        earlier=earlier,
-        said=f"it was first {done} here",
-        hint="give the second one a name of its own" if defined else "",
-    )
+    done, hint = "declared", ""
+    if isinstance(statement, Definition):
+        done, hint = "defined", "give the second one a name of its own"
+    said = f"{statement.name!r} is {done} twice"
+    return _at(source, statement, said, hint, (f"it was first {done} here", earlier))
 
 
-def output_with_a_value(source: Source, statement: Declaration) -> DefinitionError:
+def output_with_a_value(source: Source, output: Declaration) -> DefinitionError:
     """A value is declared for what is computed."""
-    return _at(
-        source,
-        f"an output is computed, so {statement.name!r} cannot be given a value",
-        statement,
-        hint=f"write: output {statement.name}",
-    )
+    said = f"an output is computed, so {output.name!r} cannot be given a value"
+    return _at(source, output, said, f"write: output {output.name}")
 
 
-def role_of_a_definition(
-    source: Source, declaration: Declaration, definition: Definition
-) -> DefinitionError:
+def role_of_a_definition(source: Source, role: Declaration, defined: Statement) -> DefinitionError:
     """An input or parameter has an expression."""
-    return _at(
-        source,
-        f"{definition.name!r} is declared {declaration.role!r} but an expression defines it",
-        definition,
-        earlier=declaration,
-        said="it was declared here",
-    )
+    said = f"{role.name!r} is declared {role.role!r} but an expression defines it"
+    return _at(source, defined, said, earlier=("it was declared here", role))
 
 
-def output_of_nothing(
-    source: Source, declaration: Declaration, defined: Iterable[str]
-) -> DefinitionError:
+def output_of_nothing(source: Source, output: Declaration, known: Iterable[str]) -> DefinitionError:
     """An output has no expression."""
-    return _at(
-        source,
-        f"{declaration.name!r} is declared an output, but nothing defines it",
-        declaration,
-        hint=name_hint(declaration.name, defined),
-    )
+    said = f"{output.name!r} is declared an output, but nothing defines it"
+    return _at(source, output, said, name_hint(output.name, known))
 
 
 def cycle(source: Source, stuck: Mapping[str, list[str]]) -> SourceError:

@@ -7,14 +7,13 @@ each variable whose expression uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.graph.frozen import FrozenDict, FrozenList
-from cgprimer.core.language.syntax import Definition, Expression, Name, Program, fold
-from cgprimer.core.primitives import floats
+from cgprimer.core.language.syntax import Definition, Expression, Program
 from cgprimer.errors import Source, UsageError, name_hint, plural
 from cgprimer.numbers_and_arrays import Value, as_value, common_shape
 
@@ -74,24 +73,9 @@ class ExpressionGraph:
 
     def __str__(self) -> str:
         """Text that parses to the same graph: the statements in their order, names in theirs."""
-        from cgprimer.core.language.unparse import number_text
-        from cgprimer.core.primitives.notation import unparse
+        from cgprimer.core.graph import conversions
 
-        lines: list[str] = []
-        role = ""
-        for statement in self.program.statements:
-            if isinstance(statement, Definition):
-                lines.append(f"{statement.name} = {unparse(statement.expression)}")
-                role = ""
-                continue
-            name = statement.name
-            text = name if statement.value is None else f"{name} = {number_text(statement.value)}"
-            if statement.role == role:
-                lines[-1] += f", {text}"
-            else:
-                lines.append(f"{statement.role} {text}")
-            role = statement.role
-        return "\n".join(lines)
+        return conversions.to_text(self)
 
     def expression(self, name: str) -> str:
         """The right-hand side that defines a variable, as text.
@@ -150,15 +134,15 @@ class ExpressionGraph:
         given: dict[str, Value] = dict(self.values)
         for name, value in (at or {}).items():
             if name not in free:
-                raise _complaints().not_free(self, name)
+                raise complaints().not_free(self, name)
             given[name] = as_value(name, value)
         missing = [n for n in (free if needed is None else needed) if n in free and n not in given]
         if missing:
-            raise _complaints().missing_values(self, missing)
+            raise complaints().missing_values(self, missing)
         try:
             common_shape(given.values())
         except ValueError:
-            raise _complaints().no_common_shape(given) from None
+            raise complaints().no_common_shape(given) from None
         return given
 
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:
@@ -180,29 +164,9 @@ class ExpressionGraph:
         >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
         array([ 3., 12.])
         """
-        known: dict[str, Any] = self.point(at)
-        shape = common_shape(known.values())
-        if not shape:
-            return self._evaluated(known, floats.function)
-        import numpy as np
+        from cgprimer.core.graph import conversions
 
-        from cgprimer.core.primitives import arrays
-
-        with np.errstate(all="ignore"):
-            found = self._evaluated(known, arrays.function)
-        return {name: np.array(np.broadcast_to(value, shape)) for name, value in found.items()}
-
-    def _evaluated(
-        self, known: dict[str, Any], function: Callable[[str], Callable[..., Any]]
-    ) -> dict[str, Any]:
-        for name in self.variables:
-            if name in self.definitions:
-                known[name] = fold(
-                    self.definitions[name],
-                    lambda leaf: known[leaf.name] if isinstance(leaf, Name) else leaf.value,
-                    lambda row, arguments: function(row)(*arguments),
-                )
-        return {name: known[name] for name in self.variables}
+        return conversions.values(self, self.point(at))
 
     def to_networkx(self) -> networkx.DiGraph:
         """The graph as networkx sees it.
@@ -219,19 +183,12 @@ class ExpressionGraph:
 
     def role(self, name: str) -> str:
         """``input``, ``inner``, ``output`` or ``parameter``."""
-        if name in self._input_set:
-            return "input"
-        if name in self._output_set:
-            return "output"
-        return "inner" if name in self.definitions else "parameter"
+        return self._roles.get(name, "parameter")
 
     @cached_property
-    def _input_set(self) -> frozenset[str]:
-        return frozenset(self.inputs)
-
-    @cached_property
-    def _output_set(self) -> frozenset[str]:
-        return frozenset(self.outputs)
+    def _roles(self) -> dict[str, str]:
+        roles = ("inner", self.definitions), ("input", self.inputs), ("output", self.outputs)
+        return {name: role for role, names in roles for name in names}
 
     def to_sympy(self) -> dict[str, sympy.Expr]:
         """Every defined variable as a sympy expression in the symbols of its own right-hand side.
@@ -245,11 +202,11 @@ class ExpressionGraph:
         return conversions.to_sympy(self)
 
 
-def _complaints() -> Any:
+def complaints() -> Any:
     """What to say when something is wrong; loaded only then."""
-    from cgprimer.core.graph import complaints
+    from cgprimer.core.graph import complaints as found
 
-    return complaints
+    return found
 
 
 def checked_graph(graph: Any) -> ExpressionGraph:

@@ -115,50 +115,35 @@ def no_statement(source: Source, at: int) -> SourceError:
     first, second = place.token, place.following
     if not first.text.isidentifier():
         return place.error(f"expected a statement, found {first.shown}", hint=_STATEMENT)
-    expected = f"expected '=' after {first.text!r}"
+    message = f"expected '=' after {first.text!r}"
     if second.text.isidentifier():
         if first.text in ROLES:
-            return no_name(source, at + 1, first.text)
-        return place.error(expected, second, hint=did_you_mean(first.text, ROLES))
-    return place.error(f"{expected}, found {second.shown}", second, hint=_STATEMENT)
+            return expected(source, at + 1, "a name")
+        return place.error(message, second, hint=did_you_mean(first.text, ROLES))
+    return place.error(f"{message}, found {second.shown}", second, hint=_STATEMENT)
 
 
-def no_name(source: Source, at: int, role: str) -> SourceError:
-    """A declaration has no name."""
+def wrong(source: Source, at: int, message: str) -> SourceError:
+    """What stands here cannot."""
+    return _Place(source, at).error(message)
+
+
+def expected(source: Source, at: int, what: str) -> SourceError:
+    """Something else should stand here."""
     place = _Place(source, at)
-    if place.token.text.isidentifier():  # with a parenthesis behind it
+    if place.token.text.isidentifier() and place.following.text == "(":
         return place.error("expected the end of the statement, found '('", place.following)
-    return place.error(f"expected a name after '{role}', found {place.token.shown}")
-
-
-def no_number(source: Source, at: int, name: str) -> SourceError:
-    """A declared value is no number."""
-    place = _Place(source, at)
-    return place.error(f"expected a number as the value of {name!r}, found {place.token.shown}")
+    return place.error(f"expected {what}, found {place.token.shown}")
 
 
 def after_declaration(source: Source, at: int, *, has_value: bool) -> SourceError:
     """A declaration goes on after a name or its value."""
     place = _Place(source, at)
-    if is_number(place.token.text):
-        return place.error(f"expected '=' between {place.before.text!r} and {place.token.text!r}")
-    plain = "a declared value is a plain number, such as 0.5"
-    return place.error(
-        f"expected the end of the statement, found {place.token.shown}",
-        hint=plain if has_value else _SEPARATOR,
-    )
-
-
-def not_alone(source: Source, at: int) -> SourceError:
-    """Something follows where one expression was asked for."""
-    return _Place(source, at).error("expected one expression only")
-
-
-def too_large(source: Source, at: int) -> SourceError:
-    """A number is beyond the largest double."""
-    return _Place(source, at).error(
-        "this number is too large for a double (the largest is 1.8e308)"
-    )
+    found, plain = place.token, "a declared value is a plain number, such as 0.5"
+    if is_number(found.text):
+        return place.error(f"expected '=' between {place.before.text!r} and {found.text!r}")
+    message = f"expected the end of the statement, found {found.shown}"
+    return place.error(message, hint=plain if has_value else _SEPARATOR)
 
 
 def no_operand(source: Source, at: int, groups: Groups, missing: str) -> SourceError:

@@ -83,7 +83,7 @@ def parse_expression(
     parser = _Parser(Source(source_name, text), functions)
     expression, _ = parser.expression("expected an expression")
     if parser.tokens[parser.index]:
-        parser.fail("not_alone", parser.index)
+        parser.fail("wrong", parser.index, "expected one expression only")
     return expression
 
 
@@ -129,13 +129,13 @@ class _Parser:
             at = self.index + 1
             name, value = tokens[at], None
             if not name.isidentifier():
-                self.fail("no_name", at, role)
+                self.fail("expected", at, f"a name after '{role}'")
             self.index = at + 1
             if tokens[self.index] == "=":
                 sign = tokens[at + 2]
                 self.index += 2 if sign in ("-", "+") else 1
                 if not is_number(tokens[self.index]):
-                    self.fail("no_number", self.index, name)
+                    self.fail("expected", self.index, f"a number as the value of {name!r}")
                 value = self.number(self.index).value * (-1.0 if sign == "-" else 1.0)
                 self.index += 1
             found.append(Declaration(role, name, value, at))
@@ -146,7 +146,8 @@ class _Parser:
     def number(self, at: int) -> Number:
         value = float(self.tokens[at])
         if math.isinf(value):
-            self.fail("too_large", at)
+            too_large = "this number is too large for a double (the largest is 1.8e308)"
+            self.fail("wrong", at, too_large)
         return Number(value)
 
     def expression(self, missing: str) -> tuple[Expression, dict[str, Name]]:

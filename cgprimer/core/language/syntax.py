@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from cgprimer.errors import Source
 
@@ -76,31 +76,12 @@ class Program:
     statements: tuple[Definition | Declaration, ...]
 
 
-class Signature(Protocol):
-    """How a function may be called."""
-
-    @property
-    def name(self) -> str:
-        """What nodes of the tree call it."""
-
-    @property
-    def arity(self) -> int:
-        """Number of operands."""
-
-    @property
-    def defaults(self) -> tuple[float, ...]:
-        """Values of trailing operands that a call may leave out."""
-
-    @property
-    def associative(self) -> bool:
-        """Whether more operands may be given than its arity, taken two by two."""
-
-
 class Functions(Protocol):
     """What the parser has to know of functions; the table of primitives is one."""
 
-    def spelled(self, name: str) -> Sequence[Signature]:
-        """What ``name(...)`` may mean; empty where it is no function."""
+    def spelled(self, name: str) -> Sequence[Any]:
+        """What ``name(...)`` may mean, each with the attributes of a row of the table: ``name``,
+        ``arity``, ``defaults`` and ``associative``. Empty where it is no function."""
 
     def function_names(self) -> Iterable[str]:
         """Every name that may stand before a parenthesis."""

@@ -29,7 +29,7 @@ _PATTERN = re.compile(
 def tokenize(text: str) -> list[str]:
     """All tokens of a text, with an empty one at the end. A name that is called ends in ``(``.
 
-    >>> tokenize("xw = cd*sin (xx)  # a comment")
+    >>> tokenize("xw = cd*sin (xx)")
     ['xw', '=', 'cd', '*', 'sin (', 'xx', ')', '']
     """
     return _PATTERN.findall(text)
