@@ -12,6 +12,8 @@ from cgprimer.pictures.diagrams import LEVELS, PARAMETERS, graph_diagram
 from cgprimer.pictures.formats import formats
 from cgprimer.pictures.theme import READABLE_SIZE
 
+_OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can be left out
+
 
 @graph_command(
     "draw",
@@ -62,6 +64,31 @@ def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: 
         )
     if size is not None and round(size) < READABLE_SIZE:
         note(
-            f"its smallest text has {size:.2g} points on a slide, and the last row can read"
-            f" {READABLE_SIZE:.0f}: show less at once, or zoom into a .svg or .pdf"
+            f"its smallest text has {size:.2g} points on a slide, too few for the last row, which"
+            f" can read {READABLE_SIZE:.0f}: {_readable_instead(graph, settings)}"
         )
+
+
+def _readable_instead(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
+    """What to change so that the picture can be read: it is tried out."""
+    from cgprimer.pictures.slide_layout import slide_layout
+
+    given = [name for name in _OVERLAYS if settings.get(name)]
+    fewer: list[tuple[dict[str, Any], str]] = [
+        ({name: None}, f"without --{name}") for name in given
+    ]
+    if len(given) > 1:
+        without = " and ".join(f"--{name}" for name in given)
+        fewer.append((dict.fromkeys(given), f"without {without}"))
+    if settings["level"] != "variables":
+        fewer.append(({"level": "variables"}, "with --level variables"))
+    if settings.get("parameters") == "vertices":
+        fewer.append(({"parameters": None}, "with --parameters edges"))
+    for change, words in fewer:
+        tried = {**settings, **change}
+        tried["of"] = tried["of"] if tried["adjoints"] or tried["level"] == "backward" else None
+        kept = {name: value for name, value in tried.items() if value not in (None, {})}
+        size = slide_layout(graph_diagram(graph, **kept)).captions.smallest_text
+        if round(size) >= READABLE_SIZE:
+            return f"{words} it has {size:.2g}"
+    return "write a .svg or .pdf and zoom in, or draw a part of the graph alone (-e)"

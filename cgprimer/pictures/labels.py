@@ -1,7 +1,7 @@
 """Labels of edges: what they touch or cover, and better places along their line for those that do.
 
-graphlay knows five places for a label of an edge; one that found none of them free slides along
-its line, or stands beside it. Lengths are in points.
+A label stands on the middle of its edge where that is free; otherwise it slides along its line, or
+stands beside it. Lengths are in points.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 _GAP = 2.0  # points that are free around a label
 _STEP = 8.0
+_HEAD = 18.0  # around an arrow head
 _TOUCHING = 100.0  # a label that touches something is worse than one that covers lines
 _SHARES = [0.5 + sign * k / 30 for k in range(13) for sign in (1, -1)]  # of the line's length
 _SIDES = (0.0, 1.0, -1.0)  # on the line, below it, above it
@@ -31,7 +32,7 @@ class Labels:
     """One box per edge (None where it has no label).
 
     `touching` counts labels that touch a vertex or another label, `covering` those that lie over
-    the line of another edge.
+    the line of another edge or over an arrow head.
     """
 
     boxes: tuple[Box | None, ...]
@@ -57,6 +58,8 @@ def free_labels(layout: Layout) -> Labels:
     points = np.array([point for line in taken for point in line]).reshape(-1, 2)
     owners = np.repeat(np.arange(count), [len(line) for line in taken])
 
+    heads = np.array([(*line[-1], _HEAD, _HEAD) for line in lines]).reshape(-1, 4)
+
     def costs(number: int, places: Array) -> Array:
         # Another label may move out of the way, a vertex does not.
         touched = _near(places, np.delete(rows, number, axis=0)).sum(axis=1)
@@ -65,7 +68,8 @@ def free_labels(layout: Layout) -> Labels:
         within = np.abs(points - (least + most) / 2) <= (most - least) / 2 + places[0, 2:]
         foreign = points[within.all(axis=1) & (owners != number)]
         covered = _near(places, np.pad(foreign, ((0, 0), (0, 2)))).any(axis=1)
-        return np.asarray(_TOUCHING * touched + covered, dtype=float)
+        on_heads = _near(places, heads).any(axis=1)
+        return np.asarray(_TOUCHING * touched + covered + on_heads, dtype=float)
 
     shown = [number for number, box in enumerate(labels) if box]
     found = {number: float(costs(number, rows[number : number + 1])[0]) for number in shown}

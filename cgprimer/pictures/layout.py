@@ -1,9 +1,9 @@
 """Where vertices, edges and their labels go: layers from inputs to outputs.
 
-The layers, the order inside them, the coordinates, the routes of long edges around other vertices
-and the places of labels come from graphlay, a deterministic layout engine that knows the size of
-every box and needs no Graphviz binary. This module states what is asked of it. Lengths are in
-points; y goes downwards.
+The layers, the order inside them, the coordinates and the routes of long edges around other
+vertices come from graphlay, a deterministic layout engine that knows the size of every box and
+needs no Graphviz binary; labels stand on the middles of their edges until `labels.py` moves them.
+This module states what is asked of it. Lengths are in points; y goes downwards.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
 structures", IEEE Trans. SMC 11 (1981); https://github.com/aarkue/graphlay
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cgprimer.errors import UsageError
-from cgprimer.pictures.geometry import Box, Point, Size, frame, rounded
+from cgprimer.pictures.geometry import Box, Point, Size, frame, length, point_at, rounded
 from cgprimer.pictures.shapes import meet
 from cgprimer.pictures.theme import Shape
 
@@ -109,19 +109,17 @@ def lay_out(
         for key, raw in zip(sizes, answer["nodes"], strict=True)
     }
     routes = [[(p["x"], p["y"]) for p in raw["points"]] for raw in answer["edges"]]
-    places: list[Point | None] = [
-        (at["x"], at["y"]) if (at := raw.get("label_anchor")) else None for raw in answer["edges"]
-    ]
     if network and all(len(route) == 2 for route in routes):
-        _centre(layer, boxes, edges, routes, places)
+        _centre(layer, boxes, edges, routes)
     outline = shapes or {}
     for (tail, head), route in zip(edges, routes, strict=True):
         route[0] = meet(outline.get(tail, "rectangle"), boxes[tail], route[0], down=down)
         route[-1] = meet(outline.get(head, "rectangle"), boxes[head], route[-1], down=down)
     lines = [rounded(route, _CORNER) for route in routes]
+    # graphlay makes room for labels, but puts some of them far from their edges.
     labels = [
-        None if at is None or size is None else Box(*at, *size)
-        for at, size in zip(places, label_sizes, strict=True)
+        size and Box(*point_at(line, length(line) / 2), *size)
+        for line, size in zip(lines, label_sizes, strict=True)
     ]
     whole = frame(
         [*boxes.values(), *(box for box in labels if box)],
@@ -194,13 +192,9 @@ def _answer(
         },
         # A network looks best around a middle line, other graphs along a straight main path.
         "coords": {"branch_style": branches},
-        "labels": {"reservation": "always", "placement": "candidates"},
+        "labels": {"reservation": "always"},
         "wrap": {"viewport_aspect": gaps.fold},
-        "tuning": {
-            "wrap": {"max_rows": _MOST_ROWS},
-            "labels": {"rounds": 8},
-            "routing": {"diagonal_clear": 0.0},
-        },
+        "tuning": {"wrap": {"max_rows": _MOST_ROWS}, "routing": {"diagonal_clear": 0.0}},
     }
     return layout(request, preset="layered", options=options).to_dict()
 
@@ -221,19 +215,14 @@ def _centre(
     boxes: dict[str, Box],
     edges: Sequence[tuple[str, str]],
     routes: Sequence[list[Point]],
-    places: list[Point | None],
 ) -> None:
-    """Move every layer of a network, with its edges and their labels, to one middle line."""
+    """Move every layer of a network, with its edges, to one middle line."""
     columns: dict[int | None, list[Box]] = defaultdict(list)
     for key, box in boxes.items():
         columns[layer[key]].append(box)
     middle = {rank: frame(column).y for rank, column in columns.items()}
-    for number, ((tail, head), route) in enumerate(zip(edges, routes, strict=True)):
+    for (tail, head), route in zip(edges, routes, strict=True):
         (x, y), (last_x, last_y) = route
-        up, last_up = middle[layer[tail]], middle[layer[head]]
-        route[:] = [(x, y - up), (last_x, last_y - last_up)]
-        if (at := places[number]) is not None:
-            way = (at[0] - x) / (last_x - x)
-            places[number] = (at[0], at[1] - (1 - way) * up - way * last_up)
+        route[:] = [(x, y - middle[layer[tail]]), (last_x, last_y - middle[layer[head]])]
     for key, box in boxes.items():
         boxes[key] = Box(box.x, box.y - middle[layer[key]], box.width, box.height)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import cgprimer
 from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.figure import draw_diagram
 from cgprimer.pictures.geometry import Box, sampled
 from cgprimer.pictures.lettering import wrap_expression
@@ -201,3 +204,29 @@ def test_pyplot_is_never_imported() -> None:
         env={**os.environ, "PYTHONPATH": root}, capture_output=True, check=True, text=True,
     )  # fmt: skip
     assert ran.stdout.strip() == "False"
+
+
+def test_labels_of_a_small_network_stand_on_their_own_edges_only() -> None:
+    graph = cgprimer.parse(
+        "xh = tanh(w11*xa + w12*xb); xi = tanh(w21*xa + w22*xb); xw = v1*xh + v2*xi"
+    )
+    picture = slide_layout(graph_diagram(graph))
+    for box, line in zip(picture.labels.boxes, picture.layout.lines, strict=True):
+        assert box is not None
+        assert min(math.dist((box.x, box.y), point) for point in sampled(line, 1.0)) < 16
+        assert not box.contains(line[-1])
+    assert picture.labels.touching == 0
+    assert picture.labels.covering == 0
+
+
+@each_graph
+def test_no_arrow_head_sits_on_a_corner(diagram: Diagram) -> None:
+    layout = slide_layout(diagram).layout
+    for edge, line in zip(diagram.edges, layout.lines, strict=True):
+        box = layout.boxes[edge.head]
+        corners = [
+            (box.x + i * box.width / 2, box.y + j * box.height / 2)
+            for i in (-1, 1)
+            for j in (-1, 1)
+        ]
+        assert min(math.dist(line[-1], corner) for corner in corners) > 5

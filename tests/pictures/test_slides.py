@@ -163,6 +163,18 @@ def test_the_command_says_when_a_picture_is_too_large_for_a_slide(tmp_path: Path
     assert f"has {text_on_slide(width, height):.2g} points" in large.stderr
 
 
+def test_the_command_says_what_to_do_about_small_text(tmp_path: Path) -> None:
+    def said(*arguments: str) -> str:
+        path = str(tmp_path / "a.svg")
+        ran = CliRunner().invoke(command, [str(EXAMPLES / "mazur.cg"), "-o", path, *arguments])
+        assert ran.exit_code == 0
+        return ran.stderr
+
+    assert re.search(r"with --level variables it has 1[4-6]", said("--level", "operations"))
+    assert "without --adjoints it has" in said("--adjoints")
+    assert "zoom in" in said("--adjoints", "--level", "operations", "--values", "--all")
+
+
 def test_a_text_format_has_no_size(tmp_path: Path) -> None:
     arguments = [str(EXAMPLES / "mazur.cg"), "--level", "operations", "-o", str(tmp_path / "b.dot")]
     ran = CliRunner().invoke(command, arguments)
