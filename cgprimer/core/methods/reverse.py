@@ -83,6 +83,7 @@ def sweep(
         active: for each value whether its adjoint is of interest.
         name_adjoints: call the adjoint of ``xz`` ``bar.xz``, for whoever reads the program.
     """
+    one = builder.constant(1.0)
     for index in reversed(list(region)):
         bar = adjoints.get(index)
         if bar is None:  # nothing that the output needs
@@ -96,7 +97,7 @@ def sweep(
                 continue
             partial = emit_partial(builder, primitive, which, values, value[index])
             if partial is not None:
-                product = builder.emit("mul", bar, partial)
+                product = bar if partial == one else builder.emit("mul", bar, partial)
                 builder.hand(adjoints, operand, product, values[which], value[index], partial)
 
 

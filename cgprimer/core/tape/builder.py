@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from cgprimer.core.primitives import floats
 from cgprimer.core.tape.tape import Instruction, Kind, Leaf, Share, Tape
@@ -47,7 +48,8 @@ class Builder:
         self._before: list[int] = []  # of each share: the total before it, or -1
         self.moved: list[int] = []  # once finished: where each value is on the tape, or -1
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
-        self._constants: dict[str, int] = {}
+        self._constants: dict[str | float, int] = {}
+        self.rules: dict[tuple[str, int], Any] = {}  # partials, ready to be emitted
         self._value_of: dict[int, float] = {}
 
     # --- leaves --------------------------------------------------------------------------------
@@ -69,11 +71,12 @@ class Builder:
 
     def constant(self, value: float) -> int:
         """A number. Zero and minus zero are two constants, and every nan is the same."""
-        key = float(value).hex()
+        value = float(value)
+        key = value if value and value == value else value.hex()  # noqa: PLR0124 - nan
         found = self._constants.get(key)
         if found is None:
-            found = self._constants[key] = self._append(Leaf("constant", key, float(value)))
-            self._value_of[found] = float(value)
+            found = self._constants[key] = self._append(Leaf("constant", value.hex(), value))
+            self._value_of[found] = value
         return found
 
     def value_of(self, index: int) -> float | None:

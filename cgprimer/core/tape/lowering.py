@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold, postorder
 from cgprimer.core.primitives import OPERANDS, RESULT, primitive
@@ -51,9 +49,20 @@ def emit_vertex(builder: Builder, name: str, expression: Expression) -> int:
     return builder.name(root, name)
 
 
-@lru_cache(maxsize=4096)
-def _recipe(text: str) -> tuple[tuple[str, int, float], ...]:
-    """The text of a partial as steps for a stack: (what, operand or argument count, number)."""
+Rule = int | float | tuple[tuple[str, int, float], ...]
+
+
+def _rule(text: str) -> Rule:
+    """The text of a partial, ready to be emitted.
+
+    Returns:
+        The number of an operand that it is, -1 where it is zero everywhere; a constant; or steps
+        for a stack: (primitive, argument count), an operand's slot, or a number.
+    """
+    if text == "0":
+        return -1
+    if text in OPERANDS:  # as in the product: the partial is an operand itself
+        return OPERANDS.index(text)
     slots = {name: i for i, name in enumerate((*OPERANDS, RESULT))}
     steps: list[tuple[str, int, float]] = []
     for node in postorder(partial_tree(text)):
@@ -63,7 +72,7 @@ def _recipe(text: str) -> tuple[tuple[str, int, float], ...]:
             steps.append(("", slots[node.name], 0.0))
         else:
             steps.append(("", -1, node.value))
-    return tuple(steps)
+    return steps[0][2] if len(steps) == 1 else tuple(steps)
 
 
 def emit_partial(
@@ -81,13 +90,15 @@ def emit_partial(
     Returns:
         The value of the partial, or None where it is zero everywhere and nothing flows.
     """
-    text = primitive(name).partials[which]
-    if text == "0":
-        return None
-    if text in OPERANDS:  # as in the product: the partial is an operand itself
-        return operands[OPERANDS.index(text)]
+    rule = builder.rules.get((name, which))
+    if rule is None:
+        rule = builder.rules[name, which] = _rule(primitive(name).partials[which])
+    if type(rule) is int:
+        return operands[rule] if rule >= 0 else None
+    if type(rule) is float:
+        return builder.constant(rule)
     stack: list[int] = []
-    for row, count, number in _recipe(text):
+    for row, count, number in rule:  # type: ignore[union-attr]
         if row:
             arguments = stack[-count:]
             del stack[-count:]
