@@ -56,14 +56,12 @@ def _rule(text: str) -> Rule:
     """The text of a partial, ready to be emitted.
 
     Returns:
-        The number of an operand that it is, -1 where it is zero everywhere; a constant; or steps
-        for a stack: (primitive, argument count), an operand's slot, or a number.
+        The slot of an operand or the result, -1 where it is zero everywhere; a constant; or steps
+        for a stack: (primitive, argument count), a slot, or a number.
     """
-    if text == "0":
-        return -1
-    if text in OPERANDS:  # as in the product: the partial is an operand itself
-        return OPERANDS.index(text)
     slots = {name: i for i, name in enumerate((*OPERANDS, RESULT))}
+    if text == "0" or text in slots:  # as in the product: the partial is an operand itself
+        return slots.get(text, -1)
     steps: list[tuple[str, int, float]] = []
     for node in postorder(partial_tree(text)):
         if isinstance(node, Apply):
@@ -94,7 +92,7 @@ def emit_partial(
     if rule is None:
         rule = builder.rules[name, which] = _rule(primitive(name).partials[which])
     if type(rule) is int:
-        return operands[rule] if rule >= 0 else None
+        return None if rule < 0 else out if rule == len(OPERANDS) else operands[rule]
     if type(rule) is float:
         return builder.constant(rule)
     stack: list[int] = []
