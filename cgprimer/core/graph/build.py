@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,23 +100,21 @@ def _build(program: Program) -> ExpressionGraph:
         if name not in definitions:
             raise complaints().output_of_nothing(source, declaration, definitions)
 
-    uses = {
-        name: [n for n in definitions[name].names if n not in parameters]
-        if name in definitions
-        else []
-        for name in names
-        if name not in parameters
+    depends_on = {
+        name: FrozenList([n for n in definition.names if n not in parameters])
+        for name, definition in definitions.items()
     }
-    order = _topological_order(uses)
-    if len(order) < len(uses):
-        placed = set(order)
-        raise complaints().cycle(source, {n: used for n, used in uses.items() if n not in placed})
+    leads_to = {name: FrozenList[str]() for name in names if name not in parameters}
+    for name, tails in depends_on.items():
+        for tail in tails:
+            list.append(leads_to[tail], name)
+    order = _topological_order(depends_on, leads_to)
+    if len(order) < len(leads_to):
+        raise complaints().cycle(source, depends_on, leads_to.keys() - set(order))
     place = {name: i for i, name in enumerate(order)}
-    leads_to: dict[str, list[str]] = {name: [] for name in order}
-    for name in order:
-        uses[name].sort(key=place.__getitem__)
-        for tail in uses[name]:
-            leads_to[tail].append(name)
+    for edges in (*depends_on.values(), *leads_to.values()):
+        if len(edges) > 1:
+            list.sort(edges, key=place.__getitem__)
     return ExpressionGraph(
         program=program,
         variables=tuple(order),
@@ -127,32 +125,31 @@ def _build(program: Program) -> ExpressionGraph:
         parameters=tuple(parameters),
         values=FrozenDict({n: d.value for n, d in declarations.items() if d.value is not None}),
         definitions=FrozenDict({n: definitions[n].expression for n in order if n in definitions}),
-        depends_on=FrozenDict({n: FrozenList(uses[n]) for n in order if uses[n]}),
-        leads_to=FrozenDict({n: FrozenList(heads) for n, heads in leads_to.items() if heads}),
+        depends_on=FrozenDict({n: depends_on[n] for n in order if depends_on.get(n)}),
+        leads_to=FrozenDict({n: leads_to[n] for n in order if leads_to[n]}),
     )
 
 
-def _topological_order(uses: dict[str, list[str]]) -> list[str]:
+def _topological_order(
+    depends_on: Mapping[str, list[str]], leads_to: Mapping[str, list[str]]
+) -> list[str]:
     """Kahn's algorithm with a heap: of the vertices that are ready, the first in the text.
 
-    Vertices on a circle, and what needs them, are left out.
+    ``leads_to`` has every vertex, in the order of the text. Vertices on a circle, and what needs
+    them, are left out.
 
     Source: Kahn 1962, "Topological sorting of large networks".
     """
-    names = list(uses)
+    names = list(leads_to)
     rank = {name: i for i, name in enumerate(names)}
-    waiting = [len(tails) for tails in uses.values()]
-    heads: list[list[int]] = [[] for _ in names]
-    for i, tails in enumerate(uses.values()):
-        for tail in tails:
-            heads[rank[tail]].append(i)
-    ready = [i for i, count in enumerate(waiting) if not count]  # sorted, so it is a heap
+    waiting = {name: len(tails) for name, tails in depends_on.items()}
+    ready = [i for i, name in enumerate(names) if not waiting.get(name)]  # sorted: a heap
     order: list[str] = []
     while ready:
-        i = heapq.heappop(ready)
-        order.append(names[i])
-        for j in heads[i]:
-            waiting[j] -= 1
-            if not waiting[j]:
-                heapq.heappush(ready, j)
+        name = names[heapq.heappop(ready)]
+        order.append(name)
+        for head in leads_to[name]:
+            waiting[head] -= 1
+            if not waiting[head]:
+                heapq.heappush(ready, rank[head])
     return order

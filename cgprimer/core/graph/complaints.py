@@ -67,26 +67,22 @@ def output_of_nothing(source: Source, output: Declaration, known: Iterable[str])
     return _at(source, output, said, name_hint(output.name, known))
 
 
-def cycle(source: Source, stuck: Mapping[str, list[str]]) -> SourceError:
-    """The definitions run in a circle.
-
-    Args:
-        source: the text.
-        stuck: what each variable without a place in the order uses, by first appearance.
-    """
-    walk = [next(iter(stuck))]
+def cycle(source: Source, depends_on: Mapping[str, list[str]], stuck: set[str]) -> SourceError:
+    """The definitions run in a circle; ``stuck`` are the vertices that no order has a place for."""
+    tokens = tokenize(source.text)
+    walk = [next(token for token in tokens if token in stuck)]
     seen = {walk[0]: 0}
-    while (following := next(u for u in stuck[walk[-1]] if u in stuck)) not in seen:
+    while (following := next(u for u in depends_on[walk[-1]] if u in stuck)) not in seen:
         seen[following] = len(walk)
         walk.append(following)
     # The walk went from users to what they use; edges run the other way.
     circle = walk[seen[following] :][::-1]
-    rank = {name: i for i, name in enumerate(stuck)}
-    start = circle.index(min(circle, key=rank.__getitem__))
+    first = next(token for token in tokens if token in seen and seen[token] >= seen[following])
+    start = circle.index(first)
     path = (*circle[start:], *circle[: start + 1])
     return CycleError(
         f"these definitions run in a circle: {' -> '.join(path)}",
-        spans(source)[tokenize(source.text).index(path[0])],
+        spans(source)[tokens.index(first)],
         path=path,
         hint="a graph of expressions has no circles: one of these must not use the other",
     )

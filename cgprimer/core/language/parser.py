@@ -173,7 +173,8 @@ class _Parser:
                     operands.append(leaf)
                     operand_expected = False
                 elif token.isidentifier():
-                    names[token] = leaf = self.names.setdefault(token, Name(token))
+                    leaf = self.names.get(token) or self.names.setdefault(token, Name(token))
+                    names[token] = leaf
                     operands.append(leaf)
                     operand_expected = False
                 elif is_number(token):
