@@ -43,9 +43,9 @@ class Labels:
 def free_labels(layout: Layout) -> Labels:
     """Move the labels of a layout that touch or cover something, if that helps.
 
-    >>> lines = (((0, 0), (100, 0)), ((50, -30), (50, 30)))
-    >>> free_labels(Layout({}, lines, lines, (Box(50, 0, 20, 10), None), 1, 100, 60))
-    Labels(boxes=(Box(x=63.3..., y=0.0, width=20.0, height=10.0), None), touching=0, covering=0)
+    >>> lines = (((0, 30), (100, 30)), ((50, 0), (50, 60)))
+    >>> free_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
+    Labels(boxes=(Box(x=63.3..., y=30.0, width=20.0, height=10.0), None), touching=0, covering=0)
     """
     labels, lines, vertices = layout.labels, layout.lines, layout.boxes.values()
     count = len(lines)
@@ -58,6 +58,7 @@ def free_labels(layout: Layout) -> Labels:
     points = np.array([point for line in taken for point in line]).reshape(-1, 2)
     owners = np.repeat(np.arange(count), [len(line) for line in taken])
 
+    whole = np.array([layout.width / 2, layout.height / 2])  # a label stays inside
     heads = np.array([(*line[-1], _HEAD, _HEAD) for line in lines]).reshape(-1, 4)
 
     def costs(number: int, places: Array) -> Array:
@@ -69,7 +70,8 @@ def free_labels(layout: Layout) -> Labels:
         foreign = points[within.all(axis=1) & (owners != number)]
         covered = _near(places, np.pad(foreign, ((0, 0), (0, 2)))).any(axis=1)
         on_heads = _near(places, heads).any(axis=1)
-        return np.asarray(_TOUCHING * touched + covered + on_heads, dtype=float)
+        beyond = (np.abs(places[:, :2] - whole) + places[:, 2:] / 2 > whole + 1.0).any(axis=1)
+        return np.asarray(_TOUCHING * (touched + beyond) + covered + on_heads, dtype=float)
 
     shown = [number for number, box in enumerate(labels) if box]
     found = {number: float(costs(number, rows[number : number + 1])[0]) for number in shown}
@@ -77,8 +79,8 @@ def free_labels(layout: Layout) -> Labels:
         moved = False
         for number in [number for number in shown if found[number]]:
             places = np.tile(rows[number], (len(_SIDES) * len(_SHARES), 1))
-            whole = length(lines[number])
-            on_line = [point_at(lines[number], share * whole) for share in _SHARES]
+            line, far = lines[number], length(lines[number])
+            on_line = [point_at(line, share * far) for share in _SHARES]
             places[:, :2] = np.tile(on_line, (len(_SIDES), 1))
             aside = np.repeat(_SIDES, len(_SHARES))
             places[:, 1] += aside * (places[:, 3] / 2 + _GAP)
