@@ -40,8 +40,10 @@ class Labels:
     covering: int = 0
 
 
-def free_labels(layout: Layout) -> Labels:
+def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
     """Move the labels of a layout that touch or cover something, if that helps.
+
+    They may stand beyond the layout's frame as far as the margin.
 
     >>> lines = (((0, 30), (100, 30)), ((50, 0), (50, 60)))
     >>> free_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
@@ -70,7 +72,7 @@ def free_labels(layout: Layout) -> Labels:
         foreign = points[within.all(axis=1) & (owners != number)]
         covered = _near(places, np.pad(foreign, ((0, 0), (0, 2)))).any(axis=1)
         on_heads = _near(places, heads).any(axis=1)
-        beyond = (np.abs(places[:, :2] - whole) + places[:, 2:] / 2 > whole + 1.0).any(axis=1)
+        beyond = (np.abs(places[:, :2] - whole) + places[:, 2:] / 2 > whole + margin).any(axis=1)
         return np.asarray(_TOUCHING * (touched + beyond) + covered + on_heads, dtype=float)
 
     shown = [number for number, box in enumerate(labels) if box]

@@ -89,7 +89,7 @@ def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
     def moved(box: Box) -> Box:
         return Box(box.x + _MARGIN, box.y + _MARGIN, box.width, box.height)
 
-    labels = free_labels(found)
+    labels = free_labels(found, _MARGIN)
     lines = [tuple((x + _MARGIN, y + _MARGIN) for x, y in line) for line in found.lines]
     return labels.touching, Placed(
         tuple(map(moved, found.boxes.values())),
