@@ -125,6 +125,8 @@ CASES = [
     Case("xv = 1\nxw = 2*(xa;xz = 1)", SYNTAX, 2, 8, "(", "never closed", "')'"),
     Case("xw = (xa + \ninput xb = 2", SYNTAX, 1, 6, "(", "never closed", "')'"),
     Case("xw = (xa # )\n", SYNTAX, 1, 6, "(", "never closed", "')'"),
+    Case("xw = (sin # (\n (xa", SYNTAX, 2, 2, "(", "never closed", "')'"),
+    Case("xw = sin\n(xa)", SYNTAX, 1, 6, "sin", "the parenthesis of a call stands on its line"),
     Case("xw = xa)", SYNTAX, 1, 8, ")", "closes nothing", "remove"),
     # characters
     Case("xw = xa × 2", SYNTAX, 1, 9, "×", "unexpected character '×'", "'*'"),
@@ -144,6 +146,9 @@ CASES = [
     Case("input xa = -1e309", SYNTAX, 1, 13, "1e309", "too large"),
     # declarations
     Case("input xa = b", SYNTAX, 1, 12, "b", "expected a number as the value of 'xa', found 'b'"),
+    Case("input xa = sin(2)", SYNTAX, 1, 12, "sin", "as the value of 'xa', found 'sin'"),
+    Case("input sin(2)", SYNTAX, 1, 10, "(", "expected the end of the statement, found '('"),
+    Case("input a, sin(2)", SYNTAX, 1, 13, "(", "expected the end of the statement, found '('"),
     Case("input xa = ", SYNTAX, 1, 12, "", "expected a number as the value of 'xa'"),
     Case("input xa = --1", SYNTAX, 1, 13, "-", "expected a number as the value of 'xa'"),
     Case("input xa = 1, ", SYNTAX, 1, 15, "", "expected a name after 'input'"),

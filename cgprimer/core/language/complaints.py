@@ -131,7 +131,7 @@ def wrong(source: Source, at: int, message: str) -> SourceError:
 def expected(source: Source, at: int, what: str) -> SourceError:
     """Something else should stand here."""
     place = _Place(source, at)
-    if place.token.text.isidentifier() and place.following.text == "(":
+    if place.before.text in (*ROLES, ",") and place.following.text == "(":
         return place.error("expected the end of the statement, found '('", place.following)
     return place.error(f"expected {what}, found {place.token.shown}")
 

@@ -185,7 +185,7 @@ class _Parser:
                     pending.append(_SIGN)
                 elif token[-1:] == "(":
                     if "\n" in token and not groups:
-                        self.fail("no_operand", index, groups, missing)
+                        self.fail("wrong", index, "the parenthesis of a call stands on its line")
                     groups.append((index, len(operands)))
                     pending.append(_OPEN)
                 elif token != "+" and not (token == "\n" and groups):
