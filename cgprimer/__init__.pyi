@@ -20,8 +20,8 @@ from cgprimer.core.engines import engines as engines
 from cgprimer.core.engines import register_engine as register_engine
 from cgprimer.core.engines import unregister_engine as unregister_engine
 from cgprimer.core.graph import ExpressionGraph as ExpressionGraph
-from cgprimer.core.graph import load as load
 from cgprimer.core.graph import parse as parse
+from cgprimer.core.graph.loading import load as load
 from cgprimer.core.methods import differentiate as differentiate
 from cgprimer.core.methods import methods as methods
 from cgprimer.core.methods import register_method as register_method

@@ -98,7 +98,8 @@ def read_graph(
     file: str | None, expression: str | None, *, may_be_empty: bool = False
 ) -> ExpressionGraph:
     """The graph that a command is about."""
-    from cgprimer.core.graph import load, parse
+    from cgprimer.core.graph import parse
+    from cgprimer.core.graph.loading import load
     from cgprimer.errors import UsageError
 
     if expression is not None:

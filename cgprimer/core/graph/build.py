@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import heapq
-import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from cgprimer.core.graph.expression_graph import ExpressionGraph, complaints
@@ -39,35 +37,6 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
         expressions = "\n".join(parts)
     with collector_paused():
         return _build(parse_program(expressions, source_name=name))
-
-
-def load(path: str | Path) -> ExpressionGraph:
-    """An expression graph from a file in UTF-8; ``-`` is standard input.
-
-    The name of an example, where no file is called so, is that example: they are at hand wherever
-    the package is installed.
-
-    Raises:
-        UsageError: the file cannot be read, or is not text.
-        SourceError: its text is not a graph.
-
-    >>> load("lecture")
-    <ExpressionGraph lecture.cg: 1 input, 4 expressions, 4 parameters>
-    """
-    from cgprimer.files import examples
-
-    name = str(path)
-    if name in examples() and not Path(path).is_file():
-        path, name = examples()[name], f"{name}.cg"
-    try:
-        if str(path) == "-":
-            return parse(sys.stdin.read(), name="<stdin>")
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise complaints().unreadable(path, error, examples()) from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    return parse(text, name=name)
 
 
 def _build(program: Program) -> ExpressionGraph:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.language.syntax import Declaration, Definition
@@ -15,7 +14,6 @@ from cgprimer.errors import (
     Source,
     SourceError,
     UsageError,
-    did_you_mean,
     name_hint,
 )
 
@@ -85,15 +83,6 @@ def cycle(source: Source, depends_on: Mapping[str, list[str]], stuck: set[str]) 
         spans(source)[tokens.index(first)],
         path=path,
         hint="a graph of expressions has no circles: one of these must not use the other",
-    )
-
-
-def unreadable(path: str | Path, error: OSError, examples: Iterable[str]) -> UsageError:
-    """A file cannot be read."""
-    near = did_you_mean(Path(path).stem, examples)
-    return UsageError(
-        f"cannot read {path}: {error.strerror or error}",
-        hint=near and f"{near} ('cgprimer examples' lists the examples)",
     )
 
 
