@@ -12,17 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.errors import (
-    DataError,
-    MissingValueError,
-    UsageError,
-    name_hint,
-    real_number,
-    whole_number,
-)
+from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.files import write_whole
 from cgprimer.number_format import number
 

@@ -9,11 +9,8 @@ Source: the Python Packaging User Guide, "Creating and discovering plugins".
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from typing import Generic, TypeVar
 
@@ -46,7 +43,9 @@ class Registry(Generic[T]):
     @cached_property
     def _installed(self) -> dict[str, str]:
         """Entry points of installed packages; looked up once, where a name is not built in."""
-        return _entry_points().get(self.group, {})
+        from cgprimer.entry_points import entry_points
+
+        return entry_points().get(self.group, {})
 
     def names(self) -> tuple[str, ...]:
         """Every name: built in, installed, registered, in this order."""
@@ -104,33 +103,3 @@ class Registry(Generic[T]):
         if name in self._places or name not in self._loaded:
             raise UsageError(f"no {self.kind} {name!r} was registered")
         del self._loaded[name]
-
-
-@cache
-def _entry_points() -> dict[str, dict[str, str]]:
-    """Entry points of the packages on the path: group to name to ``module:attribute``.
-
-    As ``importlib.metadata.entry_points`` finds them, in folders; to import that module alone takes
-    longer than a first gradient.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for folder in dict.fromkeys(sys.path):
-        with suppress(OSError):  # an archive, or not there
-            for package in sorted(os.listdir(folder or ".")):
-                if package.endswith((".dist-info", ".egg-info")):
-                    with suppress(OSError):  # most packages have none
-                        place = os.path.join(folder, package, "entry_points.txt")
-                        with open(place, encoding="utf-8") as file:
-                            _read(file, found)
-    return found
-
-
-def _read(lines: Iterator[str], found: dict[str, dict[str, str]]) -> None:
-    """What a file of entry points says; of two packages the first on the path wins."""
-    group: dict[str, str] = {}
-    for line in map(str.strip, lines):
-        name, equals, place = line.partition("=")
-        if line.startswith("["):
-            group = found.setdefault(line[1:].rstrip("] "), {})
-        elif equals and not line.startswith(("#", ";")):
-            group.setdefault(name.strip(), place.partition("[")[0].strip())

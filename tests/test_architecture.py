@@ -19,6 +19,8 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "errors",
     "files",
     "cache",
+    "checked_numbers",
+    "entry_points",
     "plugins",
     "garbage_collection",
     "numbers_and_arrays",

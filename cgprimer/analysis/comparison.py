@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cgprimer.analysis.latex import latex_name
+from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, point_values, shaped
+from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, shaped
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from cgprimer.core.derivatives.evaluation import chosen_output, point_values
+from cgprimer.analysis.points import point_values
+from cgprimer.core.derivatives.evaluation import chosen_output
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number

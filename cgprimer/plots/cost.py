@@ -18,19 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cgprimer.checked_numbers import real_number
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
 from cgprimer.core.run import Runner
-from cgprimer.errors import (
-    DifferentiationError,
-    ExpressionSwellError,
-    PathLimitError,
-    UsageError,
-    real_number,
-)
+from cgprimer.errors import DifferentiationError, ExpressionSwellError, PathLimitError, UsageError
 from cgprimer.number_format import number
 from cgprimer.pictures.theme import Theme, theme
 from cgprimer.plots import slide

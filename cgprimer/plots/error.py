@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.core.derivatives.evaluation import chosen_output, point_values, single_name
+from cgprimer.checked_numbers import real_number
+from cgprimer.core.derivatives.evaluation import chosen_output
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.run import Runner
-from cgprimer.errors import DifferentiationError, UsageError, real_number
+from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.number_format import equals, number
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide

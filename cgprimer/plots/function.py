@@ -13,21 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.core.derivatives.evaluation import chosen_output, point_values, single_name
+from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.core.derivatives.evaluation import chosen_output
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import (
-    DifferentiationError,
-    UsageError,
-    name_hint,
-    real_number,
-    whole_number,
-)
+from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.number_format import marked, number
 from cgprimer.plots import slide
 

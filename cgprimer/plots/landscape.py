@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.data import Dataset, make_dataset
-from cgprimer.errors import UsageError, name_hint, real_number, whole_number
+from cgprimer.errors import UsageError, name_hint
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.optimizers import optimizer as _optimizer

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.errors import UsageError, whole_number
+from cgprimer.checked_numbers import whole_number
+from cgprimer.errors import UsageError
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, diverged, named_runs, steps_per_epoch
 

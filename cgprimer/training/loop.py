@@ -16,16 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Dataset
-from cgprimer.errors import (
-    NonFiniteError,
-    UsageError,
-    listed,
-    name_hint,
-    real_number,
-    whole_number,
-)
+from cgprimer.errors import NonFiniteError, UsageError, listed, name_hint
 from cgprimer.number_format import number
 from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective

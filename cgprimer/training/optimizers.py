@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import real_number
 from cgprimer.core.engines import select
 from cgprimer.core.tape.builder import Builder
-from cgprimer.errors import TapeError, UsageError, real_number
+from cgprimer.errors import TapeError, UsageError
 from cgprimer.native.contract import UpdateRule
 from cgprimer.plugins import Registry
 from cgprimer.training.recorded_scalars import Recorded

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cgprimer.checked_numbers import real_number
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, UsageError, real_number
+from cgprimer.errors import DataError, UsageError
 
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
 

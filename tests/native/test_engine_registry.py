@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer import plugins
 from cgprimer.core.engines import ENGINES, select
+from cgprimer.entry_points import entry_points as read_entry_points
 from cgprimer.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_one_that_cannot_be_imported_is_listed_with_the_reason(monkeypatch) -> N
 def test_entry_points_are_those_that_the_library_finds() -> None:
     for group in (ENGINES.group, "console_scripts", "pytest11", "no.such.group"):
         expected = {point.name: point.value for point in entry_points(group=group)}
-        found = plugins._entry_points().get(group, {})
+        found = read_entry_points().get(group, {})
         assert {name: place.replace(" ", "") for name, place in found.items()} == expected
 
 

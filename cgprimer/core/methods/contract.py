@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
-from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import dead_code, live_memory, reachable
 from cgprimer.core.tape.tape import Share, Tape
 from cgprimer.errors import UsageError, listed, plural
@@ -212,40 +211,6 @@ def add_reads(
         share = outputs[read.output] if read.weight == 1.0 else read.weight * outputs[read.output]
         pair = (read.of, read.wrt)
         found[pair] = found[pair] + share if pair in found else share
-
-
-def one_pass(
-    method: str,
-    builder: Builder,
-    tape: Tape,
-    wrt: tuple[str, ...],
-    values: Mapping[str, int],
-    derivatives: Mapping[tuple[str, str], int],
-    **more: Any,
-) -> DerivativeProgram:
-    """A program of one pass that has every derivative as an output.
-
-    Args:
-        method, wrt, more: of the program.
-        builder: has its instructions.
-        tape: the primal.
-        values: of each differentiated name.
-        derivatives: of each pair ``(of, wrt)``.
-    """
-    named = {derivative_name(*pair): index for pair, index in derivatives.items()}
-    outputs = {**values, **named}
-    for name, index in outputs.items():
-        builder.names.setdefault(name, index)
-    reads = tuple(Read(of, name, derivative_name(of, name)) for of, name in derivatives)
-    return DerivativeProgram(
-        method,
-        builder.finish(outputs, prune=True),
-        tuple(values),
-        wrt,
-        (Pass(reads),),
-        primal_names=frozenset(tape.names),
-        **more,
-    )
 
 
 def as_names(names: Names, what: str) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from cgprimer.core.methods.contract import DerivativeProgram, one_pass
+from cgprimer.core.methods.contract import DerivativeProgram
+from cgprimer.core.methods.one_pass import one_pass
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.primitives import primitive, primitives
 from cgprimer.core.primitives.formulas import form, opaque_function, symbolic_call

@@ -9,7 +9,8 @@ from functools import cached_property
 from numbers import Real
 from typing import Any
 
-from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, point_values
+from cgprimer.analysis.points import point_values
+from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names

@@ -1,0 +1,44 @@
+"""How a program of one pass is finished: every derivative is an output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+
+
+def one_pass(
+    method: str,
+    builder: Builder,
+    tape: Tape,
+    wrt: tuple[str, ...],
+    values: Mapping[str, int],
+    derivatives: Mapping[tuple[str, str], int],
+    **more: Any,
+) -> DerivativeProgram:
+    """A program of one pass that has every derivative as an output.
+
+    Args:
+        method, wrt, more: of the program.
+        builder: has its instructions.
+        tape: the primal.
+        values: of each differentiated name.
+        derivatives: of each pair ``(of, wrt)``.
+    """
+    named = {derivative_name(*pair): index for pair, index in derivatives.items()}
+    outputs = {**values, **named}
+    for name, index in outputs.items():
+        builder.names.setdefault(name, index)
+    reads = tuple(Read(of, name, derivative_name(of, name)) for of, name in derivatives)
+    return DerivativeProgram(
+        method,
+        builder.finish(outputs, prune=True),
+        tuple(values),
+        wrt,
+        (Pass(reads),),
+        primal_names=frozenset(tape.names),
+        **more,
+    )
