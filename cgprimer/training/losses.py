@@ -6,7 +6,7 @@ value) and ``target``. So it is differentiated, compiled and printed like everyt
 
 from __future__ import annotations
 
-from cgprimer.core.language.syntax import Expression, Name, Number, fold, leaves
+from cgprimer.core.language.syntax import Expression, Name, Number, fold, postorder
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
@@ -102,7 +102,7 @@ def loss_expression(loss: str) -> Expression:
     """
     text = loss_text(loss)
     tree = parse_expression(text, source_name="<loss>")
-    names = {leaf.name for leaf in leaves(tree) if isinstance(leaf, Name)}
+    names = {node.name for node in postorder(tree) if isinstance(node, Name)}
     stray = sorted(names - {"out", "target"})
     if stray:
         raise UsageError(

@@ -89,25 +89,13 @@ class Functions(Protocol):
 
 def postorder(expression: Expression) -> Iterator[Expression]:
     """Every node, arguments before what they are arguments of, left to right."""
-    stack: list[tuple[Expression, bool]] = [(expression, False)]
-    while stack:
-        node, done = stack.pop()
-        if done or not isinstance(node, Apply):
-            yield node
-        else:
-            stack.append((node, True))
-            stack.extend((argument, False) for argument in reversed(node.arguments))
-
-
-def leaves(expression: Expression) -> Iterator[Number | Name]:
-    """Every number and name, left to right."""
-    stack = [expression]
-    while stack:
+    nodes, stack = [], [expression]
+    while stack:  # from right to left, what has arguments before them: the same backwards
         node = stack.pop()
+        nodes.append(node)
         if isinstance(node, Apply):
-            stack.extend(reversed(node.arguments))
-        else:
-            yield node
+            stack.extend(node.arguments)
+    return reversed(nodes)
 
 
 def fold(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cgprimer.core.language.syntax import Name, leaves
+from cgprimer.core.language.syntax import Name, postorder
 from cgprimer.core.primitives.registry import (
     RESERVED,
     add_row,
@@ -112,7 +112,7 @@ def check_partials(row: Primitive) -> None:
     """Refuse a partial that names anything but the operands and the result."""
     allowed = {*OPERANDS[: row.arity], RESULT}
     for text in row.partials:
-        for leaf in leaves(partial_tree(text)):
+        for leaf in postorder(partial_tree(text)):
             if isinstance(leaf, Name) and leaf.name not in allowed:
                 raise UsageError(
                     f"the partial {text!r} of {row.name!r} names {leaf.name!r}",
