@@ -34,7 +34,7 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph) -> dict[str, Any]:
     """A run as plain data; the keys are documented in ``docs/getting-started.md``."""
     fields = asdict(run)
     fields["state"] = [np.asarray(part).tolist() for part in run.state]
-    return {"format": FORMAT, "version": VERSION, "graph": str(graph), **fields}
+    return {"format": FORMAT, "version": VERSION, "graph": graph.text, **fields}
 
 
 def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> TrainingRun:

@@ -333,3 +333,13 @@ def test_to_sympy_takes_numbers_exactly() -> None:
     found = cgprimer.parse("xb = 0.1*xa + 1e-7 + 3 + 1e20").to_sympy()["xb"]
     xa = sympy.Symbol("xa", real=True)
     assert found == xa / 10 + sympy.Rational(1, 10**7) + 3 + 10**20
+
+
+def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -> None:
+    graph = cgprimer.parse("\n".join(f"xb{i} = k*xa{i}" for i in range(10_000)))
+    shown = str(graph).splitlines()
+    assert shown[0] == "xb0 = k*xa0"
+    assert len(shown) == 101
+    assert "9,900 more" in shown[-1]
+    assert "graph.text" in shown[-1]
+    assert len(graph.text.splitlines()) == 10_000

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import sympy
 
 
+_MOST_LINES, _FIRST_LINES = 1_000, 100  # that print shows: all, or so many of more
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpressionGraph:
     """A directed acyclic graph of expressions. Made by :func:`cgprimer.parse`.
@@ -71,11 +74,20 @@ class ExpressionGraph:
         )
         return f"<ExpressionGraph {self.source.name}: {', '.join(parts)}>"
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
         """Text that parses to the same graph: the statements in their order, names in theirs."""
         from cgprimer.core.graph import conversions
 
         return conversions.to_text(self)
+
+    def __str__(self) -> str:
+        """The text; of a graph that nobody reads to its end, the first lines."""
+        lines = self.text.split("\n")
+        if len(lines) <= _MOST_LINES:
+            return "\n".join(lines)
+        rest = f"... {len(lines) - _FIRST_LINES:,} more lines; graph.text has all of them"
+        return "\n".join([*lines[:_FIRST_LINES], rest])
 
     def expression(self, name: str) -> str:
         """The right-hand side that defines a variable, as text.
