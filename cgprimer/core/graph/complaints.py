@@ -23,19 +23,15 @@ if TYPE_CHECKING:
 _CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 
 Statement = Definition | Declaration
-Earlier = tuple[str, Statement]  # what to say of it
+Earlier = tuple[str, Statement] | None  # what to say of it, and where it stands
 
 
 def _at(
-    source: Source,
-    statement: Statement,
-    message: str,
-    hint: str = "",
-    earlier: Earlier | None = None,
+    source: Source, statement: Statement, said: str, hint: str = "", earlier: Earlier = None
 ) -> DefinitionError:
     places = spans(source)
     related = [(earlier[0], places[earlier[1].at])] if earlier else []
-    return DefinitionError(message, places[statement.at], related=related, hint=hint)
+    return DefinitionError(said, places[statement.at], related=related, hint=hint)
 
 
 def twice(source: Source, statement: Statement, earlier: Statement) -> DefinitionError:

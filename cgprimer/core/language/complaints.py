@@ -88,12 +88,10 @@ class _Place:
     ) -> SourceError:
         """The complaint; where the token is no token of the language, a complaint about that."""
         text, start, end = token or self.token
-        if not (text in ENDS or text in "(),=" or text in _OPERATORS or is_number(text)):
-            for i, character in enumerate(text):
-                if not f"a{character}".isidentifier():
-                    return self._unexpected(start + i)
-            if not text.isidentifier():
-                return self._unexpected(start)
+        known = text in ENDS or text in "(),=" or text in _OPERATORS or is_number(text)
+        if not known and not text.isidentifier():
+            stray = (i for i, c in enumerate(text) if not f"a{c}".isidentifier())
+            return self._unexpected(start + next(stray, 0))
         end = start + 1 if text in ENDS else end
         begin = start if since is None else since
         return ExpressionSyntaxError(message, Span(self.source, begin, end), hint=hint)
@@ -215,15 +213,11 @@ def no_call(source: Source, at: int, end: int, count: int, functions: Functions)
     if not rows:
         if not name.isidentifier():
             return place.error("")
-        known = _KNOWN_AS.get(name.casefold())
-        return UnknownFunctionError(
-            f"there is no function {name!r}",
-            Span(source, start, name_end),
-            hint=f"write {known}"
-            if known
-            else did_you_mean(name, functions.function_names())
-            or f"for a product write {name}*( ... ); 'cgprimer primitives' lists the functions",
-        )
+        meant = _KNOWN_AS.get(name.casefold())
+        near = f"write {meant}" if meant else did_you_mean(name, functions.function_names())
+        other = f"for a product write {name}*( ... ); 'cgprimer primitives' lists the functions"
+        span = Span(source, start, name_end)
+        return UnknownFunctionError(f"there is no function {name!r}", span, hint=near or other)
     counts = {n for r in rows for n in range(r.arity - len(r.defaults), r.arity + 1)}
     takes = " or ".join(map(str, sorted(counts))) + " or more" * rows[0].associative
     return UnknownFunctionError(
