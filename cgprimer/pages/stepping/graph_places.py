@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pictures.geometry import Box, Point, length, point_at, shortened
+from cgprimer.pictures.geometry import Box, Point, frame, length, point_at, shortened
 from cgprimer.pictures.labels import free_labels
 from cgprimer.pictures.layout import Gaps, lay_out
 from cgprimer.pictures.shapes import pill_radius
@@ -86,18 +86,19 @@ def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
     middles = (point_at(line, length(line) / 2) for line in found.lines)
     found = replace(found, labels=tuple(Box(*middle, *LABEL) for middle in middles))
 
-    def moved(box: Box) -> Box:
-        return Box(box.x + _MARGIN, box.y + _MARGIN, box.width, box.height)
-
-    labels = free_labels(found, _MARGIN)
-    lines = [tuple((x + _MARGIN, y + _MARGIN) for x, y in line) for line in found.lines]
+    labels = free_labels(found, LABEL[0] / 2)
+    width, height = found.width + 2 * _MARGIN, found.height + 2 * _MARGIN
+    around = Box(found.width / 2, found.height / 2, width, height)
+    whole = frame([around, *(box for box in labels.boxes if box)])
+    left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
+    lines = [tuple((x - left, y - top) for x, y in line) for line in found.lines]
     return labels.touching, Placed(
-        tuple(map(moved, found.boxes.values())),
+        tuple(replace(box, x=box.x - left, y=box.y - top) for box in found.boxes.values()),
         tuple(shortened(line, _ARROW) for line in lines),
         tuple(line[-1] for line in lines),
-        tuple((box.x + _MARGIN, box.y + _MARGIN) for box in labels.boxes if box),
-        found.width + 2 * _MARGIN,
-        found.height + 2 * _MARGIN,
+        tuple((box.x - left, box.y - top) for box in labels.boxes if box),
+        whole.width,
+        whole.height,
         not down,
     )
 
