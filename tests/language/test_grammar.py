@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Declaration, Definition
 from cgprimer.core.language.tokens import spans, tokenize
 from cgprimer.core.primitives import function_names, primitives, spelled
-from cgprimer.core.primitives.notation import parse_expression, parse_program
+from cgprimer.core.primitives.notation import parse_expression
+from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.errors import Source
 from tests.language.language_trees import python_shape, shape
 
@@ -179,7 +181,7 @@ def test_max_and_min_take_any_number_of_operands(name: str, expected: float, ord
 
 
 def meaning(text: str) -> list[tuple[str, list[tuple[str, object]]]]:
-    statements = parse_program(text).statements
+    statements = parse_program(text, FUNCTIONS).statements
     assert all(isinstance(s, Definition) for s in statements)
     return [(s.name, shape(s.expression)) for s in statements if isinstance(s, Definition)]
 
@@ -290,7 +292,7 @@ def test_a_call_may_be_broken_before_its_parenthesis_inside_parentheses_only(bet
     ],
 )
 def test_declarations(text: str, expected: list[tuple[str, str, float | None]]) -> None:
-    statements = parse_program(text).statements
+    statements = parse_program(text, FUNCTIONS).statements
     assert all(isinstance(s, Declaration) for s in statements)
     found = [(s.role, s.name, s.value) for s in statements if isinstance(s, Declaration)]
     assert found == expected

@@ -8,8 +8,9 @@ from typing import Any
 
 from cgprimer.core.graph.expression_graph import ExpressionGraph, complaints
 from cgprimer.core.graph.frozen import FrozenDict, FrozenList
+from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Declaration, Definition, Program
-from cgprimer.core.primitives.notation import parse_program
+from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.errors import UsageError
 from cgprimer.garbage_collection import collector_paused
 
@@ -36,7 +37,7 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
             raise UsageError(f"expressions are text or a list of texts, not {wrong[0]}")
         expressions = "\n".join(parts)
     with collector_paused():
-        return _build(parse_program(expressions, source_name=name))
+        return _build(parse_program(expressions, FUNCTIONS, source_name=name))
 
 
 def _build(program: Program) -> ExpressionGraph:

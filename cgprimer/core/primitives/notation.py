@@ -1,4 +1,4 @@
-"""The language with the table's functions: what everybody calls to read and to write it.
+"""The language with the table's functions: what everybody calls to read and to write an expression.
 
 ``core/language`` knows the grammar and is given the functions; here they are put together.
 """
@@ -6,17 +6,8 @@
 from __future__ import annotations
 
 from cgprimer.core.language import parser
-from cgprimer.core.language.syntax import Expression, Program
+from cgprimer.core.language.syntax import Expression
 from cgprimer.core.primitives.registry import FUNCTIONS, primitive
-
-
-def parse_program(text: str, *, source_name: str = "<expressions>") -> Program:
-    """Every statement of a text; see :func:`cgprimer.core.language.parser.parse_program`.
-
-    >>> len(parse_program("input a = 1; xw = tanh(a) + b").statements)
-    2
-    """
-    return parser.parse_program(text, FUNCTIONS, source_name=source_name)
 
 
 def parse_expression(text: str, *, source_name: str = "<expression>") -> Expression:
