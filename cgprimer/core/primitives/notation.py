@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from cgprimer.core.language import parser
+from cgprimer.core.language import unparse as writing
 from cgprimer.core.language.syntax import Expression
 from cgprimer.core.primitives.registry import FUNCTIONS, primitive
 
@@ -21,6 +22,4 @@ def unparse(expression: Expression) -> str:
     >>> unparse(parse_expression("log(((xa)), 2)"))
     'log(xa, 2)'
     """
-    from cgprimer.core.language import unparse as writing  # for whoever wants text
-
     return writing.unparse(expression, lambda name: primitive(name).spelling)
