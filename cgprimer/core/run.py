@@ -205,7 +205,7 @@ class Runner:
         if program.is_complex:
             if self.chosen.name not in ("plain", "numpy"):
                 raise UsageError(
-                    f"complex steps run on the engine 'numpy', not on {self.chosen.name!r}"
+                    f"complex steps run on the engine 'plain', not on {self.chosen.name!r}"
                 )
             self.chosen, dtype = PLAIN, "complex128"  # no other engine has complex numbers
         self.engine = self.chosen.name

@@ -1,7 +1,7 @@
 """The documentation is run: examples, commands, links, and the tables made from the package.
 
-``python -m tests.docs.test_docs`` writes what the examples now print, and the tables, into the
-files. Read the difference before you keep it.
+``python -m tests.docs.test_docs`` writes what the examples now print, the tables and the listings
+into the files. Read the difference before you keep it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_tools import COMMANDS, here
+from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
 from tests.test_architecture import ROOMS
 
 ROOT = Path(__file__).parents[2]
@@ -333,6 +334,24 @@ def test_every_table_stands_somewhere() -> None:
     assert {m[2] for m in GENERATED.finditer(texts)} == set(tables())
 
 
+# --- listings of the package's code -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_listings_are_what_the_code_says(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert with_listings(text) == text, "run: python -m tests.docs.test_docs"
+    assert text.count("<!-- from ") == len(LISTING.findall(text))
+
+
+def test_listings_of_the_class_fit_a_slide() -> None:
+    text = (ROOT / "docs" / "classroom.md").read_text(encoding="utf-8")
+    shown = {names: body.splitlines() for _, names, _, body in LISTING.findall(text)}
+    assert len(shown) > 10
+    too_long = [n for n, b in shown.items() if len(b) > LINES or max(map(len, b)) > COLUMNS]
+    assert too_long == []
+
+
 # --- links and names ------------------------------------------------------------------------------
 
 
@@ -397,7 +416,7 @@ def write() -> None:
     for path in FILES:
         with tempfile.TemporaryDirectory() as folder:
             text, found = run_file(path, Path(folder))
-        path.write_text(with_tables(text), encoding="utf-8")
+        path.write_text(with_listings(with_tables(text)), encoding="utf-8")
         for mismatch in found:
             print(f"rewritten: {mismatch.where}")
 
