@@ -24,9 +24,9 @@ from cgprimer.core.graph import parse as parse
 from cgprimer.core.graph.loading import load as load
 from cgprimer.core.methods import differentiate as differentiate
 from cgprimer.core.methods import methods as methods
-from cgprimer.core.methods import register_method as register_method
-from cgprimer.core.methods import unregister_method as unregister_method
 from cgprimer.core.methods.contract import DerivativeProgram as DerivativeProgram
+from cgprimer.core.methods.registration import register_method as register_method
+from cgprimer.core.methods.registration import unregister_method as unregister_method
 from cgprimer.core.primitives.registration import register_primitive as register_primitive
 from cgprimer.core.primitives.registration import unregister_primitive as unregister_primitive
 from cgprimer.core.primitives.row import Primitive as Primitive
