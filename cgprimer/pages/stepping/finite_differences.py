@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.finite_difference import DifferenceProgram
-from cgprimer.pages.stepping.program_lines import Program, read_program
+from cgprimer.core.tape.builder import Builder
+from cgprimer.pages.stepping.program_lines import read_program
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pages.stepping.steps import CONSTANT, STEP, Phase, Show, Step, Walk, Write
+from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished
 
 SCHEMES = ("central", "forward")  #: the page has no complex numbers
 _SIDES = {"central": ("+", "-"), "forward": ("+",)}
@@ -34,7 +35,7 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
     tape, rows, sides = program.tape, scene.row_of(), _SIDES[scheme]
     assert isinstance(program, DifferenceProgram)
     read = read_program(tape, scene, backwards=False)
-    output, relative = tape.index(scene.target), program.rule.relative(52)
+    output = tape.index(scene.target)
     count, base = len(read.lines), int(scheme == "forward")
     lines = (
         *["f = " + scene.target] * base,
@@ -43,55 +44,56 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
         *(f"f{side} = {scene.target}" for side in sides),
         f"derivative = {_QUOTIENT[scheme]}",
     )
-    size = tape.size
-    steps = list(_first_run(read, base))
-    # The steps are chosen at the point itself, before anything is moved.
-    first = [Write(tape.index(shift), CONSTANT, (0.0,)) for shift in program.shifts.values()]
-    steps[0] = replace(steps[0], writes=(*steps[0].writes, *first))
-    leading = [name for name in scene.wrt if name in tape.names]  # the rest is left out of the tape
-    sizes = [Write(size + k, STEP, (tape.index(w), relative)) for k, w in enumerate(leading)]
-    kept, plus, minus, total, quotient, half, less, right, left, unmoved = range(
-        size + len(sizes), size + len(sizes) + 10
-    )
-    size += len(sizes) + 10
-    sizes_and_output = (*sizes, Write(unmoved, "copy", (output,)))
-    steps[-1] = replace(steps[-1], writes=(*steps[-1].writes, *sizes_and_output))
+    run = Builder(simplify=False)
+    unmoved = {tape.index(shift): run.constant(0.0) for shift in program.shifts.values()}
+    first = copied(run, tape, unmoved)
+    told = [replace(s, line=s.line + 1 + base) for s in read.steps]
+    steps = [s.at(first) for s in (read.start, *told)]
     phases = [Phase("the point itself")]
+    measured = Step(
+        "", row=rows[scene.target], vertices=(scene.target,), operands=((scene.target, output),),
+        result=output,
+    )  # fmt: skip
     if base:
-        steps.append(_measured(scene, rows[scene.target], "f", 0, output, minus))
+        steps.append(replace(measured.at(first), text=f"f = {scene.target}", line=0))
+    leading = [name for name in scene.wrt if name in tape.names]  # the rest is left out of the tape
+    moved: dict[str, int] = {}  # by the leaf that is its step, what is moved
     for number, name in enumerate(scene.wrt):
         at = Step("", line=base, row=rows[name], vertices=(name,))
         if name not in leading:
-            last = len(phases) - 1
-            steps.append(_unmoved(replace(at, phase=last), scene, number, unmoved, quotient))
+            zero = run.emit("sub", first[output], first[output])  # nan where it is not finite
+            at = replace(at, phase=len(phases) - 1)
+            steps.append(_unmoved(at, scene, number, (first[output], zero)))
             continue
-        moved = tape.index(program.shifts.get(name, name))
-        h_slot = sizes[leading.index(name)].slot
+        leaf, h = tape.index(program.shifts.get(name, name)), run.scalar(f".step{number}")
+        moved[f".step{number}"] = first[tape.index(name)]
+        ends: list[int] = []
         for which, side in enumerate(sides):
+            there = run.emit("sub" if which else "add", first[leaf], h)
+            place = copied(run, tape, {**unmoved, leaf: there})
             start = replace(
                 at,
                 text=f"{name} {side} h",
-                writes=(
-                    *([] if which else [Write(kept, "copy", (moved,))]),
-                    Write(moved, "sub" if which else "add", (kept, h_slot)),
-                ),
-                shows=read.start.shows,
-                operands=((name, kept), ("h", h_slot)),
-                result=moved,
+                shows=read.start.at(place).shows,
+                operands=((name, first[leaf]), ("h", h)),
+                result=there,
             )
-            end = _measured(
-                scene, rows[scene.target], f"f{side}", base + count + 1 + which, output,
-                minus if which else plus,
-            )  # fmt: skip
+            line = base + count + 1
+            end = measured.at(place)
+            end = replace(end, text=f"f{side} = {scene.target}", line=line + which)
             if which:  # what the other side came to goes into the quotient, so it stays in view
-                end = replace(end, shows=(Show("line", base + count + 1, plus),))
-            again = (replace(s, line=s.line + 1 + base) for s in read.steps)
+                end = replace(end, shows=(Show("line", line, ends[0]),))
+            ends.append(place[output])
+            again = (s.at(place) for s in told)
             steps += [replace(s, phase=len(phases)) for s in (start, *again, end)]
             counted = f"pass {len(phases) + base} of {base + len(sides) * len(leading)}"
             phases.append(Phase(f"{counted}: {name} {side} h", ("derivative", "result")))
-        weights = (0.5, -0.5) if scheme == "central" else (1.0, -1.0)
+        plus, minus = (*ends, first[output])[:2]
+        weight = 1.0 if base else 0.5
+        right = run.emit("mul", run.constant(weight), plus)
+        left = run.emit("mul", run.constant(-weight), minus)
         # In the order in which the engines add: the first run of the graph comes first.
-        ends = (left, right) if base else (right, left)
+        quotient = run.emit("div", run.emit("add", *((left, right) if base else (right, left))), h)
         steps.append(
             replace(
                 at,
@@ -99,38 +101,27 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
                 phase=len(phases) - 1,
                 line=len(lines) - 1,
                 column="derivative",
-                writes=(
-                    Write(half, CONSTANT, (weights[0],)),
-                    Write(right, "mul", (half, plus)),
-                    Write(less, CONSTANT, (weights[1],)),
-                    Write(left, "mul", (less, minus)),
-                    Write(total, "add", ends),
-                    Write(quotient, "div", (total, h_slot)),
-                    Write(moved, "copy", (kept,)),
-                ),
-                shows=(
-                    Show("derivative", rows[name], quotient),
-                    Show("result", number, quotient),
-                ),
-                operands=(("f+", plus), ("f" if base else "f-", minus), ("h", h_slot)),
+                shows=_found(at, number, quotient),
+                operands=(("f+", plus), ("f" if base else "f-", minus), ("h", h)),
                 result=quotient,
             )
         )
+    whole, made = finished(run, steps)
     return Walk(
         "finite-difference",
         f"d{scene.target}/d(name)",
         "d",
         lines,
         tuple(phases),
-        tuple(steps),
-        size,
-        read.given,
+        made,
+        whole,
+        moved={leaf: run.moved[value] for leaf, value in moved.items()},
         scheme=scheme,
         rule=program.rule,
     )
 
 
-def _unmoved(at: Step, scene: Scene, number: int, output: int, into: int) -> Step:
+def _unmoved(at: Step, scene: Scene, number: int, values: tuple[int, int]) -> Step:
     """The step for a variable that no run of the graph needs: it moves nothing."""
     target, name = scene.target, scene.wrt[number]
     return replace(
@@ -138,29 +129,12 @@ def _unmoved(at: Step, scene: Scene, number: int, output: int, into: int) -> Ste
         text=f"d{target}/d{name} = {target} - {target}",
         line=-1,
         column="derivative",
-        writes=(Write(into, "sub", (output, output)),),  # nan where the output is not finite
-        shows=(Show("derivative", at.row, into), Show("result", number, into)),
-        operands=((target, output),),
-        result=into,
+        shows=_found(at, number, values[1]),
+        operands=((target, values[0]),),
+        result=values[1],
         note=f"{name} does not lead to {target}",
     )
 
 
-def _first_run(read: Program, base: int) -> list[Step]:
-    """The values at the point itself."""
-    return [
-        replace(s, line=s.line + 1 + base if s.line >= 0 else -1) for s in (read.start, *read.steps)
-    ]
-
-
-def _measured(scene: Scene, row: int, name: str, line: int, output: int, into: int) -> Step:
-    """The step that keeps what a run of the graph came to."""
-    return Step(
-        f"{name} = {scene.target}",
-        line=line,
-        row=row,
-        writes=(Write(into, "copy", (output,)),),
-        operands=((scene.target, output),),
-        vertices=(scene.target,),
-        result=into,
-    )
+def _found(at: Step, number: int, value: int) -> tuple[Show, ...]:
+    return (Show("derivative", at.row, value), Show("result", number, value))

@@ -21,37 +21,34 @@ function shift(value, relative) { // how far a finite difference moves a value
   while (power * 2 <= size) power *= 2;
   return relative * power;
 }
-function compute(walk, point, h) { // for every step the numbers it writes
-  const memory = new Array(walk.size).fill(NaN);
-  for (const [name, slot] of Object.entries(walk.given)) memory[slot] = point[name];
-  return walk.steps.map(step => step.writes.map(([slot, operation, operands]) => {
-    if (operation === ".const") memory[slot] = operands[0];
-    else if (operation === ".step") memory[slot] = h ?? shift(memory[operands[0]], operands[1]);
-    else memory[slot] = PRIMITIVES[operation](...operands.map(o => memory[o]));
-    return memory[slot];
-  }));
+function compute(walk, point, h) { // every value of the walk's tape
+  const values = walk.leaves.map(([kind, what]) =>
+    kind === "given" ? point[what] ?? NaN : kind === "constant" ? numeric(what) : NaN);
+  const run = () => walk.instructions.forEach(([name, operands], k) => {
+    values[walk.leaves.length + k] = PRIMITIVES[name](...operands.map(o => values[o]));
+  });
+  run();
+  if (!walk.scheme) return values;
+  walk.leaves.forEach(([kind, moved], k) => { // steps by the size of what they move
+    if (kind === "step") values[k] = h ?? shift(values[moved], walk.relative);
+  });
+  run();
+  return values;
 }
 function missing(walks) { // primitives that the page cannot compute: sliders would lie
-  const names = new Set();
-  for (const walk of walks) for (const step of walk.steps) for (const [, name] of step.writes)
-    if (!name.startsWith(".") && !Object.hasOwn(PRIMITIVES, name)) names.add(name);
-  return [...names];
+  const names = walks.flatMap(walk => walk.instructions.map(([name]) => name));
+  return [...new Set(names)].filter(name => !Object.hasOwn(PRIMITIVES, name));
 }
 function finals(walk, numbers) { // the finished derivatives
-  const memory = new Array(walk.size).fill(NaN), found = [];
-  walk.steps.forEach((step, k) => {
-    step.writes.forEach(([slot], n) => { memory[slot] = numbers[k][n]; });
-    for (const [column, index, slot] of step.shows)
-      if (column === "result") found[index] = memory[slot];
-  });
+  const found = [];
+  for (const step of walk.steps) for (const [column, index, value] of step.shows)
+    if (column === "result") found[index] = numbers[value];
   return found;
 }
 // What is known after a step: a map from "column:number" to a number. A step forward goes on from
 // the frame before; `touched` lists what may differ from it.
-function frame(walk, numbers, point, last, before) {
+function frame(walk, numbers, last, before) {
   const on = before && before.walk === walk && before.numbers === numbers && before.last <= last;
-  const memory = on ? before.memory : new Array(walk.size).fill(NaN);
-  if (!on) for (const [name, slot] of Object.entries(walk.given)) memory[slot] = point[name];
   const known = on ? before.known : new Map(), touched = new Set();
   let phase = on ? before.phase : -1;
   let unmoved = on ? before.unmoved : new Map(); // values at the point, where variables are moved
@@ -67,12 +64,11 @@ function frame(walk, numbers, point, last, before) {
         if (on) touched.add(key);
       }
     }
-    step.writes.forEach(([slot], n) => { memory[slot] = numbers[k][n]; });
-    for (const [column, index, slot] of step.shows) learn(`${column}:${index}`, memory[slot]);
-    if (step.line >= 0 && step.result >= 0) learn(`line:${step.line}`, memory[step.result]);
+    for (const [column, index, value] of step.shows) learn(`${column}:${index}`, numbers[value]);
+    if (step.line >= 0 && step.result >= 0) learn(`line:${step.line}`, numbers[step.result]);
   }
   const back = !on && before && before.walk === walk && before.numbers === numbers;
   if (back) for (const map of [before.known, known]) for (const key of map.keys())
     if (!known.has(key) || !Object.is(known.get(key), before.known.get(key))) touched.add(key);
-  return { walk, numbers, last, known, memory, phase, unmoved, touched: on || back ? touched : null };
+  return { walk, numbers, last, known, phase, unmoved, touched: on || back ? touched : null };
 }

@@ -86,15 +86,14 @@ class Stepping:
         raise unknown_method(method)
 
     @cached_property
-    def numbers(self) -> dict[str, list[list[float]]]:
-        """For each method and step the numbers written, computed in Python."""
+    def numbers(self) -> dict[str, list[float]]:
+        """For each method the values of its tape, computed in Python."""
         return {walk.method: computed(walk, self.point) for walk in self.walks}
 
     def frames(self, method: str) -> tuple[Frame, ...]:
         """What is known after each step of a method."""
         walk, found = self.walk(method), []
-        written = self.numbers[method]
-        memory: dict[int, float] = {slot: self.point[name] for name, slot in walk.given.items()}
+        values = self.numbers[method]
         known: dict[tuple[str, int], float] = {}
         rows = range(len(self.scene.rows))
         unmoved: tuple[float | None, ...] = (None,) * len(rows)
@@ -106,11 +105,9 @@ class Stepping:
                 phase = step.phase
                 keeps = walk.phases[phase].keeps
                 known = {key: v for key, v in known.items() if key[0] in keeps}
-            for write, value in zip(step.writes, written[number], strict=True):
-                memory[write.slot] = value
             for show in step.shows:
-                known[show.column, show.number] = memory[show.slot]
-            result = memory[step.result] if step.result >= 0 else None
+                known[show.column, show.number] = values[show.value]
+            result = values[step.result] if step.result >= 0 else None
             if step.line >= 0 and result is not None:
                 known["line", step.line] = result
             sizes = {

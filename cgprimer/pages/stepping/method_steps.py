@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial, reduce
 from itertools import pairwise
 
 from cgprimer.core.methods import differentiate
+from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.methods.edges import edge_partials
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.optimization import with_seeds
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import PathLimitError
 from cgprimer.pages.stepping.finite_differences import SCHEMES, differences
-from cgprimer.pages.stepping.program_lines import read_program
+from cgprimer.pages.stepping.program_lines import Program, read_program
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pages.stepping.shares import summands, with_numbers_on_edges, with_sums
-from cgprimer.pages.stepping.steps import CONSTANT, Phase, Show, Step, Walk, Write, listed
+from cgprimer.pages.stepping.shares import Summands, summands, with_numbers_on_edges, with_sums
+from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
 _FEW_SEEDS = 8  # written one by one
@@ -39,47 +42,47 @@ def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None
 
 
 def _reverse(scene: Scene) -> Walk:
-    program = differentiate(scene.tape, scene.target, scene.wrt, method="reverse")
-    found, rows = summands(program.tape, scene, backwards=True), scene.row_of()
-    tape = found.tape
-    read = read_program(tape, scene, found, backwards=True)
-    told = with_sums(read.steps, found, scene, "bar")
-    start, told, size = with_numbers_on_edges(read.start, told, found, scene, tape.size)
-    steps = [start]
+    program, read, found, told = _summed(scene, "reverse", "bar")
+    builder, rows = Builder(simplify=False), scene.row_of()
+    place = copied(builder, found.tape)
+    told = with_numbers_on_edges([step.at(place) for step in told], found, scene, builder)
+    steps = [read.start.at(place)]
     for step, primal in zip(told, read.primal, strict=True):
         steps.append(replace(step, phase=0 if primal else 1))
     for number, entry in enumerate(program.passes[0].reads):
-        result = Show("result", number, tape.index(entry.output))
+        result = Show("result", number, place[found.tape.index(entry.output)])
         shown_at = ("derivative", rows[entry.wrt])
         places = [k for k, s in enumerate(steps) if shown_at in [show[:2] for show in s.shows]]
         steps = _shown_also(steps, result, places[-1] if places else len(steps) - 1)
-    phases = [Phase("forward sweep: values"), Phase("backward sweep: adjoints")]
+    tape, made = finished(builder, steps)
+    phases = (Phase("forward sweep: values"), Phase("backward sweep: adjoints"))
     return Walk(
         "reverse",
         f"adjoint d{scene.target}/d(name)",
         "bar",
         read.lines,
-        tuple(phases[: 1 + any(step.phase for step in steps)]),
-        tuple(steps),
-        size,
-        read.given,
+        phases[: 1 + any(step.phase for step in steps)],
+        made,
+        tape,
         flow="shares of the adjoints",
     )
 
 
 def _forward(scene: Scene) -> Walk:
-    program = differentiate(scene.tape, scene.target, scene.wrt, method="forward")
-    found, rows = summands(program.tape, scene, backwards=False), scene.row_of()
-    tape = found.tape
-    read = read_program(tape, scene, found, backwards=False)
-    told = with_sums(read.steps, found, scene, "dot")
+    program, read, found, told = _summed(scene, "forward", "dot")
+    builder, rows, tape = Builder(simplify=False), scene.row_of(), found.tape
+    # Of each pass everything is wanted, so that it can be found again once the seeds are set.
+    wanted = replace(tape, outputs={str(i): i for i in range(tape.size)}, shares=())
     steps: list[Step] = []
     phases = []
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
+        seeded = with_seeds(wanted, run.seeds)
+        copy = copied(builder, seeded)
+        place = [copy[seeded.outputs[str(i)]] for i in range(tape.size)]
         seeds = {seed: tape.index(seed) for seed in run.seeds}
         shows = tuple(
-            Show("derivative", rows[wrt], slot)
-            for wrt, (seed, slot) in zip(scene.wrt, seeds.items(), strict=True)
+            Show("derivative", rows[wrt], value)
+            for wrt, (seed, value) in zip(scene.wrt, seeds.items(), strict=True)
             if seed.startswith("dot.")
         )
         seeding = replace(
@@ -88,32 +91,31 @@ def _forward(scene: Scene) -> Walk:
             line=0,
             row=rows[name],
             column="derivative",
-            writes=read.start.writes
-            + tuple(Write(seeds[seed], CONSTANT, (value,)) for seed, value in run.seeds.items()),
             shows=read.start.shows + shows,
             operands=(),
             vertices=(name,),
             result=next(seeds[seed] for seed, value in run.seeds.items() if value),
         )
-        zeros = {seeds[seed] for seed, value in run.seeds.items() if not value}
-        moved = (replace(s, line=s.line + 1) for s in told)
-        run_steps = [seeding, *(replace(s, writes=_unseeded(s.writes, zeros)) for s in moved)]
+        run_steps = [seeding, *(replace(s, line=s.line + 1) for s in told)]
         result = Show("result", number, tape.index(run.reads[0].output))
-        steps += [replace(s, phase=number) for s in _shown_also(run_steps, result, -1)]
+        shown = _shown_also(run_steps, result, -1)
+        steps += [replace(s.at(place), phase=number) for s in shown]
         counted = f"pass {number + 1} of {len(scene.wrt)}: " if len(scene.wrt) > 1 else ""
         phases.append(Phase(f"{counted}seed {name}", ("result",)))
     seed_line = "set the seeds" if len(scene.wrt) > 1 else f"dot_{scene.wrt[0]} = 1"
-    lines = (seed_line, *read.lines)
-    return Walk(
-        "forward",
-        "tangent",
-        "dot",
-        lines,
-        tuple(phases),
-        tuple(steps),
-        tape.size,
-        read.given,
-    )
+    whole, made = finished(builder, steps)
+    return Walk("forward", "tangent", "dot", (seed_line, *read.lines), tuple(phases), made, whole)
+
+
+def _summed(
+    scene: Scene, method: str, mark: str
+) -> tuple[DerivativeProgram, Program, Summands, list[Step]]:
+    """The program of a sweep, its lines, its shares, and steps that tell of them."""
+    program = differentiate(scene.tape, scene.target, scene.wrt, method=method)
+    backwards = method == "reverse"
+    found = summands(program.tape, scene, backwards=backwards)
+    read = read_program(found.tape, scene, found, backwards=backwards)
+    return program, read, found, with_sums(read.steps, found, scene, mark)
 
 
 def _seeding(seeds: Mapping[str, float]) -> str:
@@ -123,32 +125,6 @@ def _seeding(seeds: Mapping[str, float]) -> str:
     if len(texts) <= _FEW_SEEDS:
         return "; ".join(texts)
     return f"{'; '.join(ones)}; the other {len(texts) - len(ones)} seeds = 0"
-
-
-def _unseeded(writes: Iterable[Write], zeros: set[int]) -> tuple[Write, ...]:
-    """What is left of linear operations when some tangents are 0 because their seeds are.
-
-    As in the engines, such a 0 is not multiplied: 0 times infinity would be nan. ``zeros`` grows
-    by the slots that are 0 for the same reason.
-    """
-    found: list[Write] = []
-    for write in writes:
-        slot, operation, operands = write
-        left = [o for o in operands if o not in zeros]
-        none = operation in ("add", "sub", "mul", "neg", "copy") and (
-            not left or (operation == "mul" and len(left) == 1)
-        )
-        if operation == CONSTANT:
-            found.append(write)
-        elif none or (operation == "div" and operands[0] in zeros):
-            zeros.add(slot)
-            found.append(Write(slot, CONSTANT, (0.0,)))
-        elif operation in ("add", "sub") and len(left) == 1:
-            negative = operation == "sub" and operands[0] in zeros
-            found.append(Write(slot, "neg" if negative else "copy", tuple(left)))
-        else:
-            found.append(write)
-    return tuple(found)
 
 
 def _path_sum(scene: Scene) -> Walk:
@@ -174,20 +150,21 @@ def _path_sum(scene: Scene) -> Walk:
         {scene.target: value[root]} | {keys[e]: builder.names[keys[e]] for e in partials},
         prune=True,
     )
-    read = read_program(tape, scene, backwards=False)
-    steps = [read.start]
+    read, run = read_program(tape, scene, backwards=False), Builder(simplify=False)
+    place = copied(run, tape)
+    steps = [read.start.at(place)]
     for step, primal in zip(read.steps, read.primal, strict=True):
-        steps.append(replace(step, phase=0 if primal else 1))
-    lines, size = list(read.lines), tape.size
-    numbers = scene.edge_of()
+        steps.append(replace(step.at(place), phase=0 if primal else 1))
+    lines, numbers = list(read.lines), scene.edge_of()
     for number, (name, source) in enumerate(zip(scene.wrt, sources, strict=True)):
-        found = list_paths(heads, source, root, leading)
-        products: list[tuple[str, int]] = []
-        for count, path in enumerate(found, start=1):
-            walked = [(labels[a], labels[b]) for a, b in pairwise(path)]
-            along = [tape.index(keys[edge]) for edge in pairwise(path)]
-            factors = [shown_name(keys[edge]) for edge in reversed(list(pairwise(path)))]
-            products.append((f"path {count}", size))
+        total, products = run.constant(0.0), list[tuple[str, int]]()
+        for count, path in enumerate(list_paths(heads, source, root, leading), start=1):
+            edges = list(pairwise(path))
+            along = [place[tape.index(keys[edge])] for edge in edges]
+            factors = [shown_name(keys[edge]) for edge in edges]
+            product = reduce(partial(run.emit, "mul"), along) if along else run.constant(1.0)
+            total = run.emit("add", total, product) if products else product
+            products.append((f"path {count}", product))
             steps.append(
                 Step(
                     f"path {count}: {' → '.join(labels[i] for i in path)}",
@@ -195,45 +172,40 @@ def _path_sum(scene: Scene) -> Walk:
                     len(lines),
                     rows[name],
                     "derivative",
-                    writes=_folded("mul", along, size),
-                    operands=tuple(zip(factors, reversed(along), strict=True)),
+                    operands=tuple(zip(reversed(factors), reversed(along), strict=True)),
                     vertices=tuple(labels[i] for i in path),
-                    edges=tuple(numbers[edge] for edge in walked),
-                    result=size,
+                    edges=tuple(numbers[labels[a], labels[b]] for a, b in edges),
+                    result=product,
                 )
             )
             lines.append(steps[-1].text)
-            size += 1
         summed = listed([p for p, _ in products], " + ") or "0, no path"
-        total = f"d{scene.target}/d{name} = {summed}"
         steps.append(
             Step(
-                total,
+                f"d{scene.target}/d{name} = {summed}",
                 2,
                 len(lines),
                 rows[name],
                 "derivative",
-                writes=_folded("add", [slot for _, slot in products], size),
-                shows=(Show("derivative", rows[name], size), Show("result", number, size)),
+                shows=(Show("derivative", rows[name], total), Show("result", number, total)),
                 operands=tuple(products),
                 vertices=(name, scene.target),
-                result=size,
+                result=total,
             )
         )
-        lines.append(total)
-        size += 1
+        lines.append(steps[-1].text)
     phases = (Phase("values"), Phase("local partials on the edges"), Phase("sums over the paths"))
-    title = f"d{scene.target}/d(name)"
-    given = (tuple(lines), phases, tuple(steps), size, read.given)
-    return Walk("path-sum", title, "d", *given, flow="local partial derivatives")
-
-
-def _folded(operation: str, slots: list[int], into: int) -> tuple[Write, ...]:
-    """A product of partials or a sum of paths; the sum of no path is 0."""
-    if not slots:
-        return (Write(into, CONSTANT, (1.0 if operation == "mul" else 0.0,)),)
-    first = Write(into, "copy", (slots[0],))
-    return (first, *(Write(into, operation, (into, slot)) for slot in slots[1:]))
+    whole, made = finished(run, steps)
+    return Walk(
+        "path-sum",
+        f"d{scene.target}/d(name)",
+        "d",
+        tuple(lines),
+        phases,
+        made,
+        whole,
+        flow="local partial derivatives",
+    )
 
 
 def _shown_also(steps: Iterable[Step], show: Show, place: int) -> list[Step]:

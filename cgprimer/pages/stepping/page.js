@@ -1,14 +1,11 @@
-// The page of a stepping: data.walks[k].steps are instructions for a memory of numbered slots.
+// The page of a stepping: data.walks[k].steps tell which values of the walk's tape become known.
 // Nothing that a user wrote is executed: an instruction names a function of PRIMITIVES.
 const $ = id => document.getElementById(id);
 // JSON has no nan and no infinities: they come as text. Only where numbers stand: "nan" and "inf"
 // are names, too, which a user may give to a parameter.
 const BEYOND = { nan: NaN, inf: Infinity, "-inf": -Infinity };
 const numeric = value => typeof value === "string" ? BEYOND[value] : value;
-const withNumbers = walk => ({ ...walk,
-  numbers: walk.numbers.map(written => written.map(numeric)),
-  steps: walk.steps.map(step => ({ ...step, writes: step.writes.map(
-    ([slot, operation, operands]) => [slot, operation, operands.map(numeric)]) })) });
+const withNumbers = walk => ({ ...walk, numbers: walk.numbers.map(numeric) });
 function received(text) {
   const read = JSON.parse(text);
   const point = Object.fromEntries(Object.entries(read.point).map(([n, v]) => [n, numeric(v)]));
@@ -65,18 +62,16 @@ function buildHeading(title) { // no word is broken; what is long ends a line be
   });
 }
 function fitColumns() { // as wide as the widest number of the walk, so that nothing jumps
-  const walk = data.walks[state.walk], numbers = numbersOf(state.walk), slots = {};
+  const walk = data.walks[state.walk], numbers = numbersOf(state.walk);
   // "not computed"; and the heading, whose bold letters are wider than those of the numbers
   const words = [...$("derivative").children].map(word => 1.15 * word.textContent.length);
   const widest = { value: 12, derivative: Math.max(13, ...words), line: 1 };
-  for (const [name, slot] of Object.entries(walk.given)) slots[slot] = state.point[name];
-  walk.steps.forEach((step, k) => {
-    step.writes.forEach(([slot], n) => { slots[slot] = numbers[k][n]; });
-    for (const [column, , slot] of step.shows) if (slot in slots && column in widest)
-      widest[column] = Math.max(widest[column], marked(slots[slot]).length);
+  for (const step of walk.steps) {
+    for (const [column, , value] of step.shows) if (column in widest)
+      widest[column] = Math.max(widest[column], marked(numbers[value]).length);
     if (step.line >= 0 && step.result >= 0)
-      widest.line = Math.max(widest.line, marked(slots[step.result]).length);
-  });
+      widest.line = Math.max(widest.line, marked(numbers[step.result]).length);
+  }
   const name = Math.max(4, ...data.rows.map(row => row[0].length));
   const style = $("trace").style;
   style.setProperty("--name", `${name + 1}ch`);
@@ -189,29 +184,27 @@ function reach(pane, node, nodes = null, above = 0) { // only inside the pane, o
 function show() {
   const walk = data.walks[state.walk], last = here(), step = walk.steps[last];
   const numbers = numbersOf(state.walk);
-  state.shown = step ? frame(walk, numbers, state.point, last, state.shown)
-    : { known: new Map(), memory: [], unmoved: new Map(), touched: null };
-  const { memory } = state.shown;
+  state.shown = step ? frame(walk, numbers, last, state.shown)
+    : { known: new Map(), unmoved: new Map(), touched: null };
   paint(state.shown, walk);
   light(step);
   const all = walk.steps.length;
   put($("count"), all ? `step ${last + 1} of ${all}` : "");
   put($("phase"), step ? walk.phases[step.phase].title : "");
-  const found = step && step.result >= 0 ? memory[step.result] : undefined;
+  const found = step && step.result >= 0 ? numbers[step.result] : undefined;
   const result = found === undefined ? "" : marked(found, 8);
   const sign = step && step.text.includes(" = ") ? " →" : ":"; // a path has arrows of its own
   const equals = result && !step.text.endsWith(` = ${result}`) ? `${sign} ${result}` : "";
   put($("what"), step ? step.text + equals : `${walk.method}: ${walk.refused}`);
   const told = [];
   if (step && step.operands.length) {
-    const written = step.operands.map(([n, slot]) => `${n} = ${marked(memory[slot])}`.replace("= ≈", "≈ "));
+    const written = step.operands.map(([n, value]) => `${n} = ${marked(numbers[value])}`.replace("= ≈", "≈ "));
     if (written.length > 8) written.splice(7, written.length - 8, "…"); // as many as names in a text
     told.push(`with ${written.join(", ")}`);
   }
   if (step && step.note) told.push(step.note);
   if (found !== undefined && !Number.isFinite(found)) {
-    const first = walk.steps.findIndex((s, k) =>
-      s.writes.some(([slot], n) => slot === s.result && !Number.isFinite(numbers[k][n])));
+    const first = walk.steps.findIndex(s => s.result >= 0 && !Number.isFinite(numbers[s.result]));
     if (first >= 0 && first < last) told.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
   }
   put($("with"), told.join(" · "));

@@ -11,7 +11,7 @@ from cgprimer.core.tape.printing import expressions, labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.shares import Summands
-from cgprimer.pages.stepping.steps import CONSTANT, Show, Step, Write, listed
+from cgprimer.pages.stepping.steps import Show, Step, listed
 
 _DERIVATIVES = ("bar.", "dot.")
 
@@ -24,14 +24,12 @@ class Program:
         lines: as text, in execution order.
         steps: one per line.
         primal: for each step whether it computes a value of the graph itself.
-        given: name of a variable or a parameter to its slot.
-        start: what is known at the beginning: the given values; also sets the constants.
+        start: what is known at the beginning: the given values.
     """
 
     lines: tuple[str, ...]
     steps: tuple[Step, ...]
     primal: tuple[bool, ...]
-    given: Mapping[str, int]
     start: Step
 
 
@@ -84,7 +82,6 @@ def read_program(
             f"{names[index]} = {unparse(tree)}",
             row=about.show.number if about and about.show.column != "edge" else -1,
             column=about.show.column if about else "value",
-            writes=(Write(index, instruction.primitive, instruction.operands),),
             shows=shows,
             operands=tuple((names[o], o) for o in dict.fromkeys(instruction.operands) if names[o]),
             vertices=() if about is None else about.vertices,
@@ -97,12 +94,7 @@ def read_program(
     lines.sort(key=lambda line: line[:2])
     texts = tuple(step.text for _, _, step, _ in lines)
     steps = tuple(replace(step, line=k) for k, (_, _, step, _) in enumerate(lines))
-    given = {
-        leaf.name: i
-        for i, leaf in enumerate(tape.leaves)
-        if leaf.kind != "constant" and "." not in leaf.name
-    }
-    return Program(texts, steps, tuple(p for *_, p in lines), given, _start(tape, scene, given))
+    return Program(texts, steps, tuple(p for *_, p in lines), _start(tape, scene))
 
 
 def _meaning(name: str, index: int, scene: Scene) -> _Meaning | None:
@@ -210,17 +202,13 @@ def _about_rows(meanings: Mapping[str, tuple[int, _Meaning]]) -> bool:
     return all(m.show.column != "edge" for _, m in meanings.values())
 
 
-def _start(tape: Tape, scene: Scene, given: Mapping[str, int]) -> Step:
+def _start(tape: Tape, scene: Scene) -> Step:
     rows = scene.row_of()
-    inside = [name for name in given if name in rows]
+    leaves = [(leaf, i) for i, leaf in enumerate(tape.leaves) if leaf.kind != "constant"]
+    given = {leaf.name: i for leaf, i in leaves if leaf.name in rows}
     return Step(
-        f"given: {listed(inside, ', ')}",
-        writes=tuple(
-            Write(i, CONSTANT, (leaf.value,))
-            for i, leaf in enumerate(tape.leaves)
-            if leaf.kind == "constant"
-        ),
-        shows=tuple(Show("value", rows[name], given[name]) for name in inside),
-        operands=tuple((name, given[name]) for name in inside),
-        vertices=tuple(inside),
+        f"given: {listed(list(given), ', ')}",
+        shows=tuple(Show("value", rows[name], value) for name, value in given.items()),
+        operands=tuple(given.items()),
+        vertices=tuple(given),
     )

@@ -14,7 +14,7 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pages.stepping.steps import CONSTANT, Show, Step, Write
+from cgprimer.pages.stepping.steps import Show, Step, copied
 
 _ENDS = ("tail", "head", "total")
 
@@ -156,45 +156,33 @@ def with_sums(steps: Sequence[Step], found: Summands, scene: Scene, mark: str) -
 
 
 def with_numbers_on_edges(
-    start: Step, steps: Sequence[Step], found: Summands, scene: Scene, size: int
-) -> tuple[Step, list[Step], int]:
+    steps: Sequence[Step], found: Summands, scene: Scene, builder: Builder
+) -> list[Step]:
     """Steps that show on each edge what of the adjoint flows along it, once that is complete.
 
     Args:
-        start: the step at which everything is given; it computes the numbers, too.
         steps: of the program, each row's derivative computed in one or more of them.
         found: the shares.
         scene: what is on the stage.
-        size: number of slots so far.
-
-    Returns:
-        The same steps, and the number of slots that they need.
+        builder: of the walk's tape, on which the numbers are computed, too.
     """
     edges = edge_tape(scene.plain, of=scene.target)
-    made = edges.tape
-    given = dict(start.operands)
-    writes = []
-    for index, leaf in enumerate(made.leaves):
-        if leaf.kind == "constant":
-            writes.append(Write(size + index, CONSTANT, (leaf.value,)))
-        elif leaf.name in given:
-            writes.append(Write(size + index, "copy", (given[leaf.name],)))
-    for index, (name, operands) in enumerate(made.instructions, start=size + len(made.leaves)):
-        writes.append(Write(index, name, tuple(size + o for o in operands)))
+    place = copied(builder, edges.tape)
     number, told = scene.edge_of(), list(steps)
     names = {edges.vertices[i]: n for i, n in scene.plain.labels.items() if i in edges.vertices}
     on_edge = {
-        number[names[share.tail], names[share.head]]: size + share.product for share in made.shares
+        number[names[share.tail], names[share.head]]: place[share.product]
+        for share in edges.tape.shares
     }
     for row in found.of_row:
         here = _places(steps, row)
         for which in found.edges(row) if here else ():
-            lit = [place for place in here if which in steps[place].edges]
-            place = lit[-1] if lit else here[-1]
+            lit = [at for at in here if which in steps[at].edges]
+            at = lit[-1] if lit else here[-1]
             if which in on_edge:
                 show = Show("edge", which, on_edge[which])
-                told[place] = replace(told[place], shows=(*told[place].shows, show))
-    return replace(start, writes=(*start.writes, *writes)), told, size + made.size
+                told[at] = replace(told[at], shows=(*told[at].shows, show))
+    return told
 
 
 def _places(steps: Iterable[Step], row: int) -> list[int]:

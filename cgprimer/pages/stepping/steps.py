@@ -1,39 +1,26 @@
-"""What a step is: numbers that are computed, and what of the picture they make known.
+"""What a step is: a value that is computed, and what of the picture it makes known.
 
-A walk computes in a memory of numbered slots, as a tape does; but its steps may write a slot
-again (the second pass of forward mode runs the same instructions with another seed).
+A walk computes on one tape: what a method runs several times (the passes of forward mode, the runs
+of finite differences) stands on it several times, so every number has a place of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Leaf, Tape
 
-CONSTANT, STEP = ".const", ".step"  #: operations that are no primitives
 Column = Literal["value", "derivative", "sofar", "edge", "result", "line"]
 
 
-class Write(NamedTuple):
-    """``slot = operation(arguments)``.
-
-    The operation is the name of a primitive, ``.const`` (the argument is a number, not a slot) or
-    ``.step`` (how far a finite difference moves a value; the second argument is a number). No
-    primitive's name has a dot.
-    """
-
-    slot: int
-    operation: str
-    arguments: tuple[float, ...]
-
-
 class Show(NamedTuple):
-    """From this step on, a place shows the number in a slot.
+    """From this step on, a place shows a value of the walk's tape.
 
     ``number`` counts rows of the trace (columns ``value`` and ``derivative``), edges of the picture
     (their local partials, or the shares that flow along them) or the names with respect to which
@@ -43,7 +30,7 @@ class Show(NamedTuple):
 
     column: Column
     number: int
-    slot: int
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +43,11 @@ class Step:
         line: the line of the program that is lit; -1 for none.
         row: the row of the trace that is lit; -1 for none.
         column: the column of that row that is worked on.
-        writes: what is computed.
         shows: what becomes known.
-        operands: names and slots of what goes in.
+        operands: names and values of what goes in.
         vertices: keys of the vertices that are lit.
         edges: numbers of the edges that are lit.
-        result: the slot of the number that the step is about; -1 for none.
+        result: the value that the step is about; -1 for none.
         note: what the step is good for, where its text does not tell.
     """
 
@@ -70,13 +56,21 @@ class Step:
     line: int = -1
     row: int = -1
     column: Column = "value"
-    writes: tuple[Write, ...] = ()
     shows: tuple[Show, ...] = ()
     operands: tuple[tuple[str, int], ...] = ()
     vertices: tuple[str, ...] = ()
     edges: tuple[int, ...] = ()
     result: int = -1
     note: str = ""
+
+    def at(self, place: Sequence[int]) -> Step:
+        """The same step where value ``i`` is ``place[i]``."""
+        return replace(
+            self,
+            shows=tuple(show._replace(value=place[show.value]) for show in self.shows),
+            operands=tuple((name, place[value]) for name, value in self.operands),
+            result=place[self.result] if self.result >= 0 else -1,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +92,8 @@ class Walk:
         lines: the derivative program.
         phases: sweeps or passes, in order.
         steps: in order; every phase has at least one.
-        size: number of slots.
-        given: slots that hold a variable or a parameter at the beginning, by name.
+        tape: what is computed.
+        moved: of finite differences: by the name of each step on the tape, the value that is moved.
         refused: why the method cannot do it; there are no steps then.
         flow: what the numbers on the edges are.
         scheme: of finite differences: ``central`` or ``forward``; empty for the other methods.
@@ -112,8 +106,8 @@ class Walk:
     lines: tuple[str, ...] = ()
     phases: tuple[Phase, ...] = ()
     steps: tuple[Step, ...] = ()
-    size: int = 0
-    given: Mapping[str, int] = field(default_factory=dict)
+    tape: Tape = field(default_factory=lambda: Builder().finish({}))
+    moved: Mapping[str, int] = field(default_factory=dict)
     refused: str = ""
     flow: str = ""
     scheme: str = ""
@@ -133,12 +127,19 @@ class Walk:
             "lines": list(self.lines),
             "phases": [asdict(phase) for phase in self.phases],
             "steps": [{f.name: getattr(step, f.name) for f in fields(step)} for step in self.steps],
-            "size": self.size,
-            "given": dict(self.given),
+            "leaves": [self._leaf(leaf) for leaf in self.tape.leaves],
+            "instructions": [[name, list(operands)] for name, operands in self.tape.instructions],
+            "relative": 0.0 if self.rule is None else self.rule.relative(52),
             "refused": self.refused,
             "flow": self.flow,
             "scheme": self.scheme,
         }
+
+    def _leaf(self, leaf: Leaf) -> tuple[str, Any]:
+        if leaf.kind == "constant":
+            return ("constant", leaf.value)
+        moved = self.moved.get(leaf.name)
+        return ("given", leaf.name) if moved is None else ("step", moved)
 
 
 def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
@@ -151,37 +152,44 @@ def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
     return separator.join(few)
 
 
-def computed(walk: Walk, point: Mapping[str, float]) -> list[list[float]]:
-    """For every step the numbers that it writes, computed by core's plain engine.
+def copied(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = None) -> list[int]:
+    """Compute a tape once more, some leaves replaced by values that are there; where each value is.
 
-    A slot that is written again is another value of the tape that the engine runs.
-
-    >>> from cgprimer.pages.stepping.steps import Step, Walk, Write
-    >>> double = Step("y = x + x", writes=(Write(1, "add", (0, 0)),))
-    >>> computed(Walk("none", "", "", steps=(double,), size=2, given={"x": 0}), {"x": 1.5})
-    [[3.0]]
+    >>> import cgprimer
+    >>> builder = Builder(simplify=False)
+    >>> copied(builder, cgprimer.tape(cgprimer.parse("xw = cd*xa")), {1: builder.constant(3)})
+    [1, 0, 2]
     """
-    builder = Builder(simplify=False)
-    memory = [builder.constant(math.nan)] * walk.size
-    for name, slot in walk.given.items():
-        memory[slot] = builder.scalar(name)
-    given, moves, written = dict(point), dict[str, int](), list[list[int]]()
-    for step in walk.steps:
-        for slot, operation, arguments in step.writes:
-            if operation == CONSTANT:
-                memory[slot] = builder.constant(arguments[0])
-            elif operation == STEP:
-                moves[f"{STEP}{len(moves)}"] = memory[int(arguments[0])]
-                memory[slot] = builder.scalar(f"{STEP}{len(moves) - 1}")
-            else:
-                memory[slot] = builder.emit(operation, *(memory[int(a)] for a in arguments))
-        written.append([])
-        for write in step.writes:
-            written[-1].append(memory[write.slot])
+    place: list[int] = []
+    for index, leaf in enumerate(tape.leaves):
+        if leaves and index in leaves:
+            place.append(leaves[index])
+        elif leaf.kind == "constant":
+            place.append(builder.constant(leaf.value))
+        else:
+            place.append(builder.scalar(leaf.name))
+    for name, operands in tape.instructions:
+        place.append(builder.emit(name, *[place[o] for o in operands]))
+    return place
+
+
+def finished(builder: Builder, steps: Iterable[Step]) -> tuple[Tape, tuple[Step, ...]]:
+    """The tape of a walk, and the steps about its values."""
     tape = builder.finish({})
-    found = values_of(tape, given | dict.fromkeys(moves, math.nan))
+    return tape, tuple(step.at(builder.moved) for step in steps)
+
+
+def computed(walk: Walk, point: Mapping[str, float]) -> list[float]:
+    """Every value of a walk's tape, computed by core's plain engine.
+
+    >>> import cgprimer
+    >>> tape = cgprimer.tape(cgprimer.parse("xw = cd*xa"))
+    >>> computed(Walk("none", "", "", tape=tape), {"xa": 1.5, "cd": 2})
+    [1.5, 2.0, 3.0]
+    """
+    given = dict.fromkeys((leaf.name for leaf in walk.tape.leaves), math.nan) | dict(point)
+    found = values_of(walk.tape, given)
     if walk.rule is not None:  # the steps are chosen from what was found at the point itself
-        rule = walk.rule
-        sizes = {name: rule.step(found[builder.moved[i]]) for name, i in moves.items()}
-        found = values_of(tape, given | sizes)
-    return [[float(found[builder.moved[i]]) for i in values] for values in written]
+        given |= {name: walk.rule.step(float(found[i])) for name, i in walk.moved.items()}
+        found = values_of(walk.tape, given)
+    return [float(value) for value in found]
