@@ -21,7 +21,8 @@ from cgprimer.native.cpu.handlers import CONTEXT, UNROLL
 from cgprimer.native.cpu.interpreted import Interpreted, aligned
 from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.cpu.loop_text import Called, Writer
-from cgprimer.native.cpu.straight_line import order_of, write_run
+from cgprimer.native.cpu.operations import Emitter
+from cgprimer.native.cpu.straight_line import FLAGS, order_of, write_run
 from cgprimer.native.fingerprint import fingerprint
 
 # What a gradient function finds at its context's address, eight bytes each. ``values`` are the
@@ -117,7 +118,9 @@ class _StraightText(_GradientText):
 
         self.module = ir.Module("gradient")
         self.functions = {
-            width: write_run(self.module, f"run_{width}", tape, sums=True, dtype=dtype, lanes=width)
+            width: write_run(
+                Emitter(self.module, dtype, width, flags=FLAGS), f"run_{width}", tape, sums=True
+            )
             for width in dict.fromkeys((lanes, 1))
         }
         super().__init__(self.module, dtype, lanes, _STRAIGHT)

@@ -21,7 +21,7 @@ from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import FLAGS, write_run
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.variance import variance
+from cgprimer.native.plans.plan import varying
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')
@@ -65,7 +65,7 @@ class _Named(Emitter):
 
 def _fixed_first(tape: Tape) -> list[int]:
     """Positions of the instructions in the order in which they are written."""
-    varies = [kind == "column" for kind in variance(tape)[len(tape.leaves) :]]
+    varies = varying(tape)[len(tape.leaves) :]
     return sorted(range(len(tape)), key=varies.__getitem__)
 
 
@@ -73,10 +73,10 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     from llvmlite import ir
 
     engine = Fused(tape, reduction="sum" if sums else "none", dtype=dtype)
-    tape, lanes = engine.tape, engine.lanes
+    lanes = engine.lanes
     module = ir.Module("straight_line")
     emitter = _Named(tape, module, dtype, lanes, flags=FLAGS)
-    function = write_run(module, "run", tape, sums=sums, dtype=dtype, lanes=lanes, emitter=emitter)
+    function = write_run(emitter, "run", tape, sums=sums)
     names = dict(zip((a.name for a in function.args), _ARGUMENTS, strict=True))
     # A variable may be called as an argument is; none has a dot in its name.
     taken = set(emitter.names.values())
@@ -85,11 +85,6 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     results: dict[int, list[str]] = {}
     for output, index in tape.outputs.items():
         results.setdefault(index, []).append(shown_name(output))
-    factors = [
-        f"{shown_name(output)} times {number_text(float(factor))}"
-        for output, factor in zip(tape.outputs, engine.factors, strict=True)
-        if factor != 1.0
-    ]
     vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
     lines = [
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
@@ -100,8 +95,6 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     ]
     if engine.fixed:
         lines.append(f"; once a call: {several([' and '.join(results[i]) for i in engine.fixed])}")
-    if factors:
-        lines.append(f"; after the sum: {several(factors)}")
     lines += ["", *_readable(str(function), names).strip().split("\n")]
     others = [f for f in module.functions if f is not function and not f.is_declaration]
     if others:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu.loop_text import Writer
 from cgprimer.native.cpu.operations import Emitter
-from cgprimer.native.plans.variance import variance
+from cgprimer.native.plans.plan import varying
 
 TILE = 512  # vectors whose sum is taken before it is added to the total
 # A product and a sum may become one operation. The other liberties of fast arithmetic would change
@@ -29,7 +29,7 @@ class Order(NamedTuple):
 
 def order_of(tape: Tape) -> Order:
     """Each output's value once, in the order of ``run``."""
-    varies = [kind == "column" for kind in variance(tape)]
+    varies = varying(tape)
     values = dict.fromkeys(tape.outputs.values())
     return Order(tuple(i for i in values if varies[i]), tuple(i for i in values if not varies[i]))
 
@@ -38,36 +38,20 @@ def module_text(tape: Tape, *, sums: bool, dtype: str, lanes: int) -> str:
     """The LLVM module of a tape, with one function ``run``: see :func:`write_run`."""
     from llvmlite import ir
 
-    module = ir.Module("straight_line")
-    write_run(module, "run", tape, sums=sums, dtype=dtype, lanes=lanes)
-    return str(module)
+    emitter = Emitter(ir.Module("straight_line"), dtype, lanes, flags=FLAGS)
+    write_run(emitter, "run", tape, sums=sums)
+    return str(emitter.module)
 
 
-def write_run(
-    module: Any,
-    name: str,
-    tape: Tape,
-    *,
-    sums: bool,
-    dtype: str,
-    lanes: int,
-    emitter: Emitter | None = None,
-) -> Any:
-    """A function ``name(columns, results, scalars, begin, end)``.
+def write_run(emitter: Emitter, name: str, tape: Tape, *, sums: bool) -> Any:
+    """A function ``name(columns, results, scalars, begin, end)`` of the emitter's module.
 
     Its arguments are addresses of the columns, of what is written (sums: for each varying output
-    ``lanes`` doubles that are added to; else the outputs' arrays; last, an array for the outputs
-    that do not vary), the scalars, and a range of samples that is a multiple of ``lanes`` long.
+    as many doubles as the emitter is wide, which are added to; else the outputs' arrays; last, an
+    array for the outputs that do not vary), the scalars, and a range of samples, a multiple of
+    that width long.
     """
-    return _StraightLine(
-        module,
-        name,
-        tape,
-        sums,
-        dtype,
-        lanes,
-        emitter or Emitter(module, dtype, lanes, flags=FLAGS),
-    ).function
+    return _StraightLine(emitter, name, tape, sums).function
 
 
 class TapeWriter(Writer):
@@ -82,7 +66,7 @@ class TapeWriter(Writer):
     def __init__(self, function: Any, tape: Tape, emitter: Emitter) -> None:
         super().__init__(function)
         self.tape, self.emitter = tape, emitter
-        self.varies = [kind == "column" for kind in variance(tape)]
+        self.varies = varying(tape)
 
     def instructions(self, values: dict[int, Any], *, varying: bool) -> None:
         """Write those that vary with the sample, or those that do not; adds their values."""
@@ -93,28 +77,18 @@ class TapeWriter(Writer):
 
 
 class _StraightLine(TapeWriter):
-    def __init__(
-        self,
-        module: Any,
-        name: str,
-        tape: Tape,
-        sums: bool,
-        dtype: str,
-        lanes: int,
-        emitter: Emitter,
-    ) -> None:
+    def __init__(self, emitter: Emitter, name: str, tape: Tape, sums: bool) -> None:
         from llvmlite import ir
 
         kinds = [ir.PointerType()] * 3 + [ir.IntType(64)] * 2
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+        function = ir.Function(emitter.module, ir.FunctionType(ir.VoidType(), kinds), name)
         super().__init__(function, tape, emitter)
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
-        self.sums, self.lanes = sums, lanes
-        self.real = ir.DoubleType() if dtype == "float64" else ir.FloatType()
-        self.size = 8 if dtype == "float64" else 4
-        self.vector = ir.VectorType(self.real, lanes) if lanes > 1 else self.real
-        self.wide = ir.VectorType(self.double, lanes) if lanes > 1 else self.double
+        self.sums, self.lanes = sums, emitter.width
+        self.real, self.vector = emitter.format.scalar, emitter.type
+        self.size = emitter.format.bits // 8
+        self.wide = ir.VectorType(self.double, self.lanes) if self.lanes > 1 else self.double
         self.order = order_of(tape)
         self._write()
 

@@ -23,8 +23,7 @@ from cgprimer.native.cuda.device import (
     quiet,
     simulated,
 )
-from cgprimer.native.plans.plan import uniform_steps
-from cgprimer.native.plans.variance import variance
+from cgprimer.native.plans.plan import uniform_steps, varying
 from cgprimer.native.uniform import UniformValues
 
 _SMALL = 2**26  # bytes; for less than this nobody asks how much memory is free
@@ -71,18 +70,18 @@ class CudaExecutable:
         self.work: Work | None = None
         self.place: dict[str, int] = {}  # output -> row of the results
         self.single: dict[str, int] = {}  # output -> value that no sample changes
-        kinds = variance(tape)
-        varying = {n: i for n, i in tape.outputs.items() if kinds[i] == "column"}
-        self.single = {n: i for n, i in tape.outputs.items() if n not in varying}
+        varies = varying(tape)
+        outputs = {n: i for n, i in tape.outputs.items() if varies[i]}
+        self.single = {n: i for n, i in tape.outputs.items() if n not in outputs}
         self.order = tuple(tape.outputs)
         self.alone = Lock()  # buffers on the device are kept from call to call
-        small = straight.make(tape, reduction, dtype, settings) if varying else None
-        if small is not None or not varying:
+        small = straight.make(tape, reduction, dtype, settings) if outputs else None
+        if small is not None or not outputs:
             self.uniform = UniformValues(tape, uniform_steps(tape), tape.size, dtype)
         if small is not None:
             self.work = small
-            self.place = {n: small.results.index(i) for n, i in varying.items()}
-        elif varying:
+            self.place = {n: small.results.index(i) for n, i in outputs.items()}
+        elif outputs:
             large = interpreted.Interpreted(tape, reduction, dtype, settings)
             self.work, self.uniform, self.single = large, large.uniform, large.single
             self.place = large.place

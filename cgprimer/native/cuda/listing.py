@@ -16,9 +16,8 @@ from cgprimer.native.cuda.source import TREE, Body, body, kernel_text, unrolling
 from cgprimer.native.cuda.straight import fits
 from cgprimer.native.listing import InterpreterListing, several, table
 from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.plan import uniform_steps
+from cgprimer.native.plans.plan import uniform_steps, varying
 from cgprimer.native.plans.printing import PlanNames, step_line
-from cgprimer.native.plans.variance import variance
 
 _LANES = 64  # threads of a block of the interpreter
 
@@ -26,7 +25,7 @@ _LANES = 64  # threads of a block of the interpreter
 def listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
     """The kernel of a small tape, else, or if wanted, the interpreter's code and kernel."""
     lean = optimize(tape)
-    if "column" not in variance(lean)[len(lean.leaves) :]:
+    if not any(varying(lean)[len(lean.leaves) :]):
         return "# nothing varies with the sample: no kernel is made"
     settings = Settings()
     found = None if interpreter or len(lean) > 4 * settings.straight else body(lean)

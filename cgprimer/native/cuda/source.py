@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from cgprimer.core.engines import Reduction
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cuda.mathematics import expression
-from cgprimer.native.plans.variance import variance
+from cgprimer.native.plans.plan import varying
 
 _IN_FLIGHT = 64  # bytes that a thread asks for before it uses the first
 _MOST_UNROLLED = 8
@@ -82,7 +82,7 @@ def body(tape: Tape) -> Body:
     Raises:
         EngineError: a primitive has no form on the GPU.
     """
-    kinds = variance(tape)
+    varies = varying(tape)
     first = len(tape.leaves)
     constants: dict[str, float] = {}
     read: set[int] = set()
@@ -97,14 +97,14 @@ def body(tape: Tape) -> Body:
 
     for position, (primitive, operands) in enumerate(tape.instructions):
         value = first + position
-        if kinds[value] == "column":
+        if varies[value]:
             text = expression(primitive, tuple(name(o) for o in operands))
             lines.append(f"v{value} = {text}")
-    results = tuple(dict.fromkeys(v for v in tape.outputs.values() if kinds[v] == "column"))
+    results = tuple(dict.fromkeys(v for v in tape.outputs.values() if varies[v]))
     returned = tuple(name(v) for v in results)
     leaves = tape.leaves
-    columns = [(leaves[v].name, v) for v in sorted(read) if v < first and kinds[v] == "column"]
-    uniforms = [v for v in sorted(read) if kinds[v] != "column" and f"k{v}" not in constants]
+    columns = [(leaves[v].name, v) for v in sorted(read) if v < first and varies[v]]
+    uniforms = [v for v in sorted(read) if not varies[v] and f"k{v}" not in constants]
     return Body(tuple(lines), tuple(columns), tuple(uniforms), constants, results, returned)
 
 

@@ -13,7 +13,7 @@ from cgprimer.core.tape.tape import Instruction, Leaf, Tape
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.plans.affine import Grouped, affine_groups
 from cgprimer.native.plans.fusion import multiply_add, sine_cosine
-from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
+from cgprimer.native.plans.plan import Affine, Outer, Plan, Step, varying
 from cgprimer.native.plans.reductions import Reductions, reductions
 
 _new = tuple.__new__
@@ -66,19 +66,6 @@ def _planned(tape: Tape, *, sums: bool) -> Plan:
         outputs={n: i for n, i in tape.outputs.items() if n not in reduced.summed},
         summed=reduced.summed,
     )
-
-
-def varying(tape: Tape) -> list[bool]:
-    """For each value whether it varies with the sample; the others are computed once a call."""
-    varies = [leaf.kind == "column" for leaf in tape.leaves]
-    for _, operands in tape.instructions:
-        for operand in operands:
-            if varies[operand]:
-                varies.append(True)
-                break
-        else:
-            varies.append(False)
-    return varies
 
 
 def counted(tape: Tape, varies: list[bool]) -> list[int]:

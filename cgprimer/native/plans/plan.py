@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from cgprimer.core.primitives import RESERVED
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.plans.variance import variance
 
 FUSED = RESERVED  # steps that are no primitive's
 
@@ -42,13 +41,26 @@ class Step(NamedTuple):
     results: tuple[int, ...]
 
 
+def varying(tape: Tape) -> list[bool]:
+    """For each value whether it varies with the sample; the others are computed once a call."""
+    varies = [leaf.kind == "column" for leaf in tape.leaves]
+    for _, operands in tape.instructions:
+        for operand in operands:
+            if varies[operand]:
+                varies.append(True)
+                break
+        else:
+            varies.append(False)
+    return varies
+
+
 def uniform_steps(tape: Tape) -> list[Step]:
     """The instructions of a tape that do not vary with the sample."""
-    kinds = variance(tape)[len(tape.leaves) :]
+    varies = varying(tape)
     return [
         Step(name, operands, (index,))
         for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves))
-        if kinds[index - len(tape.leaves)] != "column"
+        if not varies[index]
     ]
 
 
