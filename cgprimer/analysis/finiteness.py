@@ -42,7 +42,12 @@ def first_not_finite(
             return f"{name}{text} is {what}"
     for (target, name), value in found.derivatives.items():
         if what := _first_bad(value, place=False):
-            return f"d {target} / d {name} is {what}, though every value is finite"
+            text = f"d {target} / d {name} is {what}, though every variable is finite"
+            if any(operation == "where" for operation, _ in primal.instructions):
+                text += (
+                    "; a branch that where() does not take counts, too: give it a harmless operand"
+                )
+            return text
     return ""
 
 

@@ -242,7 +242,13 @@ def test_mistakes() -> None:
         (
             "xw = sqrt(k*xa)",
             {"xa": 1.0, "k": 0.0},
-            "d xw / d k is inf, though every value is finite",
+            "d xw / d k is inf, though every variable is finite",
+        ),
+        (
+            "xw = where(less(k, 0), 0, sqrt(k))",
+            {"k": -1.0},
+            "d xw / d k is nan, though every variable is finite; a branch that where() does not"
+            " take counts, too: give it a harmless operand",
         ),
         ("xw = k*xa", {"xa": 1.0, "k": 1.0}, ""),
     ],
