@@ -167,6 +167,17 @@ def test_nothing_evaluates_or_executes_text() -> None:
     assert calls == allowed
 
 
+def test_only_methods_derive() -> None:
+    """A sweep is told once: whoever shows a derivative reads the shares of its program."""
+    emitting = {"core.tape.lowering", *(n for n in MODULES if n.startswith("core.methods."))}
+    assert {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == "emit_partial"
+    } <= emitting
+
+
 def test_modules_are_read_in_one_sitting_and_named_for_what_they_hold() -> None:
     lengths = {n: len(p.read_text(encoding="utf-8").splitlines()) for n, p in MODULES.items()}
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
@@ -210,7 +221,6 @@ def test_core_is_small() -> None:
     assert sum(core.values()) < 4_500, core
 
 
-@UNTIL_DONE
 def test_a_gradient_in_three_lines_loads_few() -> None:
     loaded = {name.partition(".")[2] for name in loaded_after(GRADIENT) if name.startswith("cgp")}
     found = {name: lines(MODULES[name]) for name in sorted(loaded)}
@@ -292,7 +302,6 @@ assert not {"numpy", "sympy", "mpmath"} & set(sys.modules)
 """
 
 
-@UNTIL_DONE
 def test_core_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
     """-S leaves out the folder of what is installed: nothing but Python and the package."""
     (tmp_path / "cgprimer").symlink_to(PACKAGE)

@@ -1,18 +1,14 @@
-"""First derivatives: gradient, Jacobian, and the partials on the edges."""
+"""First derivatives: gradient and Jacobian."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from cgprimer.core.derivatives.evaluation import (
-    chosen_output,
-    derivatives_at,
-)
+from cgprimer.core.derivatives.evaluation import chosen_output, derivatives_at
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
-
-Value = Any  # a float or an ndarray of samples
+from cgprimer.numbers_and_arrays import Value
 
 
 def gradient(

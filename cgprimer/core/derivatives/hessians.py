@@ -6,20 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cgprimer.core.derivatives.evaluation import (
-    chosen_names,
-    chosen_output,
-    kept,
-    run,
-    tape,
-)
+from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, kept, run, tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import DerivativeProgram, Names, Pass, Read
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
-
-Value = Any  # a float or an ndarray of samples
+from cgprimer.numbers_and_arrays import Value
 
 
 def hessian(

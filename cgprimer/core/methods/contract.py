@@ -238,12 +238,3 @@ def fresh(kind: str, name: str, tape: Tape) -> str:
         number += 1
         made = f"{kind}{number}.{name}"
     return made
-
-
-def derivative_name(of: str, wrt: str) -> str:
-    """What an output is called that holds a derivative; printed ``d_xw_ab``.
-
-    >>> derivative_name("xw", "ab")
-    'd.xw.ab'
-    """
-    return f"d.{of}.{wrt}"

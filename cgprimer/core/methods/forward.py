@@ -13,13 +13,8 @@ Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 
 from __future__ import annotations
 
-from cgprimer.core.methods.contract import (
-    DerivativeProgram,
-    Pass,
-    Read,
-    derivative_name,
-    fresh,
-)
+from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, fresh
+from cgprimer.core.methods.one_pass import derivative_name
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial

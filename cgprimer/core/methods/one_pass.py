@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name
+from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 
@@ -42,3 +42,12 @@ def one_pass(
         primal_names=frozenset(tape.names),
         **more,
     )
+
+
+def derivative_name(of: str, wrt: str) -> str:
+    """What an output is called that holds a derivative; printed ``d_xw_ab``.
+
+    >>> derivative_name("xw", "ab")
+    'd.xw.ab'
+    """
+    return f"d.{of}.{wrt}"

@@ -128,8 +128,6 @@ class Tape:
         return f"<Tape: {len(self.leaves)} leaves, {len(self)} instructions, outputs {outputs}>"
 
     def __str__(self) -> str:
-        from cgprimer.core.tape.printing import (
-            listing,  # show reads tapes; only this method looks back
-        )
+        from cgprimer.core.tape.printing import listing  # only this method looks back
 
         return listing(self)
