@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cgprimer.core.engines import Engine, Reduction
 
 DTYPES = {"float64": 52, "float32": 23}  #: with the binary digits that each has
+_ONCE = 5_000  # an engine that compiles is asked for one call if it saves more than a tenth second
 Lookup = Callable[[str], Callable[..., Number]]  # from a primitive's name to its function
 
 
@@ -253,7 +254,8 @@ def engine_for(
 ) -> Engine:
     """The engine of a name; ``auto`` goes by the operations of one sample, times the samples.
 
-    A single point (``shape`` is ``()``) is done before an engine has compiled anything.
+    With a shape it is for one call: a single point, ``()``, is done before an engine has compiled
+    anything, and arrays must be long before it is worth to.
     """
     if not isinstance(engine, str):
         return engine
@@ -261,4 +263,5 @@ def engine_for(
         return PLAIN
     from cgprimer.core.engines import select
 
-    return select(engine, work=None if samples is None else samples * work)
+    total = None if samples is None else samples * work
+    return select(engine, work=total if shape is None or total is None else total // _ONCE)
