@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from cgprimer.pictures.geometry import Point, sampled
+
+Array: TypeAlias = npt.NDArray[np.float64]
 
 _APART = 7.0  # points between two lines that are seen as two
 _STEP = 5.0
@@ -26,36 +30,25 @@ def crowded(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) 
     >>> crowded(edges, [[(0, 0), (100, 0)], [(50, 50), (50, -50)]])
     0.0
     """
-    cells: dict[tuple[int, int], list[tuple[Point, int]]] = defaultdict(list)
-    taken = [sampled(line, _STEP) for line in lines]
+    if not lines:
+        return 0.0
+    taken = [np.array(sampled(line, _STEP)) for line in lines]
+    points = np.concatenate(taken)
+    owners = np.repeat(np.arange(len(taken)), [len(line) for line in taken])
+    total = 0.0
     for number, line in enumerate(taken):
-        for point in line:
-            cells[_cell(point)].append((point, number))
-    close: Counter[tuple[int, int]] = Counter()
-    for number, line in enumerate(taken):
-        for point in line:
-            x, y = _cell(point)
-            near = {
-                other
-                for i in (-1, 0, 1)
-                for j in (-1, 0, 1)
-                for at, other in cells.get((x + i, y + j), ())
-                if other > number and math.dist(point, at) < _APART
-            }
-            for other in near:
-                if not _together(point, edges[number], edges[other], lines[number]):
-                    close[number, other] += 1
-    return sum(max(0.0, count * _STEP - _CROSSING) for count in close.values())
+        around = (points >= line.min(axis=0) - _APART) & (points <= line.max(axis=0) + _APART)
+        others = np.flatnonzero(around.all(axis=1) & (owners > number))
+        near = _distances(line, points[others]) < _APART
+        for other in np.unique(owners[others[near.any(axis=0)]]):
+            close = line[near[:, owners[others] == other].any(axis=1)]
+            for side in (0, 1):
+                if edges[number][side] == edges[other][side]:
+                    close = close[_distances(close, line[[-side]])[:, 0] >= _NEAR_END]
+            total += max(0.0, len(close) * _STEP - _CROSSING)
+    return total
 
 
-def _together(
-    point: Point, edge: tuple[str, str], other: tuple[str, str], line: Sequence[Point]
-) -> bool:
-    """Tell whether the point lies close to an end that the two edges share."""
-    ends = [line[0]] if edge[0] == other[0] else []
-    ends += [line[-1]] if edge[1] == other[1] else []
-    return any(math.dist(point, end) < _NEAR_END for end in ends)
-
-
-def _cell(point: Point) -> tuple[int, int]:
-    return (math.floor(point[0] / _APART), math.floor(point[1] / _APART))
+def _distances(points: Array, others: Array) -> Array:
+    apart = points[:, None] - others
+    return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
