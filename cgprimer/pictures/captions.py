@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.geometry import Size
-from cgprimer.pictures.legend import ROW_HEIGHT, Entry, entry_width, legend_rows
+from cgprimer.pictures.legend import Entry, Legend
 from cgprimer.pictures.lettering import block_size, wrap_words
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
@@ -16,7 +16,6 @@ from cgprimer.pictures.theme import (
     SMALLEST_SIZE,
     TITLE_SIZE,
     roles_in,
-    theme,
 )
 
 MARGIN = 18.0
@@ -33,7 +32,7 @@ class Captions:
     Attributes:
         title: lines of the title.
         notes: lines under the picture.
-        rows: rows of the legend.
+        legend: below the notes.
         above: height above the graph, the margin included.
         below: height below the graph, the margin included.
         size: width and height of the figure, padded to a slide's shape where that adds little.
@@ -42,16 +41,11 @@ class Captions:
 
     title: tuple[str, ...]
     notes: tuple[str, ...]
-    rows: tuple[tuple[Entry, ...], ...]
+    legend: Legend
     above: float
     below: float
     size: Size
     filled: Size
-
-    @property
-    def legend_height(self) -> float:
-        """The height of all rows of the legend."""
-        return len(self.rows) * ROW_HEIGHT
 
     @property
     def smallest_text(self) -> float:
@@ -64,27 +58,26 @@ def captions(diagram: Diagram, graph: Size) -> Captions:
 
     >>> from cgprimer.pictures.diagram import Node
     >>> found = captions(Diagram((Node("xa", "xa", "input"),), (), "A title"), (900, 300))
-    >>> found.title, found.rows, found.size[0]
-    (('A title',), (('input',),), 936.0)
+    >>> found.title, found.legend.rows, found.size[0]
+    (('A title',), [['input']], 936.0)
     """
-    look = theme(dark=False)  # both themes have the same words and shapes
-    entries: list[Entry] = [*roles_in(diagram, look)]
+    entries: list[Entry] = [*roles_in(diagram)]
     if any(edge.emphasis for edge in diagram.edges):
         entries.append("path")
     inner = max(graph[0], _SMALLEST_WIDTH - 2 * MARGIN)
-    inner = max(inner, *(entry_width(look, entry) for entry in entries), 0.0)
+    inner = max(inner, Legend(entries, 0.0).width)  # of the widest entry
     title = wrap_words(diagram.title, inner, TITLE_SIZE, bold=True)
     width = max(inner, _NOTE_WIDTH)
     notes = [line for note in diagram.notes for line in wrap_words(note, width, DETAIL_SIZE)]
     title_width, title_height = block_size(title, TITLE_SIZE, bold=True)
     notes_width, notes_height = block_size(notes, DETAIL_SIZE)
     inner = max(inner, title_width, notes_width)
-    rows = tuple(map(tuple, legend_rows(look, entries, inner)))
+    legend = Legend(entries, inner)
     above = MARGIN + (title_height + _TITLE_GAP if title else 0.0)
-    below = MARGIN + (len(rows) * ROW_HEIGHT + NOTES_GAP if rows else 0.0)
+    below = MARGIN + (legend.height + NOTES_GAP if entries else 0.0)
     below += notes_height + NOTES_GAP if notes else 0.0
     filled = (inner + 2 * MARGIN, graph[1] + above + below)
-    return Captions(title, tuple(notes), rows, above, below, slide_size(*filled), filled)
+    return Captions(title, tuple(notes), legend, above, below, slide_size(*filled), filled)
 
 
 def slide_size(width: float, height: float) -> Size:

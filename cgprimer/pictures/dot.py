@@ -72,12 +72,11 @@ def _vertex(node: Node, look: Theme) -> str:
     label += "".join(
         f'<br/><font point-size="{DETAIL_SIZE:g}">{_html(line)}</font>' for line in details
     )
-    fill = look.background if style.shape == "dotted" else style.fill
     outline = look.path if node.emphasis else style.outline
     width = style.line_width + (2.4 if node.emphasis else 0.0)
     return (
         f"  {_quoted(node.key)} [label=<{label}>, {_SHAPES[style.shape]},"
-        f' color="{outline}", fillcolor="{fill}", penwidth={width:g}];'
+        f' color="{outline}", fillcolor="{style.fill}", penwidth={width:g}];'
     )
 
 

@@ -1,99 +1,83 @@
-"""The legend under a picture, and text as every picture writes it."""
+"""The legend under a picture: what each shape and colour stands for. Lengths are in points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 from cgprimer.pictures.diagram import Role
-from cgprimer.pictures.fonts import families
-from cgprimer.pictures.geometry import Box, Point, Size
+from cgprimer.pictures.geometry import Box, Size
 from cgprimer.pictures.lettering import text_width
+from cgprimer.pictures.pen import Pen
 from cgprimer.pictures.shapes import patches
-from cgprimer.pictures.theme import LEGEND_SIZE, Theme
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from cgprimer.pictures.theme import LEGEND_SIZE, theme
 
 Entry: TypeAlias = Role | Literal["path", "step"]
 
-SWATCH: Size = (34.0, 22.0)
-ROW_HEIGHT = SWATCH[1] + 10.0
-_GAP = 26.0
-_PATH_WORD, _STEP_WORD = "highlighted path", "this step"
+_SWATCH: Size = (34.0, 22.0)
+_ROW = _SWATCH[1] + 10.0
+_GAP, _NEAR = 26.0, 8.0  # between entries, and between a swatch and its word
+_WORDS = {"path": "highlighted path", "step": "this step"}
 
 
-def entry_width(look: Theme, entry: Entry) -> float:
-    """Return the width of an entry of the legend, its swatch included."""
-    return SWATCH[0] + 8.0 + text_width(_word(look, entry), LEGEND_SIZE)
+class Legend:
+    """Rows of a legend, measured when made, and drawn when their place is known.
 
+    >>> Legend(["input", "output"], 400).height, Legend(["input", "output"], 120).height
+    (32.0, 64.0)
+    """
 
-def legend_rows(look: Theme, entries: Sequence[Entry], width: float) -> list[list[Entry]]:
-    """Break the entries into rows that are at most `width` wide."""
-    rows: list[list[Entry]] = []
-    used = width
-    for entry in entries:
-        needed = entry_width(look, entry) + _GAP
-        if not rows or used + needed - _GAP > width:
-            rows.append([])
-            used = 0.0
-        rows[-1].append(entry)
-        used += needed
-    return rows
+    def __init__(
+        self, entries: Iterable[Entry], room: float, *, row: float = _ROW, scale: float = 1.0
+    ) -> None:
+        """Break the entries into rows of at most so many points, drawn `scale` times as large."""
+        self.row, self.scale = row, scale
+        self.rows: list[list[Entry]] = []
+        self.width = used = 0.0
+        for entry in entries:
+            needed = _width(entry)
+            if not self.rows or used + _GAP + needed > room / scale:
+                self.rows.append([])
+                used = -_GAP
+            self.rows[-1].append(entry)
+            used += _GAP + needed
+            self.width = max(self.width, scale * used)
 
+    @property
+    def height(self) -> float:
+        """Of all rows."""
+        return len(self.rows) * self.row
 
-def draw_row(
-    axes: Axes, row: Sequence[Entry], centre: Point, look: Theme, scale: float = 1.0
-) -> None:
-    """Draw one row of the legend around its middle, `scale` times as large as usual."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Polygon, Rectangle
+    def draw(self, pen: Pen, middle: float, top: float) -> None:
+        """Draw the rows around a middle, the first one's upper end at `top`."""
+        for number, row in enumerate(self.rows):
+            wide = self.scale * (sum(map(_width, row)) + _GAP * (len(row) - 1))
+            x, y = middle - wide / 2, top + (number + 0.5) * self.row
+            for entry in row:
+                self._draw(pen, entry, x, y)
+                x += self.scale * (_width(entry) + _GAP)
 
-    total = sum(entry_width(look, entry) + _GAP for entry in row) - _GAP
-    x, y = centre[0] - scale * total / 2, centre[1]
-    wide, high = scale * SWATCH[0], scale * SWATCH[1]
-    for entry in row:
+    def _draw(self, pen: Pen, entry: Entry, x: float, y: float) -> None:
+        look, wide, high = pen.look, self.scale * _SWATCH[0], self.scale * _SWATCH[1]
         if entry == "path":
-            for height, ink in ((6.0, look.path), (2.0, look.background)):
-                band = Rectangle((x, y - height / 2), wide, height, color=ink, linewidth=0)
-                band.set_zorder(4)
-                axes.add_patch(band)
+            for width, ink in ((6.0, look.path), (2.0, look.background)):
+                pen.line([(x, y), (x + wide, y)], ink, width, zorder=4, solid_capstyle="butt")
         elif entry == "step":  # the mark and the dashes of what is lit
-            flag = Polygon([(x + 11, y), (x + 1, y - 7), (x + 1, y + 7)], color=look.curves[1])
-            axes.add_patch(flag)
-            dash = Line2D((x + 13, x + wide), (y, y), color=look.curves[1], linewidth=3.6)
-            dash.set_linestyle((0, (2.2, 1.0)))
-            axes.add_artist(dash)
+            pen.flag(x + 11, y)
+            pen.line([(x + 13, y), (x + wide, y)], pen.lit, 3.6, linestyle=(0, (2.2, 1.0)))
         else:
             style = look.roles[entry]
             box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)
-            for patch in patches(style, box, look, small=True):
+            for patch in patches(style, box, small=True):
                 patch.set_zorder(4)
-                axes.add_patch(patch)
-        at, size = (x + wide + 8.0 * scale, y), scale * LEGEND_SIZE
-        write(axes, at, _word(look, entry), size, look.ink, horizontalalignment="left")
-        x += scale * (entry_width(look, entry) + _GAP)
+                pen.axes.add_patch(patch)
+        pen.write(x + wide + _NEAR * self.scale, y, _word(entry), self.scale * LEGEND_SIZE)
 
 
-def _word(look: Theme, entry: Entry) -> str:
-    if entry == "path":
-        return _PATH_WORD
-    return _STEP_WORD if entry == "step" else look.roles[entry].word
+def _word(entry: Entry) -> str:
+    # Both themes have the same words.
+    return _WORDS.get(entry) or theme(dark=False).roles[entry].word  # type: ignore[index]
 
 
-def write(axes: Axes, at: Point, text: str, size: float, colour: str, **look: Any) -> None:
-    """Write one line of text, vertically centred at a point."""
-    # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
-    usual = {"weight": "normal", "horizontalalignment": "center", "zorder": 5}
-    style = {**usual, "family": list(families()), **look}
-    axes.text(
-        at[0],
-        at[1],
-        text,
-        fontsize=size,
-        color=colour,
-        verticalalignment="center_baseline",
-        parse_math=False,
-        usetex=False,
-        **style,
-    )
+def _width(entry: Entry) -> float:
+    return _SWATCH[0] + _NEAR + text_width(_word(entry), LEGEND_SIZE)

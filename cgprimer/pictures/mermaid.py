@@ -50,7 +50,7 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     if diagram.notes:
         lines.append(f'  notes["{"<br/>".join(map(_escaped, diagram.notes))}"]:::notes')
         lines.append(f"  classDef notes fill:{look.background},stroke:none,color:{look.ink}")
-    lines += [_class(role, look) for role in roles_in(diagram, look)]
+    lines += [_class(role, look) for role in roles_in(diagram)]
     marked = [node for node in diagram.nodes if node.emphasis]
     if marked:
         names = ",".join(number[node.key] for node in marked)
@@ -97,10 +97,9 @@ def _arrow(edge: Edge, number: dict[str, str]) -> str:
 
 def _class(role: Role, look: Theme) -> str:
     style = look.roles[role]
-    fill = look.background if style.shape == "dotted" else style.fill
     dotted = ",stroke-dasharray:2 3" if style.shape == "dotted" else ""
     return (
-        f"  classDef {role} fill:{fill},stroke:{style.outline},color:{look.ink},"
+        f"  classDef {role} fill:{style.fill},stroke:{style.outline},color:{look.ink},"
         f"stroke-width:{style.line_width:g}px{dotted}"
     )
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cgprimer.pictures.legend import ROW_HEIGHT, Entry, write
-from cgprimer.pictures.legend import draw_row as draw_legend_row
+from cgprimer.pictures.fonts import families
 from cgprimer.pictures.lettering import text_width, wrap_words
 from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix, theme
 
@@ -27,17 +26,18 @@ _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "oo")
 class Pen:
     """Writes and draws in one look on one set of axes; what it writes is a user's, never markup."""
 
-    def __init__(self, axes: Axes, look: Theme) -> None:
-        self.axes, self.look = axes, look
+    def __init__(self, axes: Axes, look: Theme, scale: float = 1.0) -> None:
+        self.axes, self.look, self.scale = axes, look, scale
         self.lit = look.curves[1]
         self.faint = mix(look.ink, look.background, 0.74)  # for what matters less; still readable
 
-    def part(self, left: float, top: float, width: float, height: float) -> Pen:
-        """A pen for a part of the slide, which begins there and holds what it draws."""
+    def part(self, left: float, top: float, width: float, height: float, scale: float = 1.0) -> Pen:
+        """A pen for a part of the slide, which holds what it draws, so many times as large."""
         figure: Any = self.axes.figure
         wide, high = (72 * float(side) for side in figure.get_size_inches())
         corner = (left / wide, 1 - (top + height) / high)
-        return Pen(_axes(figure, (*corner, width / wide, height / high), width, height), self.look)
+        place = (*corner, width / wide, height / high)
+        return Pen(_axes(figure, place, width / scale, height / scale), self.look, scale)
 
     def write(
         self, x: float, y: float, text: str, size: float = TEXT, *, align: str = "left", **more: Any
@@ -45,10 +45,17 @@ class Pen:
         """One line of text, vertically centred."""
         if not text:
             return
-        colour = more.pop("color", self.look.ink)
-        write(
-            self.axes, (x, y), text, size, colour, horizontalalignment=align, clip_on=True, **more
-        )
+        # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
+        style: dict[str, Any] = {
+            "color": self.look.ink,
+            "weight": "normal",
+            "zorder": 5,
+            "clip_on": True,
+            **more,
+        }
+        style |= {"parse_math": False, "usetex": False, "family": list(families())}
+        style |= {"horizontalalignment": align, "verticalalignment": "center_baseline"}
+        self.axes.text(x, y, text, fontsize=self.scale * size, **style)
 
     def lines(
         self, x: float, y: float, lines: Sequence[str], size: float = TEXT, **more: Any
@@ -68,7 +75,7 @@ class Pen:
 
         x, y = zip(*points, strict=True)
         # Not plot: it looks for units and limits, which takes longer than to draw the line.
-        self.axes.add_artist(Line2D(x, y, color=colour, linewidth=width, **more))
+        self.axes.add_artist(Line2D(x, y, color=colour, linewidth=self.scale * width, **more))
 
     def polygon(self, points: Sequence[tuple[float, float]], colour: str, **more: Any) -> None:
         """A filled polygon."""
@@ -112,19 +119,6 @@ class Pen:
         bar.set_hatch(_HATCHES[which % len(_HATCHES)])
         bar.set_label("bar")
         self.axes.add_patch(bar)
-
-    def legend(
-        self,
-        rows: Sequence[Sequence[Entry]],
-        middle: float,
-        top: float,
-        height: float = ROW_HEIGHT,
-        scale: float = 1.0,
-    ) -> None:
-        """Rows of a legend under each other, each so high, drawn `scale` times as large."""
-        for count, row in enumerate(rows):
-            at = (middle, top + (count + 0.5) * height)
-            draw_legend_row(self.axes, row, at, self.look, scale)
 
 
 def sheet(

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.pictures.geometry import Box, Point, Size
-from cgprimer.pictures.theme import RoleStyle, Shape, Theme
+from cgprimer.pictures.theme import RoleStyle, Shape
 
 if TYPE_CHECKING:
     from matplotlib.patches import Patch
@@ -104,13 +104,13 @@ def outline(shape: Shape, box: Box, slant: float = _SLANT) -> list[Point]:
     return [(box.x + x, box.y + y) for x, y in corners]
 
 
-def patches(style: RoleStyle, box: Box, theme: Theme, small: bool = False) -> list[Patch]:
+def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
     """Return the patches that draw a vertex; `small` thins the details for the legend."""
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
     corner = (box.x - box.width / 2, box.y - box.height / 2)
     look: dict[str, Any] = {
-        "facecolor": style.fill if style.shape != "dotted" else theme.background,
+        "facecolor": style.fill,
         "edgecolor": style.outline,
         "linewidth": style.line_width,
     }

@@ -60,7 +60,7 @@ class Setting:
     terse: bool = False
 
 
-_SETTINGS = (
+_SETTINGS: tuple[Setting, ...] = (
     Setting(),
     Setting(Gaps(16, 2, 10)),
     Setting(Gaps(16, 2, 10), terse=True),

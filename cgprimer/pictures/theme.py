@@ -75,49 +75,28 @@ def mix(colour: str, other: str, share: float) -> str:
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
-def _roles(colours: Mapping[Role, str], background: str, tint: float) -> Mapping[Role, RoleStyle]:
-    def style(role: Role, word: str, shape: Shape, width: float, tint: float = tint) -> RoleStyle:
-        outline = colours[role]
-        return RoleStyle(word, shape, outline, mix(outline, background, tint), width)
-
-    return MappingProxyType(
-        {
-            "input": style("input", "input", "rounded", 3.2),
-            "inner": style("inner", "inner variable", "rectangle", 1.6),
-            "output": style("output", "output", "double", 1.6),
-            "parameter": style("parameter", "learnable parameter", "hexagon", 1.8),
-            "constant": style("constant", "constant", "dotted", 1.6, 0.0),
-            "operation": style("operation", "operation", "circle", 1.8),
-            # The backward graph has no vertex of the roles above, so shapes may be used again.
-            "seed": style("seed", "seed", "rounded", 3.2),
-            "adjoint": style("adjoint", "adjoint on the way", "rectangle", 1.6),
-            "gradient": style("gradient", "adjoint of what is given", "double", 1.6),
-        }
-    )
-
-
-_LIGHT_ROLES: dict[Role, str] = {
-    "input": "#007a5a",
-    "inner": "#0072b2",
-    "output": "#c44f00",
-    "parameter": "#b87a00",
-    "constant": "#555555",
-    "operation": "#a8457b",
-    "seed": "#c44f00",
-    "adjoint": "#a8457b",
-    "gradient": "#007a5a",
+# The word of a role, its shape, the width of its outline, and its colour in both themes.
+_ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
+    "input": ("input", "rounded", 3.2, "#007a5a", "#1fc796"),
+    "inner": ("inner variable", "rectangle", 1.6, "#0072b2", "#56b4e9"),
+    "output": ("output", "double", 1.6, "#c44f00", "#ff8a3d"),
+    "parameter": ("learnable parameter", "hexagon", 1.8, "#b87a00", "#f0b429"),
+    "constant": ("constant", "dotted", 1.6, "#555555", "#b8b8b8"),
+    "operation": ("operation", "circle", 1.8, "#a8457b", "#e59ac2"),
+    # The backward graph has no vertex of the roles above, so looks may be used again.
+    "seed": ("seed", "rounded", 3.2, "#c44f00", "#ff8a3d"),
+    "adjoint": ("adjoint on the way", "rectangle", 1.6, "#a8457b", "#e59ac2"),
+    "gradient": ("adjoint of what is given", "double", 1.6, "#007a5a", "#1fc796"),
 }
-_DARK_ROLES: dict[Role, str] = {
-    "input": "#1fc796",
-    "inner": "#56b4e9",
-    "output": "#ff8a3d",
-    "parameter": "#f0b429",
-    "constant": "#b8b8b8",
-    "operation": "#e59ac2",
-    "seed": "#ff8a3d",
-    "adjoint": "#e59ac2",
-    "gradient": "#1fc796",
-}
+
+
+def _roles(dark: bool, background: str, tint: float) -> Mapping[Role, RoleStyle]:
+    styles = {}
+    for role, (word, shape, width, *colours) in _ROLES.items():
+        fill = mix(colours[dark], background, 0.0 if shape == "dotted" else tint)
+        styles[role] = RoleStyle(word, shape, colours[dark], fill, width)
+    return MappingProxyType(styles)
+
 
 LIGHT = Theme(
     background="#ffffff",
@@ -125,7 +104,7 @@ LIGHT = Theme(
     edge="#4a4a4a",
     path="#c44f00",
     grid="#d9d9d9",
-    roles=_roles(_LIGHT_ROLES, "#ffffff", 0.13),
+    roles=_roles(False, "#ffffff", 0.13),
     curves=("#0072b2", "#d55e00", "#009e73", "#b84a86", "#b87a00", "#2f9bd6", "#1a1a1a"),
 )
 DARK = Theme(
@@ -134,7 +113,7 @@ DARK = Theme(
     edge="#b5bac0",
     path="#ff8a3d",
     grid="#3a3f46",
-    roles=_roles(_DARK_ROLES, "#16191d", 0.24),
+    roles=_roles(True, "#16191d", 0.24),
     curves=("#56b4e9", "#ff8a3d", "#1fc796", "#e59ac2", "#f0e442", "#7aa6ff", "#f2f2f2"),
 )
 
@@ -148,13 +127,12 @@ def theme(dark: bool) -> Theme:
     return DARK if dark else LIGHT
 
 
-def roles_in(diagram: Diagram, look: Theme) -> list[Role]:
-    """The roles that occur in a diagram, in the theme's order.
+def roles_in(diagram: Diagram) -> list[Role]:
+    """The roles that occur in a diagram, in the themes' order.
 
     >>> from cgprimer.pictures.diagram import Node
-    >>> nodes = (Node("k", "k", "parameter"), Node("xa", "xa", "input"))
-    >>> roles_in(Diagram(nodes, ()), theme(dark=False))
+    >>> roles_in(Diagram((Node("k", "k", "parameter"), Node("xa", "xa", "input")), ()))
     ['input', 'parameter']
     """
     present = {node.role for node in diagram.nodes}
-    return [role for role in look.roles if role in present]
+    return [role for role in LIGHT.roles if role in present]

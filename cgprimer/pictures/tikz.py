@@ -69,13 +69,12 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     look = theme(dark)
     picture = slide_layout(diagram)
     pen = _Pen(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
-    roles = roles_in(diagram, look)
+    roles = roles_in(diagram)
     colours = {"background": look.background, "ink": look.ink, "edge": look.edge}
     colours["path"] = look.path
     for role in roles:
         colours[f"{role}line"] = look.roles[role].outline
-        dotted = look.roles[role].shape == "dotted"
-        colours[f"{role}fill"] = look.background if dotted else look.roles[role].fill
+        colours[f"{role}fill"] = look.roles[role].fill
     size = pen.length
     body = [
         r"\begin{tikzpicture}[x=1bp, y=-1bp, text=ink, font=\sffamily, inner sep=0,",

@@ -67,11 +67,11 @@ def test_a_path_and_the_sum_over_paths() -> None:
 
 
 def test_a_path_is_told_by_width_and_a_double_line_too() -> None:
-    from matplotlib.patches import PathPatch
+    from matplotlib.lines import Line2D
 
     figure = draw(TWO_PATHS, path=["a", "b", "d", "L"])
-    widths = [p.get_linewidth() for p in figure.axes[0].patches if type(p) is PathPatch]
-    assert sorted(widths) == [1.8] * 2 + [2.0] * 3 + [6.0] * 3
+    widths = [line.get_linewidth() for line in figure.axes[0].findobj(Line2D)]
+    assert sorted(widths) == [1.8] * 2 + [2.0] * 4 + [6.0] * 4  # one of them in the legend
     assert "highlighted path" in {text.get_text() for text in figure.axes[0].texts}
 
 

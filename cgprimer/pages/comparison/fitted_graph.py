@@ -12,11 +12,11 @@ from cgprimer.errors import plural
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.figure import paint as paint_diagram
-from cgprimer.pictures.legend import ROW_HEIGHT, legend_rows
+from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.pen import Pen, sheet
 from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.summary import is_readable, summarised
-from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in, theme
+from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,15 +107,15 @@ def scaled(
     return FittedGraph(diagram, layout, scale, note) if scale >= smallest else None
 
 
-def paint(pen: Pen, graph: FittedGraph, corner: tuple[float, float], *, dark: bool = False) -> None:
+def paint(pen: Pen, graph: FittedGraph, corner: tuple[float, float]) -> None:
     """Draw a graph, its upper left corner at a point of the slide."""
     if graph.layout is None:
         return
-    axes = pen.part(*corner, *graph.size).axes
+    inner = pen.part(*corner, *graph.size, scale=graph.scale)
     whole, margin = graph.layout.layout, _MARGIN / graph.scale
-    axes.set_xlim(-margin, whole.width + margin)
-    axes.set_ylim(whole.height + margin, -margin)
-    paint_diagram(axes, graph.diagram, graph.layout, dark=dark, scale=graph.scale)
+    inner.axes.set_xlim(-margin, whole.width + margin)
+    inner.axes.set_ylim(whole.height + margin, -margin)
+    paint_diagram(inner, graph.diagram, graph.layout)
 
 
 def standing_alone(graph: FittedGraph) -> Figure:
@@ -129,10 +129,10 @@ def standing_alone(graph: FittedGraph) -> Figure:
     """
     graph = replace(graph, scale=1.0)
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
-    rows = legend_rows(theme(False), roles_in(graph.diagram, theme(False)), width)
-    figure, pen = sheet(width, height + len(rows) * ROW_HEIGHT)
+    legend = Legend(roles_in(graph.diagram), width)
+    figure, pen = sheet(width, height + legend.height)
     paint(pen, graph, ((width - graph.size[0]) / 2, 0.0))
-    pen.legend(rows, width / 2, height)
+    legend.draw(pen, width / 2, height)
     return figure
 
 

@@ -13,7 +13,7 @@ from cgprimer.files import check_writable, write_whole
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
 from cgprimer.pages.comparison.tables import cost_table, derivative_table
-from cgprimer.pictures.legend import ROW_HEIGHT, legend_rows
+from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.lettering import text_width, wrap_words
 from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, sheet, shortened
 from cgprimer.pictures.saving import FORMATS as PICTURES
@@ -26,7 +26,6 @@ from cgprimer.pictures.theme import (
     SLIDE_WIDTH,
     TITLE_SIZE,
     roles_in,
-    theme,
 )
 
 if TYPE_CHECKING:
@@ -213,8 +212,8 @@ def _slides(found: Comparison, title: str) -> tuple[Slide, ...]:
             graph = scaled(diagram, _ROOM, left, READABLE_SIZE / DETAIL_SIZE)
             if graph is not None:
                 return (_explained(found, replace(numbers, graph=graph), room),)
-    legend = legend_rows(theme(False), roles_in(diagram, theme(False)), _ROOM)
-    graph = fitted(found, _ROOM, room - len(legend) * ROW_HEIGHT - LINE - _ABOVE_LEGEND)
+    legend = Legend(roles_in(diagram), _ROOM)
+    graph = fitted(found, _ROOM, room - legend.height - LINE - _ABOVE_LEGEND)
     if graph.layout is None:
         notes = (*notes, graph.note)
     last = Slide(None, _tables(found, len(found.wrt)), (), notes)
@@ -290,19 +289,19 @@ def _figure(found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str
             pen.write(SLIDE_WIDTH - _EDGE, top + 30.0, heading.subtitle, TEXT + 1, align="right")
         else:
             pen.write(_EDGE, y + 9.0, heading.subtitle, TEXT + 1)
-        _draw(pen, slide, top + heading.below, top + _BOTTOM, dark=dark)
+        _draw(pen, slide, top + heading.below, top + _BOTTOM)
     return figure
 
 
-def _draw(pen: Pen, slide: Slide, y: float, bottom: float, *, dark: bool) -> None:
+def _draw(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
     """Draw the parts of a slide between two heights."""
     spare = bottom - y - slide.height
     gap = min(spare / max(slide.parts, 1), _MOST_BETWEEN)
     if slide.graph is not None and slide.parts == 1:
-        _draw_graph_alone(pen, slide.graph, y, bottom, dark=dark)
+        _draw_graph_alone(pen, slide.graph, y, bottom)
     elif slide.graph is not None:
         width, height = slide.graph.size
-        paint(pen, slide.graph, ((SLIDE_WIDTH - width) / 2, y), dark=dark)
+        paint(pen, slide.graph, ((SLIDE_WIDTH - width) / 2, y))
         y += height + gap
     for table in slide.tables:
         table.draw(pen, _EDGE, y)
@@ -313,14 +312,14 @@ def _draw(pen: Pen, slide: Slide, y: float, bottom: float, *, dark: bool) -> Non
     pen.lines(_EDGE, y + (gap if slide.said else 0.0), slide.notes, color=pen.faint)
 
 
-def _draw_graph_alone(pen: Pen, graph: FittedGraph, y: float, bottom: float, *, dark: bool) -> None:
+def _draw_graph_alone(pen: Pen, graph: FittedGraph, y: float, bottom: float) -> None:
     """A graph in the middle, with a legend and what was left out below."""
     width, height = graph.size
-    rows = legend_rows(pen.look, roles_in(graph.diagram, pen.look), _ROOM)
+    legend = Legend(roles_in(graph.diagram), _ROOM)
     note = wrap_words(graph.note, _ROOM, TEXT)
-    below = bottom - len(rows) * ROW_HEIGHT - len(note) * LINE
+    below = bottom - legend.height - len(note) * LINE
     start = y + max(0.0, below - _ABOVE_LEGEND - y - height) / 2
-    paint(pen, graph, ((SLIDE_WIDTH - width) / 2, start), dark=dark)
-    pen.legend(rows, SLIDE_WIDTH / 2, below)
-    end = below + len(rows) * ROW_HEIGHT
+    paint(pen, graph, ((SLIDE_WIDTH - width) / 2, start))
+    legend.draw(pen, SLIDE_WIDTH / 2, below)
+    end = below + legend.height
     pen.lines(SLIDE_WIDTH / 2, end, note, align="center", color=pen.faint)

@@ -22,7 +22,7 @@ from cgprimer.pages.stepping.slide_window import (
     window,
 )
 from cgprimer.pictures.geometry import Box, Point, Size, length
-from cgprimer.pictures.legend import Entry, legend_rows
+from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.pen import Pen
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import SLIDE_HEIGHT, mix, theme
@@ -49,10 +49,10 @@ def draw_picture(
         mark: what stands before a derivative.
         room: width and height in points.
     """
-    rows = _legend_rows(scene, room[0])
-    if not legend_fits(place, room, len(rows)):
-        rows = []
-    below = len(rows) * _ROW
+    legend = _legend(scene, room[0])
+    if not legend_fits(place, room, len(legend.rows)):
+        legend.rows.clear()
+    below = legend.height
     width, height = room
     inner = pen.part(EDGE, EDGE, width, height)
     numbers = {v.name: k for k, v in enumerate(scene.vertices)}
@@ -61,7 +61,7 @@ def draw_picture(
     chosen = window(place, (width, height - below), sorted(lit), sorted(ends - lit))
     _graph(inner, scene, frame, place, chosen, mark)
     _more(inner, chosen, (width, height - below))
-    inner.legend(rows, width / 2, height - below, _ROW, _LEGEND)
+    legend.draw(inner, width / 2, height - below)
     if not all(chosen.shown):
         border, floor = EDGE + width, SLIDE_HEIGHT - EDGE
         pen.line([(border, EDGE), (border, floor)], pen.look.grid, 1.0)
@@ -69,15 +69,14 @@ def draw_picture(
 
 def fits(place: Placed, scene: Scene, room: Size) -> bool:
     """Whether the whole graph and its legend can be read in a room of so many points."""
-    rows = len(_legend_rows(scene, room[0]))
-    return _readable(place, (room[0], room[1] - rows * _ROW))
+    return _readable(place, (room[0], room[1] - _legend(scene, room[0]).height))
 
 
-def _legend_rows(scene: Scene, width: float) -> list[list[Entry]]:
+def _legend(scene: Scene, width: float) -> Legend:
     """The roles that the graph has, and the mark of this step, in rows that are narrow enough."""
     roles = {vertex.role for vertex in scene.vertices}
     known = (role for role in theme(False).roles if role in roles)
-    return legend_rows(theme(False), [*known, "step"], width / _LEGEND)
+    return Legend([*known, "step"], width, row=_ROW, scale=_LEGEND)
 
 
 def legend_fits(place: Placed, room: Size, rows: int) -> bool:
@@ -201,7 +200,7 @@ def _texts(pen: Pen, vertex: Vertex, box: Box, frame: Frame, look: tuple[str, fl
 
 def _vertex(pen: Pen, vertex: Vertex, box: Box, lit: bool, look: tuple[bool, float]) -> None:
     style = pen.look.roles[vertex.role]
-    for patch in patches(style, box, pen.look):
+    for patch in patches(style, box):
         patch.set_zorder(4)
         pen.axes.add_patch(patch)
     if not lit:
@@ -209,7 +208,7 @@ def _vertex(pen: Pen, vertex: Vertex, box: Box, lit: bool, look: tuple[bool, flo
     across, scale = look
     grown = 2 * RING * scale
     around = Box(box.x, box.y, box.width + grown, box.height + grown)
-    ring = patches(style, around, pen.look)[0]
+    ring = patches(style, around)[0]
     ring.set(facecolor="none", edgecolor=pen.lit, linewidth=3.2, linestyle="-", zorder=4)
     pen.axes.add_patch(ring)
     away = (RING + 4.0) * scale
