@@ -125,7 +125,7 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
     least = best.badness
     few = size > _SMALL or best.captions.smallest_text <= _HOPELESS
     tried = _SETTINGS[1:3] if few else _SETTINGS[1:]
-    if best.captions.smallest_text >= READABLE_SIZE:  # narrower ones are for text that is small
+    if best.badness == _CROWDED * best.crowded:  # narrower ones are for text and labels
         tried = tuple(setting for setting in tried if setting.gaps.square)
     for number, setting in enumerate((*(tried if size <= _LARGE else ()), *_ROOMY), 1):
         if not best.badness or (setting in _ROOMY and not best.labels.touching):
