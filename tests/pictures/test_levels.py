@@ -67,10 +67,8 @@ def test_a_path_and_the_sum_over_paths() -> None:
 
 
 def test_a_path_is_told_by_width_and_a_double_line_too() -> None:
-    from matplotlib.lines import Line2D
-
     figure = draw(TWO_PATHS, path=["a", "b", "d", "L"])
-    widths = [a.get_linewidth() for a in figure.axes[0].artists if isinstance(a, Line2D)]
+    widths = [line.get_linewidth() for line in figure.axes[0].lines]
     assert sorted(widths) == [1.8] * 2 + [2.0] * 4 + [6.0] * 4  # one of them in the legend
     assert "highlighted path" in {text.get_text() for text in figure.axes[0].texts}
 
