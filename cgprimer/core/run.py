@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cgprimer.core.engines import Engine, Reduction
 
 DTYPES = {"float64": 52, "float32": 23}  #: with the binary digits that each has
+_FLOAT = {float}
 _ONCE = 5_000  # an engine that compiles is asked for one call if it saves more than a tenth second
 Lookup = Callable[[str], Callable[..., Number]]  # from a primitive's name to its function
 
@@ -138,7 +139,7 @@ class Plain:
             columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
         ) -> dict[str, Number]:
             given = {**scalars, **columns}
-            if dtype != "float64" or any(type(value) is not float for value in given.values()):
+            if dtype != "float64" or not _FLOAT.issuperset(map(type, given.values())):
                 return _arrays(tape, given, samples, reduction, dtype)
             if not prepared:
                 prepared.extend(with_functions(tape, floats.function))

@@ -130,25 +130,23 @@ class DifferenceProgram(DerivativeProgram):
         bits: int = 52,
     ) -> Derivatives:
         """Run the primal as often as the scheme asks for, and divide by the steps."""
-        point = {**dict.fromkeys(self.shifts.values(), 0.0), **columns}
-        base = execute(point, scalars, samples)
-        steps, moves = {}, {}
+        columns = {**dict.fromkeys(self.shifts.values(), 0.0), **columns}
+        scalars = dict(scalars)
+        base = execute(columns, scalars, samples)
+        steps: dict[str, Number] = {}
         for name in self.wrt:
-            known = columns.get(name, scalars.get(name, base.get(name, 0.0)))
+            known: Number = columns.get(name, scalars.get(name, base.get(name, 0.0)))
             steps[name] = self.rule.step(known.real, bits)
-            moves[name] = (self.shifts.get(name, name), 0.0 if name in self.shifts else known)
         found: dict[tuple[str, str], Number] = {}
         for one in self.passes:
             outputs = base
             if isinstance(one, Shifted) and one.shifted:
-                leaf, from_where = moves[one.shifted]
-                moved = {leaf: from_where + one.steps * steps[one.shifted]}
-                inside = leaf in point
-                outputs = execute(
-                    {**point, **moved} if inside else point,
-                    scalars if inside else {**scalars, **moved},
-                    samples,
-                )
+                leaf = self.shifts.get(one.shifted, one.shifted)
+                given = columns if leaf in columns else scalars
+                kept = given.get(leaf, 0.0)
+                given[leaf] = kept + one.steps * steps[one.shifted]
+                outputs = execute(columns, scalars, samples)
+                given[leaf] = kept
             if self.is_complex:
                 outputs = {name: value.imag for name, value in outputs.items()}
             add_reads(one, outputs, found)
