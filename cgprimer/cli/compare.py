@@ -33,7 +33,7 @@ def _output(ctx: click.Context, parameter: click.Parameter, path: str | None) ->
     f"--format {'|'.join(FORMATS)} =text  How the table is written.",
     "-o, --output PATH  A page (.html) or slides (.pdf, .png, .svg) instead of the printed table.",
     "--dark  With -o: for dark slides.",
-    "--title TEXT  With -o: the heading (default: FILE's name).",
+    "--title TEXT  With -o: the heading, '' for none (default: FILE's name).",
     ENGINE,
     JSON,
     output=_output,
@@ -78,8 +78,9 @@ def command(
         from cgprimer.pages.comparison.slides import save_comparison
 
         file = file_of(graph)
-        heading = title if title is not None else file.name if file else ""
-        written = save_comparison(found, output, dark=dark, title=heading)
+        if title is None and file is not None:
+            title = file.name
+        written = save_comparison(found, output, dark=dark, title=title)
         note(f"wrote {' and '.join(map(str, written))}")
     elif as_json:
         echo_json(found.to_dict())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import click
@@ -33,7 +34,7 @@ _LONGEST_HEADING = 60  # characters
 --format (kind) png|svg|pdf  The output is a folder, filled with one numbered slide per step.
 --speed 0.1..50 =1.0  Steps per second of a .gif.
 --dark  Open in dark colours.
---title TEXT  The heading (default: FILE's name, or TEXT of -e shortened).""",
+--title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
 )
 def command(
     graph: ExpressionGraph,
@@ -65,7 +66,8 @@ def command(
     path = Path(output) if output else named_after(graph, ".html")
     check_step_path(path, kind)
     file = file_of(graph)
-    heading = title or (file.name if file else _heading(graph.source.text))
+    if title is None:
+        title = file.name if file else _heading(graph.source.text)
     # Slides show one method; the others need not be worked out.
     methods = METHODS if path.suffix.lower() == ".html" and kind is None else (method,)
     for flag, name in (("scheme", "scheme"), ("step", "h")):
@@ -74,7 +76,7 @@ def command(
                 f"--{flag} belongs to --method finite-difference, not to {method}"
             )
     settings["wrt"] = settings["wrt"] or None
-    shown = stepping(graph, methods=methods, title=heading, **settings)
+    shown = stepping(graph, methods=methods, title=title, **settings)
     with progress_bar("drawing", methods != METHODS) as on_frame:
         written = write_steps(
             shown, path, method=method, kind=kind, dark=dark, speed=speed, on_frame=on_frame
@@ -89,5 +91,4 @@ def _heading(expression: str) -> str:
     'xx = xa^2; xw = cd*xx'
     """
     lines = (" ".join(line.split()).rstrip("; ") for line in expression.splitlines())
-    text = "; ".join(line for line in lines if line)
-    return text if len(text) <= _LONGEST_HEADING else f"{text[: _LONGEST_HEADING - 2].rstrip()} …"
+    return shorten("; ".join(filter(None, lines)), _LONGEST_HEADING, placeholder=" …")

@@ -37,6 +37,8 @@ def test_the_page_has_the_title_the_point_and_the_methods(tmp_path: Path) -> Non
     assert "input xa = -0.5" in page
     good("compare", "-e", "xw = xa^2", "--at", "xa=1", "-o", "b.html", cwd=tmp_path)
     assert "<h1>The derivative of xw, by five methods</h1>" in (tmp_path / "b.html").read_text()
+    good("compare", LECTURE, "-o", "a.html", "--title", "", cwd=tmp_path)
+    assert "<h1></h1>" in (tmp_path / "a.html").read_text(encoding="utf-8")
     good("compare", LECTURE, "-o", "a.html", "--title", "1 < 2", cwd=tmp_path)
     assert "<h1>1 &lt; 2</h1>" in (tmp_path / "a.html").read_text()
 

@@ -163,8 +163,9 @@ def test_pages_of_expressions_have_a_heading(tmp_path: Path, text: str, heading:
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert f"<title>{heading}</title>" in page
     assert f"<h1>{heading}</h1>" in page
-    assert step(*arguments, "--title", "mine").exit_code == 0
-    assert "<h1>mine</h1>" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    for title in ("mine", ""):
+        assert step(*arguments, "--title", title).exit_code == 0
+        assert f"<h1>{title}</h1>" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_few_names_are_listed_and_many_are_not(tmp_path: Path) -> None:
@@ -261,7 +262,8 @@ def test_titles_are_one_line_of_text(tmp_path: Path) -> None:
     title, point = "a\x07b\n\x00<c>\ud800\ufffe\x1b", {"xa": 2.0, "cd": 3.0}
     text = cgprimer.step(graph, point, title=title, output=tmp_path / "a.html")
     assert "<h1>a b  &lt;c&gt;</h1>" in text
-    assert "<h1>xw step by step</h1>" in cgprimer.step(graph, point, title="\x07 \n")
+    assert "<h1>xw step by step</h1>" in cgprimer.step(graph, point)
+    assert "<h1></h1>" in cgprimer.step(graph, point, title="\x07 \n")
     shown = stepping(graph, point, title=title, methods=["reverse"])
     for kind in ("svg", "png", "pdf"):
         write_steps(shown, tmp_path / kind, method="reverse", kind=kind)

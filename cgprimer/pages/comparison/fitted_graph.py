@@ -55,8 +55,7 @@ class FittedGraph:
 def whole_graph(found: Comparison) -> Diagram:
     """Every vertex of the graph, with the values that the comparison knows.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa; xv = m*xa"), {"xa": 1, "k": 2}, of="xw")
     >>> [(node.label, node.detail) for node in whole_graph(found).nodes]
     [('xa', ('= 1',)), ('xw', ('k*xa', '= 2')), ('xv', ('m*xa',))]
@@ -79,8 +78,7 @@ def fitted(found: Comparison, width: float = _WIDEST, height: float = math.inf) 
     Values on edges go first, then expressions, then what stands on edges, then all values; a
     graph that is still too large is summarised by layers.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xx = xa^2; xw = k*xx"), {"xa": 1, "k": 2})
     >>> fitted(found, 900, 400).note, fitted(found, 260, 60).note
     ('', 'too little room for expressions and values')
@@ -121,8 +119,7 @@ def paint(pen: Pen, graph: FittedGraph, corner: tuple[float, float]) -> None:
 def standing_alone(graph: FittedGraph) -> Figure:
     """A graph with its legend in a figure just large enough.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> figure = standing_alone(fitted(compare(parse("xw = k*xa"), {"xa": 1, "k": 2})))
     >>> float(figure.get_size_inches()[0]) < 9
     True

@@ -31,18 +31,13 @@ _TRACE_DIGITS = 6  # three traces stand side by side
 _PIXELS = 96 / 72  # per point
 
 
-def comparison_page(found: Comparison, *, dark: bool = False, title: str = "") -> str:
+def comparison_page(found: Comparison, *, dark: bool = False, title: str | None = None) -> str:
     """A comparison as a page: graph, derivatives, costs, and a section per method with its trace.
 
-    The page follows the light or dark colours of its reader's system, and has a switch.
+    The page follows the light or dark colours of its reader's system unless it is to be ``dark``,
+    and has a switch. The other arguments are those of ``draw_comparison``.
 
-    Args:
-        found: from ``cgprimer.compare``.
-        dark: open in dark colours, whatever the system has.
-        title: the heading; says what is compared unless given.
-
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
     >>> page = comparison_page(found, title="a < b")
     >>> page.splitlines()[0], "<h1>a &lt; b</h1>" in page
@@ -54,15 +49,14 @@ def comparison_page(found: Comparison, *, dark: bool = False, title: str = "") -
         "TABLES": _tables(found),
         "METHODS": "\n".join([*(_article(found, r) for r in found.results), _guide(found)]),
     }
-    heading = title or sentences.heading(found)
+    heading = sentences.heading(found) if title is None else title
     return markup.page("comparison", heading, fills, look="dark" if dark else "")
 
 
 def notebook_html(found: Comparison) -> str:
     """What a notebook shows of a comparison: the graph and both tables, on a light ground.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> notebook_html(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}))[:23]
     '<div class="comparison"'
     """

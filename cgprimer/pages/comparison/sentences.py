@@ -23,8 +23,7 @@ NOTES = (
 def heading(found: Comparison) -> str:
     """The title where nobody has given one.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> heading(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}))
     'The derivative of xw, by five methods'
     """
@@ -48,8 +47,7 @@ def own(found: Comparison) -> str:
 def derivative(found: Comparison, name: str) -> str:
     """What a derivative is called.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> derivative(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}), "k")
     'dxw/dk'
     """
@@ -107,8 +105,7 @@ def duration(seconds: float) -> str:
 def times(found: Comparison, result: MethodResult) -> str:
     """How many times the graph's own operations; empty where the graph has none.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
     >>> times(found, found.result("finite-difference"))
     '2×'
@@ -132,8 +129,7 @@ def passes(result: MethodResult) -> str:
 def shown_names(found: Comparison, most: int) -> tuple[str, ...]:
     """At most so many names, those with the largest errors, in their own order.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa + sin(m*xa)"), {"xa": 1, "k": 2, "m": 0.7})
     >>> shown_names(found, 1), shown_names(found, 9)
     (('m',), ('k', 'm'))
@@ -178,8 +174,7 @@ def remarks(found: Comparison) -> tuple[str, ...]:
 def does(found: Comparison, result: MethodResult) -> str:
     """What a method does on this graph, in one sentence.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["reverse"])
     >>> does(found, found.results[0])
     'Runs the graph once, then once backwards: one sweep gives the derivative.'
@@ -217,8 +212,7 @@ def does(found: Comparison, result: MethodResult) -> str:
 def sentence(found: Comparison, result: MethodResult) -> str:
     """What a method does, and what that costs.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["forward"])
     >>> print(sentence(found, found.results[0]))
     Carries a tangent beside every value, seeded with one name at a time: 1 pass for one name. That

@@ -16,7 +16,6 @@ from cgprimer.pages.comparison.tables import cost_table, derivative_table
 from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.lettering import text_width, wrap_words
 from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, sheet, shortened
-from cgprimer.pictures.saving import FORMATS as PICTURES
 from cgprimer.pictures.saving import figure_bytes, picture_kind
 from cgprimer.pictures.summary import is_readable
 from cgprimer.pictures.theme import (
@@ -72,7 +71,7 @@ def draw_comparison(
     comparison: Comparison,
     *,
     dark: bool = False,
-    title: str = "",
+    title: str | None = None,
     output: str | Path | None = None,
 ) -> Figure:
     """A comparison as a figure: the graph with its values, derivatives with errors, costs as bars.
@@ -85,7 +84,7 @@ def draw_comparison(
     Args:
         comparison: from ``cgprimer.compare``.
         dark: for dark slides.
-        title: the heading; says what is compared unless given.
+        title: the heading, empty for none; says what is compared unless given.
         output: a file to write as ``cgprimer compare -o`` does: a page (``.html``), or slides
             (``.pdf``, ``.png``, ``.svg``), of which a second picture stands beside the first, as
             ``lecture-2.png`` beside ``lecture.png``. Files of these names are replaced.
@@ -96,34 +95,28 @@ def draw_comparison(
     Raises:
         UsageError: what is given is no comparison, or the file cannot be written.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
     >>> [round(float(side), 2) for side in draw_comparison(found).get_size_inches()]
     [13.33, 7.5]
     """
-    checked_comparison(comparison)
-    kind = "" if output is None else check_comparison_path(Path(output))
-    shown = _slides(comparison, title)
-    if output is not None and kind not in PICTURES:
+    if output is not None:
         save_comparison(comparison, Path(output), dark=dark, title=title)
-    elif output is not None:
-        _save(_figures(comparison, shown, dark=dark, title=title), Path(output), kind)
+    shown = _slides(checked_comparison(comparison), title)
     return _figure(comparison, shown, dark=dark, title=title)
 
 
 def comparison_slides(
-    comparison: Comparison, *, dark: bool = False, title: str = ""
+    comparison: Comparison, *, dark: bool = False, title: str | None = None
 ) -> tuple[Figure, ...]:
     """The slides of :func:`draw_comparison`, a figure each: one or two.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> len(comparison_slides(compare(parse("xw = k*xa"), {"xa": 1, "k": 2})))
     1
     """
-    shown = _slides(checked_comparison(comparison), title)
-    return _figures(comparison, shown, dark=dark, title=title)
+    shown = _slides(comparison, title)
+    return tuple(_figure(comparison, [slide], dark=dark, title=title) for slide in shown)
 
 
 def check_comparison_path(path: Path) -> str:
@@ -141,44 +134,28 @@ def check_comparison_path(path: Path) -> str:
 
 
 def save_comparison(
-    found: Comparison, path: Path, *, dark: bool = False, title: str = ""
+    found: Comparison, path: Path, *, dark: bool = False, title: str | None = None
 ) -> tuple[Path, ...]:
     """Write a comparison as a page (``.html``) or as slides (``.pdf``, ``.png``, ``.svg``).
 
-    A PDF has all slides. PNG and SVG files have one each: where there are two, the second is
-    written beside the first, as ``lecture-2.png`` beside ``lecture.png``; a file that has this
-    name is replaced.
-
-    Args:
-        found: from ``cgprimer.compare``.
-        path: where to.
-        dark: for dark slides; a page opens in dark colours, and has a switch.
-        title: the heading; says what is compared unless given.
-
-    Returns:
-        The files that were written.
-
-    Raises:
-        UsageError: an unknown ending, a file that cannot be written, or no comparison.
+    Arguments and errors are those of :func:`draw_comparison`; what comes back are the files that
+    were written. A PDF has all slides.
 
     >>> import tempfile
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [file.name for file in save_comparison(found, Path(folder, "line.pdf"))]
     ['line.pdf']
     """
+    checked_comparison(found)
     kind = check_comparison_path(path)
-    if kind in PICTURES:
-        return _save(comparison_slides(found, dark=dark, title=title), path, kind)
-    from cgprimer.pages.comparison.page import comparison_page
+    if kind == "html":
+        from cgprimer.pages.comparison.page import comparison_page
 
-    write_whole(path, comparison_page(checked_comparison(found), dark=dark, title=title))
-    return (path,)
-
-
-def _save(figures: Sequence[Figure], path: Path, kind: str) -> tuple[Path, ...]:
+        write_whole(path, comparison_page(found, dark=dark, title=title))
+        return (path,)
+    figures = comparison_slides(found, dark=dark, title=title)
     if kind == "pdf":
         from matplotlib.backends.backend_pdf import PdfPages
 
@@ -198,7 +175,7 @@ def _save(figures: Sequence[Figure], path: Path, kind: str) -> tuple[Path, ...]:
     return written
 
 
-def _slides(found: Comparison, title: str) -> tuple[Slide, ...]:
+def _slides(found: Comparison, title: str | None) -> tuple[Slide, ...]:
     """One slide if everything fits, else the graph on one and all numbers on the next."""
     room = _BOTTOM - _heading(found, title).below
     texts = [*sentences.remarks(found), "; ".join(sentences.NOTES)]
@@ -260,8 +237,9 @@ class _Heading:
     below: float
 
 
-def _heading(found: Comparison, title: str) -> _Heading:
-    wrapped = wrap_words(title or sentences.heading(found), _ROOM, TITLE_SIZE, bold=True)
+def _heading(found: Comparison, title: str | None) -> _Heading:
+    text = sentences.heading(found) if title is None else title
+    wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
     if len(wrapped) > _MOST_TITLE_LINES:
         wrapped = (*wrapped[: _MOST_TITLE_LINES - 1], f"{wrapped[_MOST_TITLE_LINES - 1]} …")
     lines = tuple(shortened(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
@@ -272,13 +250,7 @@ def _heading(found: Comparison, title: str) -> _Heading:
     return _Heading(lines, subtitle, beside, below)
 
 
-def _figures(
-    found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str
-) -> tuple[Figure, ...]:
-    return tuple(_figure(found, [slide], dark=dark, title=title) for slide in shown)
-
-
-def _figure(found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str) -> Figure:
+def _figure(found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str | None) -> Figure:
     figure, pen = sheet(height=len(shown) * SLIDE_HEIGHT, dark=dark)
     heading = _heading(found, title)
     for count, slide in enumerate(shown):

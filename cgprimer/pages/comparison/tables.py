@@ -19,8 +19,7 @@ def derivative_table(found: Comparison, most: int, digits: int = DIGITS) -> Tabl
 
     None where every method refused.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 3, "k": 2}, methods=["reverse"])
     >>> derivative_table(found, 5).rows
     (Row(title='dxw/dk', cells=(Cell(text='3', more='exact', share=None),), instead='', series=-1),)
@@ -47,8 +46,7 @@ def derivative_table(found: Comparison, most: int, digits: int = DIGITS) -> Tabl
 def cost_table(found: Comparison) -> Table:
     """A row per method: largest error, passes, operations, live values and time, with bars.
 
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.analysis.comparison import compare
+    >>> from cgprimer import compare, parse
     >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["reverse"])
     >>> [cell.text for cell in cost_table(found).rows[0].cells[:3]]
     ['exact', '1', '1']

@@ -47,7 +47,7 @@ def differences(scene: Scene, scheme: str = "central", h: float | None = None) -
     run = Builder(simplify=False)
     unmoved = {tape.index(shift): run.constant(0.0) for shift in program.shifts.values()}
     first = copied(run, tape, unmoved)
-    told = [replace(s, line=s.line + 1 + base) for s in read.steps]
+    told = [replace(s, line=s.line + 1 + base, phase=0) for s in read.steps]
     steps = [s.at(first) for s in (read.start, *told)]
     phases = [Phase("the point itself")]
     measured = Step(

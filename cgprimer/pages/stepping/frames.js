@@ -45,30 +45,24 @@ function finals(walk, numbers) { // the finished derivatives
     if (column === "result") found[index] = numbers[value];
   return found;
 }
-// What is known after a step: a map from "column:number" to a number. A step forward goes on from
-// the frame before; `touched` lists what may differ from it.
-function frame(walk, numbers, last, before) {
-  const on = before && before.walk === walk && before.numbers === numbers && before.last <= last;
-  const known = on ? before.known : new Map(), touched = new Set();
-  let phase = on ? before.phase : -1;
-  let unmoved = on ? before.unmoved : new Map(); // values at the point, where variables are moved
-  const learn = (key, value) => { known.set(key, value); if (on) touched.add(key); };
-  for (let k = on ? before.last + 1 : 0; k <= last; k++) {
-    const step = walk.steps[k];
+// What is known after a step: a map from "column:number" to a number.
+function frame(walk, numbers, last) {
+  let known = new Map(), unmoved = new Map(), phase = -1; // unmoved: while variables are moved
+  for (const step of walk.steps.slice(0, last + 1)) {
     if (step.phase !== phase) {
-      if (walk.scheme && phase === 0) unmoved = new Map(known);
+      if (walk.scheme && phase === 0) unmoved = known;
       phase = step.phase;
       const keeps = walk.phases[phase].keeps;
-      for (const key of known.keys()) if (!keeps.includes(key.split(":")[0])) {
-        known.delete(key);
-        if (on) touched.add(key);
-      }
+      known = new Map([...known].filter(([key]) => keeps.includes(key.split(":")[0])));
     }
-    for (const [column, index, value] of step.shows) learn(`${column}:${index}`, numbers[value]);
-    if (step.line >= 0 && step.result >= 0) learn(`line:${step.line}`, numbers[step.result]);
+    for (const [column, index, value] of step.shows) known.set(`${column}:${index}`, numbers[value]);
+    if (step.line >= 0 && step.result >= 0) known.set(`line:${step.line}`, numbers[step.result]);
   }
-  const back = !on && before && before.walk === walk && before.numbers === numbers;
-  if (back) for (const map of [before.known, known]) for (const key of map.keys())
-    if (!known.has(key) || !Object.is(known.get(key), before.known.get(key))) touched.add(key);
-  return { walk, numbers, last, known, phase, unmoved, touched: on || back ? touched : null };
+  return { walk, numbers, known, unmoved };
+}
+function changed(before, now) { // where two frames differ; null: everything may
+  if (before?.walk !== now.walk || before.numbers !== now.numbers) return null;
+  const keys = new Set([...before.known.keys(), ...now.known.keys()]);
+  return [...keys].filter(key => before.known.has(key) !== now.known.has(key)
+    || !Object.is(before.known.get(key), now.known.get(key)));
 }

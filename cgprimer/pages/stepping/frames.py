@@ -152,30 +152,16 @@ def stepping(
     wrt: Names | None = None,
     methods: Sequence[str] = METHODS,
     level: str = "variables",
-    title: str = "",
+    title: str | None = None,
     scheme: str | None = None,
     h: float | None = None,
 ) -> Stepping:
     """All frames of a graph at a point.
 
-    Args:
-        graph: the graph.
-        at: a number for each input and parameter; declared values fill the rest.
-        of: the variable that is differentiated; the only output unless given.
-        wrt: with respect to which names; all parameters unless given (all inputs of a graph
-            that has no parameters).
-        methods: which, in the order of the tabs; one that cannot do it says why.
-        level: the picture's vertices: ``variables`` or ``operations``.
-        title: a line above everything; control characters in it become spaces. Unless given, it
-            names the variable that is differentiated.
-        scheme: of finite differences: ``central``, unless given, or ``forward``.
-        h: by how much finite differences move a variable, in its unit; chosen from its size if
-            None.
+    Arguments are those of :func:`cgprimer.step`, and so are the errors; ``methods`` are the tabs,
+    in their order: one that cannot do it says why.
 
     Raises:
-        UsageError: an unknown name, method, scheme or level; arrays; a step that is not a positive
-            number; a scheme or a step without the method finite-difference.
-        MissingValueError: a value is missing.
         DifferentiationError: too many steps, or no method can do it.
 
     >>> from cgprimer.core.graph import parse
@@ -204,7 +190,15 @@ def stepping(
     walks, refusals, others = [], [], []
     for method in methods:
         try:
-            walks.append(_short_enough(walk_of(stage, method, chosen, moved_by)))
+            walk = walk_of(stage, method, chosen, moved_by)
+            if len(walk.steps) > MOST_STEPS:
+                raise DifferentiationError(
+                    f"there are {len(walk.steps):,} steps, more than the {MOST_STEPS:,} that one "
+                    "would look at",
+                    hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the "
+                    "graph: --of NAME (in Python of=...)",
+                )
+            walks.append(walk)
             if method == "finite-difference":
                 rest = [s for s in SCHEMES if s != chosen]
                 others = [walk_of(stage, method, s, moved_by) for s in rest]
@@ -213,7 +207,7 @@ def stepping(
             walks.append(Walk(method, "", "", refused=refusal(error)))
     if len(refusals) == len(walks):
         raise refusals[0]
-    heading = one_line(title) or f"{target} step by step"
+    heading = f"{target} step by step" if title is None else one_line(title)
     return Stepping(stage, point, tuple(walks), heading, tuple(others))
 
 
@@ -261,26 +255,13 @@ def _differences(
             f"there is no stepping through the scheme {scheme!r}",
             hint=f"one of: {', '.join(SCHEMES)}",
         )
-    if h is None:
-        return scheme or SCHEMES[0], None
-    if isinstance(h, bool) or not isinstance(h, Real):
+    if h is not None and (isinstance(h, bool) or not isinstance(h, Real)):
         hint = "for instance h=1e-3, in the unit of the variable"
         raise UsageError(f"the step h must be a number, not {h!r}", hint=hint)
     try:
-        return scheme or SCHEMES[0], float(h)
+        return scheme or SCHEMES[0], None if h is None else float(h)
     except OverflowError:
         raise UsageError(f"the step must be positive and finite, not {h!r}") from None
-
-
-def _short_enough(walk: Walk) -> Walk:
-    steps = len(walk.steps)
-    if steps > MOST_STEPS:
-        raise DifferentiationError(
-            f"there are {steps:,} steps, more than the {MOST_STEPS:,} that one would look at",
-            hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the graph: "
-            "--of NAME (in Python of=...)",
-        )
-    return walk
 
 
 def check_drawn(shown: Stepping, method: str) -> None:
@@ -300,13 +281,10 @@ def check_drawn(shown: Stepping, method: str) -> None:
         ways.append("fewer names: --wrt NAME (in Python wrt=...)")
     if method != "reverse":
         ways.append("another method: --method reverse")
-    if method == "path-sum" and shown.scene.plain is shown.scene.tape:
-        ways.append("fewer vertices: --level variables")
-    ways.append("the page, which has all steps: -o NAME.html")
     raise UsageError(
         f"{method} takes {steps:,} steps here, and no more than {MOST_DRAWN} are drawn "
         "as slides or in an animation",
-        hint=", or ".join(ways),
+        hint=", or ".join([*ways, "the page, which has all steps: -o NAME.html"]),
     )
 
 

@@ -6,7 +6,7 @@ value, a derivative) and it takes the direction in which its text comes out larg
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cgprimer.pages.stepping.scene import Scene
@@ -106,16 +106,9 @@ def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
 def drawing_data(found: Placed) -> dict[str, Any]:
     """The same as plain data, rounded to a tenth of a unit."""
 
-    def near(point: Point) -> list[float]:
-        return [round(point[0], 1), round(point[1], 1)]
+    def near(part: Any) -> Any:
+        return [near(p) for p in part] if isinstance(part, tuple) else round(part, 1)
 
-    return {
-        "boxes": [[round(v, 1) for v in (b.x, b.y, b.width, b.height)] for b in found.boxes],
-        "lines": [[near(p) for p in line] for line in found.lines],
-        "tips": [near(p) for p in found.tips],
-        "labels": [near(p) for p in found.labels],
-        "pill": round(pill_radius(found.boxes[0]), 1),
-        "width": round(found.width, 1),
-        "height": round(found.height, 1),
-        "across": found.across,
-    }
+    boxes = tuple((b.x, b.y, b.width, b.height) for b in found.boxes)
+    data = {field.name: near(getattr(found, field.name)) for field in fields(found)[1:]}
+    return {**data, "boxes": near(boxes), "pill": near(pill_radius(found.boxes[0]))}

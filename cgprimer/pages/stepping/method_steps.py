@@ -46,9 +46,7 @@ def _reverse(scene: Scene) -> Walk:
     builder, rows = Builder(simplify=False), scene.row_of()
     place = copied(builder, found.tape)
     told = with_numbers_on_edges([step.at(place) for step in told], found, scene, builder)
-    steps = [read.start.at(place)]
-    for step, primal in zip(told, read.primal, strict=True):
-        steps.append(replace(step, phase=0 if primal else 1))
+    steps = [read.start.at(place), *told]
     for number, entry in enumerate(program.passes[0].reads):
         result = Show("result", number, place[found.tape.index(entry.output)])
         shown_at = ("derivative", rows[entry.wrt])
@@ -152,9 +150,7 @@ def _path_sum(scene: Scene) -> Walk:
     )
     read, run = read_program(tape, scene, backwards=False), Builder(simplify=False)
     place = copied(run, tape)
-    steps = [read.start.at(place)]
-    for step, primal in zip(read.steps, read.primal, strict=True):
-        steps.append(replace(step.at(place), phase=0 if primal else 1))
+    steps = [step.at(place) for step in (read.start, *read.steps)]
     lines, numbers = list(read.lines), scene.edge_of()
     for number, (name, source) in enumerate(zip(scene.wrt, sources, strict=True)):
         total, products = run.constant(0.0), list[tuple[str, int]]()

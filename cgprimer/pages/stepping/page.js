@@ -130,8 +130,7 @@ const painters = {
     put(error, exact === undefined ? "" : `error ${number(Math.abs(found - exact), 3)}`);
   },
 };
-function paint(shown, walk) {
-  const { known, touched, unmoved } = shown;
+function paint(touched, { known, unmoved }, walk) {
   if (touched) for (const key of touched) {
     const [column, k] = key.split(":");
     painters[column](Number(k), known, walk, unmoved);
@@ -184,9 +183,9 @@ function reach(pane, node, nodes = null, above = 0) { // only inside the pane, o
 function show() {
   const walk = data.walks[state.walk], last = here(), step = walk.steps[last];
   const numbers = numbersOf(state.walk);
-  state.shown = step ? frame(walk, numbers, last, state.shown)
-    : { known: new Map(), unmoved: new Map(), touched: null };
-  paint(state.shown, walk);
+  const shown = frame(walk, numbers, last);
+  paint(changed(state.shown, shown), shown, walk);
+  state.shown = shown;
   light(step);
   const all = walk.steps.length;
   put($("count"), all ? `step ${last + 1} of ${all}` : "");

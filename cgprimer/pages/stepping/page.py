@@ -35,7 +35,7 @@ def step(
     method: str = METHODS[0],
     methods: Sequence[str] = METHODS,
     level: str = "variables",
-    title: str = "",
+    title: str | None = None,
     dark: bool = False,
     scheme: str | None = None,
     h: float | None = None,
@@ -51,7 +51,8 @@ def step(
         method: the tab that is open at first.
         methods: the tabs.
         level: the picture's vertices: ``variables`` or ``operations``.
-        title: the heading; names the variable that is differentiated unless given.
+        title: the heading, in which control characters become spaces; empty for none. Names the
+            variable that is differentiated unless given.
         dark: open in dark colours; the page has a switch.
         scheme: of finite differences: ``central``, unless given, or ``forward``; the page can
             change it.

@@ -22,14 +22,12 @@ class Program:
 
     Attributes:
         lines: as text, in execution order.
-        steps: one per line.
-        primal: for each step whether it computes a value of the graph itself.
+        steps: one per line; phase 0 computes the values of the graph itself, phase 1 the rest.
         start: what is known at the beginning: the given values.
     """
 
     lines: tuple[str, ...]
     steps: tuple[Step, ...]
-    primal: tuple[bool, ...]
     start: Step
 
 
@@ -72,7 +70,7 @@ def read_program(
     known: dict[int, list[_Meaning]] = {}
     for index, meaning in meanings.values():
         known.setdefault(index, []).append(meaning)
-    lines: list[tuple[float, float, Step, bool]] = []
+    lines: list[tuple[float, float, Step]] = []
     for index, tree in trees.items():
         about = owner.get(index)
         instruction = tape.instruction(index)
@@ -80,6 +78,7 @@ def read_program(
         shows = (own[index].show,) if index in own else ()
         step = Step(
             f"{names[index]} = {unparse(tree)}",
+            phase=0 if about and about.show.column == "value" else 1,
             row=about.show.number if about and about.show.column != "edge" else -1,
             column=about.show.column if about else "value",
             shows=shows,
@@ -88,13 +87,11 @@ def read_program(
             edges=_edges(index, instruction.operands, about, known, scene, found),
             result=index,
         )
-        primal = bool(about and about.show.column == "value")
-        lines.append((index, 0.0, step, primal))
+        lines.append((index, 0.0, step))
     lines += _aliases(tape, scene, names, meanings, found, backwards)
     lines.sort(key=lambda line: line[:2])
-    texts = tuple(step.text for _, _, step, _ in lines)
-    steps = tuple(replace(step, line=k) for k, (_, _, step, _) in enumerate(lines))
-    return Program(texts, steps, tuple(p for *_, p in lines), _start(tape, scene))
+    steps = tuple(replace(step, line=k) for k, (_, _, step) in enumerate(lines))
+    return Program(tuple(step.text for step in steps), steps, _start(tape, scene))
 
 
 def _meaning(name: str, index: int, scene: Scene) -> _Meaning | None:
@@ -155,17 +152,17 @@ def _aliases(
     meanings: Mapping[str, tuple[int, _Meaning]],
     flowing: Summands | None,
     backwards: bool,
-) -> list[tuple[float, float, Step, bool]]:
+) -> list[tuple[float, float, Step]]:
     """Lines such as ``bar_v1 = bar_xw``, where one value has two names, in their places."""
     first = len(tape.leaves)
     primal = [i for i, m in meanings.values() if m.show.column == "value"]
     last = float(max(primal, default=first - 1))
     value_at = {m.show.number: i for i, m in meanings.values() if m.show.column == "value"}
-    found: list[tuple[float, float, Step, bool]] = []
+    found: list[tuple[float, float, Step]] = []
     order = sorted(
         (item for item in meanings.items() if item[1][1].show.column != "value"),
         key=lambda item: item[1][1].show.number,
-        reverse=backwards and _about_rows(meanings),
+        reverse=backwards,
     )
     place = last
     for count, (name, (index, meaning)) in enumerate(order, start=1):
@@ -185,6 +182,7 @@ def _aliases(
             edges = flowing.edges(meaning.show.number)
         step = Step(
             f"{shown_name(name)} = {value}",
+            phase=1,
             row=-1 if meaning.edge else meaning.show.number,
             column=meaning.show.column,
             shows=(meaning.show,),
@@ -193,13 +191,8 @@ def _aliases(
             edges=edges,
             result=index,
         )
-        found.append((place, float(count), step, False))
+        found.append((place, float(count), step))
     return found
-
-
-def _about_rows(meanings: Mapping[str, tuple[int, _Meaning]]) -> bool:
-    """Whether derivatives here belong to rows, and not to edges."""
-    return all(m.show.column != "edge" for _, m in meanings.values())
 
 
 def _start(tape: Tape, scene: Scene) -> Step:

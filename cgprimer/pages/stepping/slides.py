@@ -30,6 +30,7 @@ from cgprimer.pictures.pen import TEXT, broken, sheet
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.pictures.theme import SLIDE_HEIGHT as HEIGHT
 from cgprimer.pictures.theme import SLIDE_WIDTH as WIDTH
+from cgprimer.pictures.theme import mix, theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,9 +44,8 @@ _GAPS = (56.0, 84.0, 104.0, 140.0)
 _TIGHT = (48.0, 52.0, *_GAPS)
 _DPI = 144.0
 _GIF_DPI = 96.0
-_COLOURS = 64
 _APART = 11.0  # levels: Pillow rounds to steps of 4, and may take the wrong one of two nearer ones
-_AREAS = 10  # of them that fill areas: the background, bodies of vertices, the line that is lit
+_SHADES = 5  # of each colour in the palette, for the edges of letters and lines
 _LAST_FRAME = 3  # times as long as the others
 
 
@@ -86,8 +86,7 @@ def animation(
     def drawn(frame: Frame) -> Image:
         return _image(slide(shown, method, frame, place, wide, dark=dark), _GIF_DPI)
 
-    # One palette for all, so that no colour changes from frame to frame; it is found only once.
-    colours = _palette([drawn(frames[k]) for k in sorted({0, len(frames) // 2, len(frames) - 1})])
+    colours = _palette(dark)
     images = []
     for number_of_frame, frame in enumerate(frames, start=1):
         images.append(drawn(frame).quantize(palette=colours, dither=Dither.NONE))
@@ -100,23 +99,24 @@ def animation(
     return found.getvalue()
 
 
-def _palette(images: list[Image]) -> Image:
-    """An image with the colours that some images have together; those of areas are exact."""
+def _palette(dark: bool) -> Image:
+    """An image with the theme's colours, and those between each and the background.
+
+    One palette for all frames, so that no colour changes from frame to frame, and areas are exact.
+    """
     from PIL.Image import new
 
-    width, height = images[0].size
-    strip = new("RGB", (width, height * len(images)))
-    for k, image in enumerate(images):
-        strip.paste(image, (0, k * height))
-    found = strip.quantize(_COLOURS)
-    flat = found.getpalette() or []
-    colours: list[Any] = [flat[k : k + 3] for k in range(0, len(flat), 3)]
-    areas: list[Any] = sorted(strip.getcolors(strip.width * strip.height) or [])[-_AREAS:]
-    for _, area in areas:  # the largest last; without this, white comes out as a light grey
-        nearest = min(math.dist(colour, area) for colour in colours)
-        reach = max(nearest, _APART)
-        colours = [area if math.dist(c, area) <= reach else c for c in colours]
-    found.putpalette([level for colour in colours for level in colour])
+    look = theme(dark)
+    areas = [look.background, mix(look.curves[1], look.background, 0.2)]  # of what is lit
+    areas += [style.fill for style in look.roles.values()]
+    inks = [look.ink, look.curves[1], *(style.outline for style in look.roles.values())]
+    mixed = (mix(ink, look.background, k / _SHADES) for k in range(_SHADES, 0, -1) for ink in inks)
+    colours = [bytes.fromhex(colour[1:]) for colour in areas]
+    for shade in map(bytes.fromhex, (colour[1:] for colour in mixed)):
+        if all(math.dist(shade, colour) > _APART for colour in colours):
+            colours.append(shade)
+    found = new("P", (1, 1))
+    found.putpalette(b"".join(colours))
     return found
 
 
@@ -157,7 +157,7 @@ def slide(
     counted = f"step {frame.number + 1} of {len(walk.steps)}"
     room = right - left - text_width(counted, TEXT) - 20
     pen.write(right, y, counted, align="right")
-    for line in broken(shown.title, room, LARGE, bold=True):
+    for line in broken(shown.title, room, LARGE, bold=True) or [""]:
         pen.write(left, y, line, LARGE, weight="bold")
         y += ROW
     scheme = f" ({walk.scheme})" if walk.scheme else ""

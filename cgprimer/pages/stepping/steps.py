@@ -16,6 +16,7 @@ from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 
+_ON_TAPE = ("tape", "moved", "rule")
 Column = Literal["value", "derivative", "sofar", "edge", "result", "line"]
 
 
@@ -121,18 +122,12 @@ class Walk:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `page.js` reads it."""
         return {
-            "method": self.method,
-            "derivative": self.derivative,
-            "mark": self.mark,
-            "lines": list(self.lines),
+            **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in _ON_TAPE},
             "phases": [asdict(phase) for phase in self.phases],
             "steps": [{f.name: getattr(step, f.name) for f in fields(step)} for step in self.steps],
             "leaves": [self._leaf(leaf) for leaf in self.tape.leaves],
-            "instructions": [[name, list(operands)] for name, operands in self.tape.instructions],
+            "instructions": self.tape.instructions,
             "relative": 0.0 if self.rule is None else self.rule.relative(52),
-            "refused": self.refused,
-            "flow": self.flow,
-            "scheme": self.scheme,
         }
 
     def _leaf(self, leaf: Leaf) -> tuple[str, Any]:
