@@ -139,6 +139,25 @@ def test_imports_go_one_way_lazy_ones_and_those_for_types_too() -> None:
     assert [i for i in imports(TREES[""], "") if i.at_module_level] == []
 
 
+CORE = ("language", "primitives", "graph", "tape", "methods", "engines", "run", "derivatives")
+
+
+def test_core_follows_the_order_of_the_ideas() -> None:
+    """Text, functions, graph, tape, methods, engines, numbers, derivatives: lazily, too."""
+
+    def place(module: str) -> int:
+        return CORE.index(cgprimer._PUBLIC.get(module, module).split(".")[1])
+
+    inside = [name for name in MODULES if name.startswith("core.")]
+    wrong = [
+        f"{name}:{found.line} imports {found.module}"
+        for name in inside
+        for found in imports(TREES[name], name)
+        if found.module.startswith("core.") and place(found.module) > place(name)
+    ]
+    assert wrong == []
+
+
 def test_modules_do_not_import_each_other_in_circles() -> None:
     needs = {
         name: {i.module for i in imports(tree, name) if i.at_module_level} & set(MODULES) - {name}
