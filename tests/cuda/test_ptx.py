@@ -91,7 +91,7 @@ def interpreter_ptx(handlers: Handlers, layout: Layout, dtype: str) -> str:
 def test_the_interpreter_with_matrices_and_blocks_of_products(dtype: str, shared: bool) -> None:
     found = encoded(plan(tools.gradient_tape(tools.network(4, 8, 8, 1)), sums=True), tile=PAIRS)
     assert {("affine", ""), ("outer", "")} <= set(found.handlers)
-    layout = Layout(64, 2, shared, found.rows, len(found.columns), found.own_sums, 104, 9)
+    layout = Layout(64, shared, found.rows, len(found.columns), found.own_sums, 104, 9)
     text = interpreter_ptx(found.handlers, layout, dtype)
     assert_all_in_registers(text)
     kind = "f64" if dtype == "float64" else "f32"
@@ -105,7 +105,7 @@ def test_the_interpreter_with_matrices_and_blocks_of_products(dtype: str, shared
 def test_the_interpreter_with_all_primitives(dtype: str) -> None:
     special = [(name, "") for name in ("sum", "dot", "affine", "outer", "sincos")]
     handlers = [*((name, ANY) for name in TEXTS), *special]
-    assert len(interpreter_ptx(handlers, Layout(64, 1, True, 50, 5, 20, 20, 9), dtype)) > 10_000
+    assert len(interpreter_ptx(handlers, Layout(64, True, 50, 5, 20, 20, 9), dtype)) > 10_000
 
 
 def test_the_second_stage_of_sums() -> None:

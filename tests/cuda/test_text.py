@@ -42,7 +42,7 @@ def test_nothing_of_the_users_enters_the_text_of_a_kernel() -> None:
     assert_only_ours(straight_text(found, reduction="sum", unroll=4, threads=256))
     assert_only_ours(straight_text(found, reduction="none", unroll=1, threads=256))
     handlers = encoded(plan(tape, sums=True), tile=PAIRS).handlers
-    assert_only_ours(kernel_text(handlers, Layout(64, 2, True, 9, 2, 3, 4, 5)))
+    assert_only_ours(kernel_text(handlers, Layout(64, True, 9, 2, 3, 4, 5)))
 
 
 def test_the_forms_of_primitives_are_expressions_over_their_operands() -> None:

@@ -29,7 +29,6 @@ from cgprimer.native.plans.making import plan
 from cgprimer.native.uniform import UniformValues
 
 _LANES = 64
-_EACH = (4, 2, 1)
 _KEPT_OFFSETS = 1000
 _COMFORTABLE = 3  # blocks that a multiprocessor should hold, so that one works while another waits
 
@@ -181,7 +180,6 @@ class Interpreted:
         program = self.program
         return Layout(
             lanes=self.settings.lanes or _LANES,
-            each=1,
             shared=False,
             rows=max(1, program.rows),
             columns=len(program.columns),
@@ -191,7 +189,7 @@ class Interpreted:
         )
 
     def _layout(self, samples: int) -> Layout:
-        """Several samples a thread where there are enough of them, and rows in shared memory.
+        """Rows in shared memory where they fit well, else in device memory.
 
         Shared memory answers ten times faster; but with so many rows that only a block or two fit
         onto a multiprocessor, it stays idle while these wait. Then it is for few samples only,
@@ -204,14 +202,11 @@ class Interpreted:
             bytes_ = tried.numbers * self.dtype.itemsize
             return bytes_ if bytes_ <= PLAIN_SHARED else limit + 1
 
-        for each in _EACH:
-            tried = replace(plain, each=each, shared=True)
-            enough = each == 1 or samples >= each * 2 * side_by_side * plain.lanes
-            if enough and size(tried) * _COMFORTABLE <= limit:
-                return tried
+        if size(plain) * _COMFORTABLE <= limit:
+            return replace(plain, shared=True)
         for lanes in (plain.lanes, plain.lanes // 2):
             tried = replace(plain, shared=True, lanes=lanes)
-            if lanes and samples <= side_by_side * tried.samples * (limit // size(tried)):
+            if lanes and samples <= side_by_side * lanes * (limit // size(tried)):
                 return tried
         return plain
 
@@ -222,7 +217,7 @@ class Interpreted:
             run, layout.lanes, width if layout.shared else 0
         )
         each = _partials(layout) * 8 + (0 if layout.shared else width)
-        wanted = min(-(-samples // layout.samples), most)
+        wanted = min(-(-samples // layout.lanes), most)
         if wanted * each > 2**26:
             wanted = min(wanted, memory(self.settings) // each)
         return max(1, wanted)

@@ -27,8 +27,7 @@ class Layout:
     """How a launch is laid out.
 
     Attributes:
-        lanes: threads of a block.
-        each: samples that a thread takes at a time.
+        lanes: threads of a block, each with a sample at a time.
         shared: whether the rows are in shared memory.
         rows: rows of the table.
         columns: how many of them are columns.
@@ -37,7 +36,6 @@ class Layout:
     """
 
     lanes: int
-    each: int
     shared: bool
     rows: int
     columns: int
@@ -46,14 +44,9 @@ class Layout:
     uniforms: int
 
     @property
-    def samples(self) -> int:
-        """Samples of a block."""
-        return self.lanes * self.each
-
-    @property
     def first_uniform(self) -> int:
         """Where in the table's numbers the uniform values begin."""
-        return self.rows * self.samples
+        return self.rows * self.lanes
 
     @property
     def numbers(self) -> int:
@@ -63,7 +56,7 @@ class Layout:
 
 def kernel_text(handlers: Handlers, layout: Layout) -> str:
     """The kernel that runs programs of these operations."""
-    width = layout.samples
+    width = layout.lanes
     lines = [
         "t = cuda.threadIdx.x",
         "block = cuda.blockIdx.x",
@@ -108,16 +101,14 @@ def _added(place: str, value: str) -> list[str]:
 
 
 def _samples(handlers: Handlers, layout: Layout) -> list[str]:
-    width, lanes, each = layout.samples, layout.lanes, layout.each
+    width = layout.lanes
     words = ", ".join(f"next{w}" for w in range(WORDS))
     fetch = ", ".join(f"code[next_word + {w}]" for w in range(WORDS))
     return [
         f"valid = min({width}, n - start)",
         f"for j in range({layout.columns}):",
-        f"    for s in range({each}):",
-        f"        q = s * {lanes} + t",
-        "        if q < valid:",
-        f"            rows[base + j * {width} + q] = data[offsets[j] + start + q]",
+        "    if t < valid:",
+        f"        rows[base + j * {width} + t] = data[offsets[j] + start + t]",
         "next_word = 0",
         f"{words} = {fetch}",
         "for position in range(count):",
@@ -153,97 +144,64 @@ def _operation(name: str, pattern: str, layout: Layout) -> list[str]:
         return special[name](layout)
     text = expression(name, ("x", "y", "z"))
     operands = [o for o in ("x", "y", "z") if _mentions(text, o)]
-    return _each_sample(layout, operands, [f"rows[rd + q] = {text}"])
+    return [*_fetched(layout, operands), f"rows[rd] = {text}"]
 
 
 def _mentions(text: str, operand: str) -> bool:
     return any(f"{left}{operand}{right}" in f" {text} " for left in " (-" for right in " ,)")
 
 
-def _each_sample(layout: Layout, operands: Sequence[str], body: Sequence[str]) -> list[str]:
-    """Operands fetched and something done with them, for each sample ``t + q`` of the thread.
-
-    Where an operand stands is computed without a branch, whether it is a row or not.
+def _fetched(layout: Layout, operands: Sequence[str]) -> list[str]:
+    """Operands of the thread's sample. Where each stands is computed without a branch, whether it
+    is a row or not.
     """
-    width, behind = layout.samples, layout.first_uniform - 1
-    words = [(o, {"x": "a", "y": "b", "z": "c"}[o]) for o in operands]
-    places = [
-        f"at_{o} = base + ({w} * {width} + t if {w} >= 0 else {behind} - {w})" for o, w in words
-    ]
-    if layout.each == 1:
-        fetched = [f"{o} = rows[at_{o}]" for o in operands]
-        return [
-            *places,
-            *fetched,
-            *(line.replace(" + q]", "]").replace(" + q <", " <") for line in body),
-        ]
-    # A loop in the text, although the machine's code has none: numba reads it once.
+    width, behind = layout.lanes, layout.first_uniform - 1
+    words = {"x": "a", "y": "b", "z": "c"}
     return [
-        *places,
-        *(f"step_{o} = {layout.lanes} if {w} >= 0 else 0" for o, w in words),
-        f"for s in range({layout.each}):",
-        *_indented(
-            [
-                f"q = s * {layout.lanes}",
-                *(f"{o} = rows[at_{o} + s * step_{o}]" for o in operands),
-                *body,
-            ]
-        ),
+        f"{o} = rows[base + ({w} * {width} + t if {w} >= 0 else {behind} - {w})]"
+        for o, w in words.items()
+        if o in operands
     ]
 
 
 def _sincos(layout: Layout) -> list[str]:
-    width = layout.samples
-    body = ["rows[rd + q] = m.sin(x)", f"rows[base + b * {width} + t + q] = m.cos(x)"]
-    return _each_sample(layout, ("x",), body)
+    place = f"base + b * {layout.lanes} + t"
+    return [*_fetched(layout, "x"), "rows[rd] = m.sin(x)", f"rows[{place}] = m.cos(x)"]
 
 
 def _store(layout: Layout) -> list[str]:
-    body = ["if t + q < valid:", "    out[d * n + start + t + q] = x"]
-    return _each_sample(layout, ("x",), body)
+    return [*_fetched(layout, "x"), "if t < valid:", "    out[d * n + start + t] = x"]
 
 
 def _sum(layout: Layout) -> list[str]:
-    return _accumulated(layout, ("x",), "x")
+    return _accumulated(layout, "x", "x")
 
 
 def _dot(layout: Layout) -> list[str]:
-    return _accumulated(layout, ("x", "y"), "x * y")
+    return _accumulated(layout, "xy", "x * y")
 
 
-def _accumulated(layout: Layout, operands: Sequence[str], text: str) -> list[str]:
-    body = ["if t + q < valid:", f"    total += {text}"]
-    return [
-        "total = zero",
-        *_each_sample(layout, operands, body),
-        *_added(f"d * blocks * {layout.lanes} + mine", "total"),
-    ]
+def _accumulated(layout: Layout, operands: str, text: str) -> list[str]:
+    total = f"{text} if t < valid else zero"
+    place = f"d * blocks * {layout.lanes} + mine"
+    return [*_fetched(layout, operands), f"total = {total}", *_added(place, "total")]
 
 
 def _affine(layout: Layout) -> list[str]:
     """A tile of outputs at a time: a value that is read serves all of the tile."""
-    width = layout.samples
-    tile, each = range(TILE), range(layout.each)
+    width, tile = layout.lanes, range(TILE)
     return [
         "inputs = table[d]",
         f"w = {layout.uniforms} + table[d + 2]",
         "first = d + 3 + inputs",
         "for _ in range(table[d + 1]):",
-        *(f"    h{k}_{s} = uniforms[w + {k}]" for k in tile for s in each),
+        *(f"    h{k} = uniforms[w + {k}]" for k in tile),
         "    for i in range(inputs):",
         f"        w += {TILE}",
-        f"        r = base + table[d + 3 + i] * {width} + t",
-        *(f"        x{s} = rows[r + {s * layout.lanes}]" for s in each),
-        *(f"        h{k}_{s} += uniforms[w + {k}] * x{s}" for k in tile for s in each),
+        f"        x = rows[base + table[d + 3 + i] * {width} + t]",
+        *(f"        h{k} += uniforms[w + {k}] * x" for k in tile),
         f"    w += {TILE}",
-        *(
-            line
-            for k in tile
-            for line in (
-                f"    r = base + table[first + {k}] * {width} + t",
-                *(f"    rows[r + {s * layout.lanes}] = h{k}_{s}" for s in each),
-            )
-        ),
+        *(f"    rows[base + table[first + {k}] * {width} + t] = h{k}" for k in tile),
         f"    first += {TILE}",
     ]
 
@@ -253,13 +211,13 @@ def _outer(layout: Layout) -> list[str]:
 
     Threads begin at different samples, so that they read different banks of shared memory.
     """
-    width, (high, wide) = layout.samples, PAIRS
-    first = f"{layout.sums * layout.lanes} + table[d + 2] - {layout.sums}"
+    width, (high, wide) = layout.lanes, PAIRS
+    first = f"{layout.sums * width} + table[d + 2] - {layout.sums}"
     pairs = [(i, j) for i in range(high) for j in range(wide)]
     return [
         "cuda.syncthreads()",  # the rows of all threads are needed here
         "across = table[d + 1]",
-        f"for p in range(t, table[d] * across, {layout.lanes}):",
+        f"for p in range(t, table[d] * across, {width}):",
         f"    i = d + 3 + p // across * {high}",
         f"    j = d + 3 + table[d] * {high} + p % across * {wide}",
         *(f"    l{k} = base + table[i + {k}] * {width}" for k in range(high)),

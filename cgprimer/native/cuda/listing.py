@@ -85,7 +85,6 @@ def _interpreter(tape: Tape, sums: bool, dtype: str, settings: Settings) -> list
     names = listed.names
     layout = Layout(
         lanes=_LANES,
-        each=1,
         shared=True,
         rows=program.rows,
         columns=len(given.columns),
@@ -106,7 +105,7 @@ def _interpreter(tape: Tape, sums: bool, dtype: str, settings: Settings) -> list
     numbers = ", ".join(f"{k} {name}" for k, (name, _) in enumerate(program.handlers))
     lines += [
         "",
-        f"# kernel for such code, with one sample a thread; op: {numbers}",
+        f"# kernel for such code, with a sample a thread; op: {numbers}",
         *text.strip().split("\n"),
     ]
     if sums:
