@@ -26,6 +26,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from cgprimer import __version__
+from cgprimer.errors import UsageError
+from cgprimer.files import write_whole
 
 _MAGIC = b"cgprimer cache 2\n"
 _LIMIT_BYTES = 512 * 2**20
@@ -171,19 +173,12 @@ def store(kind: str, key: str, content: bytes) -> bool:
     if place is None:
         return False
     target = place / f"{kind}-{key}{_SUFFIX}"
-    # A name of our own while it is written: two processes may make the same thing at once.
-    partial = place / f".{target.name}.{os.getpid()}.part"
     try:
         for missing in reversed([path for path in (place, *place.parents) if not path.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
-        how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK
-        with open(os.open(partial, how, mode=0o600), "wb") as file:
-            file.write(_head(target.name, content) + content)
-        partial.replace(target)
+        write_whole(target, _head(target.name, content) + content, private=True)
         _make_room(place.iterdir(), target)
-    except (OSError, ValueError):
-        with suppress(OSError, ValueError):
-            partial.unlink(missing_ok=True)
+    except (OSError, ValueError, UsageError):
         return False
     return True
 

@@ -9,18 +9,17 @@ from contextlib import suppress
 from numbers import Integral, Real
 from os import urandom
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from cgprimer.errors import UsageError
 
-_TRIES = 20  # names for a temporary file; each has 64 random bits
 
-
-def write_whole(path: str | Path, content: bytes | str) -> None:
+def write_whole(path: str | Path, content: bytes | str, *, private: bool = False) -> None:
     """Write a file under a temporary name in the same folder, then rename it.
 
     A reader never sees half of it, and an older file survives an error. Of several writers at the
-    same time the last one's file stays.
+    same time the last one's file stays. A private file is for its user alone, and takes
+    the place of a link.
 
     Raises:
         UsageError: the file cannot be written.
@@ -33,46 +32,28 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     """
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content
-    path = path.resolve() if path.is_symlink() else path  # the link stays, its target is replaced
-    if path.exists() and not path.is_file() and not path.is_dir():
-        return _write(path, data)  # a device, as /dev/stdout: nothing to rename
+    if path.is_symlink() and not private:
+        path = path.resolve()  # the link stays, its target is replaced
+    mode = 0o600 if private else 0o666  # as of any other new file, which tempfile's are not
     try:
-        partial, file = _opened(path)
-        try:
-            with file:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)  # a device, as /dev/stdout: nothing to rename
+            return
+        partial = path.with_name(f".{path.name}.{urandom(8).hex()}.part")
+        # Exclusively, so that nobody can have put a link in its place.
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            try:
                 file.write(data)
-            partial.replace(path)
-        except BaseException:  # Ctrl-C, too
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise
+                file.close()
+                partial.replace(path)
+            except BaseException:  # Ctrl-C, too
+                with suppress(OSError):
+                    partial.unlink(missing_ok=True)
+                raise
     except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot write {path}: {getattr(error, 'strerror', '') or error}"
         ) from None
-
-
-def _opened(path: Path) -> tuple[Path, BinaryIO]:
-    """A new file beside another, under a name that nobody else has.
-
-    Opened by name, not by tempfile, so that the file gets the permissions of any other new file;
-    exclusively, so that nobody can have put a link in its place.
-    """
-    for left in reversed(range(_TRIES)):
-        partial = path.with_name(f".{path.name}.{urandom(8).hex()}.part")
-        try:
-            return partial, open(partial, "xb")
-        except FileExistsError:
-            if not left:
-                raise
-    raise AssertionError  # the last try returns or raises
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def check_writable(path: str | Path) -> None:

@@ -90,7 +90,7 @@ def cost(
     usual = f"Cost of a gradient: {_WORDS[family]}"
     figure = slide.new_figure(look, usual if title is None else title)
     kinds = {"operations": "operations", "seconds": "time in seconds"}
-    panels = figure.subplots(1, 2 if growth.timed else 1, squeeze=False)[0]
+    panels = figure.subplots(1, 2 if timed else 1, squeeze=False)[0]
     for axes, (what, name) in zip(panels, kinds.items(), strict=False):
         slide.dress(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
         _draw_panel(axes, growth, what, bound, look)
@@ -131,22 +131,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class CostGrowth:
-    """Costs over a family of graphs.
+    """Costs over a family of graphs."""
 
-    Attributes:
-        primal: the cost of the function itself.
-        methods: for each method its costs, one per size, as far as the method goes.
-        refused: for each method that ends earlier, why, in two or three words.
-    """
-
-    primal: tuple[Cost, ...]
-    methods: dict[str, tuple[Cost, ...]]
-    refused: dict[str, str]
-
-    @property
-    def timed(self) -> bool:
-        """Whether the costs have times."""
-        return all(math.isfinite(cost.seconds) for cost in self.primal)
+    primal: tuple[Cost, ...]  # of the function itself
+    methods: dict[str, tuple[Cost, ...]]  # one per size, as far as the method goes
+    refused: dict[str, str]  # for each method that ends earlier, why, in two or three words
 
 
 def cost_growth(

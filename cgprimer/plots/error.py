@@ -121,27 +121,16 @@ def error(
 
 @dataclass(frozen=True, eq=False)
 class StepErrors:
-    """Errors of finite differences over a range of steps.
-
-    Attributes:
-        of, wrt: what is differentiated, and with respect to what.
-        formula: the expression of ``of``.
-        at: the point.
-        derivative: the exact derivative, rounded to a double.
-        steps: the steps, ascending; shape (steps,). Unit: that of ``wrt``.
-        errors: for each scheme the absolute errors; shape (steps,); nan where the shifted point
-            lies outside the function's domain. Unit: that of the derivative.
-        refused: schemes that cannot be used here, and why.
-    """
+    """Errors of finite differences over a range of steps."""
 
     of: str
     wrt: str
-    formula: str
+    formula: str  # the expression of ``of``
     at: dict[str, float]
-    derivative: float
-    steps: Array
-    errors: dict[str, Array]
-    refused: dict[str, str]
+    derivative: float  # the exact one, rounded to a double
+    steps: Array  # ascending; shape (steps,); unit: that of ``wrt``
+    errors: dict[str, Array]  # by scheme, absolute; shape (steps,); nan outside the domain
+    refused: dict[str, str]  # schemes that cannot be used here, and why
 
     def smoothed(self, scheme: str) -> Array:
         """The largest error of each step's neighbourhood: what one may expect there."""

@@ -127,41 +127,25 @@ def function(
 
 
 class Jump(NamedTuple):
-    """A place between two neighbouring points where values jump.
+    """A place between two neighbouring points where values jump."""
 
-    Attributes:
-        after: the index of the point to the left.
-        place: where; in the unit of the variable.
-        left, right: the values on both sides; very large at a pole.
-    """
-
-    after: int
-    place: float
-    left: float
+    after: int  # the index of the point to the left
+    place: float  # where; in the unit of the variable
+    left: float  # the values on both sides; very large at a pole
     right: float
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionCurves:
-    """A function and its derivatives over a range.
-
-    Attributes:
-        of, wrt: the output and its variable.
-        formula: the output's expression.
-        places: values of the variable; shape (points,).
-        orders: the function, its first derivative, its second, ...; each of shape (points,);
-            nan where the function is not defined.
-        jumps: for each of the orders where its values jump, ascending.
-        tangent: place, value and slope of the tangent; None for none.
-    """
+    """A function and its derivatives over a range."""
 
     of: str
     wrt: str
-    formula: str
-    places: Array
-    orders: tuple[Array, ...]
-    jumps: tuple[tuple[Jump, ...], ...]
-    tangent: tuple[float, float, float] | None
+    formula: str  # the expression of ``of``
+    places: Array  # values of ``wrt``; shape (points,)
+    orders: tuple[Array, ...]  # the function, its first derivative, ...; nan where not defined
+    jumps: tuple[tuple[Jump, ...], ...]  # of each of the orders, ascending
+    tangent: tuple[float, float, float] | None  # place, value and slope
 
 
 def function_curves(
@@ -301,14 +285,9 @@ def _jumps(execute: Execute, places: Array, values: Array) -> tuple[Jump, ...]:
             inside = np.isfinite(value) & (middle > left) & (middle < right)
             # The half with the greater difference: where it is equal, the left one.
             lower = np.abs(value - before) >= np.abs(after - value)
-            right, after = (
-                np.where(inside & lower, middle, right),
-                np.where(inside & lower, value, after),
-            )
-            left, before = (
-                np.where(inside & ~lower, middle, left),
-                np.where(inside & ~lower, value, before),
-            )
+            upper, lower = inside & ~lower, inside & lower
+            right[lower], after[lower] = middle[lower], value[lower]
+            left[upper], before[upper] = middle[upper], value[upper]
         kept = np.abs(after - before) > _KEPT * change[found]
     return tuple(
         Jump(int(k), float(0.5 * (a + b)), float(u), float(v))

@@ -32,45 +32,27 @@ _FINER = 4  # times as many points to either side as were computed: contours wit
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """The path of one optimizer.
-
-    Attributes:
-        optimizer: its name.
-        rate: its learning rate.
-        points: the two parameters before each step and after the last; shape (steps + 1, 2).
-        losses: the mean loss at each point; shape (steps + 1,).
-        diverged: whether it ended early, at a loss or a gradient that is not finite.
-    """
+    """The path of one optimizer."""
 
     optimizer: str
     rate: float
-    points: Array
-    losses: Array
-    diverged: bool
+    points: Array  # before each step and after the last; shape (steps + 1, 2)
+    losses: Array  # the mean loss at each point; shape (steps + 1,)
+    diverged: bool  # it ended early, at a loss or a gradient that is not finite
 
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """The mean loss over a grid of two parameters.
-
-    Attributes:
-        names: the two parameters.
-        first, second: their values on the grid, ascending; shapes (n,) and (m,).
-        losses: mean losses; shape (m, n): row k has the k-th value of the second parameter.
-        held: values of the other parameters.
-        known: values of the two, if both are known: the data's truth, declared or given ones.
-        called: what these values are: ``true``, ``declared`` or ``given``.
-        paths: a path per optimizer, all from one start.
-    """
+    """The mean loss over a grid of two parameters."""
 
     names: tuple[str, str]
-    first: Array
-    second: Array
-    losses: Array
-    held: dict[str, float]
-    known: tuple[float, float] | None
-    called: str
-    paths: tuple[Descent, ...]
+    first: Array  # values of the first parameter, ascending; shape (n,)
+    second: Array  # shape (m,)
+    losses: Array  # shape (m, n): row k has the k-th value of the second parameter
+    held: dict[str, float]  # values of the other parameters
+    known: tuple[float, float] | None  # the two, where true, declared or given values are known
+    called: str  # true, declared or given: what these values are
+    paths: tuple[Descent, ...]  # one per optimizer, all from one start
 
     @property
     def lowest(self) -> tuple[float, float]:
@@ -246,20 +228,13 @@ def _ranges(
 
 @dataclass(frozen=True, eq=False)
 class Relief:
-    """The losses as they are shown.
+    """The losses of a landscape as they are shown."""
 
-    Attributes:
-        first, second: values of the two parameters, ascending; shapes (n,) and (m,).
-        losses: shape (m, n); nan where there is none.
-        floor: the least loss that is shown; all below are at the floor.
-        logarithmic: whether the scale of losses is, as it is where none is negative.
-    """
-
-    first: Array
-    second: Array
-    losses: Array
-    floor: float
-    logarithmic: bool
+    first: Array  # shape (n,)
+    second: Array  # shape (m,)
+    losses: Array  # shape (m, n); nan where there is none
+    floor: float  # the least loss that is shown; all below are at the floor
+    logarithmic: bool  # the scale of losses, as it is where none is negative
 
     @property
     def holes(self) -> bool:

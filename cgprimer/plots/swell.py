@@ -106,24 +106,14 @@ DEPTHS = {"product": range(1, 11), "logistic": range(1, 11), "softmax": range(1,
 
 @dataclass(frozen=True, slots=True)
 class Swell:
-    """Counts of operations for one depth; None where the formula is larger than the limit.
-
-    Attributes:
-        depth: levels of nesting.
-        expression: of the expression, each value named once.
-        written_out: of the expression as one formula.
-        formula: of the expression and its derivative, the derivative written as one formula: the
-            symbolic method without sharing.
-        shared: of the same with equal parts computed once.
-        reverse: of the expression and its derivative by reverse mode.
-    """
+    """Counts of operations for one depth; None where the formula is larger than the limit."""
 
     depth: int
-    expression: int
-    written_out: int
-    formula: int | None
-    shared: int | None
-    reverse: int
+    expression: int  # each value named once
+    written_out: int  # the expression as one formula
+    formula: int | None  # with its derivative as one formula: symbolic without sharing
+    shared: int | None  # the same with equal parts computed once
+    reverse: int  # with its derivative by reverse mode
 
 
 def swell_counts(

@@ -32,27 +32,18 @@ _POOR = 1e3  # condition number beyond which parameters are hardly determined
 
 @dataclass(frozen=True, slots=True)
 class Identifiability:
-    """Which combinations of parameters the data determine.
+    """Which combinations of parameters, name to coefficient, the data determine.
 
-    Attributes:
-        parameters: their names.
-        rank: how many independent combinations are determined.
-        null_directions: combinations that change nothing, name to coefficient.
-        determined: for parameters that cannot be told apart anywhere, the linear combinations of
-            them that are determined. (Where a null direction changes from point to point, as for
-            ``a*b``, what is determined is no linear combination.)
-        condition: largest over smallest nonzero singular value, each parameter in its own scale:
-            how much less some combination is determined than another.
-        everywhere: for each null direction, whether it changes nothing at other parameter values
-            too; a product ``a*b`` has a null direction at each point, but another one at each.
+    A product ``a*b`` has a null direction at each point, but another one at each; what is
+    determined is then no linear combination.
     """
 
     parameters: tuple[str, ...]
-    rank: int
-    null_directions: tuple[dict[str, float], ...]
-    determined: tuple[dict[str, float], ...]
-    everywhere: tuple[bool, ...]
-    condition: float = 1.0
+    rank: int  # how many independent combinations are determined
+    null_directions: tuple[dict[str, float], ...]  # what changes nothing
+    determined: tuple[dict[str, float], ...]  # of parameters that cannot be told apart anywhere
+    everywhere: tuple[bool, ...]  # each null direction: at other values of parameters, too
+    condition: float = 1.0  # largest over smallest nonzero singular value, parameters scaled
 
     def undetermined(self) -> tuple[str, ...]:
         """Parameters whose own value the data do not determine."""

@@ -300,22 +300,17 @@ def _go_through(
         run.steps, run.state = held.steps, held.state
         del run.step_losses[run.steps :]
         del run.epoch_losses[run.epochs :], run.validation_losses[run.epochs :]
-        _keep(run, [(step, values) for step, values in kept if step <= run.steps])
+        for step, values in [one for one in kept if one[0] <= run.steps]:
+            run.recorded_steps.append(step)
+            for name, value in zip(run.parameters, values.tolist(), strict=True):
+                run.recorded_parameters[name].append(value)
         run.parameters = dict(zip(run.parameters, held.values.tolist(), strict=True))
     return None
 
 
-def _keep(run: TrainingRun, kept: list[tuple[int, Array]]) -> None:
-    """Add records of the parameters to a run."""
-    run.recorded_steps += [step for step, _ in kept]
-    columns = zip(*(values.tolist() for _, values in kept), strict=True)
-    for name, values in zip(run.parameters, columns, strict=False):  # no columns: nothing kept
-        run.recorded_parameters[name] += values
-
-
 def _thin(run: TrainingRun, when: Moments) -> None:
     """Leave out the records of a run that a longer one has no room for."""
-    left = when.thinned(run.recorded_steps)
+    left = [k for k, step in enumerate(run.recorded_steps) if step in when]
     run.recorded_steps = [run.recorded_steps[k] for k in left]
     for name, values in run.recorded_parameters.items():
         run.recorded_parameters[name] = [values[k] for k in left]

@@ -8,7 +8,6 @@ records as one that was never interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 MOST = 1000  # records of a run
@@ -21,17 +20,11 @@ _APART = 1024  # steps, over the records asked for: between two records within a
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """When parameters are recorded.
+    """When parameters are recorded."""
 
-    Attributes:
-        per_epoch: steps of an epoch.
-        parts: records in an epoch, evenly spaced, the last of them at its end; a power of two.
-        every: epochs from one record to the next; a power of two.
-    """
-
-    per_epoch: int
-    parts: int = 1
-    every: int = 1
+    per_epoch: int  # steps of an epoch
+    parts: int = 1  # records in an epoch, evenly spaced, the last at its end; a power of two
+    every: int = 1  # epochs from one record to the next; a power of two
 
     def of_epoch(self, epoch: int) -> tuple[int, ...]:
         """The steps, counted from the beginning of the run, after which to record.
@@ -46,17 +39,8 @@ class Moments:
             first + self.per_epoch * part // self.parts for part in range(1, self.parts + 1)
         )
 
-    def thinned(self, steps: Sequence[int]) -> list[int]:
-        """The positions of those steps, recorded with finer moments, that belong to these.
-
-        >>> Moments(200, every=2).thinned([100, 200, 300, 400])
-        [3]
-        """
-        return [k for k, step in enumerate(steps) if self._has(step)]
-
-    def _has(self, step: int) -> bool:
-        epoch = (step - 1) // self.per_epoch
-        return step in self.of_epoch(epoch)
+    def __contains__(self, step: int) -> bool:
+        return step in self.of_epoch((step - 1) // self.per_epoch)
 
 
 def moments(epochs: int, per_epoch: int, parameters: int, within: int = WITHIN) -> Moments:

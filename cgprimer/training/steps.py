@@ -25,21 +25,13 @@ _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, pr
 
 
 class Done(NamedTuple):
-    """Steps that were done.
+    """Steps that were done, and values and state after them."""
 
-    Attributes:
-        steps: since the beginning of the run.
-        values, state: after them.
-        losses: mean loss of each step's batch, before the step.
-        failed: whether the step after them had a loss or a gradient that is not finite; its loss
-            is then the last of ``losses``.
-    """
-
-    steps: int
+    steps: int  # since the beginning of the run
     values: Array
     state: State
-    losses: list[float]
-    failed: bool = False
+    losses: list[float]  # mean loss of each step's batch, before the step
+    failed: bool = False  # the step after them, whose loss is the last, was not finite
 
 
 def order_of(samples: int, seed: int, epoch: int) -> Array:

@@ -32,19 +32,7 @@ def test_what_a_process_that_died_left_behind_is_in_nobodys_way(tmp_path: Path) 
     assert stale.read_text() == "half of a f"
 
 
-def test_a_name_that_is_taken_is_not_touched_and_another_one_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = iter([b"\x00" * 8, b"\x00" * 8, b"\x01" * 8])
-    monkeypatch.setattr(files, "urandom", lambda size: next(drawn)[:size])
-    taken = tmp_path / f".y.txt.{'00' * 8}.part"
-    taken.write_text("somebody else's")
-    write_whole(tmp_path / "y.txt", "new")
-    assert names(tmp_path) == [taken.name, "y.txt"]
-    assert taken.read_text() == "somebody else's"
-
-
-def test_names_that_are_always_taken_end_in_an_error(
+def test_a_name_that_is_taken_is_not_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "urandom", lambda size: b"\x00" * size)
