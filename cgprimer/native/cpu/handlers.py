@@ -100,6 +100,8 @@ class _Handlers:
         self.double = self._vector(lanes, ir.DoubleType())
         self.light = Emitter(self.module, dtype, lanes * UNROLL, flags=FLAGS)
         self.heavy = Emitter(self.module, dtype, lanes, flags=FLAGS, inline=True)
+        # As many vectors as a tile of the matrix kernel is wide.
+        self.light_tile = Emitter(self.module, dtype, lanes * self.columns, flags=FLAGS)
         self.type = ir.FunctionType(ir.VoidType(), [self.pointer] * 4 + [self.i64, self.pointer])
         plain, masked = [], []
         for number, (name, pattern) in enumerate(_operations()):
@@ -338,12 +340,3 @@ class _Handlers:
         silent = build.icmp_signed("==", build.load(reply, typ=self.i64), frame.number(0))
         known = build.load(failed, typ=self.i64)
         build.store(build.or_(known, build.zext(silent, self.i64)), failed)
-
-    @property
-    def light_tile(self) -> Emitter:
-        """Operations on as many vectors as a tile of the matrix kernel is wide."""
-        if not hasattr(self, "_light_tile"):
-            self._light_tile = Emitter(
-                self.module, self.dtype, self.lanes * self.columns, flags=FLAGS
-            )
-        return self._light_tile

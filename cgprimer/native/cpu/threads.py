@@ -17,13 +17,11 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
 
 import numpy as np
 
 from cgprimer.errors import UsageError
 from cgprimer.native.cpu.library import Library
-from cgprimer.native.cpu.loop_text import Called, Writer
 
 THREADS = "CGPRIMER_THREADS"  # environment: how many threads; all cores of the process unless set
 WORTH = 500_000  # operations below which handing over to another thread costs more than it gives
@@ -170,81 +168,78 @@ def _mail_text() -> str:
     sleeps and then looks at the ticket once more, a caller writes the ticket and then looks
     whether the worker sleeps; one of them sees the other.
     """
-    from llvmlite import ir
+    places = {"ticket": _TICKET, "done": _DONE, "asleep": _ASLEEP, "function": _FUNCTION}
+    found = "".join(
+        f"  %{name}.at = getelementptr i64, ptr %mailbox, i64 {place}\n"
+        for name, place in places.items()
+    )
+    words = "".join(
+        f"  %at{k} = getelementptr i64, ptr %mailbox, i64 {_FUNCTION + 1 + k}\n"
+        f"  %word{k} = load i64, ptr %at{k}\n"
+        for k in range(_ARGUMENTS)
+    )
+    given = ", ".join(f"i64 %word{k}" for k in range(_ARGUMENTS))
+    return _MAIL.replace("PLACES", found).replace("WORDS", words).replace("GIVEN", given)
 
-    module = ir.Module("threads")
-    i64, pointer = ir.IntType(64), ir.PointerType()
 
-    class Side(Writer):
-        """One of the functions; its first argument is the mailbox."""
+_MAIL = """
+define i64 @serve(ptr %mailbox, i64 %last, i64 %patience) {
+entry:
+PLACES
+  atomicrmw xchg ptr %asleep.at, i64 0 seq_cst
+  br label %look
+look:
+  %known = phi i64 [%last, %entry], [%ticket, %work], [%known, %idle], [%known, %tired]
+  %looks = phi i64 [0, %entry], [0, %work], [%more, %idle], [0, %tired]
+  %ticket = load atomic i64, ptr %ticket.at seq_cst, align 8
+  %new = icmp ne i64 %ticket, %known
+  br i1 %new, label %work, label %idle
+work:
+  atomicrmw xchg ptr %asleep.at, i64 0 seq_cst
+  %function = load ptr, ptr %function.at
+WORDS
+  call void %function(GIVEN)
+  atomicrmw xchg ptr %done.at, i64 %ticket seq_cst
+  br label %look
+idle:
+  %more = add i64 %looks, 1
+  %patient = icmp slt i64 %more, %patience
+  br i1 %patient, label %look, label %tired
+tired:
+  atomicrmw xchg ptr %asleep.at, i64 1 seq_cst
+  %again = load atomic i64, ptr %ticket.at seq_cst, align 8
+  %late = icmp ne i64 %again, %known
+  br i1 %late, label %look, label %sleep
+sleep:
+  ret i64 %known
+}
 
-        def __init__(self, name: str, arguments: int) -> None:
-            kind = ir.FunctionType(i64, [pointer, *[i64] * (arguments - 1)])
-            super().__init__(ir.Function(module, kind, name))
+define i64 @post(ptr %mailbox) {
+PLACES
+  %before = load atomic i64, ptr %ticket.at seq_cst, align 8
+  %ticket = add i64 %before, 1
+  atomicrmw xchg ptr %ticket.at, i64 %ticket seq_cst
+  %asleep = load atomic i64, ptr %asleep.at seq_cst, align 8
+  ret i64 %asleep
+}
 
-        def read(self, place: int) -> Any:
-            at = self.at(self.function.args[0], place, i64)
-            return self.build.load_atomic(at, "seq_cst", 8, typ=i64)
-
-        def write(self, value: Any, place: int) -> None:
-            at = self.at(self.function.args[0], place, i64)
-            self.build.atomic_rmw("xchg", at, value, "seq_cst")
-
-    serve = Side("serve", 3)
-    build, (mailbox, last, patience) = serve.build, serve.function.args
-    blocks = [serve.function.append_basic_block() for _ in range(5)]
-    look, work, wait, sleep, leave = blocks
-    entry = build.block
-    serve.write(serve.number(0), _ASLEEP)
-    build.branch(look)
-    build.position_at_end(look)
-    known, looks = build.phi(i64), build.phi(i64)
-    ticket = serve.read(_TICKET)
-    build.cbranch(build.icmp_signed("!=", ticket, known), work, wait)
-    build.position_at_end(work)
-    serve.write(serve.number(0), _ASLEEP)
-    words = [
-        serve.get(mailbox, _FUNCTION + k, pointer if k == 0 else i64) for k in range(_ARGUMENTS + 1)
-    ]
-    build.call(Called(words[0], ir.FunctionType(ir.VoidType(), [i64] * _ARGUMENTS)), words[1:])
-    serve.write(ticket, _DONE)
-    build.branch(look)
-    build.position_at_end(wait)
-    more = build.add(looks, serve.number(1))
-    build.cbranch(build.icmp_signed("<", more, patience), look, sleep)
-    build.position_at_end(sleep)
-    serve.write(serve.number(1), _ASLEEP)
-    again = serve.read(_TICKET)
-    build.cbranch(build.icmp_signed("!=", again, known), look, leave)
-    build.position_at_end(leave)
-    build.ret(known)
-    for value, count_, block in (
-        (last, serve.number(0), entry), (ticket, serve.number(0), work), (known, more, wait),
-        (known, serve.number(0), sleep),
-    ):  # fmt: skip
-        known.add_incoming(value, block)
-        looks.add_incoming(count_, block)
-
-    post = Side("post", 1)
-    mine = post.build.add(post.read(_TICKET), post.number(1))
-    post.write(mine, _TICKET)
-    post.build.ret(post.read(_ASLEEP))
-
-    waiting = Side("wait", 2)
-    build, (_, patience) = waiting.build, waiting.function.args
-    loop, more_, yes, no = (waiting.function.append_basic_block() for _ in range(4))
-    wanted, entry = waiting.read(_TICKET), build.block
-    build.branch(loop)
-    build.position_at_end(loop)
-    looks = build.phi(i64)
-    build.cbranch(build.icmp_signed("==", waiting.read(_DONE), wanted), yes, more_)
-    build.position_at_end(more_)
-    following = build.add(looks, waiting.number(1))
-    looks.add_incoming(waiting.number(0), entry)
-    looks.add_incoming(following, more_)
-    build.cbranch(build.icmp_signed("<", following, patience), loop, no)
-    build.position_at_end(yes)
-    build.ret(waiting.number(1))
-    build.position_at_end(no)
-    build.ret(waiting.number(0))
-    return str(module)
+define i64 @wait(ptr %mailbox, i64 %patience) {
+entry:
+PLACES
+  %ticket = load atomic i64, ptr %ticket.at seq_cst, align 8
+  br label %look
+look:
+  %looks = phi i64 [0, %entry], [%more, %idle]
+  %done = load atomic i64, ptr %done.at seq_cst, align 8
+  %ready = icmp eq i64 %done, %ticket
+  br i1 %ready, label %yes, label %idle
+idle:
+  %more = add i64 %looks, 1
+  %patient = icmp slt i64 %more, %patience
+  br i1 %patient, label %look, label %no
+yes:
+  ret i64 1
+no:
+  ret i64 0
+}
+"""
