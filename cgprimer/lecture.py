@@ -141,7 +141,7 @@ class ComputationalGraphPrimer:
 
         A notebook shows the figure that is returned.
         """
-        from cgprimer.pictures.diagrams import draw
+        from cgprimer.pictures.graph_diagrams import draw
 
         return _written(draw(self.graph), path)
 

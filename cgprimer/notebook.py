@@ -90,7 +90,7 @@ def _figure(figure: Figure) -> Bundle:
 
 
 def _graph(graph: ExpressionGraph) -> Bundle:
-    from cgprimer.pictures.diagrams import draw
+    from cgprimer.pictures.graph_diagrams import draw
 
     return _figure(draw(graph))
 

@@ -1,7 +1,7 @@
 """The data a picture is drawn from: vertices, edges, and nothing about where they go.
 
 Everything that can be drawn as boxes and arrows (an expression graph, a tape, a neural
-network) is first turned into a `Diagram`; `graph_picture.draw_diagram` turns that into a figure.
+network) is first turned into a `Diagram`; `figure.draw_diagram` turns that into a figure.
 This module imports neither matplotlib nor a layout library.
 """
 
@@ -11,16 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Role: TypeAlias = Literal[
-    "input",
-    "inner",
-    "output",
-    "parameter",
-    "constant",
-    "operation",
-    "seed",
-    "adjoint",
-    "gradient",
-]
+    "input", "inner", "output", "parameter", "constant", "operation", "seed", "adjoint", "gradient"
+]  # fmt: skip
 """What a vertex is for; every role has a colour and a shape of its own in `theme.py`."""
 
 

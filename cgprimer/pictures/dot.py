@@ -5,6 +5,8 @@ Source: https://graphviz.org/doc/info/lang.html
 
 from __future__ import annotations
 
+from html import escape
+
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.lettering import wrap_expression
 from cgprimer.pictures.theme import (
@@ -46,7 +48,7 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
         f' color="{look.edge}", penwidth=1.8];',
     ]
     if diagram.title:
-        lines.append(f"  label=<<b>{_html(diagram.title)}</b><br/> >; labelloc=t;")
+        lines.append(f"  label=<<b>{escape(diagram.title)}</b><br/> >; labelloc=t;")
     lines += [_vertex(node, look) for node in diagram.nodes]
     lines += [_arrow(edge, look) for edge in diagram.edges]
     if diagram.notes:
@@ -56,7 +58,7 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
 
 def _below(diagram: Diagram) -> list[str]:
     """Notes, below all vertices: a graph has one label, so they are that of a cluster."""
-    text = "<br/>".join(_html(line) for line in diagram.notes)
+    text = "<br/>".join(escape(line) for line in diagram.notes)
     return [
         f'  subgraph "cluster notes" {{ peripheries=0; labelloc=b; fontsize={DETAIL_SIZE:g};',
         f"    label=< <br/>{text}>;",
@@ -68,9 +70,9 @@ def _below(diagram: Diagram) -> list[str]:
 def _vertex(node: Node, look: Theme) -> str:
     style = look.roles[node.role]
     details = [line for text in node.detail for line in wrap_expression(text)]
-    label = f'<font point-size="{LABEL_SIZE:g}"><b>{_html(node.label)}</b></font>'
+    label = f'<font point-size="{LABEL_SIZE:g}"><b>{escape(node.label)}</b></font>'
     label += "".join(
-        f'<br/><font point-size="{DETAIL_SIZE:g}">{_html(line)}</font>' for line in details
+        f'<br/><font point-size="{DETAIL_SIZE:g}">{escape(line)}</font>' for line in details
     )
     outline = look.path if node.emphasis else style.outline
     width = style.line_width + (2.4 if node.emphasis else 0.0)
@@ -91,9 +93,3 @@ def _arrow(edge: Edge, look: Theme) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def _html(text: str) -> str:
-    return (
-        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-    )

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cgprimer.errors import UsageError
-from cgprimer.files import check_writable, write_whole
+from cgprimer.files import write_whole
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.saving import FORMATS as PICTURES
-from cgprimer.pictures.saving import picture_kind, printable, save_figure
+from cgprimer.pictures.saving import check_picture_path, printable, save_figure
 from cgprimer.plugins import Registry
 
 TEXTS: Registry[Callable[..., str]] = Registry(
@@ -48,7 +48,7 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
     ...     return "\\n".join(f"{edge.tail} -> {edge.head}" for edge in diagram.edges)
     >>> register_picture_format("edges", edges)
     >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.pictures.diagrams import graph_diagram
+    >>> from cgprimer.pictures.graph_diagrams import graph_diagram
     >>> diagram_text(graph_diagram(parse("xw = ab*xa")), "edges")
     'xa -> xw'
     >>> TEXTS.unregister("edges")
@@ -79,7 +79,7 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
 
     Raises `cgprimer.errors.UsageError` for any other ending and where the file cannot be written.
     """
-    kind = check_diagram_path(path)
+    kind = check_picture_path(path, formats())
     if kind in TEXTS:
         write_whole(path, diagram_text(diagram, kind, dark=dark))
         return None
@@ -88,18 +88,4 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
 
     figure = draw_diagram(diagram, dark=dark)
     save_figure(figure, path)
-    width, height = figure.get_size_inches()
-    return text_on_slide(72.0 * float(width), 72.0 * float(height))
-
-
-def check_diagram_path(path: Path) -> str:
-    """The format that `path` asks for, after a look whether it can be written.
-
-    Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
-
-    >>> check_diagram_path(Path("graph.gv"))
-    'gv'
-    """
-    kind = picture_kind(path, formats())
-    check_writable(path)
-    return kind
+    return text_on_slide(*(72.0 * float(side) for side in figure.get_size_inches()))

@@ -26,22 +26,6 @@ class Box:
     width: float
     height: float
 
-    def overlaps(self, other: Box, gap: float = 0.0) -> bool:
-        """Tell whether the two rectangles come closer than `gap` points.
-
-        >>> left = Box(0, 0, 10, 10)
-        >>> left.overlaps(Box(10.5, 0, 10, 10)), left.overlaps(Box(5, 5, 9, 9))
-        (False, True)
-        """
-        across = abs(self.x - other.x) * 2 < self.width + other.width + 2 * gap
-        return across and abs(self.y - other.y) * 2 < self.height + other.height + 2 * gap
-
-    def contains(self, point: Point, gap: float = 0.0) -> bool:
-        """Tell whether `point` lies strictly inside, or closer than `gap` points."""
-        x, y = point
-        wide, high = self.width + 2 * gap, self.height + 2 * gap
-        return abs(x - self.x) * 2 < wide and abs(y - self.y) * 2 < high
-
 
 def frame(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
     """The smallest rectangle around boxes and points, of which there is at least one.

@@ -81,7 +81,7 @@ def overlaid(
         MissingValueError: a value is missing; the message names it.
         UsageError: an unknown name, or a path along an edge that is not there.
 
-    >>> from cgprimer.pictures.diagrams import variable_diagram
+    >>> from cgprimer.pictures.graph_diagrams import variable_diagram
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("input xa = 3; xb = 2*xa; xw = xb^2")
     >>> found = overlaid(variable_diagram(graph), graph, Wanted(adjoints=True))
@@ -145,7 +145,7 @@ def path_notes(
     picture shows its paths, and each of them adds 0.
 
     >>> partials = {("a", "b"): 2.0, ("a", "c"): 3.0, ("b", "c"): -5.0}
-    >>> numbers = SweepNumbers(("a", "b", "c"), {}, partials, {"c": -7.0})
+    >>> numbers = SweepNumbers(("a", "b", "c"), partials, {"c": -7.0})
     >>> for line in path_notes(numbers, ("a", "b", "c")):
     ...     print(line)
     this path: ∂b/∂a · ∂c/∂b = 2 · (-5) = -10

@@ -91,13 +91,14 @@ def _dots_per_inch(figure: Figure) -> float:
     return min(_DPI, _LONGEST_SIDE / max(width, height), dense)
 
 
-def check_picture_path(path: Path) -> None:
-    """Find out before the work whether a picture can be written to `path`.
+def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
+    """The format that `path` asks for, after a look whether a file can be written there.
 
     Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
     """
-    picture_kind(path)
+    kind = picture_kind(path, formats)
     check_writable(path)
+    return kind
 
 
 def picture_kind(path: Path, formats: tuple[str, ...] = FORMATS) -> str:

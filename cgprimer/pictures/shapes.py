@@ -114,14 +114,12 @@ def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
         "edgecolor": style.outline,
         "linewidth": style.line_width,
     }
-    if style.shape == "circle":
-        pill = f"round,pad=0,rounding_size={pill_radius(box)}"
-        return [FancyBboxPatch(corner, box.width, box.height, boxstyle=pill, **look)]
     if style.shape == "hexagon":
         return [Polygon(outline("hexagon", box, 6.0 if small else _SLANT), closed=True, **look)]
-    if style.shape == "rounded":
-        box_style = f"round,pad=0,rounding_size={5 if small else 10}"
-        return [FancyBboxPatch(corner, box.width, box.height, boxstyle=box_style, **look)]
+    if style.shape in ("circle", "rounded"):
+        radius = pill_radius(box) if style.shape == "circle" else 5.0 if small else 10.0
+        round_box = f"round,pad=0,rounding_size={radius}"
+        return [FancyBboxPatch(corner, box.width, box.height, boxstyle=round_box, **look)]
     if style.shape == "dotted":
         return [Rectangle(corner, box.width, box.height, linestyle=(0, (1.2, 1.6)), **look)]
     outer = Rectangle(corner, box.width, box.height, **look)

@@ -8,7 +8,7 @@ fewer digits), until the picture can be read on a slide.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cgprimer.errors import UsageError
@@ -140,14 +140,15 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
     """The picture with a setting; its labels do not matter where it is worse without them."""
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
-    details = {node.key: _wrapped(node, setting) for node in diagram.nodes}
+    details = {node.key: _broken(node.detail, setting, setting.wrap) for node in diagram.nodes}
     sizes = {
         node.key: shape_size(
             shapes[node.key], _text_size(node, details[node.key]), tight=setting.terse
         )
         for node in diagram.nodes
     }
-    texts = tuple(_label_lines(edge.label, setting) for edge in diagram.edges)
+    parts = ([part for part in edge.label.split("\n") if part.strip()] for edge in diagram.edges)
+    texts = tuple(_broken(lines, setting, setting.edge_wrap) for lines in parts)
     label_sizes = [_label_size(lines) if lines else None for lines in texts]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
@@ -181,9 +182,9 @@ def _wider(gap: float, found: Layout, around: Captions) -> float:
     return max(fan, min(room, COMFORTABLE.layer))
 
 
-def _wrapped(node: Node, setting: Setting) -> tuple[str, ...]:
-    texts = map(fewer_digits, node.detail) if setting.terse else node.detail
-    return tuple(line for text in texts for line in wrap_expression(text, setting.wrap))
+def _broken(texts: Iterable[str], setting: Setting, limit: int) -> tuple[str, ...]:
+    texts = map(fewer_digits, texts) if setting.terse else texts
+    return tuple(line for text in texts for line in wrap_expression(text, limit))
 
 
 def _text_size(node: Node, detail: tuple[str, ...]) -> Size:
@@ -195,9 +196,3 @@ def _text_size(node: Node, detail: tuple[str, ...]) -> Size:
 def _label_size(lines: tuple[str, ...]) -> Size:
     width, height = block_size(lines, EDGE_LABEL_SIZE)
     return (width + 8.0, height + 2.0)
-
-
-def _label_lines(label: str, setting: Setting) -> tuple[str, ...]:
-    parts = (part for part in label.split("\n") if part.strip())
-    texts = map(fewer_digits, parts) if setting.terse else parts
-    return tuple(line for text in texts for line in wrap_expression(text, setting.edge_wrap))

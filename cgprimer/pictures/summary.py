@@ -14,17 +14,7 @@ _MOST_LAYERS = 4
 _MOST_SIDE_BY_SIDE = 25  # vertices of one layer, which stand under each other
 _NAMED = 3
 
-_NOUNS: dict[Role, tuple[str, str]] = {
-    "input": ("input", "inputs"),
-    "inner": ("variable", "variables"),
-    "output": ("output", "outputs"),
-    "parameter": ("parameter", "parameters"),
-    "constant": ("constant", "constants"),
-    "operation": ("operation", "operations"),
-    "seed": ("seed", "seeds"),
-    "adjoint": ("adjoint", "adjoints"),
-    "gradient": ("gradient", "gradients"),
-}
+_NOUNS: dict[Role, str] = {"inner": "variable"}  # the others are called by their role
 
 
 def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
@@ -90,7 +80,6 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
 
 
 def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:
-    one, many = _NOUNS[role]
     first = min(layer[node.key] for node in found) + 1
     last = max(layer[node.key] for node in found) + 1
     where = f"layer {first}" if first == last else f"layers {first} to {last}"
@@ -99,7 +88,7 @@ def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -
         named = [f"{number} {label}" for label, number in kinds.most_common(_NAMED)]
     else:
         named = [", ".join([*list(kinds)[:_NAMED], *["…"][: len(kinds) > _NAMED]])]
-    return Node(key, plural(len(found), one, many), role, (where, *named))
+    return Node(key, plural(len(found), _NOUNS.get(role, role)), role, (where, *named))
 
 
 def _layers(diagram: Diagram) -> dict[str, int]:
@@ -109,22 +98,10 @@ def _layers(diagram: Diagram) -> dict[str, int]:
         heads[edge.tail].append(edge.head)
         fed.add(edge.head)
     layer = {node.key: 0 for node in diagram.nodes}
-    for node in _ordered(diagram, heads):
-        for head in heads[node]:
-            layer[head] = max(layer[head], layer[node] + 1)
+    for node in diagram.nodes:  # in topological order
+        for head in heads[node.key]:
+            layer[head] = max(layer[head], layer[node.key] + 1)
     for key in layer:
         if key not in fed and heads[key]:
             layer[key] = min(layer[head] for head in heads[key]) - 1
     return layer
-
-
-def _ordered(diagram: Diagram, heads: dict[str, list[str]]) -> list[str]:
-    """Keys in topological order, whatever the order of the nodes."""
-    waiting = Counter(edge.head for edge in diagram.edges)
-    ready = [node.key for node in diagram.nodes if not waiting[node.key]]
-    for key in ready:  # grows while it is walked
-        for head in heads[key]:
-            waiting[head] -= 1
-            if not waiting[head]:
-                ready.append(head)
-    return ready

@@ -1,4 +1,4 @@
-"""The numbers of a picture: values, local partials, and what a sweep hands along each edge.
+"""The numbers of a picture: local partials, and what a sweep hands along each edge.
 
 The sweep itself is core's: a picture reads the shares of `cgprimer.core.methods.edges`, so what a
 class sees is what was computed.
@@ -22,7 +22,6 @@ class SweepNumbers:
 
     Attributes:
         order: the vertices' keys, operands before what is computed from them.
-        values: of every vertex.
         partials: ``(tail, head)`` to the local partial derivative of head with respect to tail.
             An edge on which the partial is zero everywhere (as under ``sign``) has none.
         totals: adjoints or tangents, where the sweep comes.
@@ -30,7 +29,6 @@ class SweepNumbers:
     """
 
     order: tuple[str, ...]
-    values: Mapping[str, float]
     partials: Mapping[tuple[str, str], float]
     totals: Mapping[str, float] = field(default_factory=dict)
     products: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -44,7 +42,7 @@ def sweep_numbers(
     of: str | None = None,
     wrt: str | None = None,
 ) -> SweepNumbers:
-    """Values, partials and a sweep: back from ``of`` (adjoints) or forward from ``wrt`` (tangents).
+    """Partials and a sweep: back from ``of`` (adjoints) or forward from ``wrt`` (tangents).
 
     Keys are names, or the tape's numbers for the level ``operations``.
 
@@ -64,7 +62,6 @@ def sweep_numbers(
     name = {made.vertices[i]: key[i] for i in made.vertices}
     return SweepNumbers(
         tuple(key.values()),
-        {key[i]: found[index] for i, index in made.vertices.items()},
         {(key[t], key[h]): found[index] for (t, h), index in made.partials.items()},
         {key[i]: found[index] for i, index in made.totals.items()},
         {(name[s.tail], name[s.head]): found[s.product] for s in made.tape.shares},

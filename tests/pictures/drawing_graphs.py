@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
+from cgprimer.pictures.geometry import Box, Point
 
 
 def lecture() -> Diagram:
@@ -76,3 +77,14 @@ ALL = {
     "squares": squares(),
     "single": Diagram((Node("a", "a", "output"),), ()),
 }
+
+
+def overlaps(box: Box, other: Box, gap: float = 0.0) -> bool:
+    """Whether two rectangles come closer than a gap."""
+    across = abs(box.x - other.x) * 2 < box.width + other.width + 2 * gap
+    return across and abs(box.y - other.y) * 2 < box.height + other.height + 2 * gap
+
+
+def contains(box: Box, point: Point) -> bool:
+    """Whether a point lies inside of a rectangle."""
+    return overlaps(box, Box(*point, 0.0, 0.0))

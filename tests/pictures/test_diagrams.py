@@ -13,7 +13,7 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import MissingValueError, UsageError
-from cgprimer.pictures.diagrams import draw, operation_diagram, variable_diagram
+from cgprimer.pictures.graph_diagrams import draw, operation_diagram, variable_diagram
 
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")
 

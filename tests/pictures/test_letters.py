@@ -12,9 +12,9 @@ from click.testing import CliRunner
 import cgprimer
 from cgprimer.cli.draw import command
 from cgprimer.pictures.diagram import Diagram, Node
-from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.fonts import unknown_letters
 from cgprimer.pictures.formats import TEXTS, diagram_text, save_diagram
+from cgprimer.pictures.graph_diagrams import graph_diagram
 
 
 def test_letters_that_no_font_has_are_named_once(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from cgprimer.errors import MissingValueError, UsageError
 from cgprimer.number_format import number
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.diagrams import draw, graph_diagram
 from cgprimer.pictures.formats import diagram_text, formats, save_diagram
+from cgprimer.pictures.graph_diagrams import draw, graph_diagram
 from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import READABLE, summarised
 from cgprimer.pictures.sweeps import sweep_numbers

@@ -13,8 +13,8 @@ from cgprimer.cli.draw import command
 from cgprimer.pictures.captions import text_on_slide
 from cgprimer.pictures.crowding import crowded
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.figure import draw_diagram
+from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.pictures.lettering import fewer_digits, wrap_expression
 from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import is_readable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from cgprimer.analysis.comparison import Comparison
 from cgprimer.errors import plural
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.figure import paint as paint_diagram
+from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.pen import Pen, sheet
 from cgprimer.pictures.slide_layout import SlideLayout, slide_layout

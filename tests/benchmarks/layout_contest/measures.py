@@ -12,6 +12,7 @@ import numpy as np
 from cgprimer.pictures.crowding import crowded
 from cgprimer.pictures.geometry import Box, Point, length, sampled
 from cgprimer.pictures.shapes import inside
+from tests.pictures.drawing_graphs import overlaps
 
 from .problems import Problem
 
@@ -68,7 +69,7 @@ def measured(problem: Problem, drawing: Drawing) -> Measured:
             _through(line, {edge.tail, edge.head}, problem, boxes)
             for edge, line in zip(edges, drawing.lines, strict=True)
         ),
-        overlaps=sum(a.overlaps(b, -0.5) for a, b in combinations(boxes.values(), 2)),
+        overlaps=sum(overlaps(a, b, -0.5) for a, b in combinations(boxes.values(), 2)),
         close=crowded(edges, drawing.lines),
         backward=sum(boxes[e.head].x <= boxes[e.tail].x for e in edges),
         width=width,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import cgprimer
 from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.diagrams import graph_diagram
 from cgprimer.pictures.geometry import Size
+from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.theme import Shape, theme
 from tests.benchmarks.random_graphs import random_expressions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives.evaluation import tape as tape_of
@@ -198,7 +198,7 @@ def operation_diagram(
     """
     tape = tape_of(graph)
     names, trees = labels(tape), expressions(tape)
-    values = _tape_values(graph, at)
+    values = _values(graph, at)
     outputs = set(tape.outputs.values())
     nodes = []
     for index, leaf in enumerate(tape.leaves):
@@ -226,19 +226,14 @@ def _role(graph: ExpressionGraph, name: str) -> Role:
     return "inner" if name in graph.definitions else "input"
 
 
-def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str, float]:
+def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str | int, float]:
+    """Every value of the tape, by index and by name."""
     if at is None:
         return {}
-    point = point_values(graph, at)
-    return {**graph.evaluate(point), **{n: point[n] for n in graph.parameters}}
-
-
-def _tape_values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[int, float]:
-    """Every value of the tape, by index."""
-    if at is None:
-        return {}
-    found = values_of(tape_of(graph), point_values(graph, at))
-    return {index: float(value) for index, value in enumerate(found)}
+    tape = tape_of(graph)
+    found = [float(value) for value in values_of(tape, point_values(graph, at))]
+    names = (*graph.variables, *graph.parameters)
+    return {**dict(enumerate(found)), **{name: found[tape.index(name)] for name in names}}
 
 
 def _named(name: str, values: Mapping[Any, float]) -> str:
@@ -250,48 +245,36 @@ def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
     return (f"{equals(values[key])} {number(values[key])}",) if key in values else ()
 
 
+# Of a part of an expression: the parameters that multiply it as a whole (all of its parameters, if
+# it has no variable), and for each variable in it those that multiply that variable.
+_Factors: TypeAlias = tuple[frozenset[str], dict[str, frozenset[str]]]
+
+
 def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[str]]:
     """For each edge the parameters that multiply its variable in the head's expression.
 
     In ``k*tanh(w*xa + b)`` the parameters ``k`` and ``w`` stand on the edge from ``xa``; ``b`` is
     added, and stands on none.
     """
-    parameters = set(graph.parameters)
-    found: dict[tuple[str, str], set[str]] = {}
+    nothing: frozenset[str] = frozenset()
 
     def leaf(node: Name | Number) -> _Factors:
-        if not isinstance(node, Name):
-            return _Factors(frozenset(), {})
-        if node.name in parameters:
-            return _Factors(frozenset({node.name}), {})
-        return _Factors(frozenset(), {node.name: frozenset()})
+        name = {node.name} if isinstance(node, Name) else nothing
+        own = nothing | (name & {*graph.parameters})
+        return own, dict.fromkeys(name - own, nothing)
 
     def apply(name: str, arguments: list[_Factors]) -> _Factors:
         product = name in ("mul", "div", "pow")
         merged: dict[str, frozenset[str]] = {}
-        for which, argument in enumerate(arguments):
-            others = [a.multiplying for k, a in enumerate(arguments) if product and k != which]
-            for variable, factors in argument.variables.items():
-                merged[variable] = merged.get(variable, frozenset()).union(factors, *others)
+        for which, (_, variables) in enumerate(arguments):
+            others = [own for k, (own, _) in enumerate(arguments) if product and k != which]
+            for variable, factors in variables.items():
+                merged[variable] = merged.get(variable, nothing).union(factors, *others)
         passed_on = product or name == "neg" or not merged
-        multiplying = [a.multiplying for a in arguments] if passed_on else []
-        return _Factors(frozenset[str]().union(*multiplying), merged)
+        return nothing.union(*(own for own, _ in arguments if passed_on)), merged
 
-    for head, expression in graph.definitions.items():
-        for tail, factors in fold(expression, leaf, apply).variables.items():
-            found[tail, head] = set(factors)
-    return {edge: [n for n in graph.parameters if n in used] for edge, used in found.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Factors:
-    """What a part of an expression contributes.
-
-    Attributes:
-        multiplying: the parameters that multiply the part as a whole (all of its parameters, if
-            it has no variable).
-        variables: for each variable in it the parameters that multiply that variable.
-    """
-
-    multiplying: frozenset[str]
-    variables: dict[str, frozenset[str]]
+    return {
+        (tail, head): [name for name in graph.parameters if name in factors]
+        for head, expression in graph.definitions.items()
+        for tail, factors in fold(expression, leaf, apply)[1].items()
+    }
