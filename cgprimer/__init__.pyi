@@ -53,9 +53,9 @@ from cgprimer.lecture import ComputationalGraphPrimer as ComputationalGraphPrime
 from cgprimer.pages.comparison.slides import draw_comparison as draw_comparison
 from cgprimer.pages.stepping.page import Page as Page
 from cgprimer.pages.stepping.page import step as step
-from cgprimer.pictures.graph_diagrams import draw as draw
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
+from cgprimer.pictures.graph_diagrams import draw as draw
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.checkpoint import save_run as save_run
 from cgprimer.training.loop import TrainingRun as TrainingRun

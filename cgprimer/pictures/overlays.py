@@ -243,27 +243,21 @@ def _checked_path(graph: ExpressionGraph, path: tuple[str, ...]) -> tuple[str, .
                 f"the path names {name!r}, which the graph has not", hint=name_hint(name, known)
             )
     if len(path) < 2:
-        raise UsageError(f"a path has two ends: {path[0]!r} is only one", hint=_onward(graph, path))
+        raise UsageError(
+            f"a path has two ends: {path[0]!r} is only one", hint=_onward(graph, path[0])
+        )
     for tail, head in pairwise(path):
-        if head not in leading_to(graph, tail):
-            raise UsageError(
-                f"no edge leads from {tail!r} to {head!r}", hint=_onward(graph, [tail])
-            )
+        if head not in _leading_to(graph, tail):
+            raise UsageError(f"no edge leads from {tail!r} to {head!r}", hint=_onward(graph, tail))
     return path
 
 
-def leading_to(graph: ExpressionGraph, name: str) -> list[str]:
-    """The variables whose expressions use a variable or a parameter.
+def _onward(graph: ExpressionGraph, name: str) -> str:
+    heads = _leading_to(graph, name)
+    return f"{name} leads to {', '.join(heads)}" if heads else f"{name} leads to nothing"
 
-    >>> from cgprimer.core.graph import parse
-    >>> leading_to(parse("xw = ab*xa"), "ab")
-    ['xw']
-    """
+
+def _leading_to(graph: ExpressionGraph, name: str) -> list[str]:
+    """The variables whose expressions use a variable or a parameter."""
     using = (head for head, used in graph.parameters_of.items() if name in used)
     return graph.leads_to.get(name) or list(using)
-
-
-def _onward(graph: ExpressionGraph, path: Iterable[str]) -> str:
-    last = list(path)[-1]
-    heads = leading_to(graph, last)
-    return f"{last} leads to {', '.join(heads)}" if heads else f"{last} leads to nothing"
