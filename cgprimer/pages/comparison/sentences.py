@@ -44,16 +44,6 @@ def own(found: Comparison) -> str:
     return plural(found.primal_operations, "operation")
 
 
-def derivative(found: Comparison, name: str) -> str:
-    """What a derivative is called.
-
-    >>> from cgprimer import compare, parse
-    >>> derivative(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}), "k")
-    'dxw/dk'
-    """
-    return f"d{found.of}/d{name}"
-
-
 def error(number: float | None) -> str:
     """A relative error; ``exact`` where there is none, empty where nothing is known.
 
@@ -69,13 +59,6 @@ def error(number: float | None) -> str:
     if 99.5 <= number < 999.5:  # what two digits round to 100 is more
         return str(math.floor(number + 0.5))
     return in_digits(number, 2)
-
-
-def error_in_row(found: Comparison, result: MethodResult, name: str) -> str:
-    """The error of one derivative; a dash where there is nothing to compare it with alone."""
-    if found.reference is None:
-        return ""
-    return error(result.errors[name]) if name in result.errors else "–"
 
 
 def largest_error(result: MethodResult) -> str:
@@ -121,11 +104,6 @@ def _two_digits(count: float) -> str:
     return in_digits(count, 2) if count < 9.95 else str(math.floor(count + 0.5))
 
 
-def passes(result: MethodResult) -> str:
-    """How often a method runs over the graph, or how many paths it walks."""
-    return plural(result.passes, "path") if result.method == "path-sum" else f"{result.passes:,}"
-
-
 def shown_names(found: Comparison, most: int) -> tuple[str, ...]:
     """At most so many names, those with the largest errors, in their own order.
 
@@ -144,15 +122,6 @@ def shown_names(found: Comparison, most: int) -> tuple[str, ...]:
     order = sorted(found.wrt, key=lambda name: -worst(name))  # stable: equal ones stay in order
     kept = set(order[:most])
     return tuple(name for name in found.wrt if name in kept)
-
-
-def hidden(found: Comparison, shown: tuple[str, ...]) -> str:
-    """What the rows leave out; empty where they leave out nothing."""
-    count = len(found.wrt) - len(shown)
-    if not count:
-        return ""
-    more = plural(count, "more derivative")
-    return f"{more} of {len(found.wrt)} not shown: these have the largest errors"
 
 
 def remarks(found: Comparison) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cgprimer.analysis.comparison import Comparison, checked_comparison
 from cgprimer.files import check_writable, write_whole
@@ -227,14 +227,11 @@ def _explained(found: Comparison, slide: Slide, room: float) -> Slide:
     return fuller if fuller.height + fuller.parts * _BETWEEN <= room else slide
 
 
-@dataclass(frozen=True, slots=True)
-class _Heading:
-    """The lines of the title and the line under it; ``below`` is where the rest begins."""
-
+class _Heading(NamedTuple):
     title: tuple[str, ...]
     subtitle: str
     beside: bool  # the subtitle stands to the right of the title
-    below: float
+    below: float  # is where the rest begins
 
 
 def _heading(found: Comparison, title: str | None) -> _Heading:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.core.methods import methods as all_methods
+from cgprimer.errors import plural
 from cgprimer.number_format import DIGITS, marked
 from cgprimer.pages.comparison import sentences
 from cgprimer.pictures.pen import Cell, Row, Table
@@ -28,19 +29,22 @@ def derivative_table(found: Comparison, most: int, digits: int = DIGITS) -> Tabl
     if not able:
         return None
     names = sentences.shown_names(found, most)
+
+    def cell(result: MethodResult, name: str) -> Cell:
+        unknown = "" if found.reference is None else "–"  # nothing to compare it with alone
+        error = result.errors.get(name)
+        text = marked(result.derivatives[name], digits)
+        return Cell(text, unknown if error is None else sentences.error(error))
+
     rows = tuple(
-        Row(
-            sentences.derivative(found, name),
-            tuple(
-                Cell(marked(r.derivatives[name], digits), sentences.error_in_row(found, r, name))
-                for r in able
-            ),
-        )
-        for name in names
+        Row(f"d{found.of}/d{name}", tuple(cell(result, name) for result in able)) for name in names
     )
     header = ("derivative", *(result.method for result in able))
     series = tuple(place_of(result.method) for result in able)
-    return Table(header, rows, (False,) * len(able), series, sentences.hidden(found, names))
+    hidden = len(found.wrt) - len(names)
+    more = f"{plural(hidden, 'more derivative')} of {len(found.wrt)} not shown"
+    note = f"{more}: these have the largest errors" if hidden else ""
+    return Table(header, rows, (False,) * len(able), series, note)
 
 
 def cost_table(found: Comparison) -> Table:
@@ -64,7 +68,7 @@ def cost_table(found: Comparison) -> Table:
             return Row(r.method, (), f"refused: {r.refused}", place_of(r.method))
         cells = (
             Cell(sentences.largest_error(r), share=error_share(r)),
-            Cell(sentences.passes(r)),
+            Cell(plural(r.passes, "path") if r.method == "path-sum" else f"{r.passes:,}"),
             Cell(f"{r.operations:,}", sentences.times(found, r), operations(r)),
             Cell(f"{r.live_values:,}", share=live(r)),
             Cell(sentences.duration(r.seconds), share=seconds(r)),

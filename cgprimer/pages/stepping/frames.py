@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -85,15 +84,9 @@ class Stepping:
                 return walk
         raise unknown_method(method)
 
-    @cached_property
-    def numbers(self) -> dict[str, list[float]]:
-        """For each method the values of its tape, computed in Python."""
-        return {walk.method: computed(walk, self.point) for walk in self.walks}
-
     def frames(self, method: str) -> tuple[Frame, ...]:
         """What is known after each step of a method."""
         walk, found = self.walk(method), []
-        values = self.numbers[method]
         known: dict[tuple[str, int], float] = {}
         rows = range(len(self.scene.rows))
         unmoved: tuple[float | None, ...] = (None,) * len(rows)
@@ -106,8 +99,8 @@ class Stepping:
                 keeps = walk.phases[phase].keeps
                 known = {key: v for key, v in known.items() if key[0] in keeps}
             for show in step.shows:
-                known[show.column, show.number] = values[show.value]
-            result = values[step.result] if step.result >= 0 else None
+                known[show.column, show.number] = walk.numbers[show.value]
+            result = walk.numbers[step.result] if step.result >= 0 else None
             if step.line >= 0 and result is not None:
                 known["line", step.line] = result
             sizes = {
@@ -134,12 +127,8 @@ class Stepping:
             "rows": [[r.name, r.expression, list(r.vertices)] for r in self.scene.rows],
             "vertices": [[v.name, v.role, v.row] for v in self.scene.vertices],
             "edges": [list(edge) for edge in self.scene.edges],
-            "walks": [
-                {**walk.to_dict(), "numbers": self.numbers[walk.method]} for walk in self.walks
-            ],
-            "others": [
-                {**walk.to_dict(), "numbers": computed(walk, self.point)} for walk in self.others
-            ],
+            "walks": [walk.to_dict() for walk in self.walks],
+            "others": [walk.to_dict() for walk in self.others],
             "h": next((walk.h for walk in self.walks if walk.scheme), None),
         }
 
@@ -207,6 +196,7 @@ def stepping(
             walks.append(Walk(method, "", "", refused=refusal(error)))
     if len(refusals) == len(walks):
         raise refusals[0]
+    walks, others = ([replace(w, numbers=computed(w, point)) for w in ws] for ws in (walks, others))
     heading = f"{target} step by step" if title is None else one_line(title)
     return Stepping(stage, point, tuple(walks), heading, tuple(others))
 

@@ -39,18 +39,11 @@ _LIT, _PLAIN = 3.6, 1.4
 def draw_picture(
     pen: Pen, scene: Scene, frame: Frame, place: Placed, mark: str, room: Size
 ) -> None:
-    """Draw the graph and its legend in the left part of the slide.
-
-    Args:
-        pen: of the whole slide.
-        scene: the graph.
-        frame: the numbers, and what is lit.
-        place: where everything stands.
-        mark: what stands before a derivative.
-        room: width and height in points.
-    """
+    """Draw the graph and its legend in the left part of the slide; ``mark`` names derivatives."""
     legend = _legend(scene, room[0])
-    if not legend_fits(place, room, len(legend.rows)):
+    # The graph is never cut for the legend; where it is cut anyway, two lines are little.
+    cut = not _readable(place, room)
+    if not fits(place, scene, room) and not (cut and len(legend.rows) <= 2):
         legend.rows.clear()
     below = legend.height
     width, height = room
@@ -77,17 +70,6 @@ def _legend(scene: Scene, width: float) -> Legend:
     roles = {vertex.role for vertex in scene.vertices}
     known = (role for role in theme(False).roles if role in roles)
     return Legend([*known, "step"], width, row=_ROW, scale=_LEGEND)
-
-
-def legend_fits(place: Placed, room: Size, rows: int) -> bool:
-    """The graph is never cut for the legend; where it is cut anyway, two lines are little.
-
-    >>> small, large = (Placed((Box(0, 0, 99, h),), (), (), (), 99, h) for h in (300, 5000))
-    >>> legend_fits(small, (400, 500), 3), legend_fits(large, (400, 500), 3)
-    (True, False)
-    """
-    smaller = (room[0], room[1] - rows * _ROW)
-    return _readable(place, smaller) or (not _readable(place, room) and rows <= 2)
 
 
 def _readable(place: Placed, room: Size) -> bool:

@@ -99,15 +99,9 @@ def _draw_lines(
 ) -> float:
     """Texts under each other with numbers in columns to the right, around the one that is lit.
 
-    Args:
-        pen: of the slide.
-        named: the title, and what a line is called.
-        texts: may be broken into several lines each.
-        cells: for each text and column what stands there, and whether it is a number.
-        columns: titles and widths.
-        lit: which text is lit; -1 for none.
-        at: the column of it that is worked on.
-        room: left, top, right and bottom.
+    ``named`` are the title and what a line is called. ``cells`` say for each text and column what
+    stands there, and whether it is a number; ``columns`` have titles and widths. At the text that
+    is lit, the column ``at`` is worked on.
     """
     left, top, right, bottom = room
     ends, x = {}, right

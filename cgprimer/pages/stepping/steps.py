@@ -99,6 +99,7 @@ class Walk:
         flow: what the numbers on the edges are.
         scheme: of finite differences: ``central`` or ``forward``; empty for the other methods.
         rule: of finite differences: how far they move a variable.
+        numbers: every value of the tape at the point.
     """
 
     method: str
@@ -113,6 +114,7 @@ class Walk:
     flow: str = ""
     scheme: str = ""
     rule: StepRule | None = None
+    numbers: Sequence[float] = ()
 
     @property
     def h(self) -> float | None:
