@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cgprimer.errors import UsageError
+from cgprimer.errors import UsageError, name_hint
 
 
 def real_number(what: str, value: Any, *, above: float = -math.inf) -> float:
@@ -54,3 +55,22 @@ def whole_number(what: str, value: Any, *, least: int = 0) -> int:
             f"{what} must be a whole number from {least} on, not {reprlib.repr(value)}"
         )
     return int(value)
+
+
+def numbers_by_name(
+    what: str, given: Any, kind: str, known: Iterable[str], *, above: float = -math.inf
+) -> dict[str, float]:
+    """Numbers that a user gave by name; none for None.
+
+    Raises:
+        UsageError: they are no mapping, a name is not a known one, or a value no number.
+
+    >>> numbers_by_name("start", {"k": 1}, "parameter", ["k", "b"])
+    {'k': 1.0}
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise UsageError(f"{what} maps names to numbers; {type(given).__name__} does not")
+    for name in given or {}:
+        if name not in known:
+            raise UsageError(f"{what}: there is no {kind} {name!r}", hint=name_hint(name, known))
+    return {n: real_number(f"{what} of {n}", v, above=above) for n, v in (given or {}).items()}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
@@ -211,12 +211,7 @@ def make_dataset(
     seed = whole_number("the seed", seed)
     if real_number("the noise", noise) < 0:
         raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
-    unknown = [name for name in truth or {} if name not in graph.parameters]
-    if unknown:
-        raise UsageError(
-            f"the graph has no parameter {unknown[0]!r}",
-            hint=name_hint(unknown[0], graph.parameters),
-        )
+    truth = numbers_by_name("truth", truth, "parameter", graph.parameters)
     try:
         point = graph.point(truth, needed=graph.parameters)
     except MissingValueError as error:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.data import Dataset, make_dataset
@@ -89,7 +89,7 @@ def landscape(
     ((3.0, -1.0), (81, 81))
     """
     names = _two(checked_graph(graph), over or graph.parameters[:2])
-    given = _numbers("at", at, "parameter", graph.parameters)
+    given = numbers_by_name("at", at, "parameter", graph.parameters)
     others = [name for name in graph.parameters if name not in names]
     point = graph.point(given, needed=graph.parameters if data is None else others)
     values = {name: float(value) for name, value in point.items() if name in graph.parameters}
@@ -107,8 +107,8 @@ def landscape(
     if not np.isfinite(losses).any():
         raise UsageError("the loss is not finite anywhere in these ranges")
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
-    begin = corner | _numbers("start", start, "parameter", names)
-    own = _numbers("rates", rates, "optimizer", OPTIMIZERS, above=0)
+    begin = corner | numbers_by_name("start", start, "parameter", names)
+    own = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
     chosen = tuple(OPTIMIZERS) if optimizers is None else optimizers
     chosen = as_names(chosen, "optimizers") if chosen else ()
     span = np.array([high - low for low, high in sides])
@@ -195,18 +195,6 @@ def _two(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
             hint=f"choose from {', '.join(graph.parameters) or 'none: the graph has none'}",
         )
     return names[0], names[1]
-
-
-def _numbers(
-    what: str, given: Any, kind: str, known: Iterable[str], *, above: float = -np.inf
-) -> dict[str, float]:
-    """Numbers by name; `what` is the argument, and the names are those of known things."""
-    if given is not None and not isinstance(given, Mapping):
-        raise UsageError(f"{what} maps names to numbers; {type(given).__name__} does not")
-    for name in given or {}:
-        if name not in known:
-            raise UsageError(f"{what}: there is no {kind} {name!r}", hint=name_hint(name, known))
-    return {n: real_number(f"{what} of {n}", v, above=above) for n, v in (given or {}).items()}
 
 
 def _ranges(

@@ -151,12 +151,10 @@ def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
     >>> over_time(run, "epoch")[0], over_time(run, "step")[0]
     ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0, 4.0])
     """
-    values = list(run.epoch_losses if by == "epoch" else run.step_losses)
     begins = by == "epoch" and isfinite(run.start_loss)
-    first = 0 if begins else 1
-    return [float(first + k) for k in range(len(values) + begins)], [
-        run.start_loss
-    ] * begins + values
+    losses = run.epoch_losses if by == "epoch" else run.step_losses
+    values = run.losses_by_epoch if begins else list(losses)
+    return [float(k) for k in range(not begins, len(values) + (not begins))], values
 
 
 def validation_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:

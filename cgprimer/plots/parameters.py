@@ -126,15 +126,10 @@ def parameters(
 
 
 class OverTime(NamedTuple):
-    """Parameters over time.
+    """Parameters over time."""
 
-    Attributes:
-        places: steps or epochs, ascending, from 0 where the start is known.
-        values: for each parameter its value at each place.
-    """
-
-    places: list[float]
-    values: dict[str, list[float]]
+    places: list[float]  # steps or epochs, ascending, from 0 where the start is known
+    values: dict[str, list[float]]  # of each parameter, at each place
 
     def after_start(self) -> OverTime:
         """Without the start, which has no place on a logarithmic axis and no say in the scales."""
@@ -143,13 +138,7 @@ class OverTime(NamedTuple):
 
 
 def over_time(run: TrainingRun, by: str, name: str, chosen: Sequence[str]) -> OverTime:
-    """The parameters of a run over steps or epochs.
-
-    Args:
-        run: the run.
-        by: `step` or `epoch`.
-        name: what the run is called.
-        chosen: parameters; those that the run does not have are left out.
+    """The chosen parameters, as far as the run has them, over steps or epochs.
 
     Raises:
         UsageError: the run was saved before parameters were recorded.
@@ -178,11 +167,9 @@ def over_time(run: TrainingRun, by: str, name: str, chosen: Sequence[str]) -> Ov
     return OverTime(
         [step / apart for step in (*start, *run.recorded_steps, *end)],
         {
-            n: [
-                *[run.start[n]] * len(start),
-                *run.recorded_parameters[n],
-                *[run.parameters[n]] * len(end),
-            ]
+            n: [run.start[n] for _ in start]
+            + run.recorded_parameters[n]
+            + [run.parameters[n] for _ in end]
             for n in chosen
             if n in run.parameters
         },

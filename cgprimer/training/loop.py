@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError, listed, name_hint
@@ -322,12 +322,7 @@ def _begun(
     """A run before its first step; start values that are not given are drawn."""
     random, names = np.random.default_rng(settings["seed"]), graph.parameters
     begin = dict(zip(names, random.random(len(names)).tolist(), strict=True))
-    if not isinstance(start or {}, Mapping):
-        raise UsageError("start maps names of parameters to values, as {'k': 1.0} does")
-    for name, value in (start or {}).items():
-        if name not in begin:
-            raise UsageError(f"the graph has no parameter {name!r}", hint=name_hint(name, names))
-        begin[name] = real_number(f"the start value of {name!r}", value)
+    begin |= numbers_by_name("start", start, "parameter", names)
     return TrainingRun(
         begin, dict(begin), {}, settings, recorded_parameters={name: [] for name in begin}
     )

@@ -22,14 +22,7 @@ _AT_A_TIME = 4096  # samples that are looked at: every vertex has a number for e
 def explain(
     objective: Objective, dataset: Dataset, parameters: Mapping[str, float], batch: Array
 ) -> str:
-    """One sentence: the vertex, the sample, and what went into it.
-
-    Args:
-        objective: what was being minimised.
-        dataset: all samples.
-        parameters: values at that step.
-        batch: indices of the samples that the step looked at.
-    """
+    """One sentence: the vertex, the sample of the batch (indices), and what went into it."""
     for name, value in parameters.items():
         if not np.isfinite(value):
             return f"the parameter {name} is {value}"

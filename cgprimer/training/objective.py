@@ -37,14 +37,8 @@ REDUCTIONS = ("sum", "mean")
 class Objective:
     """The loss of a graph over samples, and its gradient with respect to all parameters.
 
-    Args:
-        graph: the graph.
-        loss: one of ``cgprimer.training.losses.LOSSES``, or an expression in out and target.
-        method: the differentiator.
-        engine: the engine.
-        dtype: ``float64`` or ``float32``.
-        options: of the method.
-        samples: how many there will be in all runs together, for ``engine="auto"`` to go by.
+    Arguments are those of :func:`loss_and_gradient`; `samples` says how many there will be in all
+    runs together, for ``engine="auto"`` to go by.
     """
 
     @collector_paused()
@@ -122,12 +116,7 @@ class Objective:
         return columns if move is None else move(columns)
 
     def trainer(self, rule: Optimizer, batch: int) -> Trainer | None:
-        """Epochs inside the engine; None where it cannot, so that the loop is Python's.
-
-        Args:
-            rule: the optimizer.
-            batch: samples per step.
-        """
+        """Epochs inside the engine; None where it cannot, so that the loop is Python's."""
         make = getattr(self.runner.chosen, "trainer", None)
         tape = None if make is None else joined_passes(self.program)
         if make is None or tape is None:
@@ -152,10 +141,8 @@ class Objective:
     def single(self, names: Sequence[str]) -> Callable[[Sequence[float], Array], Point]:
         """A function from a sample and the parameters' values to loss and gradient.
 
-        It runs on Python's floats: a call of numpy takes twenty times as long as a sample.
-
-        Args:
-            names: of the columns, in the order in which a sample gives them.
+        It runs on Python's floats: a call of numpy takes twenty times as long as a sample. A
+        sample gives the columns in the order of the names.
         """
         tape = joined_passes(self.program)
         if tape is None:
@@ -184,13 +171,7 @@ class Objective:
         return at_once
 
     def sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        """Loss and gradient, both summed over the samples.
-
-        Args:
-            columns: as :meth:`columns` gives them, or slices of those.
-            values: the parameters' values, in the order of ``parameters``; shape (parameters,).
-            samples: the columns' length.
-        """
+        """Loss and gradient, both summed over the samples; values and gradient as `parameters`."""
         if self._at_once is not None:
             return self._at_once(columns, values, samples)
         scalars = dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))

@@ -56,19 +56,9 @@ def rates(rate: float, schedule: str, steps: int) -> Rates:
 
 
 class Steps:
-    """Steps over batches: by the engine if it can, else one by one in Python.
+    """Steps over batches of so many samples: by the engine if it can, else one by one in Python.
 
-    Args:
-        objective: loss and gradient.
-        columns: of the dataset.
-        rule: the optimizer.
-        batch: samples per step.
-        rate: the learning rates of the run's steps.
-        one_by_one: leave the engine out, so that somebody can look on after each step.
-
-    Attributes:
-        resident: the columns where the engine wants them.
-        per_epoch: number of steps.
+    With `one_by_one` the engine is left out, so that somebody can look on after each step.
     """
 
     def __init__(
@@ -84,7 +74,7 @@ class Steps:
         samples = len(next(iter(columns.values())))
         self.rule, self.batch, self.rate = rule, batch, rate
         self.samples, self.per_epoch = samples, -(-samples // batch)
-        self.resident = objective.resident(columns)
+        self.resident = objective.resident(columns)  # where the engine wants them
         self.trainer = None if one_by_one else objective.trainer(rule, batch)
         self.objective, self.columns = objective, columns
         alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
@@ -93,13 +83,10 @@ class Steps:
     def epoch(
         self, order: Array, held: Done, first: int, halts: Sequence[int] = ()
     ) -> Iterator[Done]:
-        """The steps of an epoch.
+        """The steps of an epoch whose samples come in this order, `first` steps having gone before.
 
-        Args:
-            order: of its samples.
-            held: where the run stands; it may be in the midst of the epoch.
-            first: steps before this epoch.
-            halts: ascending; steps after which somebody wants to look at the values.
+        The run stands where `held` says, perhaps in the midst of the epoch; after the steps in
+        `halts`, ascending, somebody wants to look at the values.
         """
         if self.trainer is not None:
             return self._by_engine(self.trainer, order, held, first, halts)
