@@ -7,12 +7,11 @@ from importlib import import_module
 from typing import NamedTuple
 
 from cgprimer.core.primitives import primitive
-from cgprimer.core.tape.printing import shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
 from cgprimer.native.encoding import CALL, Group, Part, Program
 from cgprimer.native.plans.plan import Affine, Outer, Plan
-from cgprimer.native.plans.printing import PlanNames, step_line
+from cgprimer.native.plans.printing import PlanNames, output_names, step_line
 
 # The engines' own form for a tape of this size, or the interpreter's whatever the size.
 FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
@@ -78,9 +77,8 @@ class InterpreterListing:
             (step_line(step, self.names, groups.get(k)), groups.get(k))
             for k, step in enumerate(self.plan.varying)
         ]
-        for value in self.program.stored:
-            names = [shown_name(n) for n, v in self.plan.outputs.items() if v == value]
-            steps.append((", ".join(names), None))
+        names = output_names(self.plan.outputs)
+        steps += [(", ".join(names[value]), None) for value in self.program.stored]
         return self._operations(self.program.main, steps, ranges)
 
     def once(self) -> list[Operation]:

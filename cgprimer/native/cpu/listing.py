@@ -22,6 +22,7 @@ from cgprimer.native.cpu.straight_line import FLAGS, write_run
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import varying
+from cgprimer.native.plans.printing import output_names
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')
@@ -82,9 +83,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     taken = set(emitter.names.values())
     names = {own: f".{name}" if name in taken else name for own, name in names.items()}
     names |= emitter.names
-    results: dict[int, list[str]] = {}
-    for output, index in tape.outputs.items():
-        results.setdefault(index, []).append(shown_name(output))
+    results = output_names(tape.outputs)
     vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
     lines = [
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",

@@ -31,16 +31,15 @@ class Kernel:
     """A function of the module.
 
     Attributes:
-        write: writes its value; None for a function of the C library's alone.
+        write: writes its value; None for a function of the C library's alone, in float64.
         arity: number of operands.
-        single: whether the kernel itself works in float32; the others go through float64.
         library: what the C library computes where the operand is too large.
-        narrow: the name of the kernel that is used in float64 for a result in float32.
+        narrow: the name of the kernel that is used, in float64, for a result in float32; empty
+            where the kernel itself works in float32.
     """
 
     write: Callable[..., Lanes | tuple[Lanes, Lanes]] | None
     arity: int = 1
-    single: bool = True
     library: tuple[str, ...] = ()
     narrow: str = ""
 
@@ -51,9 +50,9 @@ KERNELS = {
         write.__name__: Kernel(write)
         for write in (_M.exp, _M.log, _M.sigmoid, _M.softplus, _M.tanh)
     },
-    **{name: Kernel(None, single=False) for name in special.SCALAR},
+    **{name: Kernel(None) for name in special.SCALAR},
     "logaddexp": Kernel(_M.logaddexp, arity=2),
-    "pow": Kernel(_S.power, arity=2, single=False, narrow="pow_for_single"),
+    "pow": Kernel(_S.power, arity=2, narrow="pow_for_single"),
     "pow_for_single": Kernel(_S.power_for_single, arity=2),
     "sin": Kernel(_T.sin, library=("sin",)),
     "cos": Kernel(_T.cos, library=("cos",)),
@@ -228,7 +227,7 @@ class Emitter:
         return function
 
     def _values(self, kernel: Kernel, name: str, operands: list[Lanes]) -> list[Lanes]:
-        if self.format is not FLOAT64 and not kernel.single:
+        if self.format is not FLOAT64 and (kernel.write is None or kernel.narrow):
             return self._through_float64(kernel.narrow or name, operands)
         if kernel.write is None or (name == "pow" and self.width == 1):  # faster, without vectors
             return self._of_library((name,), operands)

@@ -17,7 +17,7 @@ from cgprimer.native.cuda.straight import fits
 from cgprimer.native.listing import InterpreterListing, several, table
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import uniform_steps, varying
-from cgprimer.native.plans.printing import PlanNames, step_line
+from cgprimer.native.plans.printing import PlanNames, output_names, step_line
 
 _LANES = 64  # threads of a block of the interpreter
 
@@ -36,9 +36,7 @@ def listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
 
 def _straight(tape: Tape, found: Body, sums: bool, dtype: str, settings: Settings) -> list[str]:
     names = PlanNames(tape, tape.size)
-    results: dict[int, list[str]] = {}
-    for output, index in tape.outputs.items():
-        results.setdefault(index, []).append(shown_name(output))
+    results = output_names(tape.outputs)
     returned = [" and ".join(results[v]) for v in found.results]
     lines = [
         f"# kernel of the engine cuda; {dtype}, {settings.threads} threads in a block",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
@@ -169,7 +169,7 @@ def _matrices(found: Plan, names: PlanNames, most: int | None) -> list[str]:
 def _blocks(found: Plan, names: PlanNames, most: int | None) -> list[str]:
     lines = ["== Outer groups: all products of two lists, summed over the samples"]
     groups = [g for g in found.groups.values() if isinstance(g, Outer)]
-    outputs = _summed_names(found)
+    outputs = output_names(found.summed)
     for group in groups:
         head = ["", *(names[r] for r in group.right)]
         table = [
@@ -205,16 +205,16 @@ def _taken_in(tape: Tape, step: Step, names: PlanNames) -> str:
     return f"   without {names[gone[0]]}" if len(gone) == 1 else ""
 
 
-def _summed_names(found: Plan) -> dict[int, list[str]]:
-    """For each accumulator the outputs that it is."""
-    outputs: dict[int, list[str]] = {}
-    for name, number in found.summed.items():
-        outputs.setdefault(number, []).append(shown_name(name))
-    return outputs
+def output_names(outputs: Mapping[str, int]) -> dict[int, list[str]]:
+    """For each value or accumulator the outputs that it is, as they are shown."""
+    found: dict[int, list[str]] = {}
+    for name, number in outputs.items():
+        found.setdefault(number, []).append(shown_name(name))
+    return found
 
 
 def _reductions(found: Plan, names: PlanNames, most: int | None) -> list[str]:
-    outputs = _summed_names(found)
+    outputs = output_names(found.summed)
     lines = [
         f"{', '.join(outputs[s.results[0]])} = {step_line(s, names)}"
         for s in found.varying
