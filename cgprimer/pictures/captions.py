@@ -22,7 +22,7 @@ MARGIN = 18.0
 NOTES_GAP = 16.0
 _TITLE_GAP = 18.0
 _SMALLEST_WIDTH = 640.0
-_NOTE_WIDTH = 900.0  # notes are broken into lines of about a slide's width
+NOTE_WIDTH = 900.0  # notes are broken into lines of about a slide's width
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def captions(diagram: Diagram, graph: Size) -> Captions:
     inner = max(graph[0], _SMALLEST_WIDTH - 2 * MARGIN)
     inner = max(inner, Legend(entries, 0.0).width)  # of the widest entry
     title = wrap_words(diagram.title, inner, TITLE_SIZE, bold=True)
-    width = max(inner, _NOTE_WIDTH)
+    width = max(inner, NOTE_WIDTH)
     notes = [line for note in diagram.notes for line in wrap_words(note, width, DETAIL_SIZE)]
     title_width, title_height = block_size(title, TITLE_SIZE, bold=True)
     notes_width, notes_height = block_size(notes, DETAIL_SIZE)

@@ -43,18 +43,14 @@ def unknown_letters(texts: Iterable[str]) -> str:
     return "".join(letter for letter in letters if ord(letter) not in known)
 
 
-@contextmanager
-def unknown_letters_named(texts: Iterable[str]) -> Iterator[None]:
+def warn_of_unknown_letters(texts: Iterable[str]) -> None:
     """One warning for all letters that no font has, instead of one from matplotlib for each."""
-    missing = unknown_letters(texts)
-    if missing:
+    if missing := unknown_letters(texts):
         warnings.warn(
             f"no installed font has {' '.join(missing)}: boxes stand for them; a font such as"
             " Noto Sans CJK has most letters",
             stacklevel=2,
         )
-    with quiet():
-        yield
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import UsageError
 from cgprimer.files import check_writable, write_whole
-from cgprimer.pictures.fonts import unknown_letters_named
+from cgprimer.pictures.fonts import quiet, warn_of_unknown_letters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,11 +59,8 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     from matplotlib.text import Text
 
     picture = io.BytesIO()
-    texts = (text.get_text() for text in figure.findobj(Text))
-    with (
-        rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}),
-        unknown_letters_named(texts),
-    ):
+    warn_of_unknown_letters(text.get_text() for text in figure.findobj(Text))
+    with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}), quiet():
         figure.savefig(
             picture,
             format=kind,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cgprimer.pictures.captions import NOTE_WIDTH
 from cgprimer.pictures.diagram import Diagram, Node
 from cgprimer.pictures.geometry import Box, Point
 from cgprimer.pictures.latex_text import escaped, fallbacks, prose
@@ -29,7 +30,6 @@ from cgprimer.pictures.theme import (
 
 _LONGEST = 12_000.0  # points; TeX's and PDF's largest pages are a little larger
 _BORDER = 18.0
-_NOTE_WIDTH = 900.0  # notes are broken into lines of about a slide's width
 _PREAMBLE = r"""% pdflatex, lualatex or xelatex makes a page of the picture's size.
 % For a document of your own copy the colours, the library and the tikzpicture.
 \documentclass{article}
@@ -178,7 +178,7 @@ def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[st
 
 def _above_and_below(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     layout = picture.layout
-    width = f"text width={pen.length(max(layout.width, _NOTE_WIDTH))}, align=center"
+    width = f"text width={pen.length(max(layout.width, NOTE_WIDTH))}, align=center"
     lines = []
     if diagram.title:
         at = pen.point((layout.width / 2, -20))

@@ -16,7 +16,7 @@ from cgprimer.pages.comparison.tables import cost_table, derivative_table
 from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.lettering import text_width, wrap_words
 from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, sheet, shortened
-from cgprimer.pictures.saving import figure_bytes, picture_kind
+from cgprimer.pictures.saving import check_picture_path, figure_bytes
 from cgprimer.pictures.summary import is_readable
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
@@ -128,9 +128,7 @@ def check_comparison_path(path: Path) -> str:
     >>> check_comparison_path(Path("lecture.html"))
     'html'
     """
-    kind = picture_kind(path, FORMATS)
-    check_writable(path)
-    return kind
+    return check_picture_path(path, FORMATS)
 
 
 def save_comparison(
