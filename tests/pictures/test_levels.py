@@ -16,9 +16,9 @@ from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.formats import diagram_text, formats, save_diagram
 from cgprimer.pictures.graph_diagrams import draw, graph_diagram
+from cgprimer.pictures.overlays import sweep_numbers
 from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import READABLE, summarised
-from cgprimer.pictures.sweeps import sweep_numbers
 from cgprimer.pictures.tikz import escaped
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
