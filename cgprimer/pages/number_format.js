@@ -1,4 +1,4 @@
-// Numbers for people, by the same rule as in core/number_format.py: rounded by the exact decimal
+// Numbers for people, by the same rule as in number_format.py: rounded by the exact decimal
 // value, halves away from zero, which is what toExponential does.
 const SHORT = 5;
 function number(value, digits = 8) {

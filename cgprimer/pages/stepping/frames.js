@@ -45,18 +45,18 @@ function finals(walk, numbers) { // the finished derivatives
     if (column === "result") found[index] = numbers[value];
   return found;
 }
-// What is known after a step: a map from "column:number" to a number.
+// What is known after a step: a map from "column:number" to a number. Of the phases before, only
+// what this one keeps; and the values at the point itself, while variables are moved.
 function frame(walk, numbers, last) {
-  let known = new Map(), unmoved = new Map(), phase = -1; // unmoved: while variables are moved
-  for (const step of walk.steps.slice(0, last + 1)) {
-    if (step.phase !== phase) {
-      if (walk.scheme && phase === 0) unmoved = known;
-      phase = step.phase;
-      const keeps = walk.phases[phase].keeps;
-      known = new Map([...known].filter(([key]) => keeps.includes(key.split(":")[0])));
-    }
-    for (const [column, index, value] of step.shows) known.set(`${column}:${index}`, numbers[value]);
-    if (step.line >= 0 && step.result >= 0) known.set(`line:${step.line}`, numbers[step.result]);
+  const known = new Map(), unmoved = new Map(), now = walk.steps[last]?.phase;
+  const keeps = walk.phases[now]?.keeps;
+  for (let k = 0; k <= last && k < walk.steps.length; k++) {
+    const { phase, shows, line, result } = walk.steps[k], kept = phase === now;
+    for (const [column, index, value] of shows)
+      if (kept || keeps.includes(column)) known.set(`${column}:${index}`, numbers[value]);
+      else if (walk.scheme && phase === 0) unmoved.set(`${column}:${index}`, numbers[value]);
+    if (line >= 0 && result >= 0 && (kept || keeps.includes("line")))
+      known.set(`line:${line}`, numbers[result]);
   }
   return { walk, numbers, known, unmoved };
 }

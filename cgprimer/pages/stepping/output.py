@@ -92,10 +92,8 @@ def write_steps(
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         partial.mkdir()
-        count = 0
         for number, content in enumerate(slides(shown, method, kind, dark=dark), start=1):
             (partial / f"{number:03d}.{kind}").write_bytes(content)
-            count = number
             if on_frame:
                 on_frame(number, total)
         with suppress(OSError):
@@ -105,4 +103,4 @@ def write_steps(
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return f"{plural(count, 'slide', 'slides')} to {path}"
+    return f"{plural(total, 'slide', 'slides')} to {path}"
