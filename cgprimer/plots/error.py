@@ -100,7 +100,7 @@ def error(
         style = slide.curve_style(order, look)
         axes.plot(found.steps, shown, **style, linewidth=2.0, markersize=5, markevery=(order, 3),
                   label=_label(found, scheme))  # fmt: skip
-        _star(axes, found, scheme, shown, order, {"color": style["color"]}, look)
+        _star(axes, found, scheme, shown, style["color"], look)
     for scheme in found.refused:
         axes.plot([], [], linestyle="", label=f"{scheme}: not analytic")
     axes.set_yscale("log")
@@ -266,13 +266,7 @@ def _label(found: StepErrors, scheme: str) -> str:
 
 
 def _star(
-    axes: Axes,
-    found: StepErrors,
-    scheme: str,
-    shown: Array,
-    order: int,
-    style: dict[str, Any],
-    look: Theme,
+    axes: Axes, found: StepErrors, scheme: str, shown: Array, colour: str, look: Theme
 ) -> None:
     """Mark the best step, on the curve."""
     numbers = np.isfinite(shown)
@@ -287,7 +281,7 @@ def _star(
     )
     axes.plot(
         *place,
-        **style,
+        color=colour,
         marker="*",
         markersize=_STARS[min(below, len(_STARS) - 1)],
         markeredgecolor=look.background,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,11 @@ class Relief:
     def holes(self) -> bool:
         """Whether there is no finite loss somewhere."""
         return bool(np.isnan(self.losses).any())
+
+    @cached_property
+    def heights(self) -> Array:
+        """What stands up in 3-D: the losses, or their logarithms; shape (m, n)."""
+        return np.log10(np.maximum(self.losses, self.floor)) if self.logarithmic else self.losses
 
     @property
     def top(self) -> float:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = Any
+Drawn = dict[str, tuple[Array, dict[str, Any]]]  # by what the legend says: points and style
 _LEVELS = 14
 _BOX = (2.1, 1.35, 0.8)  # the sides of the box
 _VIEWS = tuple((up, around) for up in (36.0, 46.0, 56.0) for around in (-65.0, -115.0, 115.0, 65.0))
@@ -134,12 +135,14 @@ def draw_surface(
     cross = {"marker": "X", "markersize": 15, "color": look.ink, "markeredgecolor": look.background}
     # Wide enough for the first steps to be seen in it.
     ring = {"marker": "o", "markersize": 24, "markerfacecolor": "none", "markeredgewidth": 2.6}
-    named = {f"{found.called} values": (found.known, mark | cross)} if found.known else {}
+    named: Drawn = {}
+    if found.known:
+        named[f"{found.called} values"] = (np.array(found.known), mark | cross)
     if found.paths:
-        start = tuple(found.paths[0].points[0])
+        start = found.paths[0].points[0]
         named["start"] = (start, mark | ring | {"markeredgecolor": look.ink})
     for name, (point, style) in named.items():
-        if found.contains(np.array(point)):
+        if found.contains(point):
             marks[name] = (point, style)
         else:
             notes.append(f"{name}: outside the picture")
@@ -153,12 +156,7 @@ def draw_surface(
 
 
 def _draw_in_plane(
-    figure: Figure,
-    found: Landscape,
-    paths: dict[str, tuple[Array, dict[str, Any]]],
-    marks: dict[str, tuple[tuple[float, float], dict[str, Any]]],
-    colours: Any,
-    look: Theme,
+    figure: Figure, found: Landscape, paths: Drawn, marks: Drawn, colours: Any, look: Theme
 ) -> Any:
     from matplotlib.colors import LogNorm
     from matplotlib.patches import Rectangle
@@ -207,7 +205,7 @@ def _draw_in_plane(
     return axes
 
 
-def _paths(found: Landscape, look: Theme) -> dict[str, tuple[Array, dict[str, Any]]]:
+def _paths(found: Landscape, look: Theme) -> Drawn:
     """For each path what the legend says of it, its points and its style.
 
     Colours stand out from the surface's own. Of paths that lie on one another the first is the
@@ -238,12 +236,7 @@ def _paths(found: Landscape, look: Theme) -> dict[str, tuple[Array, dict[str, An
 
 
 def _draw_in_space(
-    figure: Figure,
-    found: Landscape,
-    paths: dict[str, tuple[Array, dict[str, Any]]],
-    marks: dict[str, tuple[tuple[float, float], dict[str, Any]]],
-    colours: Any,
-    look: Theme,
+    figure: Figure, found: Landscape, paths: Drawn, marks: Drawn, colours: Any, look: Theme
 ) -> Any:
     """Draw a landscape with the paths and marks on it, each with what the legend says of it."""
     figure.set_layout_engine("none")  # it would leave half of the slide empty around a 3-D box
@@ -251,25 +244,23 @@ def _draw_in_space(
     axes.set_facecolor("none")
     axes.set_proj_type("ortho")
     shown = relief(found)
-    losses = shown.losses
-    heights = np.log10(np.maximum(losses, shown.floor)) if shown.logarithmic else losses
     x, y = np.meshgrid(shown.first, shown.second)
-    axes.plot_surface(x, y, heights, cmap=colours, edgecolor=look.edge, linewidth=0.25,
+    axes.plot_surface(x, y, shown.heights, cmap=colours, edgecolor=look.edge, linewidth=0.25,
                       rcount=_MESH, ccount=_MESH, zorder=1)  # fmt: skip
     on_paths = {
-        label: _on_surface(shown, heights, points[: _inside(found, points)])
+        label: _on_surface(shown, points[: _inside(found, points)])
         for label, (points, _) in paths.items()
     }
-    on_marks = {name: _mark(shown, heights, point) for name, (point, _) in marks.items()}
-    view = _best_view(shown, heights, [places for places, _ in on_paths.values()],
+    on_marks = {name: _on_surface(shown, point[None])[0] for name, (point, _) in marks.items()}
+    view = _best_view(shown, [places for places, _ in on_paths.values()],
                       [place for name, place in on_marks.items() if name != "start"])  # fmt: skip
     for label, (places, steps) in on_paths.items():
         style = paths[label][1]
-        seen = seen_points(shown, heights, places, view)
+        seen = seen_points(shown, places, view)
         _draw_path(axes, places, seen, label, {**style, "markevery": steps[:: style["markevery"]]},
                    look)  # fmt: skip
     for name, place in on_marks.items():
-        faint = {} if seen_points(shown, heights, place, view)[0] else {"alpha": 0.35}
+        faint = {} if seen_points(shown, place, view)[0] else {"alpha": 0.35}
         text = f"{name} (hidden)" if faint else name
         axes.plot(*place.T, label=text, **{**marks[name][1], "zorder": 4, **faint})
     if shown.holes:
@@ -285,7 +276,7 @@ def _inside(found: Landscape, points: Array) -> int:
     return len(points) if inside.all() else int(np.argmin(inside))
 
 
-def _on_surface(shown: Relief, heights: Array, points: Array) -> tuple[Array, list[int]]:
+def _on_surface(shown: Relief, points: Array) -> tuple[Array, list[int]]:
     """A path as close points on the surface, shape (points, 3), and which of them are its steps."""
     if not len(points):  # it begins outside
         return np.empty((0, 3)), []
@@ -293,46 +284,39 @@ def _on_surface(shown: Relief, heights: Array, points: Array) -> tuple[Array, li
     steps = np.arange(len(points))
     fine = np.linspace(0, len(points) - 1, between * (len(points) - 1) + 1)
     first, second = (np.interp(fine, steps, points[:, k]) for k in (0, 1))
-    level = _level(shown, heights, first, second)
+    level = _level(shown, first, second)
     return np.stack([first, second, level], axis=1), (steps * between).tolist()
 
 
-def _mark(shown: Relief, heights: Array, point: tuple[float, float]) -> Array:
-    """A point on the surface; shape (1, 3)."""
-    return _on_surface(shown, heights, np.array([point], dtype=float))[0]
-
-
-def _best_view(
-    shown: Relief, heights: Array, paths: list[Array], truth: list[Array]
-) -> tuple[float, float]:
+def _best_view(shown: Relief, paths: list[Array], truth: list[Array]) -> tuple[float, float]:
     """The first of the views that shows nearly as much of the paths, and the truth, as any."""
     counts = sum(len(places) for places in paths) or 1
 
     def score(view: tuple[float, float]) -> float:
-        on_paths = sum(int(seen_points(shown, heights, places, view).sum()) for places in paths)
-        of_truth = sum(bool(seen_points(shown, heights, place, view)[0]) for place in truth)
+        on_paths = sum(int(seen_points(shown, places, view).sum()) for places in paths)
+        of_truth = sum(bool(seen_points(shown, place, view)[0]) for place in truth)
         return on_paths + _TRUTH * counts * of_truth
 
     scores = [score(view) for view in _VIEWS]
     return next(v for v, s in zip(_VIEWS, scores, strict=True) if s >= _ENOUGH * max(scores))
 
 
-def _level(shown: Relief, heights: Array, first: Array, second: Array) -> Array:
+def _level(shown: Relief, first: Array, second: Array) -> Array:
     """The height of the surface over points, straight between those of the grid."""
     across = np.interp(first, shown.first, np.arange(len(shown.first)))
     along = np.interp(second, shown.second, np.arange(len(shown.second)))
     column = np.minimum(across.astype(int), len(shown.first) - 2)
     row = np.minimum(along.astype(int), len(shown.second) - 2)
-    s, t = across - column, along - row
+    s, t, heights = across - column, along - row, shown.heights
     near = (1 - s) * heights[row, column] + s * heights[row, column + 1]
     far = (1 - s) * heights[row + 1, column] + s * heights[row + 1, column + 1]
     found: Array = (1 - t) * near + t * far
     return found
 
 
-def seen_points(shown: Relief, heights: Array, places: Array, view: tuple[float, float]) -> Array:
+def seen_points(shown: Relief, places: Array, view: tuple[float, float]) -> Array:
     """Which places on the surface, shape (places, 3), the eye sees; shape (places,)."""
-    height = float(np.nanmax(heights) - np.nanmin(heights))
+    height = float(np.nanmax(shown.heights) - np.nanmin(shown.heights))
     (left, right), (front, back) = ((side[0], side[-1]) for side in (shown.first, shown.second))
     spans = np.array([right - left, back - front, height or 1.0])
     up, around = radians(view[0]), radians(view[1])
@@ -344,7 +328,7 @@ def seen_points(shown: Relief, heights: Array, places: Array, view: tuple[float,
         point = places + length * ray
         x, y = point[:, 0], point[:, 1]
         over = (left <= x) & (x <= right) & (front <= y) & (y <= back)
-        level = _level(shown, heights, x, y)
+        level = _level(shown, x, y)
         hidden |= over & (level > point[:, 2] + _LIFT * spans[2])  # False over holes
     return ~hidden
 
