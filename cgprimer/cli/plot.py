@@ -16,12 +16,7 @@ from typing import Any
 import click
 
 from cgprimer import plot
-from cgprimer.cli.common import (
-    graph_arguments,
-    make_command,
-    note,
-    read_graph,
-)
+from cgprimer.cli.common import graph_arguments, make_command, note, read_graph
 from cgprimer.cli.options import options
 
 _SPELT = {  # argument -> option, where they are not called alike
@@ -144,11 +139,7 @@ def _option(
     else:
         takes = _TAKES.get(name) or next(v for k, v in _TYPES.items() if re.match(k, written))
     given = ""
-    if (
-        name != "low"
-        and isinstance(default, str | int | float)
-        and str(default) not in ("", "False")
-    ):
+    if name != "low" and isinstance(default, str | int | float) and default not in ("", False):
         given = " =yes" if default is True else f" ={default}"
     text = text if text.endswith(".") else f"{text}."
     return options(f"{flag} ({name}) {takes}".rstrip() + f"{given}  {text}")

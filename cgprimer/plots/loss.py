@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.checked_numbers import whole_number
 from cgprimer.errors import UsageError
 from cgprimer.plots import slide
-from cgprimer.plots.runs import BY, FAR, Run, axis_of, diverged, named_runs, steps_per_epoch
+from cgprimer.plots.runs import BY, FAR, Run, axis_of, named_runs, steps_per_epoch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,10 +107,10 @@ def loss(
             style |= {"marker": slide.curve_style(order, look)["marker"], "markevery": 1}
         width = 2.6 if window > 1 or len(values) < _LONG else 1.3
         label = f"{name}, mean of {window}" if window > 1 else name
-        if diverged(run) or explodes:
+        if run.stopped == "diverged" or explodes:
             label += ": diverges" if any(map(isfinite, values)) else ": no finite loss"
         axes.plot(places, means, linewidth=width, **style, label=slide.plain(label))
-        if diverged(run) and isfinite(means[-1]):
+        if run.stopped == "diverged" and isfinite(means[-1]):
             end = (places[-1], means[-1])
             slide.mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
         where, other = others.get(name, ([], []))

@@ -10,16 +10,7 @@ from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme, theme
 from cgprimer.plots import slide
-from cgprimer.plots.runs import (
-    BY,
-    FAR,
-    Run,
-    axis_of,
-    common_truth,
-    diverged,
-    named_runs,
-    steps_per_epoch,
-)
+from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
 from cgprimer.training.snapshots import moments
 
 if TYPE_CHECKING:
@@ -102,7 +93,7 @@ def parameters(
     gone = {
         name
         for name, m in moved.items()
-        if diverged(found[name]) or any(_far(m, n, truth) for n in drawn)
+        if found[name].stopped == "diverged" or any(_far(m, n, truth) for n in drawn)
     }
     if log_steps:
         moved = {name: one.after_start() for name, one in moved.items()}
@@ -243,7 +234,7 @@ def _draw_final(
     far = FAR * max([1.0, *(abs(value) for _, value in known)]) if known else inf
     for order, (name, run) in enumerate(runs.items()):
         learnt = [(k, run.parameters[n]) for k, n in enumerate(names) if n in run.parameters]
-        gone = diverged(run) or any(not abs(value) <= far for _, value in learnt)
+        gone = run.stopped == "diverged" or any(not abs(value) <= far for _, value in learnt)
         style = {**slide.curve_style(order, look), "linestyle": ""}
         aside = 0.5 * ((order + 0.5) / len(runs) - 0.5)
         axes.plot(

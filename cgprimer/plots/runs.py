@@ -84,11 +84,6 @@ def steps_per_epoch(run: TrainingRun) -> float:
     return float(run.settings.get("steps_per_epoch") or run.steps / max(1, run.epochs))
 
 
-def diverged(run: TrainingRun) -> bool:
-    """Whether a run says so, whatever its recorded losses look like."""
-    return run.stopped == "diverged"
-
-
 def common_truth(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
     """The true values on which all runs that know them agree.
 

@@ -44,9 +44,12 @@ def new_figure(look: Theme, title: str = "") -> Figure:
     padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.12)  # inches
     figure = Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
     if title:
-        heading = {**text_style(look), "fontsize": TITLE_SIZE, "weight": "bold"}
-        figure.suptitle(title, **heading).set_parse_math(False)
+        figure.suptitle(title, **_heading(look)).set_parse_math(False)
     return figure
+
+
+def _heading(look: Theme) -> dict[str, Any]:
+    return {**text_style(look), "fontsize": TITLE_SIZE, "weight": "bold"}
 
 
 def framed(
@@ -63,8 +66,7 @@ def framed(
     axes = figure.add_subplot()
     dress(axes, look, x=x, y=y)
     if title:
-        heading: dict[str, Any] = {**text_style(look), "fontsize": TITLE_SIZE, "weight": "bold"}
-        axes.set_title(title, pad=14, parse_math=False, **heading)
+        axes.set_title(title, pad=14, parse_math=False, **_heading(look))
     return figure, axes, look
 
 
