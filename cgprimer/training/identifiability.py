@@ -50,11 +50,7 @@ class Identifiability:
         return tuple(n for n in self.parameters if any(n in d for d in self.null_directions))
 
     def sentences(self, outputs: Sequence[str]) -> list[str]:
-        """The same in words.
-
-        Args:
-            outputs: what was compared with the data.
-        """
+        """The same in words; the outputs were compared with the data."""
         seen, found = " and ".join(outputs), []
         if self.null_directions:
             found.append(

@@ -166,8 +166,6 @@ def register_optimizer(
 
 
 unregister_optimizer = OPTIMIZERS.unregister
-
-
 _GRADIENT, _RATE = np.array([-3.0, 0.25, 1.5]), 0.25  # with which an update is tried
 
 

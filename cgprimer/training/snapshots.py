@@ -44,14 +44,10 @@ class Moments:
 
 
 def moments(epochs: int, per_epoch: int, parameters: int, within: int = WITHIN) -> Moments:
-    """The moments of a run.
+    """The moments of a run of so many epochs, of so many steps each.
 
-    Args:
-        epochs: of the whole run.
-        per_epoch: steps of an epoch.
-        parameters: how many numbers a record has.
-        within: about how many records a run of fewer than five epochs has; whoever asks for
-            many gets them in short epochs, too.
+    A record has a number for each of the parameters. A run of fewer than five epochs has about
+    `within` records; whoever asks for many gets them in short epochs, too.
 
     >>> moments(30, 200, 4)
     Moments(per_epoch=200, parts=1, every=1)
