@@ -42,10 +42,11 @@ def test_straight_line_code_has_the_names_of_the_tape() -> None:
     for line in (
         "; columns: xa, target_xw",
         "; scalars: a, b, c",
+        "; after the sum: bar_a times 2, bar_b times 2, bar_c times 2",
         "  %v1 = fmul contract <4 x double> %a, %xa",
         "  %xs = fadd contract <4 x double> %v1, %b",
         "  %xh = call <4 x double> @cgprimer_tanh_float64_x4(<4 x double> %xs)",
-        "  %v4 = fsub contract <4 x double> splat (double 1.0), %v3",
+        "  %v6 = fsub contract <4 x double> splat (double 1.0), %v5",
     ):
         assert line in lines, line
     assert sum(line.startswith("define") for line in lines) == 1

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.tape.lowering import lower
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
+from cgprimer.native.plans.constant_factors import constant_factors
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import FUSED, Affine, Plan
 from cgprimer.native.plans.storage import storage_of
@@ -213,3 +215,9 @@ def test_the_number_of_steps_of_python_grows_with_the_tape() -> None:
     large, many = events(24)
     assert large > 10 * small
     assert many / large < 1.1 * few / small
+
+
+def test_factors_within_bounds_leave_and_others_stay() -> None:
+    tape = optimize(cgprimer.tape(cgprimer.parse("xw = (32*xa)*(32*xb)*xc")))
+    _, factors = constant_factors(tape)
+    assert abs(factors["xw"]) <= 64

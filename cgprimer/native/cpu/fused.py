@@ -16,6 +16,7 @@ from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.cpu.straight_line import module_text, order_of
 from cgprimer.native.fingerprint import fingerprint
+from cgprimer.native.plans.constant_factors import constant_factors
 
 _SMALL = 64  # instructions: below, two vectors at a time keep the processor busier than one
 
@@ -31,6 +32,10 @@ class Fused:
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
         self.sums = reduction == "sum"
+        factors = dict.fromkeys(tape.outputs, 1.0)
+        if self.sums:
+            tape, factors = constant_factors(tape)
+        self.factors = np.array(list(factors.values()))
         self.tape = tape
         self.dtype = np.dtype(dtype)
         lanes = processor().lanes(dtype)
@@ -76,7 +81,7 @@ class Fused:
             sums = totals.sum(axis=0).sum(axis=1)
             if self.fixed:
                 sums = np.concatenate([sums, times_samples(fixed, samples)])
-        found: Array = sums[self.reads]
+            found: Array = sums[self.reads] * self.factors
         return found
 
     def _per_sample(self, columns: Mapping[str, Array], shared: Array, samples: int) -> list[Array]:

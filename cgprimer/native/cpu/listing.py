@@ -74,7 +74,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     from llvmlite import ir
 
     engine = Fused(tape, reduction="sum" if sums else "none", dtype=dtype)
-    lanes = engine.lanes
+    tape, lanes = engine.tape, engine.lanes
     module = ir.Module("straight_line")
     emitter = _Named(tape, module, dtype, lanes, flags=FLAGS)
     function = write_run(emitter, "run", tape, sums=sums)
@@ -84,6 +84,11 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     names = {own: f".{name}" if name in taken else name for own, name in names.items()}
     names |= emitter.names
     results = output_names(tape.outputs)
+    factors = [
+        f"{shown_name(output)} times {number_text(float(factor))}"
+        for output, factor in zip(tape.outputs, engine.factors, strict=True)
+        if factor != 1.0
+    ]
     vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
     lines = [
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
@@ -94,6 +99,8 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     ]
     if engine.fixed:
         lines.append(f"; once a call: {several([' and '.join(results[i]) for i in engine.fixed])}")
+    if factors:
+        lines.append(f"; after the sum: {several(factors)}")
     lines += ["", *_readable(str(function), names).strip().split("\n")]
     others = [f for f in module.functions if f is not function and not f.is_declaration]
     if others:
