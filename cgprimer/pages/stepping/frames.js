@@ -46,23 +46,24 @@ function finals(walk, numbers) { // the finished derivatives
   return found;
 }
 // What is known after a step: a map from "column:number" to a number. Of the phases before, only
-// what this one keeps; and the values at the point itself, while variables are moved.
-function frame(walk, numbers, last) {
-  const known = new Map(), unmoved = new Map(), now = walk.steps[last]?.phase;
-  const keeps = walk.phases[now]?.keeps;
-  for (let k = 0; k <= last && k < walk.steps.length; k++) {
+// what this one keeps; and the values at the point itself, while variables are moved. A step forward
+// goes on from the frame before; `touched` lists what may differ from it, null: everything.
+function frame(walk, numbers, last, before) {
+  const now = walk.steps[last]?.phase, keeps = walk.phases[now]?.keeps;
+  const same = before?.walk === walk && before.numbers === numbers;
+  const on = same && before.now === now && before.last <= last;
+  const { known, unmoved } = on ? before : { known: new Map(), unmoved: new Map() };
+  const touched = new Set();
+  const learn = (key, value) => { known.set(key, numbers[value]); touched.add(key); };
+  for (let k = on ? before.last + 1 : 0; k <= last && k < walk.steps.length; k++) {
     const { phase, shows, line, result } = walk.steps[k], kept = phase === now;
     for (const [column, index, value] of shows)
-      if (kept || keeps.includes(column)) known.set(`${column}:${index}`, numbers[value]);
+      if (kept || keeps.includes(column)) learn(`${column}:${index}`, value);
       else if (walk.scheme && phase === 0) unmoved.set(`${column}:${index}`, numbers[value]);
-    if (line >= 0 && result >= 0 && (kept || keeps.includes("line")))
-      known.set(`line:${line}`, numbers[result]);
+    if (line >= 0 && result >= 0 && (kept || keeps.includes("line"))) learn(`line:${line}`, result);
   }
-  return { walk, numbers, known, unmoved };
-}
-function changed(before, now) { // where two frames differ; null: everything may
-  if (before?.walk !== now.walk || before.numbers !== now.numbers) return null;
-  const keys = new Set([...before.known.keys(), ...now.known.keys()]);
-  return [...keys].filter(key => before.known.has(key) !== now.known.has(key)
-    || !Object.is(before.known.get(key), now.known.get(key)));
+  if (same && !on) for (const map of [before.known, known]) for (const key of map.keys())
+    if (known.has(key) && Object.is(known.get(key), before.known.get(key))) touched.delete(key);
+    else touched.add(key);
+  return { walk, numbers, now, last, known, unmoved, touched: same ? touched : null };
 }

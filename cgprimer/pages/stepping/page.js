@@ -130,7 +130,7 @@ const painters = {
     put(error, exact === undefined ? "" : `error ${number(Math.abs(found - exact), 3)}`);
   },
 };
-function paint(touched, { known, unmoved }, walk) {
+function paint({ known, unmoved, touched }, walk) {
   if (touched) for (const key of touched) {
     const [column, k] = key.split(":");
     painters[column](Number(k), known, walk, unmoved);
@@ -183,9 +183,8 @@ function reach(pane, node, nodes = null, above = 0) { // only inside the pane, o
 function show() {
   const walk = data.walks[state.walk], last = here(), step = walk.steps[last];
   const numbers = numbersOf(state.walk);
-  const shown = frame(walk, numbers, last);
-  paint(changed(state.shown, shown), shown, walk);
-  state.shown = shown;
+  state.shown = frame(walk, numbers, last, state.shown);
+  paint(state.shown, walk);
   light(step);
   const all = walk.steps.length;
   put($("count"), all ? `step ${last + 1} of ${all}` : "");
