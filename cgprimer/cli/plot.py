@@ -139,7 +139,8 @@ def _option(
     else:
         takes = _TAKES.get(name) or next(v for k, v in _TYPES.items() if re.match(k, written))
     given = ""
-    if name != "low" and isinstance(default, str | int | float) and default not in ("", False):
+    said = default is not False and default != ""  # a seed of 0 is said, too
+    if said and name != "low" and isinstance(default, str | int | float):
         given = " =yes" if default is True else f" ={default}"
     text = text if text.endswith(".") else f"{text}."
     return options(f"{flag} ({name}) {takes}".rstrip() + f"{given}  {text}")
