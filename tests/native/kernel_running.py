@@ -108,6 +108,15 @@ def applied(name: str) -> Write:
     return lambda emitter, builder, operands: [emitter.apply(builder, name, *operands)]
 
 
+def with_exponent(exponent: float) -> Write:
+    """A power whose exponent is known while the code is written."""
+    from cgprimer.native.cpu.lanes import splat
+
+    return lambda emitter, builder, operands: [
+        emitter.apply(builder, "pow", operands[0], splat(emitter.type, exponent))
+    ]
+
+
 def sine_and_cosine(emitter: Emitter, builder: Any, operands: list[Any]) -> list[Any]:
     """Both, from one reduction."""
     return list(emitter.sincos(builder, operands[0]))

@@ -15,8 +15,8 @@ pytest.importorskip("llvmlite")
 from llvmlite import ir
 
 from cgprimer.core.primitives import Primitive, arrays, primitive, primitives
-from cgprimer.native.cpu.operations import FUSED, SUPPORTED, Emitter
-from tests.native.kernel_running import Kernels, Write, applied, sine_and_cosine
+from cgprimer.native.cpu.operations import FUSED, POWERS, SUPPORTED, Emitter
+from tests.native.kernel_running import Kernels, Write, applied, sine_and_cosine, with_exponent
 
 BUILT_IN = [row for row in primitives() if row.built_in]
 KINDS = [(dtype, width) for dtype in ("float64", "float32") for width in (1, 4, 8)]
@@ -39,6 +39,7 @@ def _operations() -> list[tuple[str, int, int, Write]]:
         (row.name, row.arity, 1, applied(row.name)) for row in BUILT_IN
     ]
     made += [(name, 3, 1, applied(name)) for name in FUSED]
+    made += [(f"pow_{number}", 1, 1, with_exponent(p)) for number, p in enumerate(sorted(POWERS))]
     return [*made, ("sincos", 1, 2, sine_and_cosine)]
 
 
@@ -146,6 +147,21 @@ def test_fused_operations_add_to_a_product(dtype: str, width: int) -> None:
     np.testing.assert_allclose(run("fma", a, b, c), a * b + c, atol=near)
     np.testing.assert_allclose(run("fms", a, b, c), a * b - c, atol=near)
     np.testing.assert_allclose(run("fnma", a, b, c), c - a * b, atol=near)
+
+
+@pytest.mark.parametrize(("dtype", "width"), KINDS)
+@pytest.mark.parametrize("exponent", sorted(POWERS))
+def test_known_exponents_need_no_logarithm(exponent: float, dtype: str, width: int) -> None:
+    (x,) = points(1)
+    x = x[(np.abs(x) < 1e70) & (np.abs(x) > 1e-70) | (x == 0) | ~np.isfinite(x)]
+    if dtype == "float32":
+        x = x[(np.abs(x) < 1e9) & (np.abs(x) > 1e-9) | (x == 0) | ~np.isfinite(x)].astype(dtype)
+    with np.errstate(all="ignore"):
+        # An array of exponents: at a single 1/2 numpy takes the root, which is nan at -inf.
+        want = np.power(x, np.full_like(x, exponent))
+    run = kernels(dtype, width)
+    got = run(f"pow_{sorted(POWERS).index(exponent)}", x)
+    assert_as_numpy("pow", got, want, x)
 
 
 # --- errors in units in the last place ---------------------------------------------------------

@@ -25,6 +25,7 @@ class Coefficients:
         sine: of (sin(r)/r - 1)/z at z = r^2, where |r| <= pi/4.
         cosine: of (cos(r) - 1 + z/2)/z^2 at z = r^2, where |r| <= pi/4.
         ln2: in two parts. The first has so few digits that its product with an exponent is exact.
+        log10_2: the same for the logarithm of 2 to base 10.
         half_pi: in parts; products with integers below ``widest`` are exact but for the last.
         widest: greatest operand of the trigonometric functions that is reduced by these parts.
         lowest: exp rounds to 0 here.
@@ -38,6 +39,7 @@ class Coefficients:
     sine: tuple[float, ...]
     cosine: tuple[float, ...]
     ln2: tuple[float, float]
+    log10_2: tuple[float, float]
     half_pi: tuple[float, ...]
     widest: float
     lowest: float
@@ -69,6 +71,7 @@ _DOUBLE = Coefficients(
         -2.7557317260008837e-07, 2.0876143827993133e-09, -1.1382456778061306e-11,
     ),
     ln2=(0.6931471805598903, 5.497923018708371e-14),
+    log10_2=(0.30102999566395283, 2.8363394551044964e-14),
     half_pi=(1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21),
     widest=2.0**20,
     lowest=-746.0,
@@ -88,6 +91,7 @@ _SINGLE = Coefficients(
     sine=(-0.166666641831398, 0.008332746103405952, -0.00019587387214414775),  # 2.5e-8
     cosine=(0.0416666641831398, -0.0013888300163671374, 2.4547436623834074e-05),  # 2.5e-9
     ln2=(0.693145751953125, 1.428606765330187e-06),
+    log10_2=(0.301025390625, 4.605039066518657e-06),
     half_pi=(1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.5633440682570896e-12),
     widest=2.0**12,
     lowest=-104.0,
@@ -98,6 +102,7 @@ _SINGLE = Coefficients(
 _TABLE = {FLOAT64: _DOUBLE, FLOAT32: _SINGLE}
 
 LOG2_E = 1.4426950408889634
+LOG10_E = 0.4342944819032518
 
 
 def coefficients(form: Format) -> Coefficients:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from cgprimer.native.cpu.coefficients import LOG2_E, Coefficients, coefficients
+from cgprimer.native.cpu.coefficients import LOG2_E, LOG10_E, Coefficients, coefficients
 from cgprimer.native.cpu.lanes import Lanes
 
 INFINITY = math.inf
@@ -123,6 +123,21 @@ def log(x: Lanes) -> Lanes:
     high, low = table(x).ln2
     f, rest = log_of_fraction(m)
     return edges_of_log(x, e.times_plus(high, f - e.times_plus(-low, rest)))
+
+
+def log2(x: Lanes) -> Lanes:
+    """The logarithm to base 2, exact at powers of 2."""
+    e, m = parts(x)
+    f, rest = log_of_fraction(m)
+    return edges_of_log(x, (f - rest).times_plus(LOG2_E, e))
+
+
+def log10(x: Lanes) -> Lanes:
+    """The logarithm to base 10."""
+    e, m = parts(x)
+    high, low = table(x).log10_2
+    f, rest = log_of_fraction(m)
+    return edges_of_log(x, e.times_plus(high, (f - rest).times_plus(LOG10_E, e * low)))
 
 
 def log1p_of_fraction(d: Lanes) -> Lanes:

@@ -48,7 +48,7 @@ _M, _T, _S = mathematics, trigonometry, special
 KERNELS = {
     **{
         write.__name__: Kernel(write)
-        for write in (_M.exp, _M.log, _M.sigmoid, _M.softplus, _M.tanh)
+        for write in (_M.exp, _M.log, _M.log2, _M.log10, _M.sigmoid, _M.softplus, _M.tanh)
     },
     **{name: Kernel(None) for name in special.SCALAR},
     "logaddexp": Kernel(_M.logaddexp, arity=2),
@@ -126,6 +126,7 @@ SUPPORTED = frozenset(
     {*_PLAIN, *KERNELS, *_INVERTED, *_RECIPROCAL, "log_base", "gelu"}
     - {*FUSED, "sincos", "pow_for_single"}
 )  #: names of the primitives that :meth:`Emitter.apply` writes
+POWERS = frozenset((-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0))  #: exponents that need no logarithm
 
 
 class Emitter:
@@ -173,6 +174,8 @@ class Emitter:
         lanes = [Lanes(builder, operand, self.format) for operand in operands]
         if name in _PLAIN:
             return _PLAIN[name](*lanes).ir
+        if name == "pow" and (exponent := constant_in(operands[1])) in POWERS:
+            return _small_power(lanes[0], exponent).ir
         return self._composed(name, *lanes).ir
 
     def sincos(self, builder: Ir, operand: Ir) -> tuple[Ir, Ir]:
@@ -255,3 +258,25 @@ class Emitter:
         pair = len(KERNELS[name].library) > 1
         values = [build.extract_value(result, i) for i in range(2)] if pair else [result]
         return [operands[0].like(build.fptrunc(value, self.type)) for value in values]
+
+
+def constant_in(value: Ir) -> float | None:
+    """The number that stands in every lane, if that is known while the code is written."""
+    number = getattr(value, "constant", None)
+    if isinstance(number, list | tuple) and len({str(n) for n in number}) == 1:
+        number = getattr(number[0], "constant", number[0])
+    return float(number) if isinstance(number, int | float) else None
+
+
+def _small_power(a: Lanes, exponent: float | None) -> Lanes:
+    if exponent == 0.0:
+        return a.constant(1.0)
+    if exponent == 0.5:  # pow(-0, 1/2) is 0 and pow(-inf, 1/2) is inf, other than the root's
+        return (a.sqrt() + 0.0).where(a.equals(-math.inf), math.inf)
+    square = a * a
+    if exponent == -2.0:
+        inverse = 1.0 / a
+        return inverse * inverse
+    return {-1.0: lambda: 1.0 / a, 1.0: lambda: a, 2.0: lambda: square}.get(
+        exponent or 0.0, lambda: square * (a if exponent == 3.0 else square)
+    )()

@@ -32,7 +32,7 @@ from cgprimer.native.cpu.mathematics import (
 # Always taken from the C library: networks have none of them but gelu (through erfc).
 SCALAR = (
     "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "erfc", "expm1",
-    "log1p", "log2", "log10",
+    "log1p",
 )  # fmt: skip
 LIBRARY = {**dict.fromkeys(("sin", "cos", "tan", *SCALAR), 1), "pow": 2}  #: operands of each
 _PREFIX = "cgprimer_c_"  # names of our own: what the process has loaded is found under no other
