@@ -1,4 +1,4 @@
-"""Exponentials and logarithms as kernels without branches.
+"""Exponentials, logarithms and hyperbolic functions as kernels without branches.
 
 Each takes and gives :class:`~cgprimer.native.cpu.lanes.Lanes`, of either format, and treats
 zeros, subnormal numbers, infinities and nan as numpy does. ``exp`` writes x as k*ln(2) + r with an
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from cgprimer.native.cpu.coefficients import LOG2_E, LOG10_E, Coefficients, coefficients
+from cgprimer.native.cpu.coefficients import LN2, LOG2_E, LOG10_E, Coefficients, coefficients
 from cgprimer.native.cpu.lanes import Lanes
 
 INFINITY = math.inf
@@ -65,6 +65,26 @@ def exp_of_negative(x: Lanes) -> Lanes:
     return scaled(expm1_near_0(r) + 1.0, k)
 
 
+def half_expm1(x: Lanes) -> Lanes:
+    """(e^x - 1)/2: finite a little further than e^x is, as sinh needs."""
+    k, r = reduced(x.at_most(table(x).highest + 0.5))
+    quarter = (k - 2.0).two_to()
+    sum_of_quarters = quarter.times_plus(expm1_near_0(r), quarter - 0.25)
+    return sum_of_quarters + sum_of_quarters
+
+
+def expm1(x: Lanes) -> Lanes:
+    """e^x - 1; the digits stay near 0."""
+    lowest = -2.0 * table(x).unity  # there e^x is lost beside 1
+    half = half_expm1(x.at_least(lowest))
+    return (half + half).where(abs(x) < tiny(x), x)
+
+
+def tiny(x: Lanes) -> float:
+    """Below it, functions with slope 1 at 0 and a second derivative give their operand back."""
+    return float(2.0 ** -(x.format.fraction + 2))
+
+
 def sigmoid(x: Lanes) -> Lanes:
     """1/(1 + e^-x), from the exponential that cannot overflow."""
     decay = exp_of_negative(-abs(x))
@@ -78,6 +98,21 @@ def tanh(x: Lanes) -> Lanes:
     power = k.two_to()
     less = power.times_plus(expm1_near_0(r), power - 1.0)  # e - 1
     return (less / (less + 2.0)).with_sign_of(x)
+
+
+def sinh(x: Lanes) -> Lanes:
+    """(e^x - e^-x)/2 = h*(1 + 1/(2h + 1)) at h = (e^|x| - 1)/2."""
+    size = abs(x)
+    half = half_expm1(size)
+    grown = half * (1.0 + 1.0 / (half + half + 1.0))
+    return grown.where(size < 2.0 ** -(x.format.fraction // 2 + 1), size).with_sign_of(x)
+
+
+def cosh(x: Lanes) -> Lanes:
+    """(e^x + e^-x)/2."""
+    k, r = reduced(abs(x).at_most(table(x).highest + 0.5))
+    half = scaled(expm1_near_0(r) + 1.0, k - 1.0)
+    return half + 0.25 / half
 
 
 # --- logarithms --------------------------------------------------------------------------------
@@ -140,6 +175,19 @@ def log10(x: Lanes) -> Lanes:
     return edges_of_log(x, e.times_plus(high, (f - rest).times_plus(LOG10_E, e * low)))
 
 
+def log1p(x: Lanes) -> Lanes:
+    """ln(1 + x); what is lost in 1 + x is brought back as a correction."""
+    u = x + 1.0
+    without = u - x
+    lost = (1.0 - without) + (x - (u - without))
+    e, m = parts(u)
+    high, low = table(x).ln2
+    f, rest = log_of_fraction(m)
+    correction = e.times_plus(low, lost / u)
+    result = edges_of_log(u, e.times_plus(high, f - (rest - correction)))
+    return result.where(abs(x) < tiny(x), x)
+
+
 def log1p_of_fraction(d: Lanes) -> Lanes:
     """ln(1 + d) where 0 <= d <= 1: 2*atanh(s) at s = d/(2 + d), no exponent to take apart."""
     twice = (d + d) / (d + 2.0)
@@ -158,3 +206,32 @@ def logaddexp(a: Lanes, b: Lanes) -> Lanes:
     greater = b.where(a > b, a)
     distance = abs(a - b).where(a.equals(b), 0.0)  # inf - inf would be nan
     return greater + log1p_of_fraction(exp_of_negative(-distance))
+
+
+# --- inverse hyperbolic functions --------------------------------------------------------------
+
+_LARGE = 2.0**100  # 1 + x^2 is x^2 from far below, and x^2 is finite
+
+
+def asinh(x: Lanes) -> Lanes:
+    """ln(x + sqrt(1 + x^2)), through log1p."""
+    size = abs(x)
+    square = size * size
+    large = size > _LARGE
+    excess = size + square / (1.0 + (square + 1.0).sqrt())
+    result = log1p(excess.where(large, size)) + x.constant(0.0).where(large, LN2)
+    return result.with_sign_of(x)
+
+
+def acosh(x: Lanes) -> Lanes:
+    """ln(x + sqrt(x^2 - 1)), through log1p."""
+    t = x - 1.0
+    large = x > _LARGE
+    result = log1p((t + (t * (t + 2.0)).sqrt()).where(large, x))
+    return (result + x.constant(0.0).where(large, LN2)).where(x < 1.0, math.nan)
+
+
+def atanh(x: Lanes) -> Lanes:
+    """ln((1 + x)/(1 - x))/2, through log1p."""
+    size = abs(x)
+    return (0.5 * log1p((size + size) / (1.0 - size))).with_sign_of(x)

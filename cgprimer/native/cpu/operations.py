@@ -31,34 +31,42 @@ class Kernel:
     """A function of the module.
 
     Attributes:
-        write: writes its value; None for a function of the C library's alone, in float64.
+        write: writes its value.
         arity: number of operands.
         library: what the C library computes where the operand is too large.
         narrow: the name of the kernel that is used, in float64, for a result in float32; empty
             where the kernel itself works in float32.
+        alone: what the C library computes faster if there are no vectors at all.
     """
 
-    write: Callable[..., Lanes | tuple[Lanes, Lanes]] | None
+    write: Callable[..., Lanes | tuple[Lanes, Lanes]]
     arity: int = 1
     library: tuple[str, ...] = ()
     narrow: str = ""
+    alone: str = ""
 
 
 _M, _T, _S = mathematics, trigonometry, special
 KERNELS = {
     **{
         write.__name__: Kernel(write)
-        for write in (_M.exp, _M.log, _M.log2, _M.log10, _M.sigmoid, _M.softplus, _M.tanh)
+        for write in (
+            _M.exp, _M.expm1, _M.log, _M.log2, _M.log10, _M.log1p, _M.sigmoid, _M.softplus,
+            _M.tanh, _M.sinh, _M.cosh,
+        )
     },
-    **{name: Kernel(None) for name in special.SCALAR},
+    **{
+        write.__name__: Kernel(write, narrow=write.__name__)
+        for write in (_M.asinh, _M.acosh, _M.atanh, _T.asin, _T.acos, _T.atan, _S.erf, _S.erfc)
+    },
     "logaddexp": Kernel(_M.logaddexp, arity=2),
-    "pow": Kernel(_S.power, arity=2, narrow="pow_for_single"),
+    "pow": Kernel(_S.power, arity=2, narrow="pow_for_single", alone="pow"),
     "pow_for_single": Kernel(_S.power_for_single, arity=2),
     "sin": Kernel(_T.sin, library=("sin",)),
     "cos": Kernel(_T.cos, library=("cos",)),
     "tan": Kernel(_T.tan, library=("tan",)),
     "sincos": Kernel(_T.sincos, library=("sin", "cos")),
-}
+}  # fmt: skip
 
 
 # --- plain operations: the same values as numpy's functions, at nan too ------------------------
@@ -230,10 +238,10 @@ class Emitter:
         return function
 
     def _values(self, kernel: Kernel, name: str, operands: list[Lanes]) -> list[Lanes]:
-        if self.format is not FLOAT64 and (kernel.write is None or kernel.narrow):
-            return self._through_float64(kernel.narrow or name, operands)
-        if kernel.write is None or (name == "pow" and self.width == 1):  # faster, without vectors
-            return self._of_library((name,), operands)
+        if self.format is not FLOAT64 and (kernel.narrow):
+            return self._through_float64(kernel.narrow, operands)
+        if kernel.alone and self.width == 1:
+            return self._of_library((kernel.alone,), operands)
         written = kernel.write(*operands)
         values = list(written) if isinstance(written, tuple) else [written]
         if not kernel.library:

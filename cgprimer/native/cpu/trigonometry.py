@@ -1,4 +1,4 @@
-"""Trigonometric functions as kernels.
+"""Trigonometric functions and their inverses as kernels.
 
 The operand is reduced to |r| <= pi/4 by subtracting a multiple of pi/2 that is kept in parts
 (Cody and Waite). Operands too large for that are rare, and go another way behind a branch.
@@ -6,6 +6,7 @@ The operand is reduced to |r| <= pi/4 by subtracting a multiple of pi/2 that is 
 
 from __future__ import annotations
 
+from cgprimer.native.cpu.coefficients import ASIN, ATAN, HALF_PI, QUARTER_PI
 from cgprimer.native.cpu.lanes import Ir, Lanes, Mask
 from cgprimer.native.cpu.mathematics import table
 
@@ -82,3 +83,40 @@ def tan(x: Lanes) -> Lanes:
     above = turned.sine.where(odd, -turned.cosine)
     below = turned.cosine.where(odd, turned.sine)
     return _flipped(above / below, _sign_bit(x))
+
+
+def atan(x: Lanes) -> Lanes:
+    """Reduced at tan(pi/8) and tan(3pi/8) to an operand below tan(pi/8)."""
+    size = abs(x)
+    middle, far = size > 0.41421356237309503, size > 2.414213562373095
+    above = size.where(middle, size - 1.0).where(far, -1.0)
+    below = x.constant(1.0).where(middle, size + 1.0).where(far, size)
+    base = x.constant(0.0).where(middle, QUARTER_PI[0]).where(far, HALF_PI[0])
+    lost = x.constant(0.0).where(middle, QUARTER_PI[1]).where(far, HALF_PI[1])
+    y = above / below
+    z = y * y
+    return (base + (y + (y * z).times_plus(z.polynomial(ATAN), lost))).with_sign_of(x)
+
+
+def asin(x: Lanes) -> Lanes:
+    """A polynomial up to 1/2, from there pi/2 - 2*asin(sqrt((1 - x)/2))."""
+    size = abs(x)
+    near = size <= 0.5
+    z = ((1.0 - size) * 0.5).where(near, size * size)
+    s = z.sqrt().where(near, size)
+    small = s.times_plus(z * z.polynomial(ASIN), s)
+    large = HALF_PI[0] - (small + small - HALF_PI[1])
+    return large.where(near, small).with_sign_of(x)
+
+
+def acos(x: Lanes) -> Lanes:
+    """2*asin(sqrt((1 - x)/2)) above 1/2, pi minus that below -1/2, pi/2 - asin(x) between."""
+    size = abs(x)
+    near = size <= 0.5
+    z = ((1.0 - size) * 0.5).where(near, x * x)
+    s = z.sqrt().where(near, x)
+    correction = s * (z * z.polynomial(ASIN))
+    between = HALF_PI[0] - (s - (HALF_PI[1] - correction))
+    twice = 2.0 * (s + correction)
+    mirrored = 2.0 * HALF_PI[0] - (twice - 2.0 * HALF_PI[1])
+    return twice.where(x < 0.0, mirrored).where(near, between)
