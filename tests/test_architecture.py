@@ -217,7 +217,6 @@ def test_tests_are_packages_so_that_any_folders_can_be_named_together() -> None:
 
 # --- how much there is ---------------------------------------------------------------------------
 
-UNTIL_DONE = pytest.mark.xfail(strict=False, reason="issue 9: the house is being rebuilt")
 GRADIENT = (
     "import cgprimer; graph = cgprimer.parse('xw = k*xa^2 + sin(k)')\n"
     "print(cgprimer.gradient(graph, {'k': 1.0, 'xa': 2.0}))"
@@ -228,16 +227,15 @@ def lines(*files: Path) -> int:
     return sum(len(file.read_bytes().splitlines()) for file in files)
 
 
-@UNTIL_DONE
-def test_the_package_is_small() -> None:
+def test_the_house_does_not_grow() -> None:
+    """Lines are a cost: whoever adds some takes others out, or raises a bound with a reason.
+
+    Where it should come to: the package to 28,500, core below 4,500.
+    """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    assert lines(*files) <= 28_500
-
-
-@UNTIL_DONE
-def test_core_is_small() -> None:
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert sum(core.values()) < 4_500, core
+    assert lines(*files) <= 31_100
+    assert sum(core.values()) <= 5_700, core
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:
