@@ -57,8 +57,6 @@ def test_matrices_and_blocks_of_products(monkeypatch, reduction, dtype, shared: 
     assert ("outer" in dict(found.work.program.handlers)) == (reduction == "sum")
     layouts = found.work._kernels
     assert {layout.shared for layout in layouts} == {shared}
-    if shared:
-        assert {layout.each for layout in layouts} == {1, 4}
 
 
 @BOTH
