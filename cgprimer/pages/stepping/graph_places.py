@@ -107,7 +107,9 @@ def drawing_data(found: Placed) -> dict[str, Any]:
     """The same as plain data, rounded to a tenth of a unit."""
 
     def near(part: Any) -> Any:
-        return [near(p) for p in part] if isinstance(part, tuple) else round(part, 1)
+        if isinstance(part, tuple):
+            return [near(p) for p in part]
+        return part if isinstance(part, bool) else round(part, 1)
 
     boxes = tuple((b.x, b.y, b.width, b.height) for b in found.boxes)
     data = {field.name: near(getattr(found, field.name)) for field in fields(found)[1:]}
