@@ -256,7 +256,7 @@ class Builder:
         kept = []
         for number in range(len(self.shares) - 1, -1, -1):
             share = self.shares[number]
-            before = self._before[number] if number < len(self._before) else -1
+            before = self._before[number]
             if needed[share[4]] or share[4] in wanted:
                 kept.append(share)
                 wanted.add(before)
