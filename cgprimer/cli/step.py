@@ -12,8 +12,7 @@ from cgprimer.cli.common import file_of, graph_command, named_after, note
 from cgprimer.cli.options import AT, WRT
 from cgprimer.cli.progress import progress_bar
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.pages.stepping.finite_differences import SCHEMES
-from cgprimer.pages.stepping.method_steps import METHODS
+from cgprimer.pages.stepping.method_steps import METHODS, SCHEMES
 from cgprimer.pages.stepping.scene import LEVELS
 
 _LONGEST_HEADING = 60  # characters

@@ -14,8 +14,7 @@ from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, name_hint
-from cgprimer.pages.stepping.finite_differences import SCHEMES
-from cgprimer.pages.stepping.method_steps import METHODS, walk_of
+from cgprimer.pages.stepping.method_steps import METHODS, SCHEMES, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
 from cgprimer.pages.stepping.steps import Step, Walk, computed
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
+from typing import Any, Literal
 
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.methods.edges import edge_partials
+from cgprimer.core.methods.edges import edge_partials, edge_tape
+from cgprimer.core.methods.finite_difference import DifferenceProgram
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
@@ -17,15 +19,17 @@ from cgprimer.core.tape.optimization import with_seeds
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import PathLimitError
-from cgprimer.pages.stepping.finite_differences import SCHEMES, differences
 from cgprimer.pages.stepping.program_lines import Program, read_program
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pages.stepping.shares import Summands, summands, with_numbers_on_edges, with_sums
+from cgprimer.pages.stepping.shares import Summands, summands
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
-_FEW_SEEDS = 8  # written one by one
+SCHEMES = ("central", "forward")  #: of finite differences; the page has no complex numbers
 MOST_PATHS = 200  #: paths that a class would sit through
+_FEW_SEEDS = 8  # written one by one
+_SIDES = {"central": ("+", "-"), "forward": ("+",)}
+_QUOTIENT = {"central": "(f+ - f-) / (2*h)", "forward": "(f+ - f) / h"}
 
 
 def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None = None) -> Walk:
@@ -35,98 +39,103 @@ def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None
         PathLimitError: more paths than anybody would look at.
         DifferentiationError: the method cannot do it.
         UsageError: an unknown scheme, or a step that is not positive and finite.
+
+    >>> import cgprimer
+    >>> from cgprimer.pages.stepping.scene import scene
+    >>> shown = scene(cgprimer.tape(cgprimer.parse("xw = cd*xa")), "xw", ["cd"])
+    >>> walk_of(shown, "finite-difference", "forward").lines
+    ('f = xw', 'move one variable by h', 'xw = cd*xa', 'f+ = xw', 'derivative = (f+ - f) / h')
     """
     if method == "finite-difference":
-        return differences(scene, scheme, h)
+        return _differences(scene, scheme, h)
     return {"forward": _forward, "reverse": _reverse, "path-sum": _path_sum}[method](scene)
 
 
 def _reverse(scene: Scene) -> Walk:
-    program, read, found, told = _summed(scene, "reverse", "bar")
-    builder, rows = Builder(simplify=False), scene.row_of()
+    program, found, read = _summed(scene, "reverse", "bar")
+    builder, rows, number = Builder(simplify=False), scene.row_of(), scene.edge_of()
     place = copied(builder, found.tape)
-    told = with_numbers_on_edges([step.at(place) for step in told], found, scene, builder)
-    steps = [read.start.at(place), *told]
-    for number, entry in enumerate(program.passes[0].reads):
-        result = Show("result", number, place[found.tape.index(entry.output)])
-        shown_at = ("derivative", rows[entry.wrt])
-        places = [k for k, s in enumerate(steps) if shown_at in [show[:2] for show in s.shows]]
-        steps = _shown_also(steps, result, places[-1] if places else len(steps) - 1)
-    tape, made = finished(builder, steps)
+    steps = [step.at(place) for step in (read.start, *read.steps)]
+    # Each edge shows what of the adjoint flows along it, once that is complete.
+    edges = edge_tape(scene.plain, of=scene.target)
+    on_edge = copied(builder, edges.tape)
+    names = {edges.vertices[i]: n for i, n in scene.plain.labels.items() if i in edges.vertices}
+    for share in edges.tape.shares:
+        row, which = rows[names[share.tail]], number[names[share.tail], names[share.head]]
+        here = [k for k, s in enumerate(steps) if (s.row, s.column) == (row, "derivative")]
+        if here and which in found.edges(row):
+            at = max((k for k in here if which in steps[k].edges), default=here[-1])
+            steps[at] = steps[at].showing(Show("edge", which, on_edge[share.product]))
+    shown_at = {show[:2]: k for k, step in enumerate(steps) for show in step.shows}
+    for count, entry in enumerate(program.passes[0].reads):
+        at = shown_at.get(("derivative", rows[entry.wrt]), -1)
+        result = place[found.tape.index(entry.output)]
+        steps[at] = steps[at].showing(Show("result", count, result))
     phases = (Phase("forward sweep: values"), Phase("backward sweep: adjoints"))
-    return Walk(
-        "reverse",
-        f"adjoint d{scene.target}/d(name)",
-        "bar",
-        read.lines,
-        phases[: 1 + any(step.phase for step in steps)],
-        made,
-        tape,
-        flow="shares of the adjoints",
-    )
+    kept = phases[: 1 + any(step.phase for step in steps)]
+    title, flow = f"adjoint d{scene.target}/d(name)", "shares of the adjoints"
+    walk = Walk("reverse", title, "bar", read.lines, kept, tuple(steps), flow=flow)
+    return finished(builder, walk)
 
 
 def _forward(scene: Scene) -> Walk:
-    program, read, found, told = _summed(scene, "forward", "dot")
+    program, found, read = _summed(scene, "forward", "dot")
     builder, rows, tape = Builder(simplify=False), scene.row_of(), found.tape
     # Of each pass everything is wanted, so that it can be found again once the seeds are set.
     wanted = replace(tape, outputs={str(i): i for i in range(tape.size)}, shares=())
     steps: list[Step] = []
     phases = []
+    several = len(scene.wrt) > 1
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
         seeded = with_seeds(wanted, run.seeds)
         copy = copied(builder, seeded)
         place = [copy[seeded.outputs[str(i)]] for i in range(tape.size)]
         seeds = {seed: tape.index(seed) for seed in run.seeds}
-        shows = tuple(
+        shows = (
             Show("derivative", rows[wrt], value)
             for wrt, (seed, value) in zip(scene.wrt, seeds.items(), strict=True)
             if seed.startswith("dot.")
         )
         seeding = replace(
-            read.start,
+            read.start.showing(*shows),
             text=_seeding(run.seeds),
             line=0,
             row=rows[name],
             column="derivative",
-            shows=read.start.shows + shows,
             operands=(),
             vertices=(name,),
             result=next(seeds[seed] for seed, value in run.seeds.items() if value),
         )
-        run_steps = [seeding, *(replace(s, line=s.line + 1) for s in told)]
-        result = Show("result", number, tape.index(run.reads[0].output))
-        shown = _shown_also(run_steps, result, -1)
-        steps += [replace(s.at(place), phase=number) for s in shown]
-        counted = f"pass {number + 1} of {len(scene.wrt)}: " if len(scene.wrt) > 1 else ""
+        told = [seeding, *(replace(s, line=s.line + 1) for s in read.steps)]
+        told[-1] = told[-1].showing(Show("result", number, tape.index(run.reads[0].output)))
+        steps += [replace(s.at(place), phase=number) for s in told]
+        counted = f"pass {number + 1} of {len(scene.wrt)}: " if several else ""
         phases.append(Phase(f"{counted}seed {name}", ("result",)))
-    seed_line = "set the seeds" if len(scene.wrt) > 1 else f"dot_{scene.wrt[0]} = 1"
-    whole, made = finished(builder, steps)
-    return Walk("forward", "tangent", "dot", (seed_line, *read.lines), tuple(phases), made, whole)
+    lines = ("set the seeds" if several else f"dot_{scene.wrt[0]} = 1", *read.lines)
+    walk = Walk("forward", "tangent", "dot", lines, tuple(phases), tuple(steps))
+    return finished(builder, walk)
 
 
 def _summed(
-    scene: Scene, method: str, mark: str
-) -> tuple[DerivativeProgram, Program, Summands, list[Step]]:
-    """The program of a sweep, its lines, its shares, and steps that tell of them."""
+    scene: Scene, method: str, mark: Literal["bar", "dot"]
+) -> tuple[DerivativeProgram, Summands, Program]:
+    """The program of a sweep, its shares and its lines."""
     program = differentiate(scene.tape, scene.target, scene.wrt, method=method)
-    backwards = method == "reverse"
-    found = summands(program.tape, scene, backwards=backwards)
-    read = read_program(found.tape, scene, found, backwards=backwards)
-    return program, read, found, with_sums(read.steps, found, scene, mark)
+    found = summands(program.tape, scene, mark)
+    return program, found, read_program(found.tape, scene, found)
 
 
 def _seeding(seeds: Mapping[str, float]) -> str:
     """Which tangent is 1, and that the others are 0."""
-    texts = [f"{shown_name(seed)} = {value:g}" for seed, value in seeds.items()]
-    ones = [text for text, value in zip(texts, seeds.values(), strict=True) if value]
+    texts = {seed: f"{shown_name(seed)} = {value:g}" for seed, value in seeds.items()}
     if len(texts) <= _FEW_SEEDS:
-        return "; ".join(texts)
+        return "; ".join(texts.values())
+    ones = [texts[seed] for seed, value in seeds.items() if value]
     return f"{'; '.join(ones)}; the other {len(texts) - len(ones)} seeds = 0"
 
 
 def _path_sum(scene: Scene) -> Walk:
-    plain, rows = scene.plain, scene.row_of()
+    plain = scene.plain
     root, sources = plain.index(scene.target), [plain.index(name) for name in scene.wrt]
     needed = reachable(plain, [root])
     builder = Builder()
@@ -142,70 +151,119 @@ def _path_sum(scene: Scene) -> Walk:
             f"there are {paths:,} paths, more than the {MOST_PATHS} that one would step through",
             hint="choose fewer names: --wrt NAME (in Python wrt=...)",
         )
-    labels = plain.labels
+    labels, numbers = plain.labels, scene.edge_of()
     keys = {edge: f"partial.{labels[edge[1]]}.{labels[edge[0]]}" for edge in partials}
-    tape = builder.finish(
-        {scene.target: value[root]} | {keys[e]: builder.names[keys[e]] for e in partials},
-        prune=True,
-    )
-    read, run = read_program(tape, scene, backwards=False), Builder(simplify=False)
+    outputs = {scene.target: value[root]} | {key: builder.names[key] for key in keys.values()}
+    tape = builder.finish(outputs, prune=True)
+    read, run = read_program(tape, scene), Builder(simplify=False)
     place = copied(run, tape)
     steps = [step.at(place) for step in (read.start, *read.steps)]
-    lines, numbers = list(read.lines), scene.edge_of()
     for number, (name, source) in enumerate(zip(scene.wrt, sources, strict=True)):
-        total, products = run.constant(0.0), list[tuple[str, int]]()
+        total, products = run.constant(0.0), dict[str, int]()
         for count, path in enumerate(list_paths(heads, source, root, leading), start=1):
-            edges = list(pairwise(path))
-            along = [place[tape.index(keys[edge])] for edge in edges]
-            factors = [shown_name(keys[edge]) for edge in edges]
-            product = reduce(partial(run.emit, "mul"), along) if along else run.constant(1.0)
-            total = run.emit("add", total, product) if products else product
-            products.append((f"path {count}", product))
-            steps.append(
-                Step(
-                    f"path {count}: {' → '.join(labels[i] for i in path)}",
-                    2,
-                    len(lines),
-                    rows[name],
-                    "derivative",
-                    operands=tuple(zip(reversed(factors), reversed(along), strict=True)),
-                    vertices=tuple(labels[i] for i in path),
-                    edges=tuple(numbers[labels[a], labels[b]] for a, b in edges),
-                    result=product,
-                )
+            edges, vertices = list(pairwise(path)), tuple(labels[i] for i in path)
+            along = {shown_name(keys[edge]): place[tape.index(keys[edge])] for edge in edges}
+            factors = along.values() or [run.constant(1.0)]
+            product = products[f"path {count}"] = reduce(partial(run.emit, "mul"), factors)
+            total = run.emit("add", total, product) if count > 1 else product
+            step = Step(
+                f"path {count}: {' → '.join(vertices)}",
+                operands=tuple(reversed(along.items())),
+                vertices=vertices,
+                edges=tuple(numbers[labels[a], labels[b]] for a, b in edges),
+                result=product,
             )
-            lines.append(steps[-1].text)
-        summed = listed([p for p, _ in products], " + ") or "0, no path"
-        steps.append(
-            Step(
-                f"d{scene.target}/d{name} = {summed}",
-                2,
-                len(lines),
-                rows[name],
-                "derivative",
-                shows=(Show("derivative", rows[name], total), Show("result", number, total)),
-                operands=tuple(products),
-                vertices=(name, scene.target),
-                result=total,
-            )
-        )
-        lines.append(steps[-1].text)
+            steps.append(replace(step, row=scene.row_of()[name], column="derivative"))
+        text = listed(list(products), " + ") or "0, no path"
+        step = _result(scene, number, text, total, operands=tuple(products.items()))
+        steps.append(replace(step, vertices=(name, scene.target)))
+    told = len(read.steps) + 1
+    steps[told:] = [replace(s, phase=2, line=k) for k, s in enumerate(steps[told:], told - 1)]
+    lines = tuple(step.text for step in steps[1:])
     phases = (Phase("values"), Phase("local partials on the edges"), Phase("sums over the paths"))
-    whole, made = finished(run, steps)
-    return Walk(
-        "path-sum",
-        f"d{scene.target}/d(name)",
-        "d",
-        tuple(lines),
-        phases,
-        made,
-        whole,
-        flow="local partial derivatives",
+    title, flow = f"d{scene.target}/d(name)", "local partial derivatives"
+    return finished(run, Walk("path-sum", title, "d", lines, phases, tuple(steps), flow=flow))
+
+
+def _result(scene: Scene, number: int, text: str, value: int, **more: Any) -> Step:
+    """The step that finds a derivative."""
+    name = scene.wrt[number]
+    row = scene.row_of()[name]
+    shows = (Show("derivative", row, value), Show("result", number, value))
+    text = f"d{scene.target}/d{name} = {text}"
+    made = Step(text, row=row, column="derivative", shows=shows, vertices=(name,), result=value)
+    return replace(made, **more)
+
+
+def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
+    """Finite differences: the graph is run again with one variable moved."""
+    options: dict[str, Any] = {"scheme": scheme, "step": h}
+    program = differentiate(
+        scene.tape, scene.target, scene.wrt, method="finite-difference", **options
     )
-
-
-def _shown_also(steps: Iterable[Step], show: Show, place: int) -> list[Step]:
-    """The same steps; one of them shows something more."""
-    found = list(steps)
-    found[place] = replace(found[place], shows=(*found[place].shows, show))
-    return found
+    tape, rows, sides = program.tape, scene.row_of(), _SIDES[scheme]
+    assert isinstance(program, DifferenceProgram)
+    read, base, output = read_program(tape, scene), int(scheme == "forward"), scene.target
+    lines = (
+        *[f"f = {output}"] * base,
+        "move one variable by h",
+        *read.lines,
+        *(f"f{side} = {output}" for side in sides),
+        f"derivative = {_QUOTIENT[scheme]}",
+    )
+    run = Builder(simplify=False)
+    unmoved = {tape.index(shift): run.constant(0.0) for shift in program.shifts.values()}
+    first = copied(run, tape, unmoved)
+    told = [replace(s, line=s.line + 1 + base, phase=0) for s in read.steps]
+    steps = [s.at(first) for s in (read.start, *told)]
+    phases = [Phase("the point itself")]
+    found = tape.index(output)
+    measured = Step(f"f = {output}", line=0, row=rows[output], vertices=(output,), result=found)
+    measured = replace(measured, operands=((output, found),))
+    steps += [measured.at(first)] * base
+    leading = [name for name in scene.wrt if name in tape.names]  # the rest is left out of the tape
+    moved: dict[str, int] = {}  # by the leaf that is its step, what is moved
+    for number, name in enumerate(scene.wrt):
+        f = first[found]
+        if name not in leading:  # no run of the graph needs it: it moves nothing
+            zero = run.emit("sub", f, f)  # nan where it is not finite
+            note = f"{name} does not lead to {output}"
+            step = _result(scene, number, f"{output} - {output}", zero, note=note)
+            steps.append(replace(step, phase=len(phases) - 1, operands=((output, f),)))
+            continue
+        leaf, h_used = tape.index(program.shifts.get(name, name)), run.scalar(f".step{number}")
+        moved[f".step{number}"] = first[tape.index(name)]
+        ends: list[int] = []
+        for which, side in enumerate(sides):
+            there = run.emit("sub" if which else "add", first[leaf], h_used)
+            place = copied(run, tape, {**unmoved, leaf: there})
+            start = replace(
+                read.start.at(place),
+                text=f"{name} {side} h",
+                line=base,
+                row=rows[name],
+                operands=((name, first[leaf]), ("h", h_used)),
+                vertices=(name,),
+                result=there,
+            )
+            line = base + len(read.lines) + 1
+            end = replace(measured.at(place), text=f"f{side} = {output}", line=line + which)
+            if which:  # what the other side came to goes into the quotient, so it stays in view
+                end = end.showing(Show("line", line, ends[0]))
+            ends.append(place[found])
+            again = (s.at(place) for s in told)
+            steps += [replace(s, phase=len(phases)) for s in (start, *again, end)]
+            counted = f"pass {len(phases) + base} of {base + len(sides) * len(leading)}"
+            phases.append(Phase(f"{counted}: {name} {side} h", ("derivative", "result")))
+        plus, minus = (*ends, f)[:2]
+        weight = 1.0 if base else 0.5
+        right = run.emit("mul", run.constant(weight), plus)
+        left = run.emit("mul", run.constant(-weight), minus)
+        # In the order in which the engines add: the first run of the graph comes first.
+        quotient = run.emit("add", *((left, right) if base else (right, left)))
+        quotient = run.emit("div", quotient, h_used)
+        operands = (("f+", plus), ("f" if base else "f-", minus), ("h", h_used))
+        step = _result(scene, number, _QUOTIENT[scheme], quotient, operands=operands)
+        steps.append(replace(step, phase=len(phases) - 1, line=len(lines) - 1))
+    walk = Walk("finite-difference", f"d{output}/d(name)", "d", lines, tuple(phases), tuple(steps))
+    return finished(run, replace(walk, moved=moved, scheme=scheme, rule=program.rule))

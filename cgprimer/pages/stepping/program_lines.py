@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
 
 from cgprimer.core.language.unparse import number_text
 from cgprimer.core.primitives.notation import unparse
@@ -11,197 +13,133 @@ from cgprimer.core.tape.printing import expressions, labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.shares import Summands
-from cgprimer.pages.stepping.steps import Show, Step, listed
+from cgprimer.pages.stepping.steps import Column, Show, Step, listed
 
-_DERIVATIVES = ("bar.", "dot.")
+_NOTHING = Step("", column="line")  # what a line is about that no name speaks for
 
 
-@dataclass(frozen=True)
-class Program:
-    """The lines of a program and the steps they make.
+class Program(NamedTuple):
+    """What is known at the beginning, and a step for each line of a program.
 
-    Attributes:
-        lines: as text, in execution order.
-        steps: one per line; phase 0 computes the values of the graph itself, phase 1 the rest.
-        start: what is known at the beginning: the given values.
+    Phase 0 computes the values of the graph itself, phase 1 the rest.
     """
 
-    lines: tuple[str, ...]
-    steps: tuple[Step, ...]
     start: Step
+    steps: tuple[Step, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """As text, in execution order."""
+        return tuple(step.text for step in self.steps)
 
 
-@dataclass(frozen=True)
-class _Meaning:
-    """What a name of the program stands for: a row's value or derivative, or an edge."""
-
-    show: Show
-    vertices: tuple[str, ...]
-    edge: tuple[str, str] | None = None
-
-
-def read_program(
-    tape: Tape, scene: Scene, found: Summands | None = None, *, backwards: bool
-) -> Program:
+def read_program(tape: Tape, scene: Scene, found: Summands | None = None) -> Program:
     """Read the program of a derivative.
 
     Args:
         tape: the program.
         scene: what it is about.
         found: along which edges derivatives flow; not needed where rows have no derivatives.
-        backwards: whether they flow against the edges, as adjoints do.
 
     >>> import cgprimer
     >>> from cgprimer.pages.stepping.shares import summands
     >>> from cgprimer.pages.stepping.scene import scene
     >>> shown = scene(cgprimer.tape(cgprimer.parse("xw = cd*xa + 1")), "xw", ["cd"])
-    >>> program = cgprimer.differentiate(shown.tape, wrt="cd").tape
-    >>> read_program(program, shown, summands(program, shown, backwards=True), backwards=True).lines
+    >>> found = summands(cgprimer.differentiate(shown.tape, wrt="cd").tape, shown, "bar")
+    >>> read_program(found.tape, shown, found).lines
     ('v1 = cd*xa', 'xw = v1 + 1', 'bar_xw = 1', 'bar_v1 = 1', 'bar_cd = xa')
     """
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
-    meanings = {
-        name: (index, meaning)
-        for name, index in tape.names.items()
-        if (meaning := _meaning(name, index, scene)) is not None
-    }
-    own = {i: meanings[n][1] for i, n in tape.labels.items() if n in meanings and i >= first}
-    owner = _owners(tape, own)
-    known: dict[int, list[_Meaning]] = {}
-    for index, meaning in meanings.values():
-        known.setdefault(index, []).append(meaning)
-    lines: list[tuple[float, float, Step]] = []
-    for index, tree in trees.items():
-        about = owner.get(index)
-        instruction = tape.instruction(index)
-        assert instruction is not None
-        shows = (own[index].show,) if index in own else ()
-        step = Step(
-            f"{names[index]} = {unparse(tree)}",
-            phase=0 if about and about.show.column == "value" else 1,
-            row=about.show.number if about and about.show.column != "edge" else -1,
-            column=about.show.column if about else "value",
-            shows=shows,
-            operands=tuple((names[o], o) for o in dict.fromkeys(instruction.operands) if names[o]),
-            vertices=() if about is None else about.vertices,
-            edges=_edges(index, instruction.operands, about, known, scene, found),
+    about = dict(_meanings(tape, scene))
+    own = {i: about[n] for i, n in tape.labels.items() if n in about and i >= first}
+    owner, number = _owners(tape, own), scene.edge_of()
+    row_at = {step.result: step.row for step in about.values() if step.column == "value"}
+    lines: list[tuple[int, int, Step]] = []
+    for index, (_, operands) in enumerate(tape.instructions, first):
+        what = owner.get(index, _NOTHING)
+        edges = what.edges
+        if what.column == "value":
+            tails = (scene.rows[row_at[o]].name for o in operands if o in row_at)
+            found_at = {number.get(pair, -1) for pair in product(tails, what.vertices)}
+            edges = tuple(sorted(found_at - {-1}))
+        elif what.column == "derivative" and found:
+            edges = found.edges(what.row, index)
+        step = replace(
+            what,
+            text=f"{names[index]} = {unparse(trees[index])}",
+            phase=int(what.column != "value"),
+            shows=what.shows if index in own else (),
+            operands=tuple((names[o], o) for o in dict.fromkeys(operands) if names[o]),
+            edges=edges,
             result=index,
         )
-        lines.append((index, 0.0, step))
-    lines += _aliases(tape, scene, names, meanings, found, backwards)
+        lines.append((index, 0, step))
+    lines += _aliases(tape, names, about, found)
     lines.sort(key=lambda line: line[:2])
-    steps = tuple(replace(step, line=k) for k, (_, _, step) in enumerate(lines))
-    return Program(tuple(step.text for step in steps), steps, _start(tape, scene))
+    steps = (replace(step, line=k) for k, (_, _, step) in enumerate(lines))
+    known = sorted((step.result, name) for name, step in about.items() if name in scene.row_of())
+    given = {name: about[name] for index, name in known if index < first}
+    start = Step(
+        f"given: {listed(list(given), ', ')}",
+        shows=tuple(step.shows[0] for step in given.values()),
+        operands=tuple((name, step.result) for name, step in given.items()),
+        vertices=tuple(given),
+    )
+    return Program(start, tuple(found.told(s, scene) if found else s for s in steps))
 
 
-def _meaning(name: str, index: int, scene: Scene) -> _Meaning | None:
+def _meanings(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
+    """What names stand for: a row's value or derivative, or an edge; as a step that finds it."""
     rows, number = scene.row_of(), scene.edge_of()
-    if name in rows:
-        return _Meaning(Show("value", rows[name], index), scene.rows[rows[name]].vertices)
-    for prefix in _DERIVATIVES:
-        rest = name.removeprefix(prefix)
-        if rest != name and rest in rows:
-            return _Meaning(Show("derivative", rows[rest], index), scene.rows[rows[rest]].vertices)
-    if name.startswith("partial."):
-        _, head, tail = name.split(".")
-        if (tail, head) in number:
-            return _Meaning(Show("edge", number[tail, head], index), (head,), (tail, head))
-    return None
-
-
-def _owners(tape: Tape, own: Mapping[int, _Meaning]) -> dict[int, _Meaning]:
-    """What has a name speaks for itself; what has none belongs to the first that uses it."""
-    owner: dict[int, _Meaning] = {}
-    for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
-        if index in own:
-            owner[index] = own[index]
-        instruction = tape.instruction(index)
-        if index not in owner or instruction is None:
+    for name, index in tape.names.items():
+        kind, _, rest = name.rpartition(".")
+        if rest in rows and kind in ("", "bar", "dot"):
+            row = rows[rest]
+            column: Column = "derivative" if kind else "value"
+            shows, vertices = (Show(column, row, index),), scene.rows[row].vertices
+            about = Step("", 1, row=row, column=column, shows=shows, vertices=vertices)
+        elif kind.startswith("partial.") and (edge := (rest, kind.split(".")[1])) in number:
+            shows, vertices = (Show("edge", number[edge], index),), edge[1:]
+            lit = (number[edge],)
+            about = Step("", 1, column="edge", shows=shows, vertices=vertices, edges=lit)
+        else:
             continue
-        for operand in instruction.operands:
-            if operand not in own:  # a later line of the loop, an earlier user, overwrites it
-                owner[operand] = owner[index]
+        yield name, replace(about, result=index)
+
+
+def _owners(tape: Tape, own: Mapping[int, Step]) -> dict[int, Step]:
+    """What has a name speaks for itself; what has none belongs to the first that uses it."""
+    owner = dict(own)
+    for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
+        if index in owner:
+            for operand in tape.instructions[index - len(tape.leaves)].operands:
+                if operand not in own:  # a later line of the loop, an earlier user, overwrites it
+                    owner[operand] = owner[index]
     return owner
 
 
-def _edges(
-    index: int,
-    operands: Iterable[int],
-    about: _Meaning | None,
-    known: Mapping[int, list[_Meaning]],
-    scene: Scene,
-    found: Summands | None,
-) -> tuple[int, ...]:
-    """The edges along which something flows in an instruction."""
-    if about is None:
-        return ()
-    if about.edge is not None:
-        return (about.show.number,)
-    if about.show.column == "derivative":
-        return found.edges_of(about.show.number, index) if found else ()
-    number = scene.edge_of()
-    values = [m for o in operands for m in known.get(o, ()) if m.show.column == "value"]
-    pairs = {(scene.rows[m.show.number].name, head) for m in values for head in about.vertices}
-    return tuple(sorted(number[pair] for pair in pairs if pair in number))
-
-
 def _aliases(
-    tape: Tape,
-    scene: Scene,
-    names: list[str],
-    meanings: Mapping[str, tuple[int, _Meaning]],
-    flowing: Summands | None,
-    backwards: bool,
-) -> list[tuple[float, float, Step]]:
+    tape: Tape, names: list[str], about: Mapping[str, Step], found: Summands | None
+) -> Iterator[tuple[int, int, Step]]:
     """Lines such as ``bar_v1 = bar_xw``, where one value has two names, in their places."""
-    first = len(tape.leaves)
-    primal = [i for i, m in meanings.values() if m.show.column == "value"]
-    last = float(max(primal, default=first - 1))
-    value_at = {m.show.number: i for i, m in meanings.values() if m.show.column == "value"}
-    found: list[tuple[float, float, Step]] = []
-    order = sorted(
-        (item for item in meanings.items() if item[1][1].show.column != "value"),
-        key=lambda item: item[1][1].show.number,
-        reverse=backwards,
-    )
-    place = last
-    for count, (name, (index, meaning)) in enumerate(order, start=1):
+    first, backwards = len(tape.leaves), found is not None and found.mark == "bar"
+    value_at = {step.row: step.result for step in about.values() if step.column == "value"}
+    place = last = max(value_at.values(), default=first - 1)
+    others = [item for item in about.items() if item[1].column != "value"]
+    others.sort(key=lambda item: item[1].shows[0].number, reverse=backwards)
+    for count, (name, step) in enumerate(others, start=1):
+        index = step.result
         if backwards:  # an adjoint is complete when all that comes later is
-            place = max(place, float(index))
-        elif meaning.show.column == "derivative":  # a tangent comes right after its value
-            place = max(float(index), float(value_at.get(meaning.show.number, first)))
+            place = max(place, index)
+        elif step.column == "derivative":  # a tangent comes right after its value
+            place = max(index, value_at.get(step.row, first))
         else:  # the partials of the edges come after all values
-            place = max(last, float(index))
+            place = max(last, index)
         if index >= first and tape.labels.get(index) == name:
             continue
         if index < first and tape.leaves[index].kind != "constant" and name.startswith("dot."):
             continue  # a seed, not a line of its own
-        value = names[index] or number_text(tape.leaves[index].value)
-        edges: tuple[int, ...] = () if meaning.edge is None else (meaning.show.number,)
-        if flowing and meaning.show.column == "derivative":
-            edges = flowing.edges(meaning.show.number)
-        step = Step(
-            f"{shown_name(name)} = {value}",
-            phase=1,
-            row=-1 if meaning.edge else meaning.show.number,
-            column=meaning.show.column,
-            shows=(meaning.show,),
-            operands=((names[index], index),) if names[index] else (),
-            vertices=meaning.vertices,
-            edges=edges,
-            result=index,
-        )
-        found.append((place, float(count), step))
-    return found
-
-
-def _start(tape: Tape, scene: Scene) -> Step:
-    rows = scene.row_of()
-    leaves = [(leaf, i) for i, leaf in enumerate(tape.leaves) if leaf.kind != "constant"]
-    given = {leaf.name: i for leaf, i in leaves if leaf.name in rows}
-    return Step(
-        f"given: {listed(list(given), ', ')}",
-        shows=tuple(Show("value", rows[name], value) for name, value in given.items()),
-        operands=tuple(given.items()),
-        vertices=tuple(given),
-    )
+        text = f"{shown_name(name)} = {names[index] or number_text(tape.leaves[index].value)}"
+        operands = ((names[index], index),) if names[index] else ()
+        edges = found.edges(step.row) if found else step.edges
+        yield place, count, replace(step, text=text, operands=operands, edges=edges)

@@ -5,18 +5,15 @@ What flows where is on the program's tape, as its sweep noted it; here it is onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pages.stepping.steps import Show, Step, copied
-
-_ENDS = ("tail", "head", "total")
+from cgprimer.pages.stepping.steps import Show, Step
 
 
 class Summand(NamedTuple):
@@ -43,79 +40,90 @@ class Summands:
     """For each row of the trace the shares of its derivative, in the order of the sum.
 
     Attributes:
-        tape: the program, whose values the shares are.
+        tape: the program, whose values the shares are; without what only they need.
+        mark: ``bar`` for adjoints, ``dot`` for tangents.
         of_row: by the row's number.
     """
 
     tape: Tape
+    mark: Literal["bar", "dot"]
     of_row: Mapping[int, tuple[Summand, ...]]
 
-    def edges(self, row: int) -> tuple[int, ...]:
-        """All edges along which shares come."""
-        return tuple(sorted({e for share in self.of_row.get(row, ()) for e in share.edges}))
-
-    def edges_of(self, row: int, value: int) -> tuple[int, ...]:
-        """The edges that an instruction works on when it computes a part of a row's derivative.
+    def edges(self, row: int, value: int | None = None) -> tuple[int, ...]:
+        """The edges along which shares of a row come; of a value, a part of it, those it works on.
 
         A factor or a share belongs to its own edge; a sum to the edges of the shares it adds.
         """
         shares, found = self.of_row.get(row, ()), set[int]()
         for number, share in enumerate(shares):
-            if value in share.work:
+            if value is None or value in share.work:
                 found.update(share.edges)
             elif number and value == share.total:
                 # The first sum adds two shares, every later one adds one.
                 found.update(share.edges, shares[0].edges if number == 1 else ())
         return tuple(sorted(found))
 
+    def told(self, step: Step, scene: Scene) -> Step:
+        """A step that also says which share it computes, and shows a sum that lacks some."""
+        shares = self.of_row.get(step.row, ())
+        if step.column != "derivative" or not shares:
+            return step
+        name, many = f"{self.mark}_{scene.rows[step.row].name}", len(shares)
+        left, notes, counted = step.text.partition(" = ")[0], [], list(enumerate(shares, start=1))
+        for sign in "+-" if left != name else "":
+            mine = (step.result, sign == "-")
+            computed = [str(k) for k, share in counted if (share.product, share.negative) == mine]
+            if computed:
+                of = f", share{'s' * (len(computed) > 1)} {' and '.join(computed)} of {many}"
+                notes.append(f"{name} {sign}= {left}{of if many > 1 else ''}")
+        added = max((k for k, share in counted if share.total == step.result), default=many)
+        if added < many:
+            step = step.showing(Show("sofar", step.row, step.result))
+        if many > 1 and added > 1 and shares[added - 1].total == step.result:
+            notes = [f"the sum of {'both shares' if many == 2 else f'{added} of {many} shares'}"]
+        return replace(step, note="; ".join(notes))
 
-def summands(tape: Tape, scene: Scene, *, backwards: bool) -> Summands:
-    """The shares of a derivative program: of adjoints if ``backwards``, else of tangents.
+
+def summands(tape: Tape, scene: Scene, mark: Literal["bar", "dot"]) -> Summands:
+    """The shares of a derivative program: of adjoints, ``bar``, or of tangents, ``dot``.
 
     >>> import cgprimer
     >>> from cgprimer.pages.stepping.scene import scene
     >>> shown = scene(cgprimer.tape(cgprimer.parse("xb = 2*xa; xw = xb + xa^2")), "xw", ["xa"])
-    >>> made = summands(cgprimer.differentiate(shown.tape, wrt="xa").tape, shown, backwards=True)
+    >>> made = summands(cgprimer.differentiate(shown.tape, wrt="xa").tape, shown, "bar")
     >>> [[shown.edges[k] for k in made.edges(row)] for row in range(len(shown.rows))]
     [[('xa', 'xb'), ('xa', 'xw')], [('xb', 'xw')], [], []]
     """
-    lean, place = _without_dead_code(tape)
-    row_at = {lean.names[name]: k for name, k in scene.row_of().items() if name in lean.names}
-    number, found, last = scene.edge_of(), dict[int, list[Summand]](), dict[int, int]()
-    shares = [
-        share._replace(**{end: place.get(getattr(share, end), -1) for end in _ENDS})
-        for share in tape.shares
-    ]
-    for share in shares:
-        last[share.tail if backwards else share.head] = share.total
-    for share in shares:
-        whose = share.tail if backwards else share.head
-        if share.tail not in row_at or share.head not in row_at:
-            continue
-        tail = scene.rows[row_at[share.tail]].name
-        homes = scene.rows[row_at[share.head]].vertices
-        edges = tuple(number[tail, home] for home in homes if (tail, home) in number)
-        product, made = place.get(share.product, -1), tape.instruction(share.product)
-        negative = product < 0 and made is not None and made.primitive == "neg"
-        if negative and made is not None:  # the program subtracts instead
-            product = place.get(made.operands[0], -1)
-        stops = {*row_at, *last.values()} - {last[whose]}
-        work = _work(lean, product, stops)
-        summand = Summand(edges, product, negative, share.total, work)
-        found.setdefault(row_at[whose], []).append(summand)
-    return Summands(lean, {row: tuple(parts) for row, parts in found.items()})
-
-
-def _without_dead_code(tape: Tape) -> tuple[Tape, dict[int, int]]:
-    """A program without what only its shares need, and where its values are now."""
     needed = reachable(tape, [*tape.outputs.values(), *tape.names.values()])
     builder = Builder()
     copied = builder.extend(tape, keep=[i for i, wanted in enumerate(needed) if wanted])
-    made = builder.finish({name: copied[i] for name, i in tape.outputs.items()})
-    return made, {old: builder.moved[new] for old, new in copied.items()}
+    lean = builder.finish({name: copied[i] for name, i in tape.outputs.items()})
+    place = [builder.moved[copied[i]] if i in copied else -1 for i in range(tape.size)]
+
+    row_at = {place[tape.names[n]]: k for n, k in scene.row_of().items() if n in tape.names}
+    number, found, last = scene.edge_of(), dict[int, list[Summand]](), dict[int, int]()
+    ends = [(place[s.tail], place[s.head], place[s.total], s.product) for s in tape.shares]
+    for tail, head, total, _ in ends:
+        last[tail if mark == "bar" else head] = total
+    for tail, head, total, computed in ends:
+        whose = tail if mark == "bar" else head
+        if tail not in row_at or head not in row_at:
+            continue
+        name = scene.rows[row_at[tail]].name
+        homes = scene.rows[row_at[head]].vertices
+        edges = tuple(number[name, home] for home in homes if (name, home) in number)
+        product, made = place[computed], tape.instruction(computed)
+        negative = product < 0 and made is not None and made.primitive == "neg"
+        if negative and made is not None:  # the program subtracts instead
+            product = place[made.operands[0]]
+        stops = {*row_at, *last.values()} - {last[whose]}
+        summand = Summand(edges, product, negative, total, _work(lean, product, stops))
+        found.setdefault(row_at[whose], []).append(summand)
+    return Summands(lean, mark, {row: tuple(parts) for row, parts in found.items()})
 
 
 def _work(tape: Tape, product: int, stops: set[int]) -> frozenset[int]:
+    """The values up to a product that are computed on the way from where it stops."""
     work, waiting = set[int](), [product] if product >= 0 else []
     while waiting:
         here = waiting.pop()
@@ -124,67 +132,3 @@ def _work(tape: Tape, product: int, stops: set[int]) -> frozenset[int]:
             work.add(here)
             waiting.extend(instruction.operands)
     return frozenset(work)
-
-
-def with_sums(steps: Sequence[Step], found: Summands, scene: Scene, mark: str) -> list[Step]:
-    """Steps that also say which share they compute, and show sums to which some are missing."""
-    told = list(steps)
-    for row, shares in found.of_row.items():
-        name, many = f"{mark}_{scene.rows[row].name}", len(shares)
-        for place in _places(steps, row):
-            step = told[place]
-            left = step.text.partition(" = ")[0]
-            notes, shows = [step.note] if step.note else [], list(step.shows)
-            for sign in "+-" if left != name else "":
-                computed = [
-                    str(k)
-                    for k, share in enumerate(shares, start=1)
-                    if share.product == step.result and share.negative == (sign == "-")
-                ]
-                if computed:
-                    of = f", share{'s' * (len(computed) > 1)} {' and '.join(computed)} of {many}"
-                    notes.append(f"{name} {sign}= {left}{of if many > 1 else ''}")
-            added = [k for k, share in enumerate(shares, start=1) if share.total == step.result]
-            if added and many > 1:
-                if added[-1] < many:
-                    shows.append(Show("sofar", row, step.result))
-                if added[-1] > 1:
-                    both = "both shares" if many == 2 else f"{added[-1]} of {many} shares"
-                    notes = [f"the sum of {both}"]
-            told[place] = replace(step, note="; ".join(notes), shows=tuple(shows))
-    return told
-
-
-def with_numbers_on_edges(
-    steps: Sequence[Step], found: Summands, scene: Scene, builder: Builder
-) -> list[Step]:
-    """Steps that show on each edge what of the adjoint flows along it, once that is complete.
-
-    Args:
-        steps: of the program, each row's derivative computed in one or more of them.
-        found: the shares.
-        scene: what is on the stage.
-        builder: of the walk's tape, on which the numbers are computed, too.
-    """
-    edges = edge_tape(scene.plain, of=scene.target)
-    place = copied(builder, edges.tape)
-    number, told = scene.edge_of(), list(steps)
-    names = {edges.vertices[i]: n for i, n in scene.plain.labels.items() if i in edges.vertices}
-    on_edge = {
-        number[names[share.tail], names[share.head]]: place[share.product]
-        for share in edges.tape.shares
-    }
-    for row in found.of_row:
-        here = _places(steps, row)
-        for which in found.edges(row) if here else ():
-            lit = [at for at in here if which in steps[at].edges]
-            at = lit[-1] if lit else here[-1]
-            if which in on_edge:
-                show = Show("edge", which, on_edge[which])
-                told[at] = replace(told[at], shows=(*told[at].shows, show))
-    return told
-
-
-def _places(steps: Iterable[Step], row: int) -> list[int]:
-    """The steps that work on a row's derivative."""
-    return [k for k, s in enumerate(steps) if s.row == row and s.column == "derivative"]

@@ -7,7 +7,7 @@ of finite differences) stands on it several times, so every number has a place o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
@@ -63,6 +63,10 @@ class Step:
     edges: tuple[int, ...] = ()
     result: int = -1
     note: str = ""
+
+    def showing(self, *shows: Show) -> Step:
+        """The same step; it makes more known."""
+        return replace(self, shows=(*self.shows, *shows))
 
     def at(self, place: Sequence[int]) -> Step:
         """The same step where value ``i`` is ``place[i]``."""
@@ -170,10 +174,11 @@ def copied(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = None
     return place
 
 
-def finished(builder: Builder, steps: Iterable[Step]) -> tuple[Tape, tuple[Step, ...]]:
-    """The tape of a walk, and the steps about its values."""
-    tape = builder.finish({})
-    return tape, tuple(step.at(builder.moved) for step in steps)
+def finished(builder: Builder, walk: Walk) -> Walk:
+    """A walk whose steps are about a builder's values, with the tape that the builder makes."""
+    tape, place = builder.finish({}), builder.moved
+    moved = {name: place[value] for name, value in walk.moved.items()}
+    return replace(walk, steps=tuple(s.at(place) for s in walk.steps), tape=tape, moved=moved)
 
 
 def computed(walk: Walk, point: Mapping[str, float]) -> list[float]:
