@@ -69,12 +69,10 @@ class Trace:
         Raises:
             UsageError: there is none.
         """
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise UsageError(
-            f"the trace has no row {name!r}", hint=name_hint(name, (r.name for r in self.rows))
-        )
+        rows = {row.name: row for row in self.rows}
+        if name not in rows:
+            raise UsageError(f"the trace has no row {name!r}", hint=name_hint(name, rows))
+        return rows[name]
 
     def __repr__(self) -> str:
         return f"<Trace {self.method}: {self.of}, {plural(len(self.rows), 'row')} of {self.kind}s>"
@@ -92,14 +90,13 @@ class Trace:
         Raises:
             UsageError: another style.
         """
+        header = ["name", "expression", "value", self.kind if style == "csv" else self.heading]
+        show = repr if style == "csv" else number
+        rows = [[r.name, r.expression, show(r.value), show(r.derivative)] for r in self.rows]
         if style == "latex":
-            symbol = latex_name(self.wrt or self.of)
-            heading = (
-                rf"$\partial / \partial {symbol}$"
-                if self.kind == "tangent"
-                else rf"$\partial {symbol} / \partial v$"
-            )
-            header = ["name", "expression", "value", heading]
+            over, under = ("", self.wrt) if self.kind == "tangent" else (self.of, "v")
+            over = f" {latex_name(over)}" if over else ""
+            header[3] = rf"$\partial{over} / \partial {latex_name(under)}$"
             rows = [
                 [
                     f"${latex_name(r.name)}$",
@@ -109,13 +106,9 @@ class Trace:
                 ]
                 for r in self.rows
             ]
-        else:
-            header = ["name", "expression", "value", self.kind if style == "csv" else self.heading]
-            show = repr if style == "csv" else number
-            rows = [[r.name, r.expression, show(r.value), show(r.derivative)] for r in self.rows]
-            if style == "markdown":  # a star between spaces would turn into emphasis
-                code = [f"`{r.expression}`" if r.tree else r.expression for r in self.rows]
-                rows = [[r[0], text, *r[2:]] for r, text in zip(rows, code, strict=True)]
+        elif style == "markdown":  # a star between spaces would turn into emphasis
+            code = [f"`{r.expression}`" if r.tree else r.expression for r in self.rows]
+            rows = [[r[0], text, *r[2:]] for r, text in zip(rows, code, strict=True)]
         return table(header, rows, style=style, left=(0, 1))
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,13 +117,8 @@ class Trace:
             {"name": r.name, "expression": r.expression, "value": r.value, self.kind: r.derivative}
             for r in self.rows
         ]
-        return {
-            "method": self.method,
-            "kind": self.kind,
-            "of": self.of,
-            "wrt": self.wrt,
-            "rows": rows,
-        }
+        own = {"method": self.method, "kind": self.kind, "of": self.of, "wrt": self.wrt}
+        return {**own, "rows": rows}
 
     def __str__(self) -> str:
         return self.to_table()
@@ -174,65 +162,68 @@ def trace(
     checked_graph(graph)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
-    target = chosen_output(graph, of)
+    target, seeded = chosen_output(graph, of), ""
+    if method != "reverse":
+        seeded, *others = chosen_names(graph, wrt if wrt is not None else _only_input(graph))
+        if others:
+            raise UsageError("a trace is seeded by one name; the others get a trace of their own")
+    elif wrt is not None:
+        raise UsageError(
+            "reverse mode seeds the output: its adjoints are with respect to every value",
+            hint="choose the output with of=... (--of), or another method",
+        )
     primal = tape_of(graph)
     shown = _shown(primal, target, level)
-    keys = {index: f"row.{index}" for index in shown}
-    whole = replace(
-        primal, outputs={**{k: i for i, k in keys.items()}, target: primal.index(target)}
-    )
     point = point_values(graph, at, of=target)
-    if method == "reverse":
-        if wrt is not None:
-            raise UsageError(
-                "reverse mode seeds the output: its adjoints are with respect to every value",
-                hint="choose the output with of=... (--of), or another method",
-            )
-        program = differentiate(whole, target, tuple(keys.values()), method=method, **options)
-        pairs = {index: (target, key) for index, key in keys.items()}
-    else:
-        names_seeded = chosen_names(graph, wrt if wrt is not None else _only_input(graph))
-        if len(names_seeded) > 1:
-            raise UsageError("a trace is seeded by one name; the others get a trace of their own")
-        seeded = names_seeded[0]
-        program = differentiate(whole, tuple(keys.values()), seeded, method=method, **options)
-        pairs = {index: (key, seeded) for index, key in keys.items()}
-    found = Runner(program)(
-        {name: point[name] for name in graph.inputs},
-        {name: point[name] for name in graph.parameters},
-        1,
-    )
     values = values_of(primal, point, roots=shown)
+    sums = _derivatives(primal, shown, target, seeded, point, method, options)
     names, trees = labels(primal), expressions(primal)
     if level == "variables":
         trees |= {primal.index(name): tree for name, tree in graph.definitions.items()}
     rows = []
     for index in shown:
-        tree = trees.get(index)
-        kind = "parameter" if names[index] in graph.parameters else "input"
-        rows.append(
-            TraceRow(
-                names[index],
-                kind if tree is None else unparse(tree),
-                values[index],
-                found.derivatives[pairs[index]],
-                tree,
-            )
-        )
-    kind = "adjoint" if method == "reverse" else "tangent"
-    return Trace(method, kind, target, "" if method == "reverse" else seeded, tuple(rows))
+        name, tree = names[index], trees.get(index)
+        given = "parameter" if name in graph.parameters else "input"
+        text = given if tree is None else unparse(tree)
+        rows.append(TraceRow(name, text, values[index], sums[index], tree))
+    return Trace(method, "tangent" if seeded else "adjoint", target, seeded, tuple(rows))
+
+
+def _derivatives(
+    primal: Tape,
+    shown: list[int],
+    target: str,
+    seeded: str,
+    point: Mapping[str, float],
+    method: str,
+    options: Mapping[str, Any],
+) -> dict[int, float]:
+    """The tangent of each row, or its adjoint where nothing is seeded.
+
+    Forward and reverse mode sweep once, and what their shares add up to is read off. Other methods
+    are asked for the derivative of each row.
+    """
+    rows = {f"row.{index}": index for index in shown}
+    whole = replace(primal, outputs={**rows, target: primal.index(target)})
+    if method in ("forward", "reverse"):
+        whole = replace(whole, names={**primal.names, **rows})
+    of, wrt = (tuple(rows), (seeded,)) if seeded else ((target,), tuple(rows))
+    program = differentiate(whole, of, wrt, method=method, **options)
+    if method not in ("forward", "reverse"):
+        found = Runner(program)(point, {}, 1).derivatives
+        return {index: found[row, seeded] for row, index in rows.items()}
+    values = values_of(program.tape, {**point, **program.passes[0].seeds})
+    sums = {s.head if seeded else s.tail: values[s.total] for s in program.shares}  # the last stays
+    seed = primal.index(seeded or target)
+    return {i: sums.get(program.tape.index(row), float(i == seed)) for row, i in rows.items()}
 
 
 def _shown(primal: Tape, target: str, level: str) -> list[int]:
     """Values that the target needs, leaves first; constants are not rows of their own."""
     needed = reachable(primal, [primal.index(target)])
-    found = []
-    for index, wanted in enumerate(needed):
-        if not wanted or (index < len(primal.leaves) and primal.leaves[index].kind == "constant"):
-            continue
-        if level == "operations" or index in primal.labels:
-            found.append(index)
-    return found
+    constants = {index for index, leaf in enumerate(primal.leaves) if leaf.kind == "constant"}
+    candidates = range(primal.size) if level == "operations" else sorted(primal.labels)
+    return [index for index in candidates if needed[index] and index not in constants]
 
 
 def _only_input(graph: ExpressionGraph) -> str:
