@@ -37,12 +37,13 @@ def first_not_finite(
         point.setdefault(name, 0.0)  # nothing that is needed depends on these
     values = point | {n: v for n, v in graph.evaluate(point).items() if n in graph.definitions}
     for name, value in values.items():
-        if needed[primal.index(name)] and (what := _first_bad(value)):
+        if needed[primal.index(name)] and (bad := first_bad(value)):
             text = f" = {graph.expression(name)}" if name in graph.definitions else ""
-            return f"{name}{text} is {what}"
+            place = "" if isinstance(value, float) else f" at sample {bad[1]}"
+            return f"{name}{text} is {bad[0]}{place}"
     for (target, name), value in found.derivatives.items():
-        if what := _first_bad(value, place=False):
-            text = f"d {target} / d {name} is {what}, though every variable is finite"
+        if bad := first_bad(value):
+            text = f"d {target} / d {name} is {bad[0]}, though every variable is finite"
             if any(operation == "where" for operation, _ in primal.instructions):
                 text += (
                     "; a branch that where() does not take counts, too: give it a harmless operand"
@@ -51,12 +52,13 @@ def first_not_finite(
     return ""
 
 
-def _first_bad(value: Value, *, place: bool = True) -> str:
-    """The first number that is not finite, and the sample where it stands; empty if all are."""
+def first_bad(value: Value) -> tuple[float, int] | None:
+    """The first number that is not finite, and its sample; None if all are finite.
+
+    >>> first_bad(1.0), first_bad(float("inf"))
+    (None, (inf, 0))
+    """
     if all_finite(value):
-        return ""
-    if isinstance(value, float):
-        return str(value)
-    numbers = value.reshape(-1).tolist()
-    first = next(i for i, number in enumerate(numbers) if not math.isfinite(number))
-    return f"{numbers[first]}" + (f" at sample {first}" if place else "")
+        return None
+    numbers = [value] if isinstance(value, float) else value.reshape(-1).tolist()
+    return next((n, sample) for sample, n in enumerate(numbers) if not math.isfinite(n))

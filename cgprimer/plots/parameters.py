@@ -11,7 +11,6 @@ from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme, theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
-from cgprimer.training.snapshots import moments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +88,7 @@ def parameters(
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
     look = theme(dark)
     figure = slide.new_figure(look, f"Parameters over time{cut}" if title is None else title)
-    moved = {name: over_time(run, by, name, drawn) for name, run in found.items()}
+    moved = {name: over_time(run, by, drawn) for name, run in found.items()}
     gone = {
         name
         for name, m in moved.items()
@@ -128,39 +127,23 @@ class OverTime(NamedTuple):
         return OverTime(self.places[first:], {n: v[first:] for n, v in self.values.items()})
 
 
-def over_time(run: TrainingRun, by: str, name: str, chosen: Sequence[str]) -> OverTime:
+def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
     """The chosen parameters, as far as the run has them, over steps or epochs.
-
-    Raises:
-        UsageError: the run was saved before parameters were recorded.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
     >>> data = cgprimer.make_dataset(graph, samples=100)
-    >>> found = over_time(cgprimer.train(graph, data, epochs=3, start={"k": 1.0}), "epoch", "", "k")
+    >>> found = over_time(cgprimer.train(graph, data, epochs=3, start={"k": 1.0}), "epoch", "k")
     >>> found.places, found.values["k"][0]
     ([0.0, 1.0, 2.0, 3.0], 1.0)
     """
-    if not run.recorded_parameters:
-        raise UsageError(
-            f"the run {name!r} has no parameters over time: its file is from before they were"
-            " recorded",
-            hint="train it again, or draw only what it has learnt (--final)",
-        )
-    per_epoch = int(steps_per_epoch(run))
-    planned = moments(int(run.settings.get("epochs", run.epochs)), per_epoch, len(run.parameters))
-    first = run.recorded_steps[0] if run.recorded_steps else run.steps
-    # Not recorded from its beginning is a run that took up one from before there were records.
-    start = [0] if first <= planned.every * per_epoch else []
     last = run.recorded_steps[-1] if run.recorded_steps else 0
     end = [run.steps] if last < run.steps else []  # ended between two moments
     apart = 1.0 if by == "step" else steps_per_epoch(run)
     return OverTime(
-        [step / apart for step in (*start, *run.recorded_steps, *end)],
+        [step / apart for step in (0, *run.recorded_steps, *end)],
         {
-            n: [run.start[n] for _ in start]
-            + run.recorded_parameters[n]
-            + [run.parameters[n] for _ in end]
+            n: [run.start[n], *run.recorded_parameters[n], *(run.parameters[n] for _ in end)]
             for n in chosen
             if n in run.parameters
         },

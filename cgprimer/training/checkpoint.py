@@ -74,35 +74,27 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         raise DataError(f"{path} is a run of another graph: its expressions differ")
     order = [names.index(name) for name in graph.parameters]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}
-    run.recorded_parameters = {
-        name: run.recorded_parameters[name] for name in graph.parameters if run.recorded_parameters
-    }
+    run.recorded_parameters = {name: run.recorded_parameters[name] for name in graph.parameters}
     run.state = tuple(part[order] if part.ndim else part for part in run.state)
     return run
 
 
 def _run(fields: dict[str, Any]) -> TrainingRun:
-    """A run from a file's fields, each turned into what its annotation says or refused.
-
-    Fields that came later have defaults: a file without them holds a run without them.
-    """
-    if fields["settings"].get("data"):  # older files called what the graph declares the truth
-        fields["truth"] = {}
-    known = [field for field in dataclass_fields(TrainingRun) if field.name in fields]
-    run = TrainingRun(**{one.name: _READ[str(one.type)](fields[one.name]) for one in known})
+    """A run from a file's fields, each turned into what its annotation says or refused."""
+    kinds = {field.name: str(field.type) for field in dataclass_fields(TrainingRun)}
+    run = TrainingRun(**{name: _READ[kind](fields[name]) for name, kind in kinds.items()})
     shapes, recorded, steps = (
-        ((), (len(run.parameters),)),
+        [(), (len(run.parameters),)],
         run.recorded_parameters,
         run.recorded_steps,
     )
-    fits = (
+    if not (
         all(part.shape in shapes for part in run.state)
-        and (not recorded or recorded.keys() == run.parameters.keys())
+        and recorded.keys() == run.parameters.keys()
         and all(len(values) == len(steps) for values in recorded.values())
         and all(later > step for step, later in pairwise(steps))
         and len(run.validation_losses) in (0, len(run.epoch_losses))
-    )
-    if not fits:
+    ):
         raise ValueError
     return run
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,11 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError, listed, name_hint
 from cgprimer.number_format import number
-from cgprimer.training.nonfinite import explain
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
 from cgprimer.training.snapshots import WITHIN, Moments, moments
-from cgprimer.training.steps import SCHEDULES, Done, Steps, order_of, rates
+from cgprimer.training.steps import SCHEDULES, Done, Steps, rates
 from cgprimer.training.validation import parts
 
 Array = Any
@@ -172,7 +172,7 @@ def train(
             f"expected a Dataset, not {type(dataset).__name__}",
             hint="cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)",
         )
-    rule, given = optimizer_of(optimizer), len(dataset)
+    rule, given, names = optimizer_of(optimizer), len(dataset), graph.parameters
     seed, epochs = whole_number("the seed", seed), whole_number("epochs", epochs)
     within = whole_number("short_run_records", short_run_records, least=1)
     rate = rule.rate if learning_rate is None else learning_rate
@@ -195,54 +195,56 @@ def train(
         samples=samples * epochs,
     )
     settings = {
-        "method": method,
-        "engine": objective.runner.engine,
-        "optimizer": optimizer,
-        "learning_rate": rate,
-        "schedule": schedule,
-        "epochs": epochs,
-        "batch_size": batch,
-        "loss": loss,
-        "seed": seed,
-        "shuffle": bool(shuffle),
-        "dtype": dtype,
-        "samples": given,
-        "validation": share,
-        "validation_samples": 0 if others is None else len(others),
+        "method": method, "engine": objective.runner.engine, "optimizer": optimizer,
+        "learning_rate": rate, "schedule": schedule, "epochs": epochs, "batch_size": batch,
+        "loss": loss, "seed": seed, "shuffle": bool(shuffle), "dtype": dtype, "samples": given,
+        "validation": share, "validation_samples": 0 if others is None else len(others),
         "steps_per_epoch": -(-samples // batch),
-    }
-    run = _begun(graph, settings, start) if resume is None else _taken_up(resume, settings, graph)
-    run.truth = {n: v for n, v in dataset.truth.items() if n in graph.parameters}
-    values = np.array([run.parameters[name] for name in graph.parameters], dtype=float)
+    }  # fmt: skip
+    if resume is None:
+        random = np.random.default_rng(seed)
+        begin = dict(zip(names, random.random(len(names)).tolist(), strict=True))
+        begin |= numbers_by_name("start", start, "parameter", names)
+        recorded: dict[str, list[float]] = {name: [] for name in names}
+        run = TrainingRun(begin, {**begin}, {}, settings, recorded_parameters=recorded)
+    else:
+        run = _taken_up(resume, settings, names)
+    run.truth = {n: v for n, v in dataset.truth.items() if n in names}
+    values = np.array([run.parameters[name] for name in names], dtype=float)
     held = Done(run.steps, values, run.state or rule.start(values), [])
-    rate_of = rates(rate, schedule, epochs * -(-samples // batch))
-    columns = objective.columns(dataset)
-    steps = Steps(objective, columns, rule, batch, rate_of, one_by_one=on_step is not None)
-    mean_loss, validate = objective.mean_loss(steps.resident, samples), None
+    steps = Steps(
+        objective,
+        objective.columns(dataset),
+        rule,
+        batch,
+        rates(rate, schedule, epochs * -(-samples // batch)),
+        seed if shuffle else None,
+        one_by_one=on_step is not None,
+    )
+    validate = None
     if others is not None:
         resident = objective.resident(objective.columns(others))
-        validate = objective.mean_loss(resident, len(others))
+        validate = partial(objective.mean_loss, resident, len(others))
     when = moments(epochs, steps.per_epoch, len(values), within)
     _thin(run, when)
+    mean_loss = partial(objective.mean_loss, steps.resident, samples)
     if resume is None:
         run.start_loss = mean_loss(values)
-
-    def order(epoch: int) -> Array:
-        return order_of(samples, seed, epoch) if shuffle else np.arange(samples)
 
     def tell(done: Done) -> None:
         for listener in (on_step, on_progress):
             if listener is not None:
                 listener(done.steps, epochs * steps.per_epoch, done.losses[-1])
 
-    bad = _go_through(run, steps, held, epochs, order, stop_below, tell, when, validate)
+    bad = _go_through(run, steps, held, epochs, stop_below, tell, when, validate)
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
         run.loss = mean_loss(np.array(list(run.parameters.values())))
         if not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
     if bad is not None:
-        raise _stopped(objective, dataset, bad, place, run)
+        why = objective.not_finite(dataset, run.parameters, bad)
+        raise _stopped(f"training stopped {place}: {why}", run)
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         run.stopped = "diverged"
         run.reason = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
@@ -254,7 +256,6 @@ def _go_through(
     steps: Steps,
     held: Done,
     epochs: int,
-    order_of_epoch: Callable[[int], Array],
     stop_below: float | None,
     tell: Callable[[Done], None],
     when: Moments,
@@ -265,22 +266,18 @@ def _go_through(
     Returns:
         The samples of a step whose loss or gradient was not finite; None if all were.
     """
-    per_epoch = steps.per_epoch
     kept: list[tuple[int, Array]] = []
     clock = time.perf_counter()
     try:
         for epoch in range(run.epochs, epochs):
-            order = order_of_epoch(epoch)
-            first = epoch * per_epoch  # steps before this epoch; a run may be taken up midway
             halts = when.of_epoch(epoch)
-            for done in steps.epoch(order, held, first, halts):
+            for done in steps.epoch(epoch, held, halts):
                 run.step_losses += done.losses
-                if done.failed:
-                    held = done
-                    return order[(done.steps - first) * steps.batch :][: steps.batch]
-                if done.steps in halts:
+                if done.failed is None and done.steps in halts:
                     kept.append((done.steps, done.values))
                 held = done  # one assignment: Ctrl-C comes before it or after it
+                if held.failed is not None:
+                    return held.failed
                 tell(done)
             if validate is not None or run.validation_losses:
                 begun = time.perf_counter()
@@ -288,7 +285,7 @@ def _go_through(
                 missing = epoch - len(run.validation_losses)  # taken up, and begun without
                 run.validation_losses += [*[math.nan] * missing, other]
                 clock += time.perf_counter() - begun  # it is no part of the steps' time
-            run.epoch_losses.append(steps.mean(run.step_losses[-per_epoch:]))
+            run.epoch_losses.append(steps.mean(run.step_losses[-steps.per_epoch :]))
             run.epochs = epoch + 1
             if stop_below is not None and run.epoch_losses[-1] < stop_below:
                 run.stopped = "converged"
@@ -316,20 +313,8 @@ def _thin(run: TrainingRun, when: Moments) -> None:
         run.recorded_parameters[name] = [values[k] for k in left]
 
 
-def _begun(
-    graph: ExpressionGraph, settings: dict[str, Any], start: Mapping[str, float] | None
-) -> TrainingRun:
-    """A run before its first step; start values that are not given are drawn."""
-    random, names = np.random.default_rng(settings["seed"]), graph.parameters
-    begin = dict(zip(names, random.random(len(names)).tolist(), strict=True))
-    begin |= numbers_by_name("start", start, "parameter", names)
-    return TrainingRun(
-        begin, dict(begin), {}, settings, recorded_parameters={name: [] for name in begin}
-    )
-
-
 def _taken_up(
-    earlier: TrainingRun, settings: dict[str, Any], graph: ExpressionGraph
+    earlier: TrainingRun, settings: dict[str, Any], names: tuple[str, ...]
 ) -> TrainingRun:
     """A copy of an earlier run, to go on with.
 
@@ -339,42 +324,37 @@ def _taken_up(
     """
     if not isinstance(earlier, TrainingRun):
         raise UsageError(f"expected a TrainingRun to resume, not {type(earlier).__name__}")
-    if list(earlier.parameters) != list(graph.parameters):
+    if tuple(earlier.parameters) != names:
         raise UsageError(
             f"the run is one of another graph: its parameters are {', '.join(earlier.parameters)}"
         )
-    hint = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
-    for name in ("optimizer", "batch_size", "samples", "validation", "seed"):
-        began = earlier.settings.get(name)
-        if name == "validation" and not isinstance(began, float):
-            began = 0.0  # no share of the data: other samples, none, or a file from before that
-        if name == "seed":
-            if not settings["validation"]:
-                continue  # it orders the samples, and another order does no harm
-            hint = (
-                "it has drawn the samples to validate with, and another would take samples that"
-                f" were trained on: seed={began} (--seed {began})"
-            )
-        if began != settings[name]:
+    began = dict(earlier.settings)
+    if not isinstance(began.get("validation"), float):
+        began["validation"] = 0.0  # no share of the data: other samples, or none
+    instead = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
+    hints = dict.fromkeys(("optimizer", "batch_size", "samples", "validation"), instead)
+    if settings["validation"]:  # else a seed only orders the samples, and another does no harm
+        hints["seed"] = (
+            "it has drawn the samples to validate with, and another would take samples that were"
+            f" trained on: seed={began.get('seed')} (--seed {began.get('seed')})"
+        )
+    for name, hint in hints.items():
+        if began.get(name) != settings[name]:
             raise UsageError(
-                f"the run began with {name} {began}, and cannot go on with {settings[name]}",
+                f"the run began with {name} {began.get(name)}, and cannot go on with"
+                f" {settings[name]}",
                 hint=hint,
             )
     run = deepcopy(earlier)
     run.settings, run.stopped, run.reason = settings, "finished", ""
-    for name in graph.parameters:  # a file from before there were records has none
-        run.recorded_parameters.setdefault(name, [])
     return run
 
 
-def _stopped(
-    objective: Objective, dataset: Dataset, bad: Array, place: str, run: TrainingRun
-) -> NonFiniteError:
-    """The error of a run whose loss or gradient over these samples is not finite."""
-    run.stopped = "diverged"
-    run.reason = f"training stopped {place}: {explain(objective, dataset, run.parameters, bad)}"
+def _stopped(why: str, run: TrainingRun) -> NonFiniteError:
+    """The error of a run that cannot go on, which takes the run along."""
+    run.stopped, run.reason = "diverged", why
     error = NonFiniteError(
-        run.reason,
+        why,
         hint="try a smaller learning rate (--learning-rate), or inputs inside the domains"
         if run.steps
         else "the very first step: look at the start values (--start), the inputs' bounds (--low,"

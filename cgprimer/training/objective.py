@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.analysis.finiteness import first_bad
 from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
-from cgprimer.core.run import Runner, run_steps, with_functions
+from cgprimer.core.run import Runner, run_steps, values_of, with_functions
 from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
@@ -26,12 +28,14 @@ from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
 from cgprimer.native.joined_passes import joined_passes
 from cgprimer.native.program_cache import kept_program
+from cgprimer.number_format import number
 from cgprimer.training.losses import LOSS, loss_expression, loss_text, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
 
 Array = Any
 Point = tuple[float, Array]  # loss and gradient
 REDUCTIONS = ("sum", "mean")
+_AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
 
 
 class Objective:
@@ -179,12 +183,35 @@ class Objective:
         gradient = [found.derivatives[LOSS, name] for name in self.parameters]
         return float(found.values[LOSS]), np.array(gradient, dtype=float)
 
-    def mean_loss(self, columns: Mapping[str, Array], samples: int) -> Callable[[Array], float]:
-        """A function from the parameters' values to the mean loss over samples.
+    def mean_loss(self, columns: Mapping[str, Array], samples: int, values: Array) -> float:
+        """The mean loss over samples, by the program that training runs: it is compiled."""
+        return self.sums(columns, values, samples)[0] / samples
 
-        It runs the program that training runs: nothing more has to be compiled.
-        """
-        return lambda values: self.sums(columns, values, samples)[0] / samples
+    def not_finite(self, dataset: Dataset, parameters: Mapping[str, float], batch: Array) -> str:
+        """What is not finite first: the vertex, the sample of the batch (indices), its inputs."""
+        for name, value in parameters.items():
+            if not math.isfinite(value):
+                return f"the parameter {name} is {value}"
+        graph, primal = self.graph, self.primal
+        runner = Runner(self.program, dtype=self.dtype)
+        for begin in range(0, len(batch), _AT_A_TIME):
+            part = dataset.where(batch[begin : begin + _AT_A_TIME])
+            columns = self.columns(part)
+            values = values_of(primal, {**columns, **parameters})
+            computed = {
+                f"{name} = {graph.expression(name)}": values[primal.index(name)]
+                for name in sorted(graph.definitions, key=primal.index)
+            }
+            computed["the loss"] = values[primal.index(LOSS)]
+            found = runner(columns, dict(parameters), len(part))
+            for (_, wrt), value in found.derivatives.items():
+                computed[f"the derivative of the loss with respect to {wrt}"] = value
+            for what, value in computed.items():
+                if bad := first_bad(value):
+                    inputs = [f"{n}={number(part.inputs[n][bad[1]], 6)}" for n in graph.inputs]
+                    given = f" ({', '.join(inputs)})" if inputs else ""
+                    return f"{what} is {bad[0]} for sample {batch[begin + bad[1]]}{given}"
+        return "the sum over the samples is not finite"
 
 
 def _at_once(runner: Runner, parameters: tuple[str, ...]) -> Callable[..., Point] | None:

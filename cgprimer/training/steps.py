@@ -31,12 +31,7 @@ class Done(NamedTuple):
     values: Array
     state: State
     losses: list[float]  # mean loss of each step's batch, before the step
-    failed: bool = False  # the step after them, whose loss is the last, was not finite
-
-
-def order_of(samples: int, seed: int, epoch: int) -> Array:
-    """The order of an epoch: from the seed and the epoch's number alone."""
-    return np.random.default_rng([seed, epoch]).permutation(samples)
+    failed: Array | None = None  # samples of the step after, whose loss, the last, is not finite
 
 
 def rates(rate: float, schedule: str, steps: int) -> Rates:
@@ -58,7 +53,11 @@ def rates(rate: float, schedule: str, steps: int) -> Rates:
 class Steps:
     """Steps over batches of so many samples: by the engine if it can, else one by one in Python.
 
-    With `one_by_one` the engine is left out, so that somebody can look on after each step.
+    Args:
+        objective, columns, rule, batch: what is minimised, over what, how, samples of a step.
+        rate: from the first and the last step to the rates between.
+        seed: with its number, of an epoch's order of samples; None for their own order.
+        one_by_one: leave the engine out, so that somebody can look on after each step.
     """
 
     def __init__(
@@ -68,11 +67,12 @@ class Steps:
         rule: Optimizer,
         batch: int,
         rate: Rates,
+        seed: int | None,
         *,
         one_by_one: bool = False,
     ) -> None:
         samples = len(next(iter(columns.values())))
-        self.rule, self.batch, self.rate = rule, batch, rate
+        self.rule, self.batch, self.rate, self.seed = rule, batch, rate, seed
         self.samples, self.per_epoch = samples, -(-samples // batch)
         self.resident = objective.resident(columns)  # where the engine wants them
         self.trainer = None if one_by_one else objective.trainer(rule, batch)
@@ -80,14 +80,14 @@ class Steps:
         alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
         self.single = objective.single(list(columns)) if alone else None
 
-    def epoch(
-        self, order: Array, held: Done, first: int, halts: Sequence[int] = ()
-    ) -> Iterator[Done]:
-        """The steps of an epoch whose samples come in this order, `first` steps having gone before.
+    def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
+        """The steps of an epoch. The run stands where `held` says, perhaps in the midst of it.
 
-        The run stands where `held` says, perhaps in the midst of the epoch; after the steps in
-        `halts`, ascending, somebody wants to look at the values.
+        After the steps in `halts`, ascending, somebody wants to look at the values.
         """
+        order, first = np.arange(self.samples), number * self.per_epoch
+        if self.seed is not None:
+            order = np.random.default_rng([self.seed, number]).permutation(self.samples)
         if self.trainer is not None:
             return self._by_engine(self.trainer, order, held, first, halts)
         return self._one_by_one(order, held, first)
@@ -115,7 +115,8 @@ class Steps:
             )
             took = time.perf_counter() - clock
             if failed >= 0:
-                yield Done(steps + failed, values, state, losses.tolist(), failed=True)
+                bad = part[failed * batch :][:batch]
+                yield Done(steps + failed, values, state, losses.tolist(), bad)
                 return
             steps += count
             yield Done(steps, values, state, losses.tolist())
@@ -140,7 +141,7 @@ class Steps:
                 total, gradient = self.objective.sums(part, values, size)
                 loss, gradient = total / size, gradient / size
             if not (math.isfinite(loss) and np.isfinite(gradient).all()):
-                yield Done(steps, values, state, [loss], failed=True)
+                yield Done(steps, values, state, [loss], order[at : at + batch])
                 return
             values, state = self.rule.update(values, gradient, state, rate)
             steps += 1

@@ -19,15 +19,15 @@ def parts(
     Raises:
         UsageError, DataError: as :func:`split`; a value that is not finite, or no sample.
     """
-    dataset.check_finite()
-    if not len(dataset):
-        raise DataError("there are no samples to learn from")
-    if validation is None:
-        return dataset, None, 0.0
-    if isinstance(validation, Dataset):
-        validation.check_finite("validation ")
-        if not len(validation):
-            raise DataError("there are no samples to validate with")
+    for data, use, what in (
+        (dataset, "learn from", ""),
+        (validation, "validate with", "validation "),
+    ):
+        if isinstance(data, Dataset):
+            data.check_finite(what)
+            if not len(data):
+                raise DataError(f"there are no samples to {use}")
+    if validation is None or isinstance(validation, Dataset):
         return dataset, validation, 0.0
     share = real_number("validation, where it is no Dataset,", validation)
     return *split(dataset, share, seed), share

@@ -68,7 +68,6 @@ def test_every_example_works(kind: str, workplace: Path) -> None:
         (["parameters", "run.json", "--names", "cx", "-o", "a.png"], "'cx'"),
         (["parameters", "run.json", "--final", "--names", "cx", "-o", "a.png"], "'cx'"),
         (["parameters", "run.json", "--final", "--log-steps", "-o", "a.png"], "--log-steps"),
-        (["parameters", "old.json", "-o", "a.png"], "train it again"),
         (["parameters", "none.json", "-o", "a.png"], "no step"),
         (["loss", "none.json", "-o", "a.png"], "no step"),
         (["loss", "nan.json", "-o", "a.png"], "finite"),
@@ -96,7 +95,7 @@ def test_mistakes(arguments: list[object], words: str, workplace: Path) -> None:
 
 
 def make_runs(folder: Path) -> None:
-    """A run, one without a step, one from before parameters were recorded, one of nan."""
+    """A run, one without a step, one of nan."""
     graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     data = cgprimer.make_dataset(graph, samples=60)
     save_run(cgprimer.train(graph, data, epochs=0), folder / "none.json", graph)
@@ -105,17 +104,6 @@ def make_runs(folder: Path) -> None:
     fields = json.loads((folder / "run.json").read_text())
     nan = {"step_losses": ["nan"] * trained.steps, "epoch_losses": ["nan"] * trained.epochs}
     (folder / "nan.json").write_text(json.dumps(fields | nan))
-    for name in ("recorded_steps", "recorded_parameters", "validation_losses"):
-        del fields[name]
-    (folder / "old.json").write_text(json.dumps(fields))
-
-
-def test_a_run_from_before_parameters_were_recorded_is_drawn_as_far_as_it_goes(
-    workplace: Path,
-) -> None:
-    make_runs(workplace)
-    for kind, *options in (("loss",), ("parameters", "--final")):
-        good("plot", kind, "old.json", *options, "-o", "a.png")
 
 
 @pytest.mark.usefixtures("workplace")

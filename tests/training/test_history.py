@@ -301,31 +301,6 @@ def test_no_epochs_no_records() -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def old_file(path: Path, run: TrainingRun) -> None:
-    """The file of a run as it was before there were records."""
-    save_run(run, path, line())
-    fields = json.loads(path.read_text())
-    for name in ("validation_losses", "recorded_steps", "recorded_parameters"):
-        del fields[name]
-    for name in ("validation", "validation_samples", "steps_per_epoch"):
-        del fields["settings"][name]
-    path.write_text(json.dumps(fields))
-
-
-def test_files_from_before_there_were_records_are_read_and_taken_up(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    settings: dict[str, Any] = {"batch_size": 2, "schedule": "constant"}
-    run = train(line(), line_data(), epochs=2, **settings)
-    old_file(path, run)
-    found = load_run(path, line())
-    assert found.parameters == run.parameters
-    assert (found.recorded_steps, found.recorded_parameters) == ([], {})
-    on = train(line(), line_data(), epochs=4, resume=found, **settings)
-    whole = train(line(), line_data(), epochs=4, **settings)
-    assert on.parameters == whole.parameters
-    assert on.recorded_steps == whole.recorded_steps[2:]
-
-
 @pytest.mark.parametrize(
     "change",
     [

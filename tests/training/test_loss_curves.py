@@ -93,14 +93,6 @@ def test_data_of_ones_own_have_no_truth(tmp_path: Path) -> None:
     assert train(line(), own, epochs=2, resume=load_run(tmp_path / "run.json")).truth == {}
 
 
-def test_files_from_before_that_call_declared_values_true(tmp_path: Path) -> None:
-    run = train(line(), cgprimer.make_dataset(line(), samples=5), epochs=1)
-    for data, truth in (("mine.csv", {}), (None, {"k": 3.0, "b": -1.0})):
-        run.settings["data"] = data
-        save_run(run, tmp_path / "run.json", line())
-        assert load_run(tmp_path / "run.json").truth == truth
-
-
 @pytest.mark.parametrize(
     "settings",
     [
