@@ -170,7 +170,8 @@ def test_the_kernel_is_python_and_needs_no_gpu() -> None:
         shown = "\n".join(code("-e", THREE, *GRADIENT, form=form))
         compile(shown, form, "exec")
         assert "def kernel(" in shown
-    assert "    v8 = v7 + v3  # xs" in code("-e", THREE, *GRADIENT, form="cuda")
+    line = "        r2 = u[0] * r0 + u[1]  # xs = a*xa + b"
+    assert line in code("-e", THREE, *GRADIENT, form="cuda")
     lines = code("-e", "xw = 2*k", form="cuda")
     assert lines == ["# nothing varies with the sample: no kernel is made"]
 

@@ -12,15 +12,10 @@ import pytest
 
 import cgprimer
 from cgprimer.core.primitives import primitive, registry
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.errors import EngineError
 from cgprimer.native.cuda import device, mathematics
 from cgprimer.native.cuda.engine import ENGINE
-from cgprimer.native.cuda.interpreter_source import Layout, kernel_text
-from cgprimer.native.cuda.program import PAIRS
-from cgprimer.native.cuda.source import body
-from cgprimer.native.cuda.source import kernel_text as straight_text
-from cgprimer.native.encoding import encoded
+from cgprimer.native.cuda.kernels import device_program, reduce_text
 from cgprimer.native.listing import code_text
 from cgprimer.native.plans.making import plan
 from tests.cuda import cuda_tools as tools
@@ -36,13 +31,13 @@ def assert_only_ours(text: str) -> None:
 
 
 def test_nothing_of_the_users_enters_the_text_of_a_kernel() -> None:
-    tape = optimize(tools.gradient_tape(cgprimer.parse(GRAPH)))
-    found = body(tape)
-    assert_only_ours(found.text())
-    assert_only_ours(straight_text(found, reduction="sum", unroll=4, threads=256))
-    assert_only_ours(straight_text(found, reduction="none", unroll=1, threads=256))
-    handlers = encoded(plan(tape, sums=True), tile=PAIRS).handlers
-    assert_only_ours(kernel_text(handlers, Layout(64, True, 9, 2, 3, 4, 5)))
+    tape = tools.gradient_tape(cgprimer.parse(GRAPH))
+    for sums in (True, False):
+        for straight in (-1, 100):
+            found = device_program(plan(tape, sums=sums), straight)
+            assert found.straight == (straight > 0)
+            assert_only_ours(found.text())
+    assert_only_ours(reduce_text(256) + mathematics.FUNCTIONS)
 
 
 def test_the_forms_of_primitives_are_expressions_over_their_operands() -> None:
@@ -50,7 +45,7 @@ def test_the_forms_of_primitives_are_expressions_over_their_operands() -> None:
         tree = ast.parse(mathematics.expression(name, ("v1", "v2", "v3")))
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         assert {n for n in names if not n.startswith("f_")} <= {
-            "v1", "v2", "v3", "m", "zero", "half", "one", "minus_root_half",
+            "v1", "v2", "v3", "m", "zero", "half", "one", "minus_root_half", "log_two",
         }  # fmt: skip
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,25 +54,27 @@ class DeviceColumn:
         return found if dtype is None else found.astype(dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Samples that one launch works on.
-
-    Attributes:
-        start, stop: the samples, counted in the whole of them.
-        data: the columns on the device.
-        offsets: for each column where it begins in ``data``.
-    """
+class Piece(NamedTuple):
+    """Samples that one launch works on: ``data`` holds column ``j`` from ``offsets[j]`` on."""
 
     start: int
     stop: int
     data: Any
     offsets: tuple[int, ...]
 
-    @property
-    def samples(self) -> int:
-        """How many."""
-        return self.stop - self.start
+
+def pieces(
+    columns: Sequence[Array], samples: int, most: int, dtype: np.dtype[Any]
+) -> Iterator[Piece]:
+    """Samples of columns in pieces of at most so many; host columns are copied to the GPU."""
+    there = together(columns, dtype)
+    for start in range(0, samples, most):
+        stop = min(samples, start + most)
+        if there:
+            offsets = tuple(column.offset + start for column in columns)
+            yield Piece(start, stop, columns[0].data, offsets)
+        else:
+            yield upload(columns, start, stop, dtype)
 
 
 def upload(columns: Sequence[Array], start: int, stop: int, dtype: np.dtype[Any]) -> Piece:
@@ -86,15 +88,12 @@ def upload(columns: Sequence[Array], start: int, stop: int, dtype: np.dtype[Any]
     return Piece(start, stop, data, tuple(j * samples for j in range(len(columns))))
 
 
-def resident_piece(columns: Sequence[Array], dtype: np.dtype[Any]) -> Piece | None:
-    """Columns that are on the device together; None if there is any other column."""
-    found = [c for c in columns if isinstance(c, DeviceColumn) and c.dtype == dtype]
-    if not found or len(found) < len(columns):
-        return None
-    first = found[0]
-    if any(c.data is not first.data or c.samples != first.samples for c in found):
-        return None
-    return Piece(0, first.samples, first.data, tuple(c.offset for c in found))
+def together(columns: Sequence[Array], dtype: np.dtype[Any]) -> bool:
+    """Whether columns are on the device, in one array."""
+    return (
+        all(isinstance(column, DeviceColumn) and column.dtype == dtype for column in columns)
+        and len({(id(column.data), column.samples) for column in columns}) == 1
+    )
 
 
 def resident(columns: Mapping[str, Array], samples: int, dtype: str) -> dict[str, DeviceColumn]:

@@ -21,7 +21,7 @@ from cgprimer.errors import EngineError
 
 MEMORY_VARIABLE = "CGPRIMER_CUDA_MEMORY"
 _SHARE = 0.8  # of the free memory that one call may take
-PLAIN_SHARED = 48 * 1024  # bytes of shared memory that a block may have without asking
+_RESIDENT = 2048  # threads that a multiprocessor has at work at a time
 _SUPPORT_ERRORS = ("CudaSupportError", "NvvmSupportError", "NvvmError", "LinkerError")
 _OUT_NAME = "CUDA_ERROR_OUT_OF_MEMORY"
 _OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
@@ -32,21 +32,19 @@ class Settings:
     """How work is laid out. Units: threads, blocks, samples, bytes.
 
     Attributes:
-        threads: per block in straight-line kernels; a power of two.
-        block_limit: the most blocks of a launch on one GPU; 0: as many as fit on it at a time.
-        lanes: threads per block of the interpreter; 0: chosen by the tape.
+        threads: per block; a power of two.
+        block_limit: the most blocks of a launch; 0: as many as work on the GPU at a time.
         memory: the most bytes a call may take on the GPU; None: most of what is free.
-        straight: the longest tape, in instructions, that becomes straight-line code.
+        straight: the longest tape, in instructions, whose operations are written out.
     """
 
     threads: int = 256
     block_limit: int = 0
-    lanes: int = 0
     memory: int | None = None
     straight: int = 320
 
 
-SIMULATED = Settings(threads=8, block_limit=3, lanes=4)  # a thread is one of Python's there
+SIMULATED = Settings(threads=8, block_limit=3)  # a thread is one of Python's there
 
 
 def simulated() -> bool:
@@ -101,11 +99,6 @@ def toolkit() -> Any:
     return cuda
 
 
-def device_function(function: Any) -> Any:
-    """A function that kernels call; in the simulator simply the function itself."""
-    return function if simulated() else toolkit().jit(function, device=True)
-
-
 def kernel(function: Any, signature: tuple[Any, ...]) -> Any:
     """A function compiled to a kernel.
 
@@ -149,17 +142,12 @@ def memory(settings: Settings) -> int:
     return int(toolkit().current_context().get_memory_info().free * _SHARE)
 
 
-def multiprocessors() -> int:
-    """How many blocks run truly side by side."""
-    return 1 if simulated() else int(toolkit().get_current_device().MULTIPROCESSOR_COUNT)
-
-
-def shared_memory() -> int:
-    """Bytes of shared memory that the blocks on a multiprocessor have together."""
-    if simulated():
-        return PLAIN_SHARED
-    name = "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"
-    return int(getattr(toolkit().get_current_device(), name, PLAIN_SHARED))
+def blocks_at_work(settings: Settings) -> int:
+    """The most blocks of a launch: more of them than work at a time would wait for their turn."""
+    if settings.block_limit:
+        return settings.block_limit
+    each = max(1, _RESIDENT // settings.threads)
+    return each * int(toolkit().get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -168,21 +156,30 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or code == _OUT_OF_MEMORY or _OUT_NAME in str(error)
 
 
-def resident_blocks(kernel: Any, threads: int, shared: int = 0) -> int:
-    """How many blocks of a compiled kernel fit onto the GPU at one time.
-
-    With more of them than that, the last ones would run alone on a device half empty.
-
-    Args:
-        kernel: compiled.
-        threads: of a block.
-        shared: bytes of shared memory of a block.
-    """
+def describe() -> str:
+    """The GPUs with their memory, a line each, and how to give less of it away."""
     if simulated():
-        return 2
-    registers = max(16, int(next(iter(kernel.overloads.values())).regs_per_thread))
-    each = -(-registers // 8) * 8 * threads
-    fitting = min(2048 // threads, 65536 // each, 32)
-    if shared:
-        fitting = min(fitting, shared_memory() // (shared + 1024))  # the driver keeps 1 KB
-    return max(1, fitting) * multiprocessors()
+        return "device: numba's simulator (NUMBA_ENABLE_CUDASIM)"
+    found = driver()
+    if found is None or found.cuInit(0):
+        return ""
+    count = ctypes.c_int(0)
+    if found.cuDeviceGetCount(ctypes.byref(count)):
+        return ""
+    lines = [f"device {number}: {_device(found, number)}" for number in range(count.value)]
+    lines.append(f"memory: what is free ({MEMORY_VARIABLE} limits the bytes that a call may take)")
+    return "\n".join(lines)
+
+
+def _device(found: Any, number: int) -> str:
+    """Name and memory of a GPU."""
+    handle, size = ctypes.c_int(0), ctypes.c_size_t(0)
+    name = ctypes.create_string_buffer(256)
+    code = (
+        found.cuDeviceGet(ctypes.byref(handle), number)
+        or found.cuDeviceGetName(name, len(name), handle)
+        or found.cuDeviceTotalMem_v2(ctypes.byref(size), handle)
+    )
+    if code:
+        return f"the driver does not say what it is (error {code})"
+    return f"{name.value.decode(errors='replace')}, {size.value / 2**30:.1f} GiB"

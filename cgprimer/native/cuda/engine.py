@@ -39,7 +39,7 @@ class CudaEngine:
 
     def describe(self) -> str:
         """Names and memory of the GPUs."""
-        from cgprimer.native.cuda.about import describe
+        from cgprimer.native.cuda.device import describe
 
         return describe()
 

@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
 from cgprimer.native.arguments import apart, as_columns, times_samples
-from cgprimer.native.cuda import interpreted, straight
-from cgprimer.native.cuda.columns import Piece, resident_piece, upload
+from cgprimer.native.cuda.columns import Piece, pieces, together
 from cgprimer.native.cuda.device import (
     MEMORY_VARIABLE,
     Settings,
+    blocks_at_work,
     is_out_of_memory,
+    kernel,
     memory,
     quiet,
-    simulated,
+    toolkit,
 )
-from cgprimer.native.plans.plan import uniform_steps, varying
+from cgprimer.native.cuda.generated import functions
+from cgprimer.native.cuda.kernels import device_program, reduce_text
+from cgprimer.native.plans.making import plan
 from cgprimer.native.uniform import UniformValues
 
-_SMALL = 2**26  # bytes; for less than this nobody asks how much memory is free
+
+def signature(dtype: str, *, sums: bool, straight: bool) -> tuple[Any, ...]:
+    """Types of a kernel's arguments."""
+    from numba import types
+
+    real, whole = getattr(types, dtype)[::1], types.int32[::1]
+    out = types.float64[::1] if sums else real
+    given = (real, types.int64[::1], real, types.int64, out)
+    return given if straight else (*given, types.int32[:, ::1], whole, real)
 
 
-class Work(Protocol):
-    """The part of a tape that varies with the sample, compiled.
+def reduce_signature() -> tuple[Any, ...]:
+    """Types of the second stage's arguments."""
+    from numba import types
 
-    Attributes:
-        columns: names of the columns that it reads.
-        results: what it computes, one entry per row of what ``launch`` gives.
-    """
-
-    columns: tuple[str, ...]
-    results: tuple[int, ...]
-
-    def bytes_per_sample(self) -> int:
-        """Memory on the device that a sample takes, its columns included."""
-
-    def launch(self, piece: Piece, values: Sequence[Any]) -> Callable[[], Array]:
-        """Start on a piece; returns a function that waits for the result."""
+    wide, whole = types.float64[::1], types.int64
+    return (wide, whole, whole, whole, wide)
 
 
 class CudaExecutable:
@@ -63,28 +63,25 @@ class CudaExecutable:
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str, settings: Settings) -> None:
         if dtype not in ("float64", "float32"):
             raise EngineError(f"the engine 'cuda' computes with float64 or float32, not {dtype}")
-        tape = optimize(tape)
-        self.reduction = reduction
+        self.sums = reduction == "sum"
         self.dtype = np.dtype(dtype)
         self.settings = settings
-        self.work: Work | None = None
-        self.place: dict[str, int] = {}  # output -> row of the results
-        self.single: dict[str, int] = {}  # output -> value that no sample changes
-        varies = varying(tape)
-        outputs = {n: i for n, i in tape.outputs.items() if varies[i]}
-        self.single = {n: i for n, i in tape.outputs.items() if n not in outputs}
         self.order = tuple(tape.outputs)
+        found = plan(tape, sums=self.sums)
+        self.given = given = device_program(found, settings.straight)
+        self.uniform = UniformValues(found.tape, found.uniform, found.size, dtype)
+        self.single = {n: v for n, v in found.outputs.items() if n not in given.outputs}
+        self.count = given.program.sums if self.sums else len(given.program.stored)
         self.alone = Lock()  # buffers on the device are kept from call to call
-        small = straight.make(tape, reduction, dtype, settings) if outputs else None
-        if small is not None or not outputs:
-            self.uniform = UniformValues(tape, uniform_steps(tape), tape.size, dtype)
-        if small is not None:
-            self.work = small
-            self.place = {n: small.results.index(i) for n, i in outputs.items()}
-        elif outputs:
-            large = interpreted.Interpreted(tape, reduction, dtype, settings)
-            self.work, self.uniform, self.single = large, large.uniform, large.single
-            self.place = large.place
+        self.buffers: dict[str, Any] = {}
+        if given.outputs:
+            types = signature(dtype, sums=self.sums, straight=given.straight)
+            self.kernel = kernel(functions(given.text(), dtype)["kernel"], types)
+            if not given.straight:
+                self.code = [toolkit().to_device(part) for part in (given.code, given.table)]
+            if self.sums:
+                second = functions(reduce_text(settings.threads), "float64")["reduce"]
+                self.reduce = kernel(second, reduce_signature())
 
     def __call__(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
@@ -93,7 +90,7 @@ class CudaExecutable:
         with self.alone:
             values = self.uniform(scalars)
             try:
-                found = self._varying(columns, values, samples) if self.work is not None else None
+                rows = list(self._varying(columns, values, samples)) if self.given.outputs else []
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
@@ -101,76 +98,62 @@ class CudaExecutable:
                     "the memory of the GPU is used up",
                     hint=f"{MEMORY_VARIABLE} limits the bytes that a call may take",
                 ) from error
-        rows = [] if found is None else list(found)
         fixed: list[Array]
-        if self.reduction == "sum":
+        if self.sums:
             fixed = [np.float64(times_samples(values[v], samples)) for v in self.single.values()]
         else:
             fixed = [np.full(samples, values[v], self.dtype) for v in self.single.values()]
-        number = self.place | {name: len(rows) + k for k, name in enumerate(self.single)}
+        number = {**self.given.outputs, **{n: len(rows) + k for k, n in enumerate(self.single)}}
         return apart([*rows, *fixed], {name: number[name] for name in self.order})
 
     def _varying(self, columns: Mapping[str, Array], values: list[Any], samples: int) -> Array:
         """Sums, shape (results,) in float64, or values, shape (results, samples)."""
-        work = self.work
-        assert work is not None
-        sums = self.reduction == "sum"
-        found = (
-            np.zeros(len(work.results))
-            if sums
-            else np.empty((len(work.results), samples), self.dtype)
-        )
-        waiting: list[tuple[Piece, Callable[[], Array]]] = []
-
-        def collect() -> None:
-            for piece, result in waiting:
-                if sums:
-                    np.add(found, result(), out=found)
-                else:
-                    found[:, piece.start : piece.stop] = result()
-            waiting.clear()
-
+        names, size = self.given.columns, self.dtype.itemsize
+        given: Sequence[Array] = [columns.get(name) for name in names]
+        there = together(given, self.dtype) and len(given[0]) == samples
+        if not there:
+            given = as_columns(columns, names, self.dtype, samples)
+        limit = memory(self.settings)
+        # What a sample takes: its columns, if they are not there yet, and its results.
+        each = size * ((0 if there else len(names)) + (0 if self.sums else self.count))
+        most = max(1, min(samples, limit // max(1, each)))
+        found = np.zeros(self.count) if self.sums else np.empty((self.count, samples), self.dtype)
         with quiet(), np.errstate(all="ignore"):
-            # A piece travels to the GPU while it works on the one before, in buffers that it keeps.
-            for piece in self._pieces(self._given(columns, samples), samples):
-                collect()
-                waiting.append((piece, work.launch(piece, values)))
-            collect()
+            uniforms = toolkit().to_device(self.given.uniforms(values, self.dtype))
+            for piece in pieces(given, samples, most, self.dtype):
+                result = self._launch(piece, uniforms, limit)
+                if self.sums:
+                    found += result
+                else:
+                    found[:, piece.start : piece.stop] = result.reshape(self.count, -1)
         return found
 
-    def _given(self, columns: Mapping[str, Array], samples: int) -> list[Array]:
-        """The columns that are read, on the device or as arrays that are fit for it."""
-        names = self.work.columns if self.work is not None else ()
-        there: list[Array] = [columns.get(name) for name in names]
-        if resident_piece(there, self.dtype) is not None and all(
-            len(column) == samples for column in there
-        ):
-            return there
-        return as_columns(columns, names, self.dtype, samples)
+    def _launch(self, piece: Piece, uniforms: Any, limit: int) -> Array:
+        """The sums of a piece, shape (results,), or its values, shape (results * samples,)."""
+        samples, threads, given = piece.stop - piece.start, self.settings.threads, self.given
+        rows = 0 if given.straight else given.program.rows * threads
+        partial = given.own_sums * threads + given.program.sums - given.own_sums
+        fitting = limit // (8 * partial + self.dtype.itemsize * rows + 1)
+        blocks = max(1, min(-(-samples // threads), blocks_at_work(self.settings), fitting))
+        if self.sums:
+            out = self._buffer("partial", blocks * partial, np.float64)
+        else:
+            out = self._buffer("values", self.count * samples, self.dtype)
+        arguments = [piece.data, toolkit().to_device(np.array(piece.offsets)), uniforms]
+        arguments += [samples, out]
+        if not given.straight:
+            arguments += [*self.code, self._buffer("rows", blocks * rows, self.dtype)]
+        self.kernel[blocks, threads](*arguments)
+        if self.sums:
+            total = self._buffer("sums", self.count, np.float64)
+            self.reduce[self.count, threads](out, given.own_sums, blocks, threads, total)
+            out = total
+        result: Array = out.copy_to_host()
+        return result
 
-    def _pieces(self, columns: Sequence[Array], samples: int) -> Iterator[Piece]:
-        """The samples in pieces that fit into memory."""
-        assert self.work is not None
-        each, resident = self.work.bytes_per_sample(), resident_piece(columns, self.dtype)
-        if resident is not None:
-            each -= len(columns) * self.dtype.itemsize
-        block = max(1, samples)
-        if each * samples > _SMALL or self.settings.memory is not None or simulated():
-            block = max(1, min(block, memory(self.settings) // max(1, each)))
-        if resident is not None:
-            yield from cut(resident, block)
-            return
-        for start in range(0, samples, block):
-            yield upload(columns, start, min(samples, start + block), self.dtype)
-
-
-def cut(piece: Piece, block: int) -> Iterator[Piece]:
-    """A piece as several pieces of at most ``block`` samples.
-
-    >>> [(p.start, p.stop, p.offsets) for p in cut(Piece(0, 5, None, (0, 5)), 2)]
-    [(0, 2, (0, 5)), (2, 4, (2, 7)), (4, 5, (4, 9))]
-    """
-    for start in range(piece.start, piece.stop, block):
-        stop = min(piece.stop, start + block)
-        moved = start - piece.start
-        yield Piece(start, stop, piece.data, tuple(o + moved for o in piece.offsets))
+    def _buffer(self, use: str, size: int, dtype: Any) -> Any:
+        """Device memory that is kept from call to call."""
+        if use not in self.buffers or len(self.buffers[use]) != size:
+            self.buffers.pop(use, None)
+            self.buffers[use] = toolkit().device_array(size, dtype)
+        return self.buffers[use]

@@ -54,16 +54,6 @@ def varying(tape: Tape) -> list[bool]:
     return varies
 
 
-def uniform_steps(tape: Tape) -> list[Step]:
-    """The instructions of a tape that do not vary with the sample."""
-    varies = varying(tape)
-    return [
-        Step(name, operands, (index,))
-        for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves))
-        if not varies[index]
-    ]
-
-
 class Affine(NamedTuple):
     """``outputs[j] = sum over i of weights[j][i] * inputs[i] + biases[j]``.
 

@@ -10,7 +10,7 @@ import pytest
 import cgprimer
 from cgprimer.core import engines as contract
 from cgprimer.errors import EngineError
-from cgprimer.native.cuda import executable, interpreted
+from cgprimer.native.cuda import columns as device_columns
 from cgprimer.native.cuda.columns import DeviceColumn
 from cgprimer.native.cuda.device import SIMULATED
 from cgprimer.native.cuda.engine import ENGINE, CudaEngine
@@ -32,8 +32,7 @@ def test_the_simulator_counts_as_a_gpu() -> None:
 def test_loss_and_gradient_of_every_example(path, engine: CudaEngine) -> None:
     found = tools.assert_agrees(engine, tools.gradient_tape(cgprimer.load(path)), (7,))
     too_long = path.stem == "network"  # for straight-line code
-    wanted = "Interpreted" if engine is INTERPRETER or too_long else "Straight"
-    assert type(found.work).__name__ == wanted
+    assert found.given.straight == (engine is ENGINE and not too_long)
 
 
 @BOTH
@@ -46,17 +45,15 @@ def test_numbers_of_samples_around_the_blocks(engine, reduction: str, dtype: str
 
 @pytest.mark.parametrize("reduction", ["sum", "none"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "global"])
-def test_matrices_and_blocks_of_products(monkeypatch, reduction, dtype, shared: bool) -> None:
-    if not shared:
-        monkeypatch.setattr(interpreted, "shared_memory", lambda: 0)
-    tape = tools.gradient_tape(NETWORK)
-    sizes = (1, 5, 33) if shared else (5,)
-    found = tools.assert_agrees(INTERPRETER, tape, sizes, reduction=reduction, dtype=dtype)
-    assert "affine" in dict(found.work.program.handlers)
-    assert ("outer" in dict(found.work.program.handlers)) == (reduction == "sum")
-    layouts = found.work._kernels
-    assert {layout.shared for layout in layouts} == {shared}
+@BOTH
+def test_matrices_and_blocks_of_products(engine, reduction, dtype) -> None:
+    graph = NETWORK if engine is INTERPRETER else tools.network(2, 4, 1)
+    tape = tools.gradient_tape(graph)
+    found = tools.assert_agrees(engine, tape, (1, 5, 33), reduction=reduction, dtype=dtype)
+    assert found.given.straight == (engine is ENGINE)
+    handlers = dict(found.given.program.handlers)
+    assert "affine" in handlers
+    assert ("outer" in handlers) == (reduction == "sum")
 
 
 @BOTH
@@ -102,7 +99,7 @@ def test_memory_that_somebody_else_took(monkeypatch) -> None:
     def failing_upload(columns, start, stop, dtype):
         raise MemoryError
 
-    monkeypatch.setattr(executable, "upload", failing_upload)
+    monkeypatch.setattr(device_columns, "upload", failing_upload)
     with pytest.raises(EngineError, match="memory of the GPU is used up") as error:
         tools.assert_agrees(ENGINE, tools.gradient_tape(LECTURE), (23,))
     assert "CGPRIMER_CUDA_MEMORY" in error.value.hint
