@@ -51,20 +51,14 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
         lines.append(f"  label=<<b>{escape(diagram.title)}</b><br/> >; labelloc=t;")
     lines += [_vertex(node, look) for node in diagram.nodes]
     lines += [_arrow(edge, look) for edge in diagram.edges]
-    if diagram.notes:
-        lines += _below(diagram)
+    if diagram.notes:  # below all vertices: a graph has one label, so they are that of a cluster
+        lines += [
+            f'  subgraph "cluster notes" {{ peripheries=0; labelloc=b; fontsize={DETAIL_SIZE:g};',
+            f"    label=< <br/>{'<br/>'.join(map(escape, diagram.notes))}>;",
+            *(f"    {_quoted(node.key)};" for node in diagram.nodes),
+            "  }",
+        ]
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def _below(diagram: Diagram) -> list[str]:
-    """Notes, below all vertices: a graph has one label, so they are that of a cluster."""
-    text = "<br/>".join(escape(line) for line in diagram.notes)
-    return [
-        f'  subgraph "cluster notes" {{ peripheries=0; labelloc=b; fontsize={DETAIL_SIZE:g};',
-        f"    label=< <br/>{text}>;",
-        *(f"    {_quoted(node.key)};" for node in diagram.nodes),
-        "  }",
-    ]
 
 
 def _vertex(node: Node, look: Theme) -> str:

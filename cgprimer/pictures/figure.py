@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cgprimer.pictures.captions import MARGIN, NOTES_GAP
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.geometry import Box, Point, shortened
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import Pen, sheet
 from cgprimer.pictures.shapes import patches
-from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
+from cgprimer.pictures.slide_layout import MARGIN, NOTES_GAP, SlideLayout, slide_layout
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
     EDGE_LABEL_SIZE,

@@ -8,8 +8,7 @@ from pathlib import Path
 from cgprimer.errors import UsageError
 from cgprimer.files import write_whole
 from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.saving import FORMATS as PICTURES
-from cgprimer.pictures.saving import check_picture_path, printable, save_figure
+from cgprimer.pictures.saving import FORMATS, check_picture_path, printable, save_figure
 from cgprimer.plugins import Registry
 
 TEXTS: Registry[Callable[..., str]] = Registry(
@@ -30,7 +29,7 @@ def formats() -> tuple[str, ...]:
     >>> formats()[:7]
     ('png', 'svg', 'pdf', 'dot', 'gv', 'mmd', 'tex')
     """
-    return (*PICTURES, *TEXTS.names())
+    return (*FORMATS, *TEXTS.names())
 
 
 def register_picture_format(ending: str, written: Callable[..., str]) -> None:
@@ -53,7 +52,7 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
     'xa -> xw'
     >>> TEXTS.unregister("edges")
     """
-    if ending in PICTURES:
+    if ending in FORMATS:
         raise UsageError(f"there is a picture format {ending!r} already")
     TEXTS.register(ending, written)
 
@@ -83,9 +82,9 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
     if kind in TEXTS:
         write_whole(path, diagram_text(diagram, kind, dark=dark))
         return None
-    from cgprimer.pictures.captions import text_on_slide
     from cgprimer.pictures.figure import draw_diagram
+    from cgprimer.pictures.slide_layout import text_on_slide
 
     figure = draw_diagram(diagram, dark=dark)
     save_figure(figure, path)
-    return text_on_slide(*(72.0 * float(side) for side in figure.get_size_inches()))
+    return text_on_slide(*(72.0 * figure.get_size_inches()))

@@ -1,4 +1,4 @@
-"""Boxes and lines: polylines with rounded corners, cut, measured and sampled.
+"""Boxes and lines: polylines with rounded corners, cut, measured, sampled and told apart.
 
 Pure geometry. Lengths are in points; x goes to the right, y downwards, as on a page.
 """
@@ -8,13 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 Point: TypeAlias = tuple[float, float]
 Size: TypeAlias = tuple[float, float]
+Array: TypeAlias = npt.NDArray[np.float64]
 
 _CORNER_STEPS = 8
+_APART = 7.0  # points between two lines that are seen as two
+_STEP = 5.0
+_CROSSING = 20.0  # the length over which two lines that cross steeply are close
+_NEAR_END = 26.0  # lines that share a vertex come together before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,10 @@ class Box:
     y: float
     width: float
     height: float
+
+    def moved(self, x: float, y: float) -> Box:
+        """The same box so much further to the right and down."""
+        return Box(self.x + x, self.y + y, self.width, self.height)
 
 
 def frame(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
@@ -56,15 +68,9 @@ def rounded(points: Sequence[Point], radius: float) -> tuple[Point, ...]:
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         start = _toward(corner, before, min(radius, math.dist(before, corner) / 2))
         end = _toward(corner, after, min(radius, math.dist(after, corner) / 2))
-        for step in range(_CORNER_STEPS + 1):
+        for step in range(_CORNER_STEPS + 1):  # de Casteljau's construction
             t = step / _CORNER_STEPS
-            a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t * t
-            line.append(
-                (
-                    a * start[0] + b * corner[0] + c * end[0],
-                    a * start[1] + b * corner[1] + c * end[1],
-                )
-            )
+            line.append(_between(_between(start, corner, t), _between(corner, end, t), t))
     line.append(points[-1])
     return tuple(line)
 
@@ -100,16 +106,9 @@ def shortened(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
     ((0, 0), (10, 0), (10.0, 6.0))
     """
     keep = max(length(line) - cut, length(line) / 2)
-    kept = [line[0]]
-    covered = 0.0
-    for a, b in pairwise(line):
-        step = math.dist(a, b)
-        if covered + step >= keep:
-            break
-        covered += step
-        kept.append(b)
-    kept.append(point_at(line, keep))
-    return tuple(kept)
+    covered = accumulate(math.dist(a, b) for a, b in pairwise(line))
+    kept = (point for point, far in zip(line[1:], covered, strict=True) if far < keep)
+    return (line[0], *kept, point_at(line, keep))
 
 
 def sampled(line: Sequence[Point], step: float) -> tuple[Point, ...]:
@@ -121,14 +120,50 @@ def sampled(line: Sequence[Point], step: float) -> tuple[Point, ...]:
     points: list[Point] = []
     for a, b in pairwise(line):
         parts = max(1, math.ceil(math.dist(a, b) / step))
-        points.extend(
-            (a[0] + (b[0] - a[0]) * k / parts, a[1] + (b[1] - a[1]) * k / parts)
-            for k in range(parts)
-        )
+        points.extend(_between(a, b, k / parts) for k in range(parts))
     return (*points, (float(line[-1][0]), float(line[-1][1])))
+
+
+def crowded(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) -> float:
+    """The length in points over which lines run closer together than a reader can tell.
+
+    Lines that begin or end at the same vertex may come together there, and any two may cross
+    once at a steep angle.
+
+    >>> edges = [("a", "b"), ("c", "d")]
+    >>> crowded(edges, [[(0, 0), (100, 0)], [(0, 3), (100, 3)]])
+    85.0
+    >>> crowded(edges, [[(0, 0), (100, 0)], [(50, 50), (50, -50)]])
+    0.0
+    """
+    if not lines:
+        return 0.0
+    taken = [np.array(sampled(line, _STEP)) for line in lines]
+    points = np.concatenate(taken)
+    owners = np.repeat(np.arange(len(taken)), [len(line) for line in taken])
+    total = 0.0
+    for number, line in enumerate(taken):
+        around = (points >= line.min(axis=0) - _APART) & (points <= line.max(axis=0) + _APART)
+        others = np.flatnonzero(around.all(axis=1) & (owners > number))
+        near = _distances(line, points[others]) < _APART
+        for other in np.unique(owners[others[near.any(axis=0)]]):
+            close = line[near[:, owners[others] == other].any(axis=1)]
+            for side in (0, 1):
+                if edges[number][side] == edges[other][side]:
+                    close = close[_distances(close, line[[-side]])[:, 0] >= _NEAR_END]
+            total += max(0.0, len(close) * _STEP - _CROSSING)
+    return total
+
+
+def _distances(points: Array, others: Array) -> Array:
+    apart = points[:, None] - others
+    return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
 
 
 def _toward(start: Point, goal: Point, distance: float) -> Point:
     whole = math.dist(start, goal)
-    share = distance / whole if whole > 0 else 0.0
+    return _between(start, goal, distance / whole if whole > 0 else 0.0)
+
+
+def _between(start: Point, goal: Point, share: float) -> Point:
     return (start[0] + (goal[0] - start[0]) * share, start[1] + (goal[1] - start[1]) * share)

@@ -21,7 +21,7 @@ from cgprimer.errors import UsageError
 from cgprimer.number_format import SHORT, equals, number
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
-from cgprimer.pictures.overlays import Wanted, overlaid, path_names
+from cgprimer.pictures.overlays import overlaid, path_names
 from cgprimer.pictures.summary import summarised
 
 if TYPE_CHECKING:
@@ -108,16 +108,18 @@ def graph_diagram(
         )
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")
-    wanted = Wanted(partials, tangents or "", adjoints, of, path_names(path))
-    if path is not None and not wanted.path:
+    names = path_names(path)
+    if path is not None and not names:
         raise UsageError("the path is empty", hint='names along it: path="xa xx xw"')
-    if wanted.path and level != "variables":
+    if names and level != "variables":
         raise UsageError("a path leads along variables: it is drawn at level 'variables'")
     if of is not None and not adjoints and level != "backward":
         raise UsageError(
             "'of' (--of) says where a backward sweep begins: it goes with the adjoints (--adjoints)"
         )
     shown = at if at is not None or not values else {}
+    sweeps: Any = {"partials": partials, "tangents": tangents, "adjoints": adjoints}
+    wanted = bool(names) or any(sweeps.values())
     if level == "backward":
         if wanted:
             raise UsageError("the backward graph has no overlays", hint="values=True (--values)")
@@ -125,15 +127,15 @@ def graph_diagram(
     elif level == "operations":
         diagram = operation_diagram(graph, at=shown, title=title)
     else:
-        at_vertices = adjoints or {tangents, *wanted.path} & {*graph.parameters}
+        at_vertices = adjoints or {tangents, *names} & {*graph.parameters}
         where = parameters or ("vertices" if at_vertices else "edges")
         diagram = variable_diagram(graph, at=shown, parameters=where, title=title)
     if wanted:
-        diagram = overlaid(diagram, graph, wanted, at=at, level=level)
+        diagram = overlaid(diagram, graph, at=at, level=level, of=of, path=names, **sweeps)
     short = diagram if everything else summarised(diagram)
     if not short.summary:
         return diagram
-    if wanted.path:  # what is written out does not need the vertices
+    if names:  # what is written out does not need the vertices
         return replace(short, notes=(*short.notes, *diagram.notes))
     if not wanted and shown is None:
         return short
@@ -141,14 +143,11 @@ def graph_diagram(
     return replace(short, notes=(*short.notes, left_out))
 
 
-def _signature_of_draw() -> inspect.Signature:
-    """That of `graph_diagram`, with `dark`: options are written once, and help lists them."""
-    own, all_shown = inspect.signature(draw), inspect.signature(graph_diagram)
-    known = [*all_shown.parameters.values(), own.parameters["dark"]]
-    return own.replace(parameters=known)
-
-
-draw.__signature__ = _signature_of_draw()  # type: ignore[attr-defined]
+# Options are written once, and help lists them.
+_SHOWN, _OWN = inspect.signature(graph_diagram).parameters, inspect.signature(draw)
+draw.__signature__ = _OWN.replace(  # type: ignore[attr-defined]
+    parameters=[*_SHOWN.values(), _OWN.parameters["dark"]]
+)
 
 
 def variable_diagram(

@@ -27,24 +27,14 @@ _MOST_ROWS = 12
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The room that a layout leaves, in points.
+    """The room that a layout leaves, in points."""
 
-    Attributes:
-        layer: between the layers, `clear` off the vertices.
-        node: between the vertices of a layer, `clear` off them.
-        label: on either side of a label along its edge: a piece of line and an arrow head.
-        square: edges are level and upright; otherwise they go straight to their vertices.
-        fold: width over height to which a layout of many layers is folded into rows, which needs
-            `square`; 0 for one row.
-        clear: what an edge keeps off the vertices that it passes.
-    """
-
-    layer: float = 36.0
-    node: float = 14.0
-    label: float = 30.0
-    square: bool = False
-    fold: float = 0.0
-    clear: float = 8.0
+    layer: float = 36.0  # between the layers, `clear` off the vertices
+    node: float = 14.0  # between the vertices of a layer, `clear` off them
+    label: float = 30.0  # on either side of a label along its edge: some line and an arrow head
+    square: bool = False  # edges are level and upright; otherwise they go straight
+    fold: float = 0.0  # width over height of many layers folded into rows: needs `square`; 0: none
+    clear: float = 8.0  # what an edge keeps off the vertices that it passes
 
 
 COMFORTABLE = Gaps()
@@ -52,22 +42,12 @@ COMFORTABLE = Gaps()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Everything but texts and ink; all coordinates lie in (0..width, 0..height).
+    """Everything but texts and ink; all coordinates lie in (0..width, 0..height)."""
 
-    Attributes:
-        boxes: one per vertex.
-        routes: one polyline per edge, from the outline of its tail to that of its head.
-        lines: the same with rounded corners.
-        labels: one box per edge, None where it has no label; `labels.py` finds better places.
-        layers: how many there are.
-        width: of everything.
-        height: of everything.
-    """
-
-    boxes: Mapping[str, Box]
-    routes: tuple[tuple[Point, ...], ...]
-    lines: tuple[tuple[Point, ...], ...]
-    labels: tuple[Box | None, ...]
+    boxes: Mapping[str, Box]  # one per vertex
+    routes: tuple[tuple[Point, ...], ...]  # one per edge, from its tail's outline to its head's
+    lines: tuple[tuple[Point, ...], ...]  # the same with rounded corners
+    labels: tuple[Box | None, ...]  # one per edge; `labels.py` finds better places
     layers: int
     width: float
     height: float
@@ -99,11 +79,11 @@ def lay_out(
     if not sizes:
         return Layout({}, (), (), (), 0, 0.0, 0.0)
     request = _request(sizes, edges, label_sizes, gaps.clear)
-    answer = _answer(request, gaps, down)
+    answer = _answer(request, gaps, down, "straight_main")
     layer = {key: raw["rank"] for key, raw in zip(sizes, answer["nodes"], strict=True)}
     network = not down and _is_network(layer, edges)
     if network:
-        answer = _answer(request, gaps, down, branches="symmetric")
+        answer = _answer(request, gaps, down, "symmetric")
     boxes = {
         key: Box(raw["center"]["x"], raw["center"]["y"], *sizes[key])
         for key, raw in zip(sizes, answer["nodes"], strict=True)
@@ -121,23 +101,18 @@ def lay_out(
         size and Box(*point_at(line, length(line) / 2), *size)
         for line, size in zip(lines, label_sizes, strict=True)
     ]
-    whole = frame(
-        [*boxes.values(), *(box for box in labels if box)],
-        [point for line in lines for point in line],
-    )
+    shown = [*boxes.values(), *filter(None, labels)]
+    whole = frame(shown, [point for line in lines for point in line])
     left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
 
-    def box(old: Box) -> Box:
-        return Box(old.x - left, old.y - top, old.width, old.height)
-
-    def line(old: Sequence[Point]) -> tuple[Point, ...]:
-        return tuple((x - left, y - top) for x, y in old)
+    def moved(line: Sequence[Point]) -> tuple[Point, ...]:
+        return tuple((x - left, y - top) for x, y in line)
 
     return Layout(
-        {key: box(old) for key, old in boxes.items()},
-        tuple(map(line, routes)),
-        tuple(map(line, lines)),
-        tuple(old and box(old) for old in labels),
+        {key: box.moved(-left, -top) for key, box in boxes.items()},
+        tuple(map(moved, routes)),
+        tuple(map(moved, lines)),
+        tuple(box and box.moved(-left, -top) for box in labels),
         int(answer["layer_count"]),
         whole.width,
         whole.height,
@@ -165,24 +140,20 @@ def _request(
         # Larger than they are, so that no line touches a vertex that is not its own.
         graph.node(names[key], width=width + 2 * clear, height=height + 2 * clear)
     for (tail, head), size in zip(edges, label_sizes, strict=True):
-        fields: dict[str, Any] = {}
-        if size:
-            fields["label_size"] = {"width": size[0], "height": size[1]}
-        graph.edge(names[tail], names[head], **fields)
+        label: Any = {"label_size": {"width": size[0], "height": size[1]}} if size else {}
+        graph.edge(names[tail], names[head], **label)
     return graph
 
 
-def _answer(
-    request: Any, gaps: Gaps, down: bool, branches: str = "straight_main"
-) -> dict[str, Any]:
+def _answer(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
     from graphlay import layout
 
     options = {
         "direction": "topbottom" if down else "leftright",
         # graphlay folds a layout into rows only with orthogonal routes.
         "routing": {
-            "style": "orthogonal" if gaps.square else "diagonal",
             "port_sides": "facing_only",
+            "style": "orthogonal" if gaps.square else "diagonal",
         },
         "spacing": {
             "layer_gap": gaps.layer,
@@ -220,9 +191,9 @@ def _centre(
     columns: dict[int | None, list[Box]] = defaultdict(list)
     for key, box in boxes.items():
         columns[layer[key]].append(box)
-    middle = {rank: frame(column).y for rank, column in columns.items()}
+    middle = {key: frame(columns[rank]).y for key, rank in layer.items()}
     for (tail, head), route in zip(edges, routes, strict=True):
         (x, y), (last_x, last_y) = route
-        route[:] = [(x, y - middle[layer[tail]]), (last_x, last_y - middle[layer[head]])]
-    for key, box in boxes.items():
-        boxes[key] = Box(box.x, box.y - middle[layer[key]], box.width, box.height)
+        route[:] = [(x, y - middle[tail]), (last_x, last_y - middle[head])]
+    for key, up in middle.items():
+        boxes[key] = boxes[key].moved(0.0, -up)

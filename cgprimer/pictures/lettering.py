@@ -1,4 +1,4 @@
-"""Text in pictures: how wide it is, and where a long expression may be broken.
+"""Text in pictures: its fonts, how wide it is, and where a long expression may be broken.
 
 Text comes from a user, so nothing in it is markup, and nothing of it is ever left out.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 
 from cgprimer.number_format import SHORT, number
-from cgprimer.pictures.fonts import families, quiet
-from cgprimer.pictures.theme import LINE_SPACING
+from cgprimer.pictures.theme import FONT, LINE_SPACING
 
 _TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
@@ -24,6 +25,49 @@ _FACTORS = re.compile(r"[-\d.e× ()]*")
 _SUMS, _PRODUCTS = frozenset("=≈+-"), frozenset("=≈+-*/×·")
 _BREAKS = ((frozenset("=≈"), 0), (_SUMS, 0), (_PRODUCTS, 0), (_SUMS, 1), (_PRODUCTS, math.inf))
 _LONGER = 1.35  # times the wanted length that a line may have
+# Fonts of the systems in use that have Chinese, Japanese and Korean letters, and symbols.
+_OTHERS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Source Han Sans",
+    "WenQuanYi Zen Hei", "Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo",
+    "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Arial Unicode MS", "Symbola",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def families() -> tuple[str, ...]:
+    """The pictures' font, and installed fonts that have letters which it has not.
+
+    >>> families()[0]
+    'DejaVu Sans'
+    """
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return (FONT, *(name for name in _OTHERS if name in installed))
+
+
+def warn_of_unknown_letters(texts: Iterable[str]) -> None:
+    """One warning for all letters that no installed font has, not one from matplotlib for each."""
+    missing = list(dict.fromkeys(c for text in texts for c in text if not c.isascii()))
+    for family in families() if missing else ():
+        from matplotlib.font_manager import findfont, get_font
+
+        known = get_font(findfont(family)).get_charmap()
+        missing = [letter for letter in missing if ord(letter) not in known]
+    if missing:
+        warnings.warn(
+            f"no installed font has {' '.join(missing)}: boxes stand for them; a font such as"
+            " Noto Sans CJK has most letters",
+            stacklevel=2,
+        )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without matplotlib's own warnings of missing letters."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
+        yield
 
 
 @lru_cache(maxsize=4096)

@@ -1,9 +1,9 @@
 """What is written over a picture: partials, tangents, adjoints, one path and the sum over paths.
 
-An overlay is text for vertices and edges, worked out before anything is drawn, and laid over a
-diagram by a function from diagrams to diagrams. Where a sweep does not come, it says so: a 0 is
-always a number that was computed. The sweep is core's: the shares of
-`cgprimer.core.methods.edges` are read, so what a class sees is what was computed.
+An overlay is text for vertices and edges, laid over a diagram by a function from diagrams to
+diagrams. Where a sweep does not come, it says so: a 0 is always a number that was computed. The
+sweep is core's: the shares of `cgprimer.core.methods.edges` are read, so what a class sees is what
+was computed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output
@@ -31,44 +32,13 @@ _WHOLE = 7  # digits of a number that is written as it is
 _WALKED = 5_000  # paths that are looked for
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What an overlay shows.
+class SweepNumbers(NamedTuple):
+    """What can be said at each vertex and edge; keys are names, or numbers of a tape's values."""
 
-    Attributes:
-        partials: the local partial on every edge.
-        tangents: the name that a forward sweep is seeded with; empty for no sweep.
-        adjoints: a backward sweep.
-        of: the variable that it begins at; the only output unless given.
-        path: names along one path; empty for none.
-    """
-
-    partials: bool = False
-    tangents: str = ""
-    adjoints: bool = False
-    of: str | None = None
-    path: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.partials or self.tangents or self.adjoints or self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class SweepNumbers:
-    """What can be said at each vertex and edge.
-
-    Attributes:
-        order: the vertices' keys, operands before what is computed from them.
-        partials: ``(tail, head)`` to the local partial derivative of head with respect to tail.
-            An edge on which the partial is zero everywhere (as under ``sign``) has none.
-        totals: adjoints or tangents, where the sweep comes.
-        products: ``(tail, head)`` to what the sweep hands along the edge.
-    """
-
-    order: tuple[str, ...]
-    partials: Mapping[tuple[str, str], float]
-    totals: Mapping[str, float] = field(default_factory=dict)
-    products: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    order: tuple[str, ...]  # the vertices, operands before what is computed from them
+    partials: Mapping[tuple[str, str], float]  # of (tail, head); none where it is 0 everywhere
+    totals: Mapping[str, float]  # adjoints or tangents, where the sweep comes
+    products: Mapping[tuple[str, str], float]  # what the sweep hands along
 
 
 def path_names(path: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -85,19 +55,18 @@ def path_names(path: str | Sequence[str] | None) -> tuple[str, ...]:
 def overlaid(
     diagram: Diagram,
     graph: ExpressionGraph,
-    wanted: Wanted,
     *,
     at: Mapping[str, float] | None = None,
     level: str = "variables",
+    partials: bool = False,
+    tangents: str | None = None,
+    adjoints: bool = False,
+    of: str | None = None,
+    path: tuple[str, ...] = (),
 ) -> Diagram:
-    """The diagram with the overlay's lines on its vertices and edges, and notes under it.
+    """The diagram of a graph at a level, with lines on its vertices and edges, and notes under it.
 
-    Args:
-        diagram: of the graph, at that level.
-        graph: the graph.
-        wanted: what to show.
-        at: values of inputs and parameters; declared values fill the rest.
-        level: ``variables`` or ``operations``.
+    Arguments are those of :func:`cgprimer.draw`.
 
     Raises:
         MissingValueError: a value is missing; the message names it.
@@ -106,14 +75,15 @@ def overlaid(
     >>> from cgprimer.pictures.graph_diagrams import variable_diagram
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("input xa = 3; xb = 2*xa; xw = xb^2")
-    >>> found = overlaid(variable_diagram(graph), graph, Wanted(adjoints=True))
+    >>> found = overlaid(variable_diagram(graph), graph, adjoints=True)
     >>> [node.detail[-1] for node in found.nodes], found.edges[0].label
     (['adjoint = 24', 'adjoint = 12', 'adjoint = 1'], '12 × 2 = 24')
     """
-    path = _checked_path(graph, wanted.path)
-    seed = chosen_names(graph, wanted.tangents)[0] if wanted.tangents else ""
-    of = chosen_output(graph, wanted.of) if wanted.adjoints else ""
-    backward = sweep_numbers(graph, at, level=level, of=of or None)
+    if path:
+        _check_path(graph, path)
+    seed = chosen_names(graph, tangents)[0] if tangents else None
+    of = chosen_output(graph, of) if adjoints else None
+    backward = sweep_numbers(graph, at, level=level, of=of)
     forward = sweep_numbers(graph, at, level=level, wrt=seed) if seed else backward
     steps = set(pairwise(path))
 
@@ -132,11 +102,16 @@ def overlaid(
         lines = [edge.label] if edge.label else []
         if role[edge.tail] != "constant":
             local = backward.partials.get(ends, 0.0)  # zero everywhere: no instruction computes it
-            if wanted.partials or ends in steps:
+            if partials or ends in steps:
                 what = "" if level == "operations" else f"∂{label[ends[1]]}/∂{label[ends[0]]}"
                 lines.append(f"{what} {_equal(local)} {_text(local)}" if what else _text(local))
-            if of:
-                lines.append(_upstream(backward, ends, local))
+            upstream = backward.totals.get(edge.head)
+            if of and upstream is None:
+                lines.append(NOT_COMPUTED)
+            elif upstream is not None:
+                down = backward.products.get(ends, 0.0)  # zero everywhere: nothing is handed along
+                sign = _equal(upstream, local, down)
+                lines.append(f"{_text(upstream)} × {_signed(local)} {sign} {_text(down)}")
         return replace(edge, label="\n".join(lines), emphasis=ends in steps)
 
     notes = list(diagram.notes)
@@ -193,7 +168,7 @@ def sweep_numbers(
 
 
 def path_notes(
-    numbers: SweepNumbers, path: Sequence[str], drawn: Iterable[tuple[str, str]] = ()
+    numbers: SweepNumbers, path: tuple[str, ...], drawn: Iterable[tuple[str, str]] = ()
 ) -> list[str]:
     """The product along a path, and the sum over all paths between its ends, line by line.
 
@@ -201,7 +176,7 @@ def path_notes(
     picture shows its paths, and each of them adds 0.
 
     >>> partials = {("a", "b"): 2.0, ("a", "c"): 3.0, ("b", "c"): -5.0}
-    >>> numbers = SweepNumbers(("a", "b", "c"), partials, {"c": -7.0})
+    >>> numbers = SweepNumbers(("a", "b", "c"), partials, {"c": -7.0}, {})
     >>> for line in path_notes(numbers, ("a", "b", "c")):
     ...     print(line)
     this path: ∂b/∂a · ∂c/∂b = 2 · (-5) = -10
@@ -217,9 +192,7 @@ def path_notes(
     notes = [f"this path: {names} {_equal(*factors)} {_product(numbers, path)[0]}"]
     rank = {key: number for number, key in enumerate(numbers.order)}
     heads: dict[int, list[int]] = {}
-    for tail, head in sorted(
-        (rank[tail], rank[head]) for tail, head in {*drawn, *numbers.partials}
-    ):
+    for tail, head in sorted((rank[t], rank[h]) for t, h in {*drawn, *numbers.partials}):
         heads.setdefault(tail, []).append(head)
     leading = count_paths(heads, rank[last])
     count = leading.get(rank[first], 0)
@@ -227,18 +200,13 @@ def path_notes(
     if count == 1:
         return [*notes, f"{derivative} {is_} {_text(total)}: there is no other path"]
     notes.append(f"{derivative} is the sum over {plural(count, 'path')}:")
-    paths: list[Sequence[str]] = [path]
-    if count <= _WALKED:
-        walked = list_paths(heads, rank[first], rank[last], leading)
-        paths = [[numbers.order[i] for i in found] for found in walked]
-        if len(paths) > _LISTED:  # the highlighted one is always among those that are written out
-            rest = [found for found in paths if tuple(found) != tuple(path)]
-            paths = [path, *rest[: _LISTED - 1]]
-    products = []
-    for found in paths:
-        text, product = _product(numbers, found)
-        products.append(product)
-        notes.append(f"{' → '.join(found)}: {text}")
+    walked = list_paths(heads, rank[first], rank[last], leading) if count <= _WALKED else []
+    paths = [tuple(numbers.order[i] for i in found) for found in walked]
+    if count > _LISTED:  # the highlighted one is always among those that are written out
+        paths = [path, *[found for found in paths if found != path][: _LISTED - 1]]
+    written = [_product(numbers, found) for found in paths]
+    products = [product for _, product in written]
+    notes += [f"{' → '.join(p)}: {text}" for p, (text, _) in zip(paths, written, strict=True)]
     left = count - len(paths)
     if left:
         notes.append(f"and {plural(left, 'more path')}, together {_text(total - sum(products))}")
@@ -250,8 +218,7 @@ def path_notes(
 
 def _text(value: float) -> str:
     """A number in all its digits if they are few, as 22.6875 has; otherwise rounded."""
-    whole = number(value, _WHOLE)
-    return whole if float(whole) == value else number(value, SHORT)
+    return number(value, _WHOLE if _equal(value) == "=" else SHORT)
 
 
 def _signed(value: float) -> str:
@@ -261,9 +228,7 @@ def _signed(value: float) -> str:
 
 
 def _equal(*values: float) -> str:
-    """An equals sign, or the sign for about equal where a number of the equation is rounded."""
-    exact = all(float(_text(value)) == value or math.isnan(value) for value in values)
-    return "=" if exact else "≈"
+    return equals(*values, digits=_WHOLE)
 
 
 def _product(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
@@ -280,18 +245,7 @@ def _named(what: str, value: float | None) -> list[str]:
     return [what, NOT_COMPUTED] if value is None else [f"{what} {equals(value)} {number(value)}"]
 
 
-def _upstream(sweep: SweepNumbers, edge: tuple[str, str], local: float) -> str:
-    upstream = sweep.totals.get(edge[1])
-    if upstream is None:
-        return NOT_COMPUTED
-    down = sweep.products.get(edge, 0.0)  # zero everywhere: the sweep hands nothing along
-    sign = _equal(upstream, local, down)
-    return f"{_text(upstream)} × {_signed(local)} {sign} {_text(down)}"
-
-
-def _checked_path(graph: ExpressionGraph, path: tuple[str, ...]) -> tuple[str, ...]:
-    if not path:
-        return ()
+def _check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
     known = (*graph.variables, *graph.parameters)
     for name in path:
         if name not in known:
@@ -305,7 +259,6 @@ def _checked_path(graph: ExpressionGraph, path: tuple[str, ...]) -> tuple[str, .
     for tail, head in pairwise(path):
         if head not in _leading_to(graph, tail):
             raise UsageError(f"no edge leads from {tail!r} to {head!r}", hint=_onward(graph, tail))
-    return path
 
 
 def _onward(graph: ExpressionGraph, name: str) -> str:

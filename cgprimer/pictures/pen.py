@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cgprimer.pictures.fonts import families
-from cgprimer.pictures.lettering import text_width, wrap_words
+from cgprimer.pictures.lettering import families, text_width, wrap_words
 from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix, theme
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import UsageError
 from cgprimer.files import check_writable, write_whole
-from cgprimer.pictures.fonts import quiet, warn_of_unknown_letters
+from cgprimer.pictures.lettering import quiet, warn_of_unknown_letters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,12 +21,8 @@ _DPI = 200.0
 _LONGEST_SIDE = 16_000  # pixels; matplotlib's raster engine ends at 2^16
 _MOST_PIXELS = 60_000_000
 
-# Without these, dates and random identifiers would make every file a different one.
-_METADATA: dict[str, dict[str, Any]] = {
-    "png": {},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
+# Without these, dates would make every file a different one.
+_METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -45,7 +41,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     ...     Path(folder, "empty.svg").read_text()[:5]
     '<?xml'
     """
-    write_whole(path, figure_bytes(figure, picture_kind(path)))
+    write_whole(path, figure_bytes(figure, check_picture_path(path)))
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
@@ -60,12 +56,14 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
     picture = io.BytesIO()
     warn_of_unknown_letters(text.get_text() for text in figure.findobj(Text))
+    width, height = (float(side) for side in figure.get_size_inches())
+    dense = math.sqrt(_MOST_PIXELS / (width * height))
     with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}), quiet():
         figure.savefig(
             picture,
             format=kind,
-            dpi=_dots_per_inch(figure),
-            metadata=_METADATA[kind],
+            dpi=min(_DPI, _LONGEST_SIDE / max(width, height), dense),
+            metadata=_METADATA.get(kind),
             facecolor=figure.get_facecolor(),
             bbox_inches=None,
         )
@@ -82,32 +80,17 @@ def printable(text: str) -> str:
     return _CONTROL.sub("?", text)
 
 
-def _dots_per_inch(figure: Figure) -> float:
-    width, height = (float(side) for side in figure.get_size_inches())
-    dense = math.sqrt(_MOST_PIXELS / (width * height))
-    return min(_DPI, _LONGEST_SIDE / max(width, height), dense)
-
-
 def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
-    """The format that `path` asks for, after a look whether a file can be written there.
+    """The format that the ending of `path` asks for, after a look whether it can be written.
 
     Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
-    """
-    kind = picture_kind(path, formats)
-    check_writable(path)
-    return kind
 
-
-def picture_kind(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
-    """The ending of `path`, which must be one of `formats`.
-
-    >>> picture_kind(Path("Loss.PNG"))
+    >>> check_picture_path(Path("Loss.PNG"))
     'png'
     """
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in formats:
+    if kind not in formats and not path.is_dir():
         known = ", ".join(f".{name}" for name in formats)
-        if path.is_dir():
-            raise UsageError(f"cannot write {path}: it is a folder")
         raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
+    check_writable(path)
     return kind

@@ -2,7 +2,8 @@
 
 The text of every vertex and edge is broken into lines and measured, and `layout.py` lays it out:
 with comfortable settings first, then with more economical ones (narrower gaps, shorter lines,
-fewer digits), until the picture can be read on a slide.
+fewer digits), until the picture can be read on a slide. A title stands above the graph, notes and
+a legend below it. Lengths are in points.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cgprimer.errors import UsageError
-from cgprimer.pictures.captions import Captions, captions
-from cgprimer.pictures.crowding import crowded
-from cgprimer.pictures.diagram import Diagram, Node
-from cgprimer.pictures.geometry import Size
+from cgprimer.pictures.diagram import Diagram
+from cgprimer.pictures.geometry import Size, crowded
 from cgprimer.pictures.labels import Labels, free_labels
 from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out
-from cgprimer.pictures.lettering import block_size, fewer_digits, wrap_expression
+from cgprimer.pictures.legend import Entry, Legend
+from cgprimer.pictures.lettering import block_size, fewer_digits, wrap_expression, wrap_words
 from cgprimer.pictures.shapes import shape_size
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
@@ -26,11 +26,19 @@ from cgprimer.pictures.theme import (
     LABEL_SIZE,
     READABLE_SIZE,
     SLIDE_ASPECT,
+    SLIDE_HEIGHT,
     SLIDE_WIDTH,
     SMALLEST_SIZE,
+    TITLE_SIZE,
+    roles_in,
     theme,
 )
 
+MARGIN = 18.0
+NOTES_GAP = 16.0
+_TITLE_GAP = 18.0
+_SMALLEST_WIDTH = 640.0
+NOTE_WIDTH = 900.0  #: notes are broken into lines of about a slide's width
 _MOST = 600  # vertices; to find the layers of more takes minutes
 _SMALL, _LARGE = 100, 250  # vertices and edges up to which every setting is tried, and beyond none
 _HOPELESS = 6.0  # points: no setting makes text of less than half the size readable
@@ -45,19 +53,12 @@ _TOUCHING, _COVERING, _CROWDED, _LATER = 30.0, 1.5, 0.02, 0.01
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How texts are broken and how much room is left between things.
-
-    Attributes:
-        gaps: of the layout.
-        wrap: characters of a line in a vertex.
-        edge_wrap: characters of a line on an edge.
-        terse: results with five digits, and less room between a vertex's text and its outline.
-    """
+    """How texts are broken and how much room is left between things."""
 
     gaps: Gaps = COMFORTABLE
-    wrap: int = 18
-    edge_wrap: int = 14
-    terse: bool = False
+    wrap: int = 18  # characters of a line in a vertex
+    edge_wrap: int = 14  # characters of a line on an edge
+    terse: bool = False  # five digits, and less room between a vertex's text and its outline
 
 
 _SETTINGS: tuple[Setting, ...] = (
@@ -73,25 +74,65 @@ _SETTINGS: tuple[Setting, ...] = (
 _ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=True))
 
 
+class Captions:
+    """The texts around a graph of some width and height, and the figure that holds all of it.
+
+    >>> from cgprimer.pictures.diagram import Node
+    >>> found = Captions(Diagram((Node("xa", "xa", "input"),), (), "A title"), (900, 300))
+    >>> found.title, found.legend.rows, found.size
+    (('A title',), [['input']], (936.0, 526.5))
+    """
+
+    def __init__(self, diagram: Diagram, graph: Size) -> None:
+        entries: list[Entry] = [*roles_in(diagram)]
+        if any(edge.emphasis for edge in diagram.edges):
+            entries.append("path")
+        widest = Legend(entries, 0.0).width  # of the entries
+        inner = max(graph[0], _SMALLEST_WIDTH - 2 * MARGIN, widest)
+        width = max(inner, NOTE_WIDTH)
+        title = wrap_words(diagram.title, inner, TITLE_SIZE, bold=True)
+        notes = [line for note in diagram.notes for line in wrap_words(note, width, DETAIL_SIZE)]
+        title_width, title_height = block_size(title, TITLE_SIZE, bold=True)
+        notes_width, notes_height = block_size(notes, DETAIL_SIZE)
+        inner = max(inner, title_width, notes_width)
+        self.title, self.notes, self.legend = title, notes, Legend(entries, inner)
+        # The heights above and below the graph, the margins included.
+        self.above = MARGIN + (title_height + _TITLE_GAP if title else 0.0)
+        self.below = MARGIN + (self.legend.height + NOTES_GAP if entries else 0.0)
+        self.below += notes_height + NOTES_GAP if notes else 0.0
+        self.filled = wide, tall = inner + 2 * MARGIN, graph[1] + self.above + self.below
+        # Padded to the shape of a slide where that at most doubles a side.
+        padded = max(wide, tall * SLIDE_ASPECT), max(tall, wide / SLIDE_ASPECT)
+        near = padded[0] <= 2 * wide and padded[1] <= 2 * tall
+        self.size = padded if near or wide <= _SMALLEST_WIDTH else self.filled
+
+    @property
+    def smallest_text(self) -> float:
+        """The size in points of the smallest text once the figure fills a 16:9 slide."""
+        return text_on_slide(*self.size)
+
+
+def text_on_slide(width: float, height: float) -> float:
+    """The size in points of a picture's smallest text on a slide of 13.33 by 7.5 inches.
+
+    A picture smaller than the slide is not blown up.
+
+    >>> text_on_slide(800, 400), text_on_slide(1920, 1080)
+    (16.0, 8.0)
+    """
+    return SMALLEST_SIZE * min(SLIDE_WIDTH / width, SLIDE_HEIGHT / height, 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class SlideLayout:
-    """Everything about a diagram's drawing but the ink.
-
-    Attributes:
-        layout: the graph itself.
-        labels: of the edges.
-        captions: what stands around it.
-        details: of every vertex, broken into lines.
-        label_texts: of every edge, broken into lines.
-        crowded: points over which edges lie on top of each other.
-    """
+    """Everything about a diagram's drawing but the ink."""
 
     layout: Layout
     labels: Labels
     captions: Captions
-    details: Mapping[str, tuple[str, ...]]
-    label_texts: tuple[tuple[str, ...], ...]
-    crowded: float
+    details: Mapping[str, tuple[str, ...]]  # of every vertex, broken into lines
+    label_texts: tuple[tuple[str, ...], ...]  # of every edge, broken into lines
+    crowded: float  # points over which edges lie on top of each other
 
     @property
     def badness(self) -> float:
@@ -109,7 +150,7 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
 
     Raises `cgprimer.errors.UsageError` where there are too many vertices.
 
-    >>> from cgprimer.pictures.diagram import Edge
+    >>> from cgprimer.pictures.diagram import Edge, Node
     >>> nodes = (Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",)))
     >>> found = slide_layout(Diagram(nodes, (Edge("xa", "xb", "ab"),))).layout
     >>> found.boxes["xa"].x < found.labels[0].x < found.boxes["xb"].x
@@ -141,15 +182,16 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
     details = {node.key: _broken(node.detail, setting, setting.wrap) for node in diagram.nodes}
-    sizes = {
-        node.key: shape_size(
-            shapes[node.key], _text_size(node, details[node.key]), tight=setting.terse
-        )
-        for node in diagram.nodes
-    }
+    sizes = {}
+    for node in diagram.nodes:
+        label = block_size([node.label], LABEL_SIZE, bold=True)
+        below = block_size(details[node.key], DETAIL_SIZE)
+        text = (max(label[0], below[0]), label[1] + below[1])
+        sizes[node.key] = shape_size(shapes[node.key], text, tight=setting.terse)
     parts = ([part for part in edge.label.split("\n") if part.strip()] for edge in diagram.edges)
     texts = tuple(_broken(lines, setting, setting.edge_wrap) for lines in parts)
-    label_sizes = [_label_size(lines) if lines else None for lines in texts]
+    blocks = (block_size(lines, EDGE_LABEL_SIZE) for lines in texts)
+    label_sizes = [(wide + 8.0, high + 2.0) if high else None for wide, high in blocks]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
     def placed(gaps: Gaps) -> Layout:
@@ -157,14 +199,13 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
 
     gaps = setting.gaps
     found = placed(gaps)
-    around = captions(diagram, (found.width, found.height))
-    wider = _wider(gaps.layer, found, around)
+    wider = _wider(gaps.layer, found, Captions(diagram, (found.width, found.height)))
     if wider > gaps.layer + _WORTHWHILE:
         found = placed(replace(gaps, layer=wider))
     elif not gaps.square and found.layers >= _MANY_LAYERS and found.width > _LONG * found.height:
         folded = placed(replace(gaps, square=True, fold=SLIDE_ASPECT))
         found = folded if folded.width < 0.8 * found.width else found
-    around = captions(diagram, (found.width, found.height))
+    around = Captions(diagram, (found.width, found.height))
     on_top = crowded(edges, found.lines)
     picture = SlideLayout(found, Labels(found.labels), around, details, texts, on_top)
     return replace(picture, labels=free_labels(found)) if picture.badness < least else picture
@@ -185,14 +226,3 @@ def _wider(gap: float, found: Layout, around: Captions) -> float:
 def _broken(texts: Iterable[str], setting: Setting, limit: int) -> tuple[str, ...]:
     texts = map(fewer_digits, texts) if setting.terse else texts
     return tuple(line for text in texts for line in wrap_expression(text, limit))
-
-
-def _text_size(node: Node, detail: tuple[str, ...]) -> Size:
-    label = block_size([node.label], LABEL_SIZE, bold=True)
-    below = block_size(detail, DETAIL_SIZE)
-    return (max(label[0], below[0]), label[1] + below[1])
-
-
-def _label_size(lines: tuple[str, ...]) -> Size:
-    width, height = block_size(lines, EDGE_LABEL_SIZE)
-    return (width + 8.0, height + 2.0)

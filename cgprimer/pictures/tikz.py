@@ -2,21 +2,24 @@ r"""Diagrams as TikZ: a LaTeX document of its own, whose ``tikzpicture`` can be 
 
 Everything stands where it stands in the other pictures; one unit is one point (``bp``). The
 document needs TikZ and nothing else that a small TeX installation might lack: the page gets its
-size from the picture's box, and fonts beyond Computer Modern are used where they are.
+size from the picture's box, and fonts beyond Computer Modern are used where they are. Text is shown
+as written, whatever is in it.
 
-Source: T. Tantau, "The TikZ and PGF packages", manual for version 3.1.
+Source: T. Tantau, "The TikZ and PGF packages", manual for version 3.1; the LaTeX Project, "LaTeX
+font encodings" (encguide).
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cgprimer.pictures.captions import NOTE_WIDTH
 from cgprimer.pictures.diagram import Diagram, Node
 from cgprimer.pictures.geometry import Box, Point
-from cgprimer.pictures.latex_text import escaped, fallbacks, prose
 from cgprimer.pictures.shapes import outline, pill_radius
-from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
+from cgprimer.pictures.slide_layout import NOTE_WIDTH, SlideLayout, slide_layout
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
     EDGE_LABEL_SIZE,
@@ -42,9 +45,11 @@ _PREAMBLE = r"""% pdflatex, lualatex or xelatex makes a page of the picture's si
   \IfFontExistsTF{DejaVu Sans}{\setsansfont{DejaVu Sans}}{}
 \fi
 \usepackage{tikz}
-\usetikzlibrary{arrows.meta, backgrounds}""".splitlines()
-_PAGE = r"""\setbox0=\hbox{%"""
-_END_OF_PAGE = r"""}
+\usetikzlibrary{arrows.meta, backgrounds}"""
+_PAGE = r"""\begin{document}
+\setbox0=\hbox{%"""
+_END_OF_PAGE = r"""%
+}
 \ifdefined\pagewidth
   \pagewidth=\wd0 \pageheight=\dimexpr\ht0+\dp0\relax
 \else
@@ -52,7 +57,35 @@ _END_OF_PAGE = r"""}
 \fi
 \hoffset=-1in \voffset=-1in
 \shipout\box0
-\end{document}""".splitlines()
+\end{document}
+"""
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\char36{}", "&": r"\&", "#": r"\#",
+    "%": r"\%", "_": r"\_", "^": r"\^{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "-": r"\ensuremath{-}",
+    '"': r"{\ttfamily\char34}",  # not every encoding has the straight ones
+    "'": r"{\ttfamily\char39}", "`": r"{\ttfamily\char96}",
+    "−": r"\ensuremath{-}", "×": r"\ensuremath{\times}", "÷": r"\ensuremath{\div}",
+    "·": r"\ensuremath{\cdot}", "∂": r"\ensuremath{\partial}", "→": r"\ensuremath{\to}",
+    "←": r"\ensuremath{\leftarrow}", "…": r"\ldots{}", "≈": r"\ensuremath{\approx}",
+    "≤": r"\ensuremath{\le}", "≥": r"\ensuremath{\ge}", "≠": r"\ensuremath{\ne}",
+    "±": r"\ensuremath{\pm}", "∞": r"\ensuremath{\infty}", "√": r"\ensuremath{\surd}",
+    "∇": r"\ensuremath{\nabla}", "∑": r"\ensuremath{\Sigma}", "∏": r"\ensuremath{\Pi}",
+    "²": r"\ensuremath{^2}", "³": r"\ensuremath{^3}", "°": r"\ensuremath{^\circ}",
+    "–": "{--}", "—": "{---}", "‘": "{`}", "’": "{'}", "“": "{``}", "”": "{''}", "„": "{,,}",
+    "ς": r"\ensuremath{\varsigma}", "ϑ": r"\ensuremath{\vartheta}", "ϕ": r"\ensuremath{\phi}",
+    "φ": r"\ensuremath{\varphi}", "ϵ": r"\ensuremath{\epsilon}", "ε": r"\ensuremath{\varepsilon}",
+    "ϖ": r"\ensuremath{\varpi}", "ϱ": r"\ensuremath{\varrho}", "ο": "o", "µ": r"\ensuremath{\mu}",
+    "\N{NO-BREAK SPACE}": "~",
+    "ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}",
+    "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}", "ı": r"\i{}",
+    **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧ", "ABEZHIKMNOPTX", strict=True)),
+}  # fmt: skip
+_ACCENTS = {
+    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u",
+    "\u0307": ".", "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c",
+}  # fmt: skip
 
 
 def tikz(diagram: Diagram, *, dark: bool = False) -> str:
@@ -70,11 +103,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     picture = slide_layout(diagram)
     pen = _Pen(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
     roles = roles_in(diagram)
-    colours = {"background": look.background, "ink": look.ink, "edge": look.edge}
-    colours["path"] = look.path
-    for role in roles:
-        colours[f"{role}line"] = look.roles[role].outline
-        colours[f"{role}fill"] = look.roles[role].fill
+    colours = {name: getattr(look, name) for name in ("background", "ink", "edge", "path")}
     size = pen.length
     body = [
         r"\begin{tikzpicture}[x=1bp, y=-1bp, text=ink, font=\sffamily, inner sep=0,",
@@ -87,6 +116,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     ]
     for role in roles:
         style = look.roles[role]
+        colours |= {f"{role}line": style.outline, f"{role}fill": style.fill}
         dots = ", dotted" if style.shape == "dotted" else ""
         body.append(
             f"  {role}/.style={{draw={role}line, fill={role}fill,"
@@ -97,17 +127,11 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     for node in diagram.nodes:
         body += _vertex(node, picture, look, pen)
     body += [*_above_and_below(diagram, picture, pen), r"\end{tikzpicture}"]
-    lines = [
-        *_PREAMBLE,
+    declared = [
         *fallbacks("\n".join(body)),
         *(rf"\definecolor{{{n}}}{{HTML}}{{{c[1:].upper()}}}" for n, c in colours.items()),
-        r"\begin{document}",
-        _PAGE,
-        *body[:-1],
-        body[-1] + "%",
-        *_END_OF_PAGE,
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([_PREAMBLE, *declared, _PAGE, *body]) + _END_OF_PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +157,11 @@ class _Pen:
         line = self.length(size * LINE_SPACING)
         return rf"\fontsize{{{self.length(size)}}}{{{line}}}\selectfont "
 
-    def font(self, size: float) -> str:
-        return rf"font=\sffamily{self.size(size).strip()}"
+    def node(self, style: str, size: float, at: Point, lines: Iterable[str], more: str = "") -> str:
+        """Lines of LaTeX around a point."""
+        font = rf"font=\sffamily{self.size(size).strip()}{more}"
+        text = r"\\".join(lines)
+        return rf"\node[{style}align=center, {font}] at {self.point(at)} {{{text}}};"
 
 
 def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
@@ -142,13 +169,10 @@ def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     for edge, route in zip(diagram.edges, picture.layout.routes, strict=True):
         style = "path edge" if edge.emphasis else "edge"
         lines.append(rf"\draw[{style}] {' -- '.join(map(pen.point, route))};")
+    style = f"fill=background, inner sep={pen.length(2)}, "
     for box, texts in zip(picture.labels.boxes, picture.label_texts, strict=True):
         if box is not None:
-            text = r"\\".join(map(escaped, texts))
-            lines.append(
-                rf"\node[fill=background, align=center, {pen.font(EDGE_LABEL_SIZE)},"
-                rf" inner sep={pen.length(2)}] at {pen.point((box.x, box.y))} {{{text}}};"
-            )
+            lines.append(pen.node(style, EDGE_LABEL_SIZE, (box.x, box.y), map(escaped, texts)))
     return lines
 
 
@@ -168,25 +192,69 @@ def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[st
         inner = f"{style}, line width={pen.length(1.2)}" if node.emphasis else style
         lines.append(rf"\path[{inner}] {pen.rectangle(box, 4.0)};")
     first = rf"{{{pen.size(LABEL_SIZE)}\bfseries\boldmath {escaped(node.label)}\strut}}"
-    text = r"\\".join((first, *map(escaped, picture.details[node.key])))
+    text = (first, *map(escaped, picture.details[node.key]))
     # The node's font decides how far apart all lines are.
-    lines.append(
-        rf"\node[align=center, {pen.font(DETAIL_SIZE)}] at {pen.point((box.x, box.y))} {{{text}}};"
-    )
-    return lines
+    return [*lines, pen.node("", DETAIL_SIZE, (box.x, box.y), text)]
 
 
 def _above_and_below(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
-    layout = picture.layout
-    width = f"text width={pen.length(max(layout.width, NOTE_WIDTH))}, align=center"
+    middle, floor = picture.layout.width / 2, picture.layout.height
+    width = f"text width={pen.length(max(picture.layout.width, NOTE_WIDTH))}"
     lines = []
     if diagram.title:
-        at = pen.point((layout.width / 2, -20))
-        title = prose(diagram.title)
-        font = rf"{pen.font(TITLE_SIZE)}\bfseries\boldmath"
-        lines.append(rf"\node[anchor=south, {width}, {font}] at {at} {{{title}}};")
+        style, title = f"anchor=south, {width}, ", [prose(diagram.title)]
+        bold = r"\bfseries\boldmath"
+        lines.append(pen.node(style, TITLE_SIZE, (middle, -20.0), title, bold))
     if diagram.notes:
-        at = pen.point((layout.width / 2, layout.height + 20))
-        text = r"\\".join(map(prose, diagram.notes))
-        lines.append(rf"\node[anchor=north, {width}, {pen.font(DETAIL_SIZE)}] at {at} {{{text}}};")
+        style, notes = f"anchor=north, {width}, ", map(prose, diagram.notes)
+        lines.append(pen.node(style, DETAIL_SIZE, (middle, floor + 20.0), notes))
     return lines
+
+
+def escaped(text: str) -> str:
+    r"""Text as LaTeX shows it as written; Greek letters through mathematics mode.
+
+    >>> print(escaped("x_1^2 & α, größe"))
+    x\_1\^{}2 \& \ensuremath{\alpha}, gr\"{o}\ss{}e
+    """
+    whole = "".join(map(_character, unicodedata.normalize("NFC", text)))
+    return whole.replace(",,", ",{},")
+
+
+def prose(text: str) -> str:
+    r"""The same for sentences, in which a hyphen between letters is no minus.
+
+    >>> print(prose("step-by-step: a - 1"))
+    step-by-step: a \ensuremath{-} 1
+    """
+    parts = re.split(r"(?<=[^\W\d_])-(?=[^\W\d_])", text)
+    return "-".join(map(escaped, parts))
+
+
+def fallbacks(text: str) -> Iterable[str]:
+    r"""Declarations for the characters that pdflatex has no letter for: it shows their numbers.
+
+    LuaLaTeX and XeLaTeX take such characters from their font.
+
+    >>> list(fallbacks("变"))[1]
+    '  \\DeclareUnicodeCharacter{53D8}{\\textsuperscript{U+53D8}}'
+    """
+    strange = sorted({ord(character) for character in text if not character.isascii()})
+    if not strange:
+        return ()
+    declaration = r"  \DeclareUnicodeCharacter{{{0:04X}}}{{\textsuperscript{{U+{0:04X}}}}}"
+    return (r"\ifPDFTeX", *map(declaration.format, strange), r"\fi")
+
+
+def _character(character: str) -> str:
+    known = _ESCAPES.get(character)
+    if known or character.isascii():
+        return known or (character if character.isprintable() else " ")
+    if re.fullmatch("[Α-ΡΣ-Ωα-ω]", character):
+        name = unicodedata.name(character).split()[-1].lower().replace("lamda", "lambda")
+        return rf"\ensuremath{{\{name if character >= 'α' else name.capitalize()}}}"
+    parts = unicodedata.normalize("NFD", character)
+    if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:
+        letter = {"i": r"\i", "j": r"\j"}.get(parts[0], parts[0])
+        return rf"\{_ACCENTS[parts[1]]}{{{letter}}}"
+    return character

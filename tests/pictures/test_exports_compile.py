@@ -22,7 +22,7 @@ import cgprimer
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.formats import diagram_text
 from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.latex_text import escaped, fallbacks, prose
+from cgprimer.pictures.tikz import escaped, fallbacks, prose
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.cg"))
 TITLE = "Titles with & % $ # _ { } ~ ^ \\ < > \" ' ` | größe α ж -- ,, step-by-step"

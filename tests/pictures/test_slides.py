@@ -10,13 +10,12 @@ from click.testing import CliRunner
 
 import cgprimer
 from cgprimer.cli.draw import command
-from cgprimer.pictures.captions import text_on_slide
-from cgprimer.pictures.crowding import crowded
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.figure import draw_diagram
+from cgprimer.pictures.geometry import crowded
 from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.pictures.lettering import fewer_digits, wrap_expression
-from cgprimer.pictures.slide_layout import slide_layout
+from cgprimer.pictures.slide_layout import slide_layout, text_on_slide
 from cgprimer.pictures.summary import is_readable
 from cgprimer.pictures.theme import READABLE_SIZE, SMALLEST_SIZE
 

@@ -93,7 +93,7 @@ def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
     left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
     lines = [tuple((x - left, y - top) for x, y in line) for line in found.lines]
     return labels.touching, Placed(
-        tuple(replace(box, x=box.x - left, y=box.y - top) for box in found.boxes.values()),
+        tuple(box.moved(-left, -top) for box in found.boxes.values()),
         tuple(shortened(line, _ARROW) for line in lines),
         tuple(line[-1] for line in lines),
         tuple((box.x - left, box.y - top) for box in labels.boxes if box),

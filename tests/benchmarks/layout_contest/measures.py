@@ -9,8 +9,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from cgprimer.pictures.crowding import crowded
-from cgprimer.pictures.geometry import Box, Point, length, sampled
+from cgprimer.pictures.geometry import Box, Point, crowded, length, sampled
 from cgprimer.pictures.shapes import inside
 from tests.pictures.drawing_graphs import overlaps
 
