@@ -1,13 +1,18 @@
-"""What engines are given and give back: columns and scalars in the form they need, and outputs."""
+"""What engines are given and give back: columns and scalars in the form they need, what no sample
+changes, results of functions that somebody registered, and outputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from cgprimer.core.primitives import arrays
+from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, name_hint
+from cgprimer.native.plans.plan import Step
 
 Array = Any
 
@@ -81,6 +86,67 @@ def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> 
     except (TypeError, ValueError, OverflowError):
         bad = next((n for n in names if np.ndim(scalars[n]) or not _real(scalars[n])), names[0])
         raise EngineError(f"the value of {bad!r} is not one real number") from None
+
+
+class UniformValues:
+    """The values of a tape or plan that do not vary with the sample.
+
+    Args:
+        tape: its leaves are the values that are given.
+        steps: on such values alone, in the order in which they run; primitives, with one result.
+        size: number of values.
+        dtype: type of the numbers.
+    """
+
+    def __init__(self, tape: Tape, steps: Iterable[Step], size: int, dtype: Any) -> None:
+        self.dtype, self.size = np.dtype(dtype), size
+        self.real = self.dtype.type
+        leaves = list(enumerate(tape.leaves))
+        self.constants = [
+            (i, self.real(leaf.value)) for i, leaf in leaves if leaf.kind == "constant"
+        ]
+        self.places = [i for i, leaf in leaves if leaf.kind == "scalar"]
+        self.names = tape.of_kind("scalar")
+        self.steps = [(arrays.function(name), operands, out) for name, operands, (out,) in steps]
+
+    def __call__(self, scalars: Mapping[str, Any]) -> list[Any]:
+        """All values that do not vary with the sample; None for the others."""
+        values: list[Any] = [None] * self.size
+        for index, value in self.constants:
+            values[index] = value
+        given = as_scalars(scalars, self.names, self.dtype)
+        for index, number in zip(self.places, given, strict=True):
+            values[index] = number
+        with np.errstate(all="ignore"):
+            for function, operands, result in self.steps:
+                values[result] = self.real(function(*[values[o] for o in operands]))
+        return values
+
+
+def result_of(
+    name: str, function: Callable[..., Array], operands: Sequence[Array], shape: tuple[int, ...]
+) -> Array:
+    """What a function makes of arrays; it gets copies, which it may keep or change.
+
+    Raises:
+        EngineError: the result is no array of real numbers of the operands' shape.
+
+    >>> import numpy as np
+    >>> result_of("twice", lambda a: a + a, [np.ones(2)], (2,))
+    array([2., 2.])
+    """
+    found = function(*[np.array(operand) for operand in operands])
+    array = np.asarray(found)
+    if found is None or array.dtype.kind not in "biuf":
+        kind = "None" if found is None else f"numbers of the type {array.dtype}"
+        raise EngineError(f"the primitive {name!r} returned {kind}; it must return real numbers")
+    if array.shape not in ((), shape):
+        raise EngineError(
+            f"the primitive {name!r} returned the shape {array.shape} for operands of the shape"
+            f" {shape}",
+            hint="a primitive works element by element, on arrays of any length",
+        )
+    return array
 
 
 def times_samples(value: Array, samples: int) -> Array:

@@ -19,12 +19,10 @@ from cgprimer.core.methods.contract import Execute
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.native.arguments import as_columns, times_samples
+from cgprimer.native.arguments import UniformValues, as_columns, result_of, times_samples
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
 from cgprimer.native.plans.storage import Storage, storage_of
-from cgprimer.native.registered_functions import result_of
-from cgprimer.native.uniform import UniformValues
 
 _CACHE_BYTES = 2**18  # live values of a block: half of a typical second-level cache
 _BLOCK_LIMITS = (512, 2**15)

@@ -26,8 +26,7 @@ from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError,
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
-from cgprimer.native.joined_passes import joined_passes
-from cgprimer.native.program_cache import kept_program
+from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import number
 from cgprimer.training.losses import LOSS, loss_expression, loss_text, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule

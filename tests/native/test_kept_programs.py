@@ -22,9 +22,9 @@ from cgprimer.core.primitives import primitive
 from cgprimer.core.primitives.registration import register_primitive, replaced, unregister_primitive
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native import program_cache as keeping
+from cgprimer.native import programs as keeping
 from cgprimer.native.cpu import code, interpreted, library
-from cgprimer.native.program_cache import from_bytes, kept_program, to_bytes
+from cgprimer.native.programs import from_bytes, kept_program, to_bytes
 from tests.native.engine_agreement import (
     DTYPES,
     REDUCTIONS,
@@ -250,7 +250,7 @@ import sys
 import numpy as np
 import cgprimer
 from llvmlite import binding
-from cgprimer.native import program_cache as keeping
+from cgprimer.native import programs as keeping
 from cgprimer.native.cpu import interpreted
 
 keeping.WORTH_KEEPING = interpreted._WORTH_KEEPING = 0

@@ -19,7 +19,7 @@ from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import Pass, Read
 from cgprimer.core.run import Runner
 from cgprimer.data import Dataset
-from cgprimer.native.joined_passes import joined_passes
+from cgprimer.native.programs import joined_passes
 from cgprimer.training.losses import LOSS, with_loss
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import optimizer
@@ -116,10 +116,10 @@ def test_there_is_no_single_run_for_differences_and_for_too_much() -> None:
         program = differentiate(tape, method="finite-difference", scheme=scheme)
         assert joined_passes(program) is None
     program = differentiate(tape, method="forward")
-    with mock.patch("cgprimer.native.joined_passes.LARGEST", program.operation_count - 1):
+    with mock.patch("cgprimer.native.programs.LARGEST", program.operation_count - 1):
         assert joined_passes(program) is None
     settings: dict[str, Any] = {"epochs": 1, "learning_rate": 0.01}
-    with mock.patch("cgprimer.native.joined_passes.LARGEST", 1):
+    with mock.patch("cgprimer.native.programs.LARGEST", 1):
         run = cgprimer.train(graph(), data(), engine="cpu", **settings)
     wanted = cgprimer.train(graph(), data(), engine="numpy", **settings)
     assert run.parameters == pytest.approx(wanted.parameters, rel=1e-10)

@@ -15,8 +15,8 @@ from cgprimer.native.arguments import apart, as_columns, as_scalars, times_sampl
 from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.cpu.straight_line import module_text, order_of
-from cgprimer.native.fingerprint import fingerprint
 from cgprimer.native.plans.constant_factors import constant_factors
+from cgprimer.native.programs import fingerprint
 
 _SMALL = 64  # instructions: below, two vectors at a time keep the processor busier than one
 

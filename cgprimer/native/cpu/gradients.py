@@ -23,7 +23,7 @@ from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.cpu.loop_text import Called, Writer
 from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import FLAGS, order_of, write_run
-from cgprimer.native.fingerprint import fingerprint
+from cgprimer.native.programs import fingerprint
 
 # What a gradient function finds at its context's address, eight bytes each. ``values`` are the
 # parameters, as doubles; ``order`` says which of them each scalar of the tape is. ``lanes`` are

@@ -16,15 +16,14 @@ from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.native.arguments import apart, as_columns, as_scalars, times_samples
+from cgprimer.native.arguments import apart, as_columns, as_scalars, result_of, times_samples
 from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.code import Code, assembled
 from cgprimer.native.cpu.fused import addresses, padded
 from cgprimer.native.cpu.handlers import CONTEXT, module_text, tile_width
 from cgprimer.native.cpu.library import Library, processor
-from cgprimer.native.fingerprint import fingerprint, shareable
 from cgprimer.native.plans.making import plan
-from cgprimer.native.registered_functions import result_of
+from cgprimer.native.programs import fingerprint, shareable
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _CALLBACK = ctypes.CFUNCTYPE(None, _INT, _INT, *[_POINTER] * 5)

@@ -13,7 +13,7 @@ from cgprimer.native.cpu.epoch_text import EPOCH, epoch_text
 from cgprimer.native.cpu.fused import addresses
 from cgprimer.native.cpu.gradients import Gradient
 from cgprimer.native.cpu.library import Library
-from cgprimer.native.fingerprint import fingerprint
+from cgprimer.native.programs import fingerprint
 
 _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 

@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
-from cgprimer.native.arguments import apart, as_columns, times_samples
+from cgprimer.native.arguments import UniformValues, apart, as_columns, times_samples
 from cgprimer.native.cuda.columns import Piece, pieces, together
 from cgprimer.native.cuda.device import (
     MEMORY_VARIABLE,
@@ -26,7 +26,6 @@ from cgprimer.native.cuda.device import (
 from cgprimer.native.cuda.generated import functions
 from cgprimer.native.cuda.kernels import device_program, reduce_text
 from cgprimer.native.plans.making import plan
-from cgprimer.native.uniform import UniformValues
 
 
 def signature(dtype: str, *, sums: bool, straight: bool) -> tuple[Any, ...]:
