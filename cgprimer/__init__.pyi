@@ -27,9 +27,7 @@ from cgprimer.core.methods import methods as methods
 from cgprimer.core.methods.contract import DerivativeProgram as DerivativeProgram
 from cgprimer.core.methods.registration import register_method as register_method
 from cgprimer.core.methods.registration import unregister_method as unregister_method
-from cgprimer.core.primitives.registration import register_primitive as register_primitive
-from cgprimer.core.primitives.registration import unregister_primitive as unregister_primitive
-from cgprimer.core.primitives.row import Primitive as Primitive
+from cgprimer.core.primitives import Primitive as Primitive
 from cgprimer.core.tape.tape import Tape as Tape
 from cgprimer.data import Dataset as Dataset
 from cgprimer.data import make_dataset as make_dataset
@@ -56,6 +54,8 @@ from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
 from cgprimer.pictures.graph_diagrams import draw as draw
+from cgprimer.registration import register_primitive as register_primitive
+from cgprimer.registration import unregister_primitive as unregister_primitive
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.checkpoint import save_run as save_run
 from cgprimer.training.loop import TrainingRun as TrainingRun

@@ -26,6 +26,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "numbers_and_arrays",
     "number_format",
     "core",
+    "registration",
     "native",
     "analysis",
     "data",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from cgprimer.core.language.syntax import Expression, Name, Number, fold
-from cgprimer.core.language.unparse import number_text
 from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.notation import number_text
 
 # Operator: how tightly it binds, and what its operands need to go without parentheses. A quotient
 # is a fraction and an exponent stands above the line: their operands need none.

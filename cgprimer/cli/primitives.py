@@ -25,12 +25,13 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     """
     from cgprimer.analysis.tables import table
     from cgprimer.core.language.syntax import Apply, Name
-    from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives, spelled
+    from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives
     from cgprimer.core.primitives.notation import unparse
+    from cgprimer.core.primitives.registry import FUNCTIONS
 
     rows: list[Primitive] = []
     for name in names:
-        rows.extend(spelled(name) or (primitive(_SIGNS.get(name, name)),))
+        rows.extend(FUNCTIONS[name] or (primitive(_SIGNS.get(name, name)),))
     rows = rows or list(primitives())
     if as_json:
         shown = ("arity", "partials", "domain", "edges", "analytic")

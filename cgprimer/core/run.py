@@ -97,9 +97,9 @@ def arithmetic(values: Iterable[Number]) -> Lookup:
     if not kinds:
         return floats.function
     if any(kind.__module__.startswith("mpmath") for kind in kinds):
-        from cgprimer.core.primitives import exact
+        from cgprimer.core.primitives import formulas
 
-        return exact.function
+        return formulas.function
     from cgprimer.core.primitives import arrays
 
     return arrays.function

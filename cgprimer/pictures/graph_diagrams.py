@@ -12,9 +12,8 @@ from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives.evaluation import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Name, Number, fold
-from cgprimer.core.language.unparse import number_text
 from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.primitives.notation import number_text, unparse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.errors import UsageError

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Name, Number
-from cgprimer.core.language.unparse import number_text
-from cgprimer.core.primitives import function_names
-from cgprimer.core.primitives.notation import parse_expression, unparse
+from cgprimer.core.primitives.notation import number_text, parse_expression, unparse
+from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.tape.lowering import lower
 from cgprimer.errors import CgprimerError, SourceError
 from tests.language.language_trees import NAMES, shape, trees
@@ -22,7 +21,7 @@ from tests.language.language_trees import NAMES, shape, trees
 CHARACTERS = "xaе019.eE+-*/^()=,;#\n\r\t _²×\u00a0\ufeff\u2028\x00'\"[]{}\\%"
 TOKENS = (
     *NAMES,
-    *function_names()[:8],
+    *sorted(FUNCTIONS)[:8],
     "max",
     "log",
     "leaky_relu",

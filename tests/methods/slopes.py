@@ -13,7 +13,7 @@ import mpmath
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Name, fold
-from cgprimer.core.primitives import exact
+from cgprimer.core.primitives import formulas
 
 DIGITS = 60
 STEP = mpmath.mpf("1e-20")
@@ -21,7 +21,7 @@ STEP = mpmath.mpf("1e-20")
 
 def value_of(name: str, operands: Sequence[object]) -> object:
     """A primitive on mpmath's numbers."""
-    return operands[0] if name == "stop_gradient" else exact.function(name)(*operands)
+    return operands[0] if name == "stop_gradient" else formulas.function(name)(*operands)
 
 
 def moved(

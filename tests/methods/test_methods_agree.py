@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.registration import replaced
 from cgprimer.errors import ExpressionSwellError, PathLimitError
 from tests.methods.graph_strategies import Case, cases, graphs
 from tests.methods.slopes import moved, second_slopes, slopes
+from tests.primitives.row_tools import replaced
 
 # Exact methods do the same additions and multiplications in another order: a few hundred
 # roundings of the largest number among them (see graph_strategies.magnitude).

@@ -18,10 +18,10 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.engines import select
-from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError
 from cgprimer.native.cpu import threads
+from cgprimer.registration import register_primitive, unregister_primitive
 from tests.native.engine_agreement import DTYPES, REDUCTIONS, assert_alike, by_numpy, check
 
 Register = Callable[..., Any]

@@ -14,7 +14,6 @@ pytest.importorskip("llvmlite")
 import cgprimer
 from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.registration import replaced
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.native.cpu import interpreted
@@ -32,6 +31,7 @@ from tests.native.engine_agreement import (
     directly,
     random_point,
 )
+from tests.primitives.row_tools import replaced
 
 # Small whole numbers: products and sums are exact, whether they are rounded once or twice.
 WHOLE = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 5.0, np.inf, -np.inf, np.nan])

@@ -19,8 +19,8 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.engines import select
-from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.native.cpu import threads
+from cgprimer.registration import register_primitive, unregister_primitive
 
 XA = np.linspace(0.0, 1.0, 5000)
 

@@ -19,12 +19,12 @@ import cgprimer
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.registration import register_primitive, replaced, unregister_primitive
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native import programs as keeping
 from cgprimer.native.cpu import code, interpreted, library
 from cgprimer.native.programs import from_bytes, kept_program, to_bytes
+from cgprimer.registration import register_primitive, unregister_primitive
 from tests.native.engine_agreement import (
     DTYPES,
     REDUCTIONS,
@@ -33,6 +33,7 @@ from tests.native.engine_agreement import (
     compiled,
     random_point,
 )
+from tests.primitives.row_tools import replaced
 
 TEXT = "xh = tanh(a*xa + b) + max(xa, a); xg = xh^2*c + sin(xh)/a; xw = xg*xh - 0.1; output xw, xg"
 # Finite differences have nothing to keep: their tape is the primal.

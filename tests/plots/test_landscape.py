@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cgprimer.core.graph import parse
-from cgprimer.core.graph.loading import load
+from cgprimer.core.graph.loading import load, parse
 from cgprimer.data import make_dataset
 from cgprimer.errors import (
     CgprimerError,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cgprimer.core.graph import parse
-from cgprimer.core.graph.loading import load
+from cgprimer.core.graph.loading import load, parse
 from cgprimer.errors import CgprimerError, DifferentiationError, MissingValueError, UsageError
 from cgprimer.plots.error import StepErrors, step_errors
 

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from cgprimer import plot
-from cgprimer.core.graph import parse
-from cgprimer.core.graph.loading import load
+from cgprimer.core.graph.loading import load, parse
 from cgprimer.errors import UsageError
 from cgprimer.pictures.saving import save_figure
 from cgprimer.plots import cost

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 import cgprimer
-from cgprimer.core.primitives import OPERANDS, Primitive, primitives
+from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives
+from cgprimer.core.primitives.registry import put_row
 from tests.methods.slopes import slopes
 
 ROWS = primitives()
@@ -114,3 +117,14 @@ def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:
     if math.isinf(expected) or math.isinf(found):
         return found == expected
     return abs(found - expected) <= tolerance * max(1.0, abs(expected))
+
+
+@contextmanager
+def replaced(row: Primitive) -> Iterator[None]:
+    """Another row in the place of the one with its name, for the length of a ``with`` block."""
+    old = primitive(row.name)
+    put_row(row)
+    try:
+        yield
+    finally:
+        put_row(old)

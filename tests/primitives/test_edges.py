@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.primitives import arrays, exact, floats, primitive
+from cgprimer.core.primitives import arrays, floats, formulas, primitive
 from tests.methods.slopes import DIGITS
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
@@ -266,7 +266,7 @@ def test_a_power_with_a_written_exponent_has_the_edges_of_the_row(exponent):
 def test_digits_are_kept_near_zero(name, x):
     row = primitive(name)
     with mpmath.workdps(300):  # enough digits that 1 + 1e-200 is not 1
-        expected = exact.function(row.name)(mpmath.mpf(x))
+        expected = formulas.function(row.name)(mpmath.mpf(x))
         error = abs(mpmath.mpf(float(values(row, [[x]])[0])) / expected - 1)
     assert error < 4e-16
 
@@ -276,7 +276,7 @@ def test_digits_are_kept_near_zero(name, x):
 def test_digits_are_kept_in_the_tails(name, x):
     row = primitive(name)
     with mpmath.workdps(DIGITS):
-        expected = exact.function(row.name)(mpmath.mpf(x))
+        expected = formulas.function(row.name)(mpmath.mpf(x))
         error = abs(mpmath.mpf(float(values(row, [[x]])[0])) / expected - 1)
     assert error < 1e-13
 
@@ -289,7 +289,7 @@ def test_slopes_are_right_close_to_the_edge(name, gap):
     if x == 1.0:
         x = 1.0 - 2.0**-53  # the double before 1
     with mpmath.workdps(80):
-        expected = mpmath.diff(exact.function(row.name), mpmath.mpf(x), h=mpmath.mpf("1e-30"))
+        expected = mpmath.diff(formulas.function(row.name), mpmath.mpf(x), h=mpmath.mpf("1e-30"))
         error = abs(mpmath.mpf(float(partials_by_reverse(row, [[x]])[0][0])) / expected - 1)
     assert error < 1e-14
 

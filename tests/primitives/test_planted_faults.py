@@ -8,8 +8,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.registration import replaced
-from tests.primitives.row_tools import check_partials, random_points
+from tests.primitives.row_tools import check_partials, random_points, replaced
 
 FAULTS = [
     ("tanh", ("1 - out",)),

@@ -7,8 +7,8 @@ import pytest
 
 import cgprimer
 from cgprimer.core.primitives import primitive, primitives
-from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.errors import SourceError, UsageError
+from cgprimer.registration import register_primitive, unregister_primitive
 
 TABLE_METHODS = ("forward", "reverse", "path-sum", "symbolic")
 

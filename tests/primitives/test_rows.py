@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import (
-    OPERANDS,
-    Primitive,
-    arrays,
-    exact,
-    function_names,
-    primitive,
-    spelled,
-)
+from cgprimer.core.primitives import OPERANDS, Primitive, arrays, formulas, primitive
 from cgprimer.core.primitives.formulas import form
+from cgprimer.core.primitives.registry import FUNCTIONS
 from tests.methods.slopes import DIGITS, second_slopes, slopes
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
@@ -47,7 +40,7 @@ def test_numpy_and_mpmath_agree(row):
         found = arrays.function(row.name)(*points)
     for sample, operands in enumerate(points.T):
         with mpmath.workdps(DIGITS):
-            expected = exact.function(row.name)(*(mpmath.mpf(float(o)) for o in operands))
+            expected = formulas.function(row.name)(*(mpmath.mpf(float(o)) for o in operands))
             error = abs(mpmath.mpf(float(found[sample])) - expected)
             assert error <= mpmath.mpf("4e-15") * max(1, abs(expected)), list(operands)
 
@@ -176,8 +169,8 @@ def test_row_is_complete(row: Primitive):
         assert letter in shown
     assert shown.count("{") == shown.count("}")
     if row.spelling:
-        assert row in spelled(row.spelling)
-        assert row.spelling in function_names()
+        assert row in FUNCTIONS[row.spelling]
+        assert row.spelling in FUNCTIONS
 
 
 @pytest.mark.parametrize(
@@ -190,7 +183,7 @@ def test_row_is_complete(row: Primitive):
     ],
 )
 def test_case_d7_the_rule_table_is_all_here(name):
-    assert name in function_names()
+    assert name in FUNCTIONS
 
 
 def test_log_with_a_base_and_a_power_of_a_number():

@@ -15,10 +15,10 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.native.cpu import engine
+from cgprimer.registration import register_primitive, unregister_primitive
 from cgprimer.training import steps
 from cgprimer.training.loop import TrainingRun, train
 

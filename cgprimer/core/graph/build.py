@@ -1,4 +1,4 @@
-"""From text to a graph: roles, edges and order. What can be wrong is said by ``complaints.py``."""
+"""From text to a graph: roles, edges and order."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import heapq
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cgprimer.core.graph.expression_graph import ExpressionGraph, complaints
-from cgprimer.core.graph.frozen import FrozenDict, FrozenList
+from cgprimer.core.graph.expression_graph import ExpressionGraph, FrozenDict, FrozenList
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Declaration, Definition, Program
+from cgprimer.core.language.tokens import spans, tokenize
 from cgprimer.core.primitives.registry import FUNCTIONS
-from cgprimer.errors import UsageError
+from cgprimer.errors import CycleError, DefinitionError, Source, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
 
 
@@ -41,21 +41,23 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
 
 
 def _build(program: Program) -> ExpressionGraph:
-    source = program.source
     names: dict[str, None] = {}  # by first appearance
     definitions: dict[str, Definition] = {}
     declarations: dict[str, Declaration] = {}
     for statement in program.statements:
-        names[statement.name] = None
+        name = statement.name
+        names[name] = None
         if isinstance(statement, Definition):
-            if definitions.setdefault(statement.name, statement) is not statement:
-                raise complaints().twice(source, statement, definitions[statement.name])
+            first: Definition | Declaration = definitions.setdefault(name, statement)
+            done, hint = "defined", "give the second one a name of its own"
             names.update(dict.fromkeys(statement.names))
         else:
-            if declarations.setdefault(statement.name, statement) is not statement:
-                raise complaints().twice(source, statement, declarations[statement.name])
-            if statement.role == "output" and statement.value is not None:
-                raise complaints().output_with_a_value(source, statement)
+            first = declarations.setdefault(name, statement)
+            done, hint = "declared", ""
+        if first is not statement:
+            earlier = [(f"it was first {done} here", program.place(first))]
+            said = f"{name!r} is {done} twice"
+            raise DefinitionError(said, program.place(statement), hint=hint, related=earlier)
     outputs = {name: d for name, d in declarations.items() if d.role == "output"}
     parameters = {
         name: None
@@ -63,12 +65,19 @@ def _build(program: Program) -> ExpressionGraph:
         if name not in definitions
         and (declarations[name].role == "parameter" if name in declarations else name[0] != "x")
     }
-    for name, declaration in declarations.items():
+    for name, declared in declarations.items():
         if name not in outputs and name in definitions:
-            raise complaints().role_of_a_definition(source, declaration, definitions[name])
-    for name, declaration in outputs.items():
+            said = f"{name!r} is declared {declared.role!r} but an expression defines it"
+            earlier = [("it was declared here", program.place(declared))]
+            raise DefinitionError(said, program.place(definitions[name]), related=earlier)
+    for name, output in outputs.items():
+        if output.value is not None:
+            said = f"an output is computed, so {name!r} cannot be given a value"
+            raise DefinitionError(said, program.place(output), hint=f"write: output {name}")
         if name not in definitions:
-            raise complaints().output_of_nothing(source, declaration, definitions)
+            said = f"{name!r} is declared an output, but nothing defines it"
+            hint = name_hint(name, definitions)
+            raise DefinitionError(said, program.place(output), hint=hint)
 
     depends_on = {
         name: FrozenList([n for n in definition.names if n not in parameters])
@@ -80,7 +89,7 @@ def _build(program: Program) -> ExpressionGraph:
             list.append(leads_to[tail], name)
     order = _topological_order(depends_on, leads_to)
     if len(order) < len(leads_to):
-        raise complaints().cycle(source, depends_on, leads_to.keys() - set(order))
+        raise _cycle(program.source, depends_on, leads_to.keys() - set(order))
     place = {name: i for i, name in enumerate(order)}
     for edges in (*depends_on.values(), *leads_to.values()):
         if len(edges) > 1:
@@ -97,6 +106,27 @@ def _build(program: Program) -> ExpressionGraph:
         definitions=FrozenDict({n: definitions[n].expression for n in order if n in definitions}),
         depends_on=FrozenDict({n: depends_on[n] for n in order if depends_on.get(n)}),
         leads_to=FrozenDict({n: leads_to[n] for n in order if leads_to[n]}),
+    )
+
+
+def _cycle(source: Source, depends_on: Mapping[str, list[str]], stuck: set[str]) -> CycleError:
+    """The definitions run in a circle; ``stuck`` are the vertices that no order has a place for."""
+    tokens = tokenize(source.text)
+    walk = [next(token for token in tokens if token in stuck)]
+    seen = {walk[0]: 0}
+    while (following := next(u for u in depends_on[walk[-1]] if u in stuck)) not in seen:
+        seen[following] = len(walk)
+        walk.append(following)
+    # The walk went from users to what they use; edges run the other way.
+    circle = walk[seen[following] :][::-1]
+    first = next(token for token in tokens if seen.get(token, -1) >= seen[following])
+    start = circle.index(first)
+    path = (*circle[start:], *circle[: start + 1])
+    return CycleError(
+        f"these definitions run in a circle: {' -> '.join(path)}",
+        spans(source)[tokens.index(first)],
+        path=path,
+        hint="a graph of expressions has no circles: one of these must not use the other",
     )
 
 

@@ -7,22 +7,53 @@ each variable whose expression uses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from cgprimer.core.graph.frozen import FrozenDict, FrozenList
-from cgprimer.core.language.syntax import Definition, Expression, Program
-from cgprimer.errors import Source, UsageError, name_hint, plural
+from cgprimer.core.language.syntax import Definition, Expression, Name, Program, fold
+from cgprimer.core.primitives import floats
+from cgprimer.errors import MissingValueError, Source, UsageError, name_hint, plural
 from cgprimer.numbers_and_arrays import Value, as_value, common_shape
 
 if TYPE_CHECKING:
     import networkx
     import sympy
 
-
+_CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 _MOST_LINES, _FIRST_LINES = 1_000, 100  # that print shows: all, or so many of more
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _refuse(self: Any, *args: Any, **more: Any) -> NoReturn:
+    raise UsageError(
+        "a graph does not change: its dictionaries and lists are read only",
+        hint="change the text and parse it again; copy.deepcopy makes a copy that may be changed",
+    )
+
+
+class FrozenList(list[V]):
+    """A list that stays as it is. Copies and pickles of it are plain lists."""
+
+    __slots__ = ()
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
+class FrozenDict(dict[K, V]):
+    """A dictionary that stays as it is. Copies and pickles of it are plain dictionaries."""
+
+    __slots__ = ()
+    pop = popitem = clear = update = setdefault = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,9 +108,9 @@ class ExpressionGraph:
     @property
     def text(self) -> str:
         """Text that parses to the same graph: the statements in their order, names in theirs."""
-        from cgprimer.core.graph import conversions
+        from cgprimer.core.primitives.notation import program_text
 
-        return conversions.to_text(self)
+        return program_text(self.program)
 
     def __str__(self) -> str:
         """The text; of a graph that nobody reads to its end, the first lines."""
@@ -146,16 +177,35 @@ class ExpressionGraph:
         given: dict[str, Value] = dict(self.values)
         for name, value in (at or {}).items():
             if name not in free:
-                raise complaints().not_free(self, name)
+                if name in self.definitions:
+                    said = f"{name!r} is computed by the graph; inputs and parameters are given"
+                    raise UsageError(said)
+                said = f"no input or parameter is called {name!r}"
+                raise UsageError(said, hint=name_hint(name, free))
             given[name] = as_value(name, value)
         missing = [n for n in (free if needed is None else needed) if n in free and n not in given]
         if missing:
-            raise complaints().missing_values(self, missing)
+            hint = self._missing_hint(missing[0])
+            raise MissingValueError(f"no value for {', '.join(missing)}", hint=hint)
         try:
             common_shape(given.values())
         except ValueError:
-            raise complaints().no_common_shape(given) from None
+            shapes = (f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float))
+            raise UsageError(f"the arrays do not broadcast together: {', '.join(shapes)}") from None
         return given
+
+    def _missing_hint(self, name: str) -> str:
+        used = {n for s in self.program.statements if isinstance(s, Definition) for n in s.names}
+        unused = [n for n in self.values if n not in used]
+        if unused:
+            return "; ".join(f"{n!r} has a value but stands in no expression" for n in unused)
+        other = next((n for n in self.definitions if n.casefold() == name.casefold()), None)
+        if other is not None:
+            return f"did you mean {other!r}? Capital and small letters differ"
+        if name in _CONSTANTS:
+            return f"there are no named constants: write {_CONSTANTS[name]}"
+        declared = f"or in the text: {self.role(name)} {name} = 0.5"
+        return f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, {declared}"
 
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:
         """The value of every variable.
@@ -176,9 +226,28 @@ class ExpressionGraph:
         >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
         array([ 3., 12.])
         """
-        from cgprimer.core.graph import conversions
+        known = self.point(at)
+        shape = common_shape(known.values())
+        if not shape:
+            return self._values(known, floats.function)
+        import numpy as np
 
-        return conversions.values(self, self.point(at))
+        from cgprimer.core.primitives import arrays
+
+        with np.errstate(all="ignore"):
+            found = self._values(known, arrays.function)
+        return {name: np.array(np.broadcast_to(value, shape)) for name, value in found.items()}
+
+    def _values(
+        self, known: dict[str, Value], function: Callable[[str], Callable[..., Any]]
+    ) -> dict[str, Value]:
+        for name, expression in self.definitions.items():
+            known[name] = fold(
+                expression,
+                lambda leaf: known[leaf.name] if isinstance(leaf, Name) else leaf.value,
+                lambda row, arguments: function(row)(*arguments),
+            )
+        return {name: known[name] for name in self.variables}
 
     def to_networkx(self) -> networkx.DiGraph:
         """The graph as networkx sees it.
@@ -189,9 +258,18 @@ class ExpressionGraph:
         >>> sorted(parse("xb = xa^2; xc = xa*xb").to_networkx().edges)
         [('xa', 'xb'), ('xa', 'xc'), ('xb', 'xc')]
         """
-        from cgprimer.core.graph import conversions
+        import networkx
 
-        return conversions.to_networkx(self)
+        found = networkx.DiGraph()
+        for name in self.variables:
+            found.add_node(
+                name,
+                role=self.role(name),
+                expression=self.expression(name) if name in self.definitions else None,
+                parameters=tuple(self.parameters_of.get(name, ())),
+            )
+        found.add_edges_from((u, v) for u, heads in self.leads_to.items() for v in heads)
+        return found
 
     def role(self, name: str) -> str:
         """``input``, ``inner``, ``output`` or ``parameter``."""
@@ -209,16 +287,9 @@ class ExpressionGraph:
         >>> parse("xx = xa^2; xw = 3*xx").to_sympy()
         {'xx': xa**2, 'xw': 3*xx}
         """
-        from cgprimer.core.graph import conversions
+        from cgprimer.core.primitives.formulas import symbolic
 
-        return conversions.to_sympy(self)
-
-
-def complaints() -> Any:
-    """What to say when something is wrong; loaded only then."""
-    from cgprimer.core.graph import complaints as found
-
-    return found
+        return {name: symbolic(e) for name, e in self.definitions.items()}
 
 
 def checked_graph(graph: Any) -> ExpressionGraph:

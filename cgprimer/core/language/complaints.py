@@ -1,6 +1,6 @@
 """What is said of a text that leaves the grammar: loaded when one does.
 
-Each function looks at the tokens around the one where the parser gave up, says what was expected
+A complaint looks at the tokens around the one where the parser gave up, says what was expected
 there and, where one is likely, what was meant; the parser raises what it returns.
 """
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cgprimer.core.language.parser import ENDS, ROLES
 from cgprimer.core.language.syntax import Functions
-from cgprimer.core.language.tokens import is_number, spans
+from cgprimer.core.language.tokens import called, is_number, spans
 from cgprimer.errors import (
     ExpressionSyntaxError,
     Source,
@@ -60,19 +60,22 @@ class _Token(NamedTuple):
         return ends.get(self.text) or repr(self.text)
 
 
-class _Place:
-    """The tokens of a source around one of them, without new lines inside parentheses."""
+class Complaints:
+    """What can be said of one token of a source and those around it.
+
+    ``tokens`` are without new lines inside parentheses.
+    """
 
     def __init__(self, source: Source, at: int) -> None:
-        self.source = source
+        self.source, self.spans = source, spans(source)
         self.tokens: list[_Token] = []
         depth = 0
-        for number, span in enumerate(spans(source)):
+        for number, span in enumerate(self.spans):
             if number == at:
                 self.at = len(self.tokens)
-            text = source.text[span.start : span.end]
+            text = self.text(number)
             if text[-1:] == "(":
-                name = text[:-1].partition("#")[0].rstrip()
+                name = called(text)
                 if name:
                     self.tokens.append(_Token(name, span.start, span.start + len(name)))
                 self.tokens.append(_Token("(", span.end - 1, span.end))
@@ -83,6 +86,10 @@ class _Place:
         self.before = self.tokens[self.at - 1] if self.at else _Token("", 0, 0)
         self.following = (self.tokens[self.at + 1 :] or [self.token])[0]
 
+    def text(self, at: int) -> str:
+        """A token as the parser sees it."""
+        return self.source.text[self.spans[at].start : self.spans[at].end]
+
     def error(
         self, message: str, token: _Token | None = None, *, hint: str = "", since: int | None = None
     ) -> SourceError:
@@ -90,137 +97,110 @@ class _Place:
         text, start, end = token or self.token
         known = text in ENDS or text in "(),=" or text in _OPERATORS or is_number(text)
         if not known and not text.isidentifier():
-            stray = (i for i, c in enumerate(text) if not f"a{c}".isidentifier())
-            return self._unexpected(start + next(stray, 0))
+            start += next((i for i, c in enumerate(text) if not f"a{c}".isidentifier()), 0)
+            character = self.source.text[start]
+            meant = _MEANT.get(character)
+            hint = f"write {meant!r}" if meant else _ADVICE.get(character, "")
+            shown = character if character.isprintable() else f"U+{ord(character):04X}"
+            message, since, end = f"unexpected character {shown!r}", start, start + 1
         end = start + 1 if text in ENDS else end
         begin = start if since is None else since
         return ExpressionSyntaxError(message, Span(self.source, begin, end), hint=hint)
 
-    def _unexpected(self, position: int) -> SourceError:
-        character = self.source.text[position]
-        shown = character if character.isprintable() else f"U+{ord(character):04X}"
-        meant = _MEANT.get(character)
-        return ExpressionSyntaxError(
-            f"unexpected character {shown!r}",
-            Span(self.source, position, position + 1),
-            hint=f"write {meant!r}" if meant else _ADVICE.get(character, ""),
+    def no_statement(self) -> SourceError:
+        """Neither a definition nor a declaration begins here."""
+        first, second = self.token, self.following
+        if not first.text.isidentifier():
+            return self.error(f"expected a statement, found {first.shown}", hint=_STATEMENT)
+        message = f"expected '=' after {first.text!r}"
+        if second.text.isidentifier():
+            return self.error(message, second, hint=did_you_mean(first.text, ROLES))
+        return self.error(f"{message}, found {second.shown}", second, hint=_STATEMENT)
+
+    def expected(self, what: str) -> SourceError:
+        """Something else should stand here."""
+        if self.before.text in (*ROLES, ",") and self.following.text == "(":
+            return self.error("expected the end of the statement, found '('", self.following)
+        return self.error(f"expected {what}, found {self.token.shown}")
+
+    def after_declaration(self, has_value: bool) -> SourceError:
+        """A declaration goes on after a name or its value."""
+        if is_number(self.token.text):
+            between = f"{self.before.text!r} and {self.token.text!r}"
+            return self.error(f"expected '=' between {between}")
+        message = f"expected the end of the statement, found {self.token.shown}"
+        plain = "a declared value is a plain number, such as 0.5"
+        return self.error(message, hint=plain if has_value else _SEPARATOR)
+
+    def no_operand(self, groups: Groups, missing: str) -> SourceError:
+        """A number, a name or a parenthesis is missing."""
+        token, before = self.token, self.before
+        if token.text in (*ENDS, "=") and groups:
+            return self.unclosed(groups)
+        if token.text == ")" and groups and before.text not in _OPERATORS:
+            name = called(self.text(groups[-1][0]))
+            what = f"the call of {name!r}" if name else "these parentheses"
+            return self.error(f"expected an expression in {what}, found ')'")
+        hint = ""
+        if before.text in _OPERATORS:
+            missing = f"expected a number, a name or '(' after {before.text!r}"
+            if token.text == "\n":
+                hint = "inside parentheses an expression goes on over several lines"
+        if token.text == "=":
+            hint = "a single '=' defines a name"
+        elif token.text == "/":
+            hint = "a comment begins with '#'"
+        return self.error(f"{missing}, found {token.shown}", hint=hint)
+
+    def no_operator(self, groups: Groups, functions: Functions) -> SourceError:
+        """What comes after an operand neither goes on with it nor ends the statement."""
+        token, before, following = self.token, self.before, self.following
+        begins = token.text.isidentifier()
+        begins = begins and (following.text == "=" or following.text.isidentifier())
+        if groups and (token.text in (*ENDS, "=") or begins):
+            return self.unclosed(groups)
+        if token.text == ")":
+            hint = "remove it, or open one before it"
+            return self.error("this parenthesis closes nothing", hint=hint)
+        if token.text == "," and groups:
+            return self.error("a comma stands inside parentheses that call no function")
+        left, right = before.text, token.text
+        if right in (",", "="):
+            decimal = right == "," and is_number(left)
+            hint = "the decimal mark is a point: 3.5" if decimal else _SEPARATOR
+            return self.error(f"expected the end of the statement, found {token.shown}", hint=hint)
+        if right == "(" or left == ")" or is_number(left):
+            product = f"{left}*{right}" if before.end == token.start else "*"
+            hint = f"a product needs its sign: {product}"
+        elif functions[left]:
+            hint = f"a function takes its operands in parentheses: {left}({right})"
+        else:
+            hint = "an operator such as * or + is missing here, or a new line"
+        message = f"missing operator between {left!r} and {right!r}"
+        return self.error(message, hint=hint, since=before.start)
+
+    def unclosed(self, groups: Groups) -> SourceError:
+        """The statement ends inside a parenthesis."""
+        end = self.spans[groups[-1][0]].end
+        span = Span(self.source, end - 1, end)
+        hint = "add the missing ')'"
+        return ExpressionSyntaxError("this parenthesis is never closed", span, hint=hint)
+
+    def no_call(self, end: int, count: int, functions: Functions) -> SourceError:
+        """What is called is no function, or takes another number of arguments."""
+        name, start, name_end = self.token
+        rows = functions[name]
+        if not rows:
+            if not name.isidentifier():
+                return self.error("")
+            meant = _KNOWN_AS.get(name.casefold())
+            near = f"write {meant}" if meant else did_you_mean(name, functions)
+            other = f"for a product write {name}*( ... ); 'cgprimer primitives' lists the functions"
+            span = Span(self.source, start, name_end)
+            return UnknownFunctionError(f"there is no function {name!r}", span, hint=near or other)
+        counts = {n for r in rows for n in range(r.arity - len(r.defaults), r.arity + 1)}
+        takes = " or ".join(map(str, sorted(counts))) + " or more" * rows[0].associative
+        return UnknownFunctionError(
+            f"{name!r} takes {takes} argument{'' if takes == '1' else 's'}, not {count}",
+            Span(self.source, start, self.spans[end].end),
         )
-
-
-def no_statement(source: Source, at: int) -> SourceError:
-    """Neither a definition nor a declaration begins here."""
-    place = _Place(source, at)
-    first, second = place.token, place.following
-    if not first.text.isidentifier():
-        return place.error(f"expected a statement, found {first.shown}", hint=_STATEMENT)
-    message = f"expected '=' after {first.text!r}"
-    if second.text.isidentifier():
-        if first.text in ROLES:
-            return expected(source, at + 1, "a name")
-        return place.error(message, second, hint=did_you_mean(first.text, ROLES))
-    return place.error(f"{message}, found {second.shown}", second, hint=_STATEMENT)
-
-
-def wrong(source: Source, at: int, message: str) -> SourceError:
-    """What stands here cannot."""
-    return _Place(source, at).error(message)
-
-
-def expected(source: Source, at: int, what: str) -> SourceError:
-    """Something else should stand here."""
-    place = _Place(source, at)
-    if place.before.text in (*ROLES, ",") and place.following.text == "(":
-        return place.error("expected the end of the statement, found '('", place.following)
-    return place.error(f"expected {what}, found {place.token.shown}")
-
-
-def after_declaration(source: Source, at: int, *, has_value: bool) -> SourceError:
-    """A declaration goes on after a name or its value."""
-    place = _Place(source, at)
-    found, plain = place.token, "a declared value is a plain number, such as 0.5"
-    if is_number(found.text):
-        return place.error(f"expected '=' between {place.before.text!r} and {found.text!r}")
-    message = f"expected the end of the statement, found {found.shown}"
-    return place.error(message, hint=plain if has_value else _SEPARATOR)
-
-
-def no_operand(source: Source, at: int, groups: Groups, missing: str) -> SourceError:
-    """A number, a name or a parenthesis is missing."""
-    place = _Place(source, at)
-    token, before = place.token, place.before
-    if token.text in (*ENDS, "=") and groups:
-        return _unclosed(source, groups)
-    if token.text == ")" and groups and before.text not in _OPERATORS:
-        opening = spans(source)[groups[-1][0]]
-        name = source.text[opening.start : opening.end - 1].partition("#")[0].rstrip()
-        what = f"the call of {name!r}" if name else "these parentheses"
-        return place.error(f"expected an expression in {what}, found ')'")
-    hint = ""
-    if before.text in _OPERATORS:
-        missing = f"expected a number, a name or '(' after {before.text!r}"
-        if token.text == "\n":
-            hint = "inside parentheses an expression goes on over several lines"
-    if token.text == "=":
-        hint = "a single '=' defines a name"
-    elif token.text == "/":
-        hint = "a comment begins with '#'"
-    return place.error(f"{missing}, found {token.shown}", hint=hint)
-
-
-def no_operator(source: Source, at: int, groups: Groups, functions: Functions) -> SourceError:
-    """After an operand comes what neither goes on with the expression nor ends the statement."""
-    place = _Place(source, at)
-    token, before, following = place.token, place.before, place.following
-    begins = token.text.isidentifier() and (following.text == "=" or following.text.isidentifier())
-    if groups and (token.text in (*ENDS, "=") or begins):
-        return _unclosed(source, groups)
-    if token.text == ")":
-        hint = "remove it, or open one before it"
-        return place.error("this parenthesis closes nothing", hint=hint)
-    if token.text == "," and groups:
-        return place.error("a comma stands inside parentheses that call no function")
-    if token.text in (",", "="):
-        decimal = token.text == "," and is_number(before.text)
-        return place.error(
-            f"expected the end of the statement, found {token.shown}",
-            hint="the decimal mark is a point: 3.5" if decimal else _SEPARATOR,
-        )
-    left, right = before.text, token.text
-    if right == "(" or left == ")" or is_number(left):
-        product = f"{left}*{right}" if before.end == token.start else "*"
-        hint = f"a product needs its sign: {product}"
-    elif functions.spelled(left):
-        hint = f"a function takes its operands in parentheses: {left}({right})"
-    else:
-        hint = "an operator such as * or + is missing here, or a new line"
-    message = f"missing operator between {left!r} and {right!r}"
-    return place.error(message, hint=hint, since=before.start)
-
-
-def _unclosed(source: Source, groups: Groups) -> SourceError:
-    """The statement ends inside a parenthesis."""
-    end = spans(source)[groups[-1][0]].end
-    return ExpressionSyntaxError(
-        "this parenthesis is never closed", Span(source, end - 1, end), hint="add the missing ')'"
-    )
-
-
-def no_call(source: Source, at: int, end: int, count: int, functions: Functions) -> SourceError:
-    """What is called is no function, or takes another number of arguments."""
-    place = _Place(source, at)
-    name, start, name_end = place.token
-    rows = functions.spelled(name)
-    if not rows:
-        if not name.isidentifier():
-            return place.error("")
-        meant = _KNOWN_AS.get(name.casefold())
-        near = f"write {meant}" if meant else did_you_mean(name, functions.function_names())
-        other = f"for a product write {name}*( ... ); 'cgprimer primitives' lists the functions"
-        span = Span(source, start, name_end)
-        return UnknownFunctionError(f"there is no function {name!r}", span, hint=near or other)
-    counts = {n for r in rows for n in range(r.arity - len(r.defaults), r.arity + 1)}
-    takes = " or ".join(map(str, sorted(counts))) + " or more" * rows[0].associative
-    return UnknownFunctionError(
-        f"{name!r} takes {takes} argument{'' if takes == '1' else 's'}, not {count}",
-        Span(source, start, spans(source)[end].end),
-    )

@@ -18,7 +18,6 @@ expected" state that also handles signs and function calls.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from cgprimer.core.language.syntax import (
@@ -31,7 +30,7 @@ from cgprimer.core.language.syntax import (
     Number,
     Program,
 )
-from cgprimer.core.language.tokens import is_number, tokenize
+from cgprimer.core.language.tokens import called, is_number, tokenize
 from cgprimer.errors import Source
 from cgprimer.garbage_collection import collector_paused
 
@@ -56,12 +55,7 @@ _OPEN = ("", 0, 0)  # a parenthesis, and the begin: nothing is applied across it
 def parse_program(
     text: str, functions: Functions, *, source_name: str = "<expressions>"
 ) -> Program:
-    """Every statement of a text.
-
-    Args:
-        text: statements, separated by new lines or ``;``.
-        functions: what may stand before a parenthesis.
-        source_name: what messages call the text.
+    """Every statement of a text; ``functions`` are what may stand before a parenthesis.
 
     Raises:
         ExpressionSyntaxError: the text leaves the grammar.
@@ -76,14 +70,12 @@ def parse_program(
         return _Parser(source, functions).program()
 
 
-def parse_expression(
-    text: str, functions: Functions, *, source_name: str = "<expression>"
-) -> Expression:
+def parse_expression(text: str, functions: Functions, source_name: str) -> Expression:
     """A single expression, as the partial derivatives of the primitive table are written."""
     parser = _Parser(Source(source_name, text), functions)
     expression, _ = parser.expression("expected an expression")
     if parser.tokens[parser.index]:
-        parser.fail("wrong", parser.index, "expected one expression only")
+        parser.fail("error", parser.index, "expected one expression only")
     return expression
 
 
@@ -97,12 +89,11 @@ class _Parser:
         self.names: dict[str, Name] = {}
         self.numbers: dict[str, Number] = {}
 
-    def fail(self, complaint: str, *about: Any, **more: Any) -> NoReturn:
-        """Raise one of the errors of ``complaints.py``, which is loaded only now."""
-        from cgprimer.core.language import complaints
+    def fail(self, complaint: str, at: int, *about: Any) -> NoReturn:
+        """Raise what ``complaints.py`` says of a token; it is loaded only now."""
+        from cgprimer.core.language.complaints import Complaints
 
-        make: Callable[..., Exception] = getattr(complaints, complaint)
-        raise make(self.source, *about, **more)
+        raise getattr(Complaints(self.source, at), complaint)(*about)
 
     def program(self) -> Program:
         tokens = self.tokens
@@ -115,7 +106,7 @@ class _Parser:
                 self.index += 2
                 tree, names = self.expression(f"expected an expression after '{first} ='")
                 statements.append(Definition(first, tree, tuple(names), at))
-            elif second.isidentifier() and first in ROLES:
+            elif second[:1].isidentifier() and first in ROLES:
                 statements.extend(self.declarations(first))
             else:
                 self.fail("no_statement", at)
@@ -140,24 +131,20 @@ class _Parser:
                 self.index += 1
             found.append(Declaration(role, name, value, at))
         if tokens[self.index] not in ENDS:
-            self.fail("after_declaration", self.index, has_value=value is not None)
+            self.fail("after_declaration", self.index, value is not None)
         return found
 
     def number(self, at: int) -> Number:
         value = float(self.tokens[at])
         if math.isinf(value):
-            too_large = "this number is too large for a double (the largest is 1.8e308)"
-            self.fail("wrong", at, too_large)
+            largest = "(the largest is 1.8e308)"
+            self.fail("error", at, f"this number is too large for a double {largest}")
         return Number(value)
 
     def expression(self, missing: str) -> tuple[Expression, dict[str, Name]]:
-        """Read an expression up to the end of its statement.
+        """The tree of an expression that ends its statement, and its names in order.
 
-        Args:
-            missing: what to say where there is none.
-
-        Returns:
-            The tree, and every name in it, in the order of the text.
+        ``missing`` is said where there is none.
         """
         tokens, numbers, index = self.tokens, self.numbers, self.index
         names: dict[str, Name] = {}
@@ -169,23 +156,19 @@ class _Parser:
             token = tokens[index]
             if operand_expected:
                 leaf = names.get(token) or numbers.get(token)
-                if leaf is not None:
-                    operands.append(leaf)
-                    operand_expected = False
-                elif token.isidentifier():
+                if leaf is None and token.isidentifier():
                     leaf = self.names.get(token) or self.names.setdefault(token, Name(token))
                     names[token] = leaf
-                    operands.append(leaf)
-                    operand_expected = False
-                elif is_number(token):
-                    numbers[token] = leaf = self.number(index)
+                elif leaf is None and is_number(token):
+                    leaf = numbers[token] = self.number(index)
+                if leaf is not None:
                     operands.append(leaf)
                     operand_expected = False
                 elif token == "-":
                     pending.append(_SIGN)
                 elif token[-1:] == "(":
                     if "\n" in token and not groups:
-                        self.fail("wrong", index, "the parenthesis of a call stands on its line")
+                        self.fail("error", index, "the parenthesis of a call stands on its line")
                     groups.append((index, len(operands)))
                     pending.append(_OPEN)
                 elif token != "+" and not (token == "\n" and groups):
@@ -221,7 +204,7 @@ class _Parser:
     def call(self, at: int, end: int, arguments: list[Expression]) -> Expression:
         """The call of a function, from its name's token to the closing parenthesis."""
         count = len(arguments)
-        rows = self.functions.spelled(self.tokens[at][:-1].partition("#")[0].strip())
+        rows = self.functions[called(self.tokens[at])]
         for row in rows:
             omitted = row.arity - count
             if 0 <= omitted <= len(row.defaults):

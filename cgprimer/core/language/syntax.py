@@ -8,11 +8,12 @@ levels deep (a long sum leans to the left), so everything here keeps its own sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from cgprimer.errors import Source
+from cgprimer.core.language.tokens import spans
+from cgprimer.errors import Source, Span
 
 T = TypeVar("T")
 
@@ -75,16 +76,14 @@ class Program:
     source: Source
     statements: tuple[Definition | Declaration, ...]
 
+    def place(self, statement: Definition | Declaration) -> Span:
+        """Where the name of a statement stands."""
+        return spans(self.source)[statement.at]
 
-class Functions(Protocol):
-    """What the parser has to know of functions; the table of primitives is one."""
 
-    def spelled(self, name: str) -> Sequence[Any]:
-        """What ``name(...)`` may mean, each with the attributes of a row of the table: ``name``,
-        ``arity``, ``defaults`` and ``associative``. Empty where it is no function."""
-
-    def function_names(self) -> Iterable[str]:
-        """Every name that may stand before a parenthesis."""
+# What the parser has to know of functions: for each name the rows of a table that ``name(...)`` may
+# mean, with ``name``, ``arity``, ``defaults`` and ``associative``; none where it is no function.
+Functions: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 def postorder(expression: Expression) -> Iterator[Expression]:

@@ -44,6 +44,11 @@ def spans(source: Source) -> list[Span]:
     return [Span(source, *found.span(1)) for found in _PATTERN.finditer(source.text)]
 
 
+def called(token: str) -> str:
+    """The name that a token with a parenthesis calls; empty where it calls none."""
+    return token[:-1].partition("#")[0].rstrip()
+
+
 def is_number(token: str) -> bool:
     """Whether a token is a number; names are what ``str.isidentifier`` says."""
     return token[:1] in "0123456789." and token not in ("", ".")

@@ -10,30 +10,15 @@ own under ``edges``: ``relu'(0) = 0``, ``abs'(0) = 0``, ``max`` and ``min`` shar
 ``heaviside(0) = 1/2``. Outside its domain a function is ``nan`` and at a pole it is infinite, as
 IEEE 754 has it; nothing raises.
 
-The rows stand in ``table.py``; ``registry.py`` looks them up and takes rows from outside. How they
-are computed stands in one file for each arithmetic: ``floats.py``, ``arrays.py``, ``exact.py`` and
-``formulas.py``. ``notation.py`` is the language with these functions in it.
+The rows stand in ``table.py``; ``registry.py`` looks them up. How they are computed stands in one
+file for each arithmetic: ``floats.py``, ``arrays.py`` (numpy), ``formulas.py`` (sympy, mpmath).
 """
 
 from cgprimer.core.primitives import table as table  # fills the registry
-from cgprimer.core.primitives.registry import (
-    RESERVED,
-    function_names,
-    generation,
-    primitive,
-    primitives,
-    spelled,
-)
-from cgprimer.core.primitives.row import OPERANDS, RESULT, Primitive
-
-__all__ = [
-    "OPERANDS",
-    "RESERVED",
-    "RESULT",
-    "Primitive",
-    "function_names",
-    "generation",
-    "primitive",
-    "primitives",
-    "spelled",
-]
+from cgprimer.core.primitives.registry import OPERANDS as OPERANDS
+from cgprimer.core.primitives.registry import RESERVED as RESERVED
+from cgprimer.core.primitives.registry import RESULT as RESULT
+from cgprimer.core.primitives.registry import Primitive as Primitive
+from cgprimer.core.primitives.registry import generation as generation
+from cgprimer.core.primitives.registry import primitive as primitive
+from cgprimer.core.primitives.registry import primitives as primitives

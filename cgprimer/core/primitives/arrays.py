@@ -11,112 +11,65 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives.registry import primitive
+from cgprimer.core.primitives.registry import RECIPROCALS, primitive
 
 Array = Any
 
 
-def sign_of_real_part(x: Array) -> Array:
+def _sign_of_real_part(x: Array) -> Array:
     """+1 or -1 in the precision of x; complex steps stay on one branch."""
     real = np.asarray(x).real
     return np.where(real >= 0, 1.0, -1.0).astype(real.dtype)
 
 
-def sigmoid(x: Array) -> Array:
-    """1/(1 + exp(-x)) without overflow."""
-    sign = sign_of_real_part(x)
+def _sigmoid(x: Array) -> Array:
+    sign = _sign_of_real_part(x)
     decay = np.exp(-sign * x)  # at most 1: exp never sees a large positive argument
     return np.where(sign > 0, 1.0, decay) / (1.0 + decay)
 
 
-def softplus(x: Array) -> Array:
-    """log(1 + exp(x)) without overflow."""
-    sign = sign_of_real_part(x)
+def _softplus(x: Array) -> Array:
+    sign = _sign_of_real_part(x)
     return np.where(sign > 0, x, 0.0) + np.log1p(np.exp(-sign * x))
 
 
-def step(x: Array) -> Array:
-    """0, 1/2 or 1 by the sign."""
-    return np.heaviside(x, 0.5)
+def _truth(compare: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """1 where the comparison holds, else 0, in the precision of what is compared."""
+    return lambda x, y: compare(x, y).astype(np.result_type(x, y, np.float32))
 
 
-def relu(x: Array) -> Array:
-    """The positive part."""
-    return np.maximum(x, 0.0)
-
-
-def leaky_relu(x: Array, slope: Array) -> Array:
-    """x, or slope*x below 0."""
-    return np.where(np.less(x, 0.0), slope * x, x)
-
-
-def clamp(x: Array, low: Array, high: Array) -> Array:
-    """x, kept between low and high; high wins if they cross."""
-    return np.minimum(np.maximum(x, low), high)
-
-
-def less(x: Array, y: Array) -> Array:
-    """1 where x < y, else 0."""
-    return np.less(x, y).astype(np.result_type(x, y, np.float32))
-
-
-def equal(x: Array, y: Array) -> Array:
-    """1 where x = y, else 0."""
-    return np.equal(x, y).astype(np.result_type(x, y, np.float32))
-
-
-def where(condition: Array, x: Array, y: Array) -> Array:
-    """x where the condition is not 0, else y."""
-    return np.where(np.not_equal(condition, 0.0), x, y)
-
-
-def erf(x: Array) -> Array:
-    """The error function, at complex numbers too."""
+def _erf(x: Array) -> Array:
     from scipy import special
 
     return special.erf(x)
 
 
-def erfc(x: Array) -> Array:
-    """One minus the error function, with all digits."""
+def _erfc(x: Array) -> Array:
     from scipy import special
 
     return special.erfc(x)
 
 
-def gelu(x: Array) -> Array:
-    """x times the normal distribution function."""
-    return 0.5 * x * erfc(-0.7071067811865476 * x)  # erfc keeps the digits that 1 + erf loses
-
-
-def copy(x: Array) -> Array:
-    """The same value."""
-    return np.positive(x)
-
-
-FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-    "neg": np.negative, "copy": copy, "pow": np.power,
-    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log_base": lambda a, b: np.log(a) / np.log(b),
-    "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "logaddexp": np.logaddexp,
-    "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "sec": lambda a: 1.0 / np.cos(a), "csc": lambda a: 1.0 / np.sin(a),
-    "cot": lambda a: 1.0 / np.tan(a),
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "asec": lambda a: np.arccos(1.0 / a), "acsc": lambda a: np.arcsin(1.0 / a),
-    "acot": lambda a: np.arctan(1.0 / a),
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
-    "sech": lambda a: 1.0 / np.cosh(a), "csch": lambda a: 1.0 / np.sinh(a),
-    "coth": lambda a: 1.0 / np.tanh(a),
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "asech": lambda a: np.arccosh(1.0 / a), "acsch": lambda a: np.arcsinh(1.0 / a),
-    "acoth": lambda a: np.arctanh(1.0 / a),
-    "sigmoid": sigmoid, "softplus": softplus, "relu": relu, "leaky_relu": leaky_relu,
-    "erf": erf, "erfc": erfc, "gelu": gelu,
-    "abs": np.abs, "sign": np.sign, "heaviside": step, "step": step,
-    "max": np.maximum, "min": np.minimum, "clamp": clamp, "stop_gradient": copy,
-    "where": where, "less": less, "equal": equal,
+_SAME = """
+    add pow exp expm1 log log1p log2 log10 logaddexp sqrt abs sign
+    sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
+"""
+FUNCTIONS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name in _SAME.split()} | {
+    "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+    "copy": np.positive, "log_base": lambda a, b: np.log(a) / np.log(b),
+    "sigmoid": _sigmoid, "softplus": _softplus, "relu": lambda a: np.maximum(a, 0.0),
+    "leaky_relu": lambda a, b: np.where(np.less(a, 0.0), b * a, a),
+    "erf": _erf, "erfc": _erfc,
+    "gelu": lambda a: 0.5 * a * _erfc(-0.7071067811865476 * a),  # digits that 1 + erf loses
+    "heaviside": lambda a: np.heaviside(a, 0.5), "step": lambda a: np.heaviside(a, 0.5),
+    "max": np.maximum, "min": np.minimum,
+    "clamp": lambda a, b, c: np.minimum(np.maximum(a, b), c), "stop_gradient": np.positive,
+    "where": lambda a, b, c: np.where(np.not_equal(a, 0.0), b, c),
+    "less": _truth(np.less), "equal": _truth(np.equal),
 }  # fmt: skip
+for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
+    FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: 1.0 / f(a)
+    FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(1.0 / a)
 
 
 def function(name: str) -> Callable[..., Array]:

@@ -12,19 +12,15 @@ from functools import cache
 from math import copysign, inf, isnan, nan
 from typing import Any
 
-from cgprimer.core.primitives.registry import primitive
+from cgprimer.core.primitives.registry import RECIPROCALS, primitive
 
 Function = Callable[..., float]
 
 
-def _quiet(function: Function, outside: Function, overflow: Function = lambda a: inf) -> Function:
-    """A function of ``math`` that returns a value where it would raise.
-
-    Args:
-        function: of one operand.
-        outside: what it is outside of its domain and at poles.
-        overflow: what it is where the result is too large.
-    """
+def _quiet(
+    function: Function, outside: Function = lambda a: nan, overflow: Function = lambda a: inf
+) -> Function:
+    """A function of ``math``, with a value outside of its domain and where that is too large."""
 
     def called(a: float) -> float:
         try:
@@ -60,20 +56,8 @@ def _pole_at_zero(a: float) -> float:
     return -inf if a == 0.0 else nan
 
 
-def _exp(a: float) -> float:
-    try:
-        return math.exp(a)
-    except OverflowError:
-        return inf
-
-
-_nowhere: Function = lambda a: nan  # noqa: E731
 _log = _quiet(math.log, _pole_at_zero)
-_cos, _sin, _tan = (_quiet(f, _nowhere) for f in (math.cos, math.sin, math.tan))
-_sinh = _quiet(math.sinh, _nowhere, lambda a: copysign(inf, a))
-_cosh = _quiet(math.cosh, _nowhere)
-_asin, _acos, _acosh = (_quiet(f, _nowhere) for f in (math.asin, math.acos, math.acosh))
-_atanh = _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan)
+_exp = _quiet(math.exp)
 
 
 def _sigmoid(a: float) -> float:
@@ -95,47 +79,37 @@ def _min(a: float, b: float) -> float:
     return a if a < b or isnan(a) else b
 
 
-def _sign(a: float) -> float:
-    return copysign(1.0, a) if a > 0.0 or a < 0.0 else a  # zero and nan stay
-
-
 def _heaviside(a: float) -> float:
     return 1.0 if a > 0.0 else 0.0 if a < 0.0 else 0.5 + a
-
-
-def _inverse_of(function: Function) -> Function:
-    return lambda a: _div(1.0, function(a))
-
-
-def _of_inverse(function: Function) -> Function:
-    return lambda a: function(_div(1.0, a))
 
 
 FUNCTIONS: dict[str, Function] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _div,
     "neg": operator.neg, "copy": operator.pos, "pow": _pow,
-    "exp": _exp, "expm1": _quiet(math.expm1, _nowhere),
+    "exp": _exp, "expm1": _quiet(math.expm1),
     "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
     "log1p": _quiet(math.log1p, lambda a: _pole_at_zero(1.0 + a)),
     "log2": _quiet(math.log2, _pole_at_zero), "log10": _quiet(math.log10, _pole_at_zero),
-    "logaddexp": _logaddexp, "sqrt": _quiet(math.sqrt, _nowhere),
-    "sin": _sin, "cos": _cos, "tan": _tan,
-    "sec": _inverse_of(_cos), "csc": _inverse_of(_sin), "cot": _inverse_of(_tan),
-    "asin": _asin, "acos": _acos, "atan": math.atan,
-    "asec": _of_inverse(_acos), "acsc": _of_inverse(_asin), "acot": _of_inverse(math.atan),
-    "sinh": _sinh, "cosh": _cosh, "tanh": math.tanh,
-    "sech": _inverse_of(_cosh), "csch": _inverse_of(_sinh), "coth": _inverse_of(math.tanh),
-    "asinh": math.asinh, "acosh": _acosh, "atanh": _atanh,
-    "asech": _of_inverse(_acosh), "acsch": _of_inverse(math.asinh), "acoth": _of_inverse(_atanh),
+    "logaddexp": _logaddexp, "sqrt": _quiet(math.sqrt),
+    "sin": _quiet(math.sin), "cos": _quiet(math.cos), "tan": _quiet(math.tan),
+    "asin": _quiet(math.asin), "acos": _quiet(math.acos), "atan": math.atan,
+    "sinh": _quiet(math.sinh, overflow=lambda a: copysign(inf, a)),
+    "cosh": _quiet(math.cosh), "tanh": math.tanh,
+    "asinh": math.asinh, "acosh": _quiet(math.acosh),
+    "atanh": _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan),
     "sigmoid": _sigmoid, "softplus": lambda a: _max(a, 0.0) + math.log1p(_exp(-abs(a))),
     "relu": lambda a: _max(a, 0.0), "leaky_relu": lambda a, b: a * b if a < 0.0 else a,
     "erf": math.erf, "erfc": math.erfc,
     "gelu": lambda a: 0.5 * a * math.erfc(-0.7071067811865476 * a),
-    "abs": abs, "sign": _sign, "heaviside": _heaviside, "step": _heaviside,
+    "abs": abs, "sign": lambda a: copysign(1.0, a) if a > 0.0 or a < 0.0 else a,  # 0 and nan stay
+    "heaviside": _heaviside, "step": _heaviside,
     "max": _max, "min": _min, "clamp": lambda a, b, c: _min(_max(a, b), c),
     "stop_gradient": operator.pos, "where": lambda a, b, c: b if a != 0.0 else c,
     "less": lambda a, b: float(a < b), "equal": lambda a, b: float(a == b),
 }  # fmt: skip
+for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
+    FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: _div(1.0, f(a))
+    FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(_div(1.0, a))
 
 
 @cache

@@ -1,14 +1,19 @@
-"""Primitives as sympy sees them; mpmath has most of the same names, see ``exact.py``."""
+"""Primitives as sympy sees them, and on mpmath's numbers, with as many digits as those have.
+
+One form serves both libraries: they have most names in common.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import SimpleNamespace
 from typing import Any
 
-from cgprimer.core.language.syntax import Name, Number, fold
-from cgprimer.core.primitives.registry import partial_tree, primitive
-from cgprimer.core.primitives.row import OPERANDS, RESULT, Primitive
+from cgprimer.core.language.syntax import Expression, Name, Number, fold
+from cgprimer.core.primitives.registry import OPERANDS, RESULT, Primitive, partial_tree, primitive
+from cgprimer.errors import UsageError
 
 Form = Callable[..., Any]  # takes the module (sympy) and the operands
 
@@ -18,14 +23,10 @@ _SAME = """
     asinh acosh atanh asech acsch acoth erf erfc sign
 """
 _OTHER = {"heaviside": "Heaviside", "step": "Heaviside", "max": "Max", "min": "Min", "abs": "Abs"}
-_BY_NAME = {name: name for name in _SAME.split()} | _OTHER
-
-
-def _named(name: str) -> Form:
-    return lambda s, *operands: getattr(s, name)(*operands)
-
-
-FORMS: dict[str, Form] = {row: _named(name) for row, name in _BY_NAME.items()} | {
+FORMS: dict[str, Form] = {
+    row: lambda s, *operands, name=name: getattr(s, name)(*operands)
+    for row, name in ({name: name for name in _SAME.split()} | _OTHER).items()
+} | {
     "add": lambda s, a, b: a + b, "sub": lambda s, a, b: a - b,
     "mul": lambda s, a, b: a * b, "div": lambda s, a, b: a / b,
     "neg": lambda s, a: -a, "copy": lambda s, a: a, "pow": lambda s, a, b: s.Pow(a, b),
@@ -47,6 +48,19 @@ FORMS: dict[str, Form] = {row: _named(name) for row, name in _BY_NAME.items()} |
 def form(row: Primitive) -> Form | None:
     """How a row is written in sympy; None where sympy cannot know (``stop_gradient``)."""
     return FORMS.get(row.name) if row.built_in else row.sympy
+
+
+def symbolic(expression: Expression) -> Any:
+    """The sympy expression of a tree, in real symbols."""
+    import sympy
+
+    def leaf(node: Name | Number) -> Any:
+        if isinstance(node, Name):
+            return sympy.Symbol(node.name, real=True)
+        whole = node.value % 1 == 0
+        return sympy.Integer(int(node.value)) if whole else sympy.Rational(repr(node.value))
+
+    return fold(expression, leaf, _call)
 
 
 def symbolic_call(row: Primitive, sympy: Any, arguments: list[Any]) -> Any:
@@ -83,8 +97,44 @@ def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> An
 
         return fold(partial_tree(row.partials[argindex - 1]), leaf, call)
 
-    def is_real(self: Any) -> bool:
-        return True
+    own = {"fdiff": fdiff, "nargs": row.arity, "_eval_is_real": lambda self: True}
+    return type(row.name, (sympy.Function,), own)
 
-    return type(row.name, (sympy.Function,),
-                {"fdiff": fdiff, "nargs": row.arity, "_eval_is_real": is_real})  # fmt: skip
+
+@cache
+def _mpmath() -> SimpleNamespace:
+    """mpmath under the names that sympy's forms use."""
+    import mpmath
+
+    return SimpleNamespace(
+        **vars(mpmath), Abs=abs, Max=max, Min=min, Pow=mpmath.power, Eq=operator.eq, Ne=operator.ne,
+        Heaviside=lambda a: 0.5 if a == 0 else float(a > 0),
+        Piecewise=lambda *pairs: next(value for value, condition in pairs if condition),
+    )  # fmt: skip
+
+
+@cache
+def function(name: str) -> Callable[..., Any]:
+    """A primitive on mpmath's numbers: nan outside of its real domain, and at poles.
+
+    Raises:
+        UsageError: it has no form in mpmath, as ``stop_gradient`` and most rows from outside.
+
+    >>> import mpmath
+    >>> with mpmath.workdps(20):
+    ...     print(function("exp")(mpmath.mpf(1)), function("log")(mpmath.mpf(-1)))
+    2.7182818284590452354 nan
+    """
+    known = form(primitive(name))
+    if known is None:
+        raise UsageError(f"{name!r} has no form with more digits than a double")
+    library = _mpmath()
+
+    def called(*operands: Any) -> Any:
+        try:
+            value = known(library, *operands)
+        except (ZeroDivisionError, ValueError, OverflowError):
+            return library.nan
+        return library.nan if isinstance(value, library.mpc) else value
+
+    return called

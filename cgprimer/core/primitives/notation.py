@@ -1,25 +1,99 @@
-"""The language with the table's functions: what everybody calls to read and to write an expression.
+"""The language with the table's functions: what everybody calls to read and to write text.
 
-``core/language`` knows the grammar and is given the functions; here they are put together.
+Text has as few parentheses as the grammar allows, and parses back to the same tree.
 """
 
 from __future__ import annotations
 
+import math
+
 from cgprimer.core.language import parser
-from cgprimer.core.language import unparse as writing
-from cgprimer.core.language.syntax import Expression
+from cgprimer.core.language.syntax import Definition, Expression, Name, Number, Program
 from cgprimer.core.primitives.registry import FUNCTIONS, primitive
 
+# How tightly each operator binds, and how tightly its operands must bind to need no parentheses.
+_INFIX = {
+    "add": (" + ", 1, 1, 2),
+    "sub": (" - ", 1, 1, 2),
+    "mul": ("*", 2, 2, 3),
+    "div": ("/", 2, 2, 3),
+    "pow": ("^", 4, 5, 3),
+}
+_SIGN, _ATOM = 3, 5
 
-def parse_expression(text: str, *, source_name: str = "<expression>") -> Expression:
+
+def parse_expression(text: str, source_name: str = "<expression>") -> Expression:
     """A single expression; see :func:`cgprimer.core.language.parser.parse_expression`."""
-    return parser.parse_expression(text, FUNCTIONS, source_name=source_name)
+    return parser.parse_expression(text, FUNCTIONS, source_name)
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back as the same double; ``2`` rather than ``2.0``.
+
+    >>> number_text(2.0), number_text(0.1), number_text(1e300)
+    ('2', '0.1', '1e+300')
+    """
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
+        return f"-{-value:.0f}" if math.copysign(1.0, value) < 0 else f"{value:.0f}"
+    return repr(float(value))
 
 
 def unparse(expression: Expression) -> str:
-    """The text of an expression; see :func:`cgprimer.core.language.unparse.unparse`.
+    """The text of an expression.
 
-    >>> unparse(parse_expression("log(((xa)), 2)"))
-    'log(xa, 2)'
+    >>> unparse(parse_expression("((cd*xx)) + (xz**3)"))
+    'cd*xx + xz^3'
+    >>> unparse(parse_expression("(-xa)^2 - (xb - 1)"))
+    '(-xa)^2 - (xb - 1)'
     """
-    return writing.unparse(expression, lambda name: primitive(name).spelling)
+    pieces: list[str] = []
+    stack: list[str | tuple[Expression, int]] = [(expression, 0)]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+            continue
+        node, needed = item
+        binding, parts = _parts(node)
+        if binding < needed:
+            parts = ["(", *parts, ")"]
+        stack.extend(reversed(parts))
+    return "".join(pieces)
+
+
+def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
+    """How tightly a node binds, and its text in pieces, some still to be taken apart."""
+    if isinstance(node, Name):
+        return _ATOM, [node.name]
+    if isinstance(node, Number):
+        negative = math.copysign(1.0, node.value) < 0
+        return _SIGN if negative else _ATOM, [number_text(node.value)]
+    if node.primitive in _INFIX:
+        symbol, binding, left, right = _INFIX[node.primitive]
+        return binding, [(node.arguments[0], left), symbol, (node.arguments[1], right)]
+    if node.primitive == "neg":
+        return _SIGN, ["-", (node.arguments[0], _SIGN)]
+    if node.primitive == "copy":
+        return _parts(node.arguments[0])
+    listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
+    return _ATOM, [primitive(node.primitive).spelling, "(", *listed[1:], ")"]
+
+
+def program_text(program: Program) -> str:
+    """The text of all statements; neighbouring declarations of one role are one of them."""
+    lines: list[str] = []
+    role = ""
+    for statement in program.statements:
+        if isinstance(statement, Definition):
+            lines.append(f"{statement.name} = {unparse(statement.expression)}")
+            role = ""
+            continue
+        text = statement.name
+        if statement.value is not None:
+            text += f" = {number_text(statement.value)}"
+        if statement.role == role:
+            lines[-1] += f", {text}"
+        else:
+            lines.append(f"{statement.role} {text}")
+        role = statement.role
+    return "\n".join(lines)

@@ -1,20 +1,85 @@
-"""Looking rows up."""
+"""What a row of the table states, and looking rows up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from cgprimer.core.language.parser import parse_expression
-from cgprimer.core.language.syntax import Expression
-from cgprimer.core.primitives.row import Primitive
+from cgprimer.core.language.syntax import Expression, Name, postorder
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.plugins import Registry
 
+OPERANDS = ("a", "b", "c")  #: names of the operands in the text of partial derivatives
+RESULT = "out"  #: name of the result in the text of partial derivatives
+RECIPROCALS = {
+    "sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh",
+}  # fmt: skip
 # Steps into which engines put several instructions; see cgprimer.native.plans.plan.
 RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One row of the table. All values are dimensionless real numbers, taken element by element.
+
+    Attributes:
+        name: what instructions of a tape call it.
+        partials: one text per operand, the partial derivative with respect to it.
+        latex: a format string with ``{a}``, ``{b}``, ``{c}``.
+        domain: where the result is a finite real number.
+        edges: what is returned at kinks, ties and edges.
+        analytic: whether the function may be evaluated at complex numbers (complex step).
+        spelling: the function's name in expressions; empty for what has no name there.
+        defaults: values of trailing operands that a call may leave out.
+        associative: whether more than two operands may be given, taken two by two.
+        function: of a row from outside: computes it on floats and arrays, element by element.
+        sympy: of a row from outside: takes the sympy module and the operands, returns the
+            expression. None: sympy sees an opaque function whose derivatives are ``partials``.
+    """
+
+    name: str
+    partials: tuple[str, ...]
+    latex: str = ""
+    domain: str = "all real numbers"
+    edges: str = ""
+    source: str = ""
+    analytic: bool = True
+    spelling: str = ""
+    defaults: tuple[float, ...] = ()
+    associative: bool = False
+    function: Callable[..., Any] | None = None
+    sympy: Callable[..., Any] | None = None
+
+    @property
+    def arity(self) -> int:
+        """Number of operands."""
+        return len(self.partials)
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the row belongs to the package."""
+        return self.function is None
+
+
+class _Functions(dict[str, list[Primitive]]):
+    """The rows that ``name(...)`` may mean in an expression, by name; none where it is no function.
+
+    This is what the parser is given.
+    """
+
+    def __missing__(self, name: str) -> list[Primitive]:
+        if name not in _INSTALLED:
+            return []
+        add_row(_INSTALLED[name])
+        return self.get(name, [])
+
+
+FUNCTIONS = _Functions()
 _TABLE: dict[str, Primitive] = {}
-_OUTSIDE: Registry[Primitive] = Registry("primitive", "cgprimer.primitives")
-_SPELLINGS: dict[str, list[Primitive]] = {}
+_INSTALLED: Registry[Primitive] = Registry("primitive", "cgprimer.primitives")
 _GENERATION = [0]
 
 
@@ -30,19 +95,31 @@ def put_row(row: Primitive) -> None:
 
 
 def add_row(row: Primitive) -> None:
-    """Put a new row at the end of the table."""
+    """Put a new row at the end of the table.
+
+    Raises:
+        UsageError: a row from outside has a partial that names neither an operand nor the result.
+    """
+    allowed = {*OPERANDS[: row.arity], RESULT}
+    for text in () if row.built_in else row.partials:
+        for leaf in postorder(partial_tree(text)):
+            if isinstance(leaf, Name) and leaf.name not in allowed:
+                raise UsageError(
+                    f"the partial {text!r} of {row.name!r} names {leaf.name!r}",
+                    hint=f"it may name {', '.join(sorted(allowed))}",
+                )
     put_row(row)
     if row.spelling:
-        _SPELLINGS.setdefault(row.spelling, []).append(row)
+        FUNCTIONS.setdefault(row.spelling, []).append(row)
 
 
 def remove_row(row: Primitive) -> None:
     """Take a row out of the table."""
     _GENERATION[0] += 1
     del _TABLE[row.name]
-    _SPELLINGS[row.spelling].remove(row)
-    if not _SPELLINGS[row.spelling]:
-        del _SPELLINGS[row.spelling]
+    FUNCTIONS[row.spelling].remove(row)
+    if not FUNCTIONS[row.spelling]:
+        del FUNCTIONS[row.spelling]
 
 
 def primitive(name: str) -> Primitive:
@@ -57,9 +134,8 @@ def primitive(name: str) -> Primitive:
     try:
         return _TABLE[name]
     except KeyError:
-        raise UsageError(
-            f"there is no primitive {name!r}", hint=did_you_mean(name, _TABLE)
-        ) from None
+        hint = did_you_mean(name, _TABLE)
+        raise UsageError(f"there is no primitive {name!r}", hint=hint) from None
 
 
 def primitives() -> tuple[Primitive, ...]:
@@ -67,33 +143,7 @@ def primitives() -> tuple[Primitive, ...]:
     return tuple(_TABLE.values())
 
 
-def spelled(name: str) -> tuple[Primitive, ...]:
-    """The rows that an expression may mean by ``name(...)``; empty where it is no function."""
-    if name not in _SPELLINGS and name in _OUTSIDE:  # of an installed package
-        from cgprimer.core.primitives.registration import check_partials
-
-        row = _OUTSIDE[name]
-        check_partials(row)
-        add_row(row)
-    return tuple(_SPELLINGS.get(name, ()))
-
-
-def function_names() -> tuple[str, ...]:
-    """Every name that may stand before a parenthesis, sorted."""
-    return tuple(sorted(_SPELLINGS))
-
-
-class _Functions:
-    """The table as the parser is given it."""
-
-    spelled = staticmethod(spelled)
-    function_names = staticmethod(function_names)
-
-
-FUNCTIONS = _Functions()
-
-
 @lru_cache(maxsize=4096)
 def partial_tree(text: str) -> Expression:
     """The text of a partial derivative as a syntax tree; each text is parsed once."""
-    return parse_expression(text, FUNCTIONS, source_name="partial derivative")
+    return parse_expression(text, FUNCTIONS, "partial derivative")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.language.unparse import number_text
+from cgprimer.core.primitives.notation import number_text
 from cgprimer.core.tape.printing import labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu.code import UniformTable, program_of

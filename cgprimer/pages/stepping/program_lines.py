@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from cgprimer.core.language.unparse import number_text
-from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.primitives.notation import number_text, unparse
 from cgprimer.core.tape.printing import expressions, labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.pages.stepping.scene import Scene

@@ -10,12 +10,12 @@ import pytest
 
 import cgprimer
 from cgprimer.core.primitives import arrays, primitives
-from cgprimer.core.primitives.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.builder import Builder
 from cgprimer.errors import EngineError
 from cgprimer.native.cuda.device import SIMULATED
 from cgprimer.native.cuda.engine import ENGINE, CudaEngine
 from cgprimer.native.cuda.mathematics import TEXTS
+from cgprimer.registration import register_primitive, unregister_primitive
 
 INTERPRETER = CudaEngine(replace(SIMULATED, straight=-1, block_limit=1))
 ROWS = [row for row in primitives() if row.built_in]

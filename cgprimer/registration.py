@@ -1,23 +1,12 @@
-"""Rows from outside: a function of one's own with its own derivative."""
+"""What a user adds by a call: functions with their own derivatives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from cgprimer.core.language.syntax import Name, postorder
-from cgprimer.core.primitives.registry import (
-    RESERVED,
-    add_row,
-    function_names,
-    partial_tree,
-    primitive,
-    primitives,
-    put_row,
-    remove_row,
-)
-from cgprimer.core.primitives.row import OPERANDS, RESULT, Primitive
+from cgprimer.core.primitives import OPERANDS, RESERVED, RESULT, Primitive, primitive, primitives
+from cgprimer.core.primitives.registry import FUNCTIONS, add_row, remove_row
 from cgprimer.errors import UsageError
 
 
@@ -64,7 +53,7 @@ def register_primitive(
         raise UsageError(f"{name!r} needs a function of floats and arrays, not {numpy!r}")
     if not name.isidentifier() or name in OPERANDS or name == RESULT:
         raise UsageError(f"{name!r} cannot be the name of a function")
-    if name in {row.name for row in primitives()} or name in function_names():
+    if name in {row.name for row in primitives()} or name in FUNCTIONS:
         raise UsageError(f"there is a primitive {name!r} already")
     if name in RESERVED:
         raise UsageError(f"{name!r} is what engines call a step of their own: take another name")
@@ -77,7 +66,6 @@ def register_primitive(
         name, tuple(texts), latex, domain, edges, source, analytic, name,
         function=numpy, sympy=sympy,
     )  # fmt: skip
-    check_partials(row)
     add_row(row)
     return row
 
@@ -92,29 +80,3 @@ def unregister_primitive(name: str) -> None:
     if row.built_in:
         raise UsageError(f"{name!r} belongs to the package and stays")
     remove_row(row)
-
-
-@contextmanager
-def replaced(row: Primitive) -> Iterator[None]:
-    """Put another row in the place of the one with its name, for the length of a ``with`` block.
-
-    Tests plant wrong derivatives with it, to see the checks catch them.
-    """
-    old = primitive(row.name)
-    put_row(row)
-    try:
-        yield
-    finally:
-        put_row(old)
-
-
-def check_partials(row: Primitive) -> None:
-    """Refuse a partial that names anything but the operands and the result."""
-    allowed = {*OPERANDS[: row.arity], RESULT}
-    for text in row.partials:
-        for leaf in postorder(partial_tree(text)):
-            if isinstance(leaf, Name) and leaf.name not in allowed:
-                raise UsageError(
-                    f"the partial {text!r} of {row.name!r} names {leaf.name!r}",
-                    hint=f"it may name {', '.join(sorted(allowed))}",
-                )
