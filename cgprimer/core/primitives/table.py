@@ -12,7 +12,7 @@ from cgprimer.core.primitives.registry import OPERANDS, Primitive, add_row
 
 
 def _function(name: str, *partials: str, latex: str = "", **more: Any) -> None:
-    """A row whose name is also its spelling, unless it says otherwise: operators have none."""
+    """A row whose name is also its spelling, unless it says otherwise."""
     operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(partials)])
     latex = latex or rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}"
     if "{a}" not in latex:  # a bare name such as \sin: braces of LaTeX are doubled for format()
@@ -20,23 +20,25 @@ def _function(name: str, *partials: str, latex: str = "", **more: Any) -> None:
     add_row(Primitive(name, partials, latex, **{"spelling": name, **more}))
 
 
+def _operator(name: str, *partials: str, latex: str, **more: Any) -> None:
+    _function(name, *partials, latex=latex, spelling="", **more)
+
+
 # Keeping them would cost a layer of tanh a second exponential in the backward pass.
 _FLAT = "made of the result, the slope loses digits where the function is flat: "
 
-
-_function("add", "1", "1", latex="{a} + {b}", spelling="")
-_function("sub", "1", "-1", latex="{a} - {b}", spelling="")
-_function("mul", "b", "a", latex=r"{a} \, {b}", spelling="")
-_function("div", "1/b", "-out/b", latex=r"\frac{{{a}}}{{{b}}}", spelling="",
+_operator("add", "1", "1", latex="{a} + {b}")
+_operator("sub", "1", "-1", latex="{a} - {b}")
+_operator("mul", "b", "a", latex=r"{a} \, {b}")
+_operator("div", "1/b", "-out/b", latex=r"\frac{{{a}}}{{{b}}}",
           domain="b != 0", edges="1/0 = inf, 1/-0 = -inf, 0/0 = nan")  # fmt: skip
-_function("neg", "-1", latex="-{a}", spelling="")
-_function("copy", "1", latex="{a}", spelling="", edges="a name given to another name's value")
+_operator("neg", "-1", latex="-{a}")
+_operator("copy", "1", latex="{a}", edges="a name given to another name's value")
 # Both partials choose a harmless exponent or logarithm at the edge, so that no nan is made that a
 # later multiplication by zero could not remove (and second derivatives stay right too).
-_function("pow", "b * a^where(equal(b, 0), where(equal(a, 0), 1, b - 1), b - 1)",
+_operator("pow", "b * a^where(equal(b, 0), where(equal(a, 0), 1, b - 1), b - 1)",
           "out * log(where(equal(a, 0) * (1 - less(b, 0)), 1, a))",
-          latex="{{{a}}}^{{{b}}}", spelling="",
-          domain="a > 0, or a = 0 and b >= 0, or b an integer",
+          latex="{{{a}}}^{{{b}}}", domain="a > 0, or a = 0 and b >= 0, or b an integer",
           edges="a^0 = 1 and its derivative 0, also at a = 0 and at infinity; at nan it is nan; "
           "d/db 0^b = 0 for b >= 0; d/db is nan for a < 0, where only integers b have a value",
 )  # fmt: skip
