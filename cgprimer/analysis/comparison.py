@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cgprimer.analysis.latex import latex_name
@@ -55,9 +55,8 @@ class MethodResult:
     @property
     def worst_error(self) -> float | None:
         """The largest relative error; None without a reference."""
-        if not self.errors:
-            return None
-        return max(self.errors.values(), key=lambda e: math.inf if math.isnan(e) else e)
+        errors = self.errors.values()
+        return max(errors, key=lambda e: math.inf if math.isnan(e) else e, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,33 +118,23 @@ class Comparison:
     def _cost_rows(self, style: str, shown: tuple[str, ...]) -> str:
         """A row per method: the derivatives shown, and what they cost."""
         names, show = self._headings(shown, style), _shown_in(style)
-        rows = []
-        for r in self.results:
-            if r.refused:
-                rows.append([r.method, *["refused"] * len(names), *[""] * 5])
-                continue
-            error = r.worst_error
-            rows.append(
-                [
-                    r.method,
-                    *(show(r.derivatives[n]) for n in shown),
-                    "no reference" if error is None else show(error, 2),
-                    plural(r.passes, "path") if r.method == "path-sum" else str(r.passes),
-                    str(r.operations),
-                    str(r.live_values),
-                    f"{r.seconds * 1e6:.0f}",
-                ]
-            )
-        header = [
-            "method",
-            *names,
-            "largest relative error",
-            "passes",
-            "operations",
-            "live values",
-            r"time/$\mu$s" if style == "latex" else "time/us",
+        rows = [
+            [r.method, *["refused"] * len(names), *[""] * 5]
+            if r.refused
+            else [
+                r.method,
+                *(show(r.derivatives[n]) for n in shown),
+                "no reference" if r.worst_error is None else show(r.worst_error, 2),
+                plural(r.passes, "path") if r.method == "path-sum" else str(r.passes),
+                str(r.operations),
+                str(r.live_values),
+                f"{r.seconds * 1e6:.0f}",
+            ]
+            for r in self.results
         ]
-        return table(header, rows, style=style)
+        costs = ["largest relative error", "passes", "operations", "live values"]
+        costs.append(r"time/$\mu$s" if style == "latex" else "time/us")
+        return table(["method", *names, *costs], rows, style=style)
 
     def __str__(self) -> str:
         lines = [
@@ -169,27 +158,12 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; the keys are documented in ``docs/command-line.md``."""
-        return {
-            "of": self.of,
-            "value": self.value,
-            "wrt": list(self.wrt),
-            "at": self.at,
-            "reference": self.reference,
-            "primal_operations": self.primal_operations,
-            "methods": [
-                {
-                    "method": r.method,
-                    "derivatives": r.derivatives,
-                    "relative_errors": r.errors,
-                    "passes": r.passes,
-                    "operations": r.operations,
-                    "live_values": r.live_values,
-                    "seconds": r.seconds,
-                    "refused": r.refused,
-                }
-                for r in self.results
-            ],
-        }
+        own = ("of", "value", "wrt", "at", "reference", "primal_operations")
+        methods = [
+            {"relative_errors" if name == "errors" else name: value for name, value in one.items()}
+            for one in map(asdict, self.results)
+        ]
+        return {n: getattr(self, n) for n in own} | {"wrt": list(self.wrt), "methods": methods}
 
 
 def _shown_in(style: str) -> Callable[..., str]:
@@ -270,20 +244,9 @@ def compare(
             best = min(best, time.perf_counter() - start)
         derivatives = {n: shaped(found.derivatives[target, n], ()) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
-        results.append(
-            MethodResult(
-                method,
-                derivatives,
-                errors,
-                program.pass_count,
-                program.operation_count,
-                program.live_values,
-                best,
-            )
-        )
-    digits = None
-    if reference is not None:
-        digits = {n: digits_of(v) for n, v in reference.items()}
+        cost = (program.pass_count, program.operation_count, program.live_values, best)
+        results.append(MethodResult(method, derivatives, errors, *cost))
+    digits = reference and {n: digits_of(v) for n, v in reference.items()}
     lossy = [r for r in results if r.method in _EXACT and 1e-12 < (r.worst_error or 0.0) < 1.0]
     flat = sorted({s.primitive for s in primal.instructions} & _FLAT) if lossy else ()
     return Comparison(

@@ -16,10 +16,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cgprimer.core.methods.finite_difference import DifferenceProgram, StepRule, differentiate
-from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives import formulas, primitive
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
+
+try:
+    import mpmath
+except ImportError:
+    mpmath = None  # then there is no reference
 
 _DIGITS = 50  # of a reference; differences beyond it are none
 _FEWEST, _MOST = 120, 6_000  # digits to compute with
@@ -57,25 +62,18 @@ def reference_derivatives(
     >>> mpmath.nstr(reference_derivatives(tape, "xw", ("xa",), {"xa": 1.0})["xa"], 30)
     '2.71828182845904523536028747135'
     """
-    try:
-        import mpmath
-
-        from cgprimer.core.primitives import formulas
-    except ImportError:
+    if mpmath is None:
         return None
     root = tape.index(of)
-    needed = reachable(tape, [root])
-    rows = {
-        primitive(instruction.primitive)
-        for instruction, wanted in zip(tape.instructions, needed[len(tape.leaves) :], strict=True)
-        if wanted
-    }
+    computed = reachable(tape, [root])[len(tape.leaves) :]
+    pairs = zip(tape.instructions, computed, strict=True)
+    rows = {primitive(instruction.primitive) for instruction, wanted in pairs if wanted}
     if any(formulas.form(row) is None for row in rows):
         return None
     central = differentiate(tape, (of,), wrt)
-    one_sided = None  # slopes to the right, where there may be kinks
-    if not all(row.analytic for row in rows):
-        one_sided = differentiate(tape, (of,), wrt, scheme="forward")
+    analytic = all(row.analytic for row in rows)
+    # Slopes to the right, where there may be kinks.
+    one_sided = None if analytic else differentiate(tape, (of,), wrt, scheme="forward")
 
     def slopes(digits: int) -> tuple[dict[str, Any], dict[str, Any]]:
         with mpmath.workdps(digits):
@@ -95,15 +93,14 @@ def reference_derivatives(
         with mpmath.workdps(digits):
             for name in sorted(waiting):
                 old, new = before[0][name], here[0][name]
-                if not (mpmath.isfinite(old) and mpmath.isfinite(new)):
-                    waiting.discard(name)
-                    continue
+                finite = mpmath.isfinite(old) and mpmath.isfinite(new)
                 settled = abs(new - old) <= abs(new) * mpmath.mpf(10) ** -_DIGITS
                 vanishing = abs(new) <= abs(old) * mpmath.mpf(10) ** -(digits // 8)
-                if settled or vanishing:
+                if finite and (settled or vanishing):
                     apart, were_apart = here[1][name], before[1][name]
-                    smooth = apart <= were_apart * 1e-10 or apart <= abs(new) * 1e-20
-                    found[name] = (new if settled else mpmath.mpf(0)) if smooth else mpmath.nan
+                    if apart <= were_apart * 1e-10 or apart <= abs(new) * 1e-20:  # smooth
+                        found[name] = new if settled else mpmath.mpf(0)
+                if settled or vanishing or not finite:
                     waiting.discard(name)
         before = here
     return found
@@ -124,8 +121,6 @@ def _run(program: Any, size: Any, point: Mapping[str, Any]) -> dict[str, Any]:
 
 def _first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
     """Digits to begin with: the numbers on the tape must be seen beside each other."""
-    import mpmath
-
     with mpmath.workdps(20):
         point = {name: mpmath.mpf(value) for name, value in at.items()}
         values = values_of(tape, point, roots=[root])
@@ -136,15 +131,11 @@ def _first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
 
 def is_known(reference: Any) -> bool:
     """Whether there is a derivative to compare with."""
-    import mpmath
-
     return bool(mpmath.isfinite(reference))
 
 
 def digits_of(reference: Any) -> str:
     """Fifty digits as text; ``nan`` where there is no derivative."""
-    import mpmath
-
     return str(mpmath.nstr(reference, _DIGITS)) if is_known(reference) else "nan"
 
 
@@ -154,8 +145,6 @@ def relative_error(value: float, reference: Any) -> float:
     >>> relative_error(1.0, 1), relative_error(0.0, 0), relative_error(1.0, 0)
     (0.0, 0.0, inf)
     """
-    import mpmath
-
     with mpmath.workdps(2 * _DIGITS):
         exact = mpmath.mpf(reference)
         if mpmath.isnan(exact) or math.isnan(value):

@@ -65,13 +65,14 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         ) from None
     own = parse(text, name=str(path))
     names, graph = list(run.parameters), own if graph is None else graph
+    other = ""
     if sorted(names) != sorted(graph.parameters):
-        raise DataError(
-            f"{path} is a run of another graph: its parameters are {', '.join(names)},"
-            f" this graph's are {', '.join(graph.parameters)}"
-        )
-    if graph is not own and not _same_function(own, graph):
-        raise DataError(f"{path} is a run of another graph: its expressions differ")
+        own_names, here = ", ".join(names), ", ".join(graph.parameters)
+        other = f"its parameters are {own_names}, this graph's are {here}"
+    elif graph is not own and not _same_function(own, graph):
+        other = "its expressions differ"
+    if other:
+        raise DataError(f"{path} is a run of another graph: {other}")
     order = [names.index(name) for name in graph.parameters]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}
     run.recorded_parameters = {name: run.recorded_parameters[name] for name in graph.parameters}
@@ -99,10 +100,10 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     return run
 
 
-def _list(entries: list[Any]) -> list[float]:
+def _list(entries: list[Any], read: Callable[[Any], Any] = float) -> list[Any]:
     if not isinstance(entries, list):
         raise TypeError
-    return [float(value) for value in entries]
+    return [read(value) for value in entries]
 
 
 def _count(value: Any) -> int:
@@ -115,7 +116,7 @@ _READ: dict[str, Callable[[Any], Any]] = {  # by annotation
     "str": str,
     "int": _count,
     "float": float,
-    "list[int]": lambda entries: [_count(value) for value in entries],
+    "list[int]": lambda entries: _list(entries, _count),
     "list[float]": _list,
     "dict[str, Any]": dict,
     "dict[str, float]": lambda of: {str(name): float(value) for name, value in of.items()},
@@ -126,7 +127,7 @@ _READ: dict[str, Callable[[Any], Any]] = {  # by annotation
 
 def _same_function(first: ExpressionGraph, second: ExpressionGraph) -> bool:
     """Whether two graphs compute the same outputs, at some points chosen at random."""
-    if set(first.outputs) != set(second.outputs) or set(first.inputs) != set(second.inputs):
+    if {*first.outputs} != {*second.outputs} or {*first.inputs} != {*second.inputs}:
         return False
     random = np.random.default_rng(0)
     point = {name: random.normal(size=5) for name in (*second.inputs, *second.parameters)}

@@ -53,26 +53,22 @@ class Identifiability:
         """The same in words; the outputs were compared with the data."""
         seen, found = " and ".join(outputs), []
         if self.null_directions:
-            found.append(
-                f"The data determine {self.rank} of {len(self.parameters)} parameters"
-                " (rank of the Jacobian)."
-            )
+            count = f"{self.rank} of {len(self.parameters)} parameters"
+            found.append(f"The data determine {count} (rank of the Jacobian).")
         for direction, everywhere in zip(self.null_directions, self.everywhere, strict=True):
-            names = list(direction)
-            if len(names) == 1:
+            *others, last = direction
+            if not others:
                 where = "" if everywhere else " near these values"
-                found.append(
-                    f"{names[0]} has no effect on {seen}{where}: the data say nothing of it."
-                )
+                found.append(f"{last} has no effect on {seen}{where}: the data say nothing of it.")
                 continue
-            moves = [
+            first, *moves = [
                 f"{'raising' if c > 0 else 'lowering'} {n} by {number(abs(c), 3)}"
                 for n, c in direction.items()
             ]
-            moved = f"{moves[0]} while {' and '.join(moves[1:])} changes nothing"
+            moved = f"{first} while {' and '.join(moves)} changes nothing"
             if not everywhere:
                 moved = f"near these values {moved} to first order; further away other moves do"
-            group = f"{', '.join(names[:-1])} and {names[-1]}"
+            group = f"{', '.join(others)} and {last}"
             found.append(f"{group} cannot be told apart from {seen} alone: {moved}.")
         if self.determined:
             texts = [combination_text(c) for c in self.determined]
@@ -107,12 +103,9 @@ def identifiability(
     (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
     """
     names = graph.parameters
-    if len(names) > _MOST_PARAMETERS:
-        return None
     chosen = np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
     inputs = {n: dataset.inputs[n][chosen] for n in graph.inputs}
-    matrix = _jacobian(graph, inputs, parameters)
-    if matrix is None:
+    if len(names) > _MOST_PARAMETERS or (matrix := _jacobian(graph, inputs, parameters)) is None:
         return None
     # Each parameter in its own scale: a small effect is an effect.
     norms = np.linalg.norm(matrix, axis=0)
@@ -120,17 +113,15 @@ def identifiability(
     _, singular, rows = np.linalg.svd(matrix / scale, full_matrices=True)
     rank = int((singular > _TOLERANCE * max(singular[0], 1e-300)).sum()) if singular.size else 0
     basis = _row_echelon(rows[rank:] / scale * scale.max())
-    null = tuple(_named(names, row) for row in basis)
     # A direction that is null elsewhere too belongs to the graph; one that is not, to this point.
     random = np.random.default_rng(0)
     others = [
         _jacobian(graph, inputs, {n: random.normal(0.0, 1.0 + abs(parameters[n])) for n in names})
         for _ in range(_OTHER_POINTS)
     ]
-    finite = [other for other in others if other is not None]
-    everywhere = tuple(all(_is_null(other, row) for other in finite) for row in basis)
+    everywhere = tuple(all(_is_null(m, row) for m in others if m is not None) for row in basis)
     condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
-    determined = _determined(names, basis, everywhere)
+    null, determined = _named(names, basis), _determined(names, basis, everywhere)
     return Identifiability(names, rank, null, determined, everywhere, condition)
 
 
@@ -159,30 +150,28 @@ def _jacobian(
     """One row per sample and output, one column per parameter; None if not finite."""
     found = jacobian(graph, {**inputs, **{n: float(parameters[n]) for n in graph.parameters}})
     shape = next((np.shape(c) for c in inputs.values()), (1,))
-    blocks = [
-        np.stack([np.broadcast_to(found[output][n], shape) for n in graph.parameters], axis=1)
-        for output in graph.outputs
-    ]
-    matrix = np.concatenate(blocks)
+    columns = (
+        np.concatenate([np.broadcast_to(found[output][n], shape) for output in graph.outputs])
+        for n in graph.parameters
+    )
+    matrix = np.stack(list(columns), axis=1)
     return matrix if np.isfinite(matrix).all() else None
 
 
 def _row_echelon(rows: Array) -> Array:
     """A basis of the same space with as many zeros as elimination gives, pivots 1."""
-    rows = np.array(rows, dtype=float)
-    pivot_row = 0
-    for column in range(rows.shape[1]):
-        if pivot_row == len(rows):
-            break
-        best = pivot_row + int(np.argmax(np.abs(rows[pivot_row:, column])))
+    rows, pivot = np.array(rows, dtype=float), 0
+    for column in range(rows.shape[1] if len(rows) else 0):
+        best = pivot + int(np.argmax(np.abs(rows[pivot:, column])))
         if abs(rows[best, column]) < 1e-7:
             continue
-        rows[[pivot_row, best]] = rows[[best, pivot_row]]
-        rows[pivot_row] /= rows[pivot_row, column]
-        for other in range(len(rows)):
-            if other != pivot_row:
-                rows[other] -= rows[other, column] * rows[pivot_row]
-        pivot_row += 1
+        rows[[pivot, best]] = rows[[best, pivot]]
+        rows[pivot] /= rows[pivot, column]
+        others = np.arange(len(rows)) != pivot
+        rows[others] -= np.outer(rows[others, column], rows[pivot])
+        pivot += 1
+        if pivot == len(rows):
+            break
     rows[np.abs(rows) < 1e-7] = 0.0
     near = np.round(rows)
     return np.where(np.abs(rows - near) < 1e-6, near, rows) + 0.0  # + 0.0: no minus zero
@@ -193,16 +182,14 @@ def _determined(
 ) -> tuple[dict[str, float], ...]:
     """In the span of the parameters that the null directions move, what is orthogonal to them."""
     always = np.array(everywhere, dtype=bool)
-    changing = {i for row in basis[~always] for i in np.flatnonzero(row)}
-    rows = [r for r in basis[always] if not changing & set(np.flatnonzero(r).tolist())]
-    fixed = np.array(rows).reshape(len(rows), len(names))
+    changing = basis[~always].any(axis=0)
+    fixed = basis[always & ~basis[:, changing].any(axis=1)]
     touched = np.flatnonzero(fixed.any(axis=0))
     if len(touched) <= len(fixed):
         return ()
     _, _, directions = np.linalg.svd(fixed[:, touched], full_matrices=True)
-    complement = _row_echelon(directions[len(fixed) :])
-    return tuple(_named([names[i] for i in touched], row) for row in complement)
+    return _named([names[i] for i in touched], _row_echelon(directions[len(fixed) :]))
 
 
-def _named(names: Sequence[str], row: Array) -> dict[str, float]:
-    return {name: float(c) for name, c in zip(names, row, strict=True) if c != 0.0}
+def _named(names: Sequence[str], rows: Array) -> tuple[dict[str, float], ...]:
+    return tuple({n: float(c) for n, c in zip(names, row, strict=True) if c} for row in rows)

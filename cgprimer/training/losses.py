@@ -33,11 +33,7 @@ LOSS = "loss.sample"  #: name of the loss on the tape; no variable of a user can
 
 
 def target_name(output: str) -> str:
-    """The column that holds the target of an output.
-
-    >>> target_name("xw")
-    'target.xw'
-    """
+    """The column that holds the target of an output."""
     return f"target.{output}"
 
 
@@ -73,9 +69,6 @@ def loss_text(loss: str) -> str:
 
     Raises:
         UsageError: it is neither.
-
-    >>> loss_text("absolute-error"), loss_text("out*target")
-    ('abs(out - target)', 'out*target')
     """
     if not isinstance(loss, str):
         raise UsageError(f"a loss is a name or an expression, not {type(loss).__name__}")
@@ -83,10 +76,8 @@ def loss_text(loss: str) -> str:
         return LOSSES[loss]
     close = did_you_mean(loss, LOSSES)
     if close or "out" not in loss:
-        raise UsageError(
-            f"there is no loss {loss!r}",
-            hint=close or f"one of: {', '.join(LOSSES)}, or an expression in out and target",
-        )
+        hint = close or f"one of: {', '.join(LOSSES)}, or an expression in out and target"
+        raise UsageError(f"there is no loss {loss!r}", hint=hint)
     return loss
 
 
@@ -104,13 +95,12 @@ def loss_expression(loss: str) -> Expression:
     tree = parse_expression(text, source_name="<loss>")
     names = {node.name for node in postorder(tree) if isinstance(node, Name)}
     stray = sorted(names - {"out", "target"})
-    if stray:
+    if stray or "out" not in names:
+        wrong = f"{text!r} also names {stray[0]!r}" if stray else f"{text!r} is not"
         raise UsageError(
-            f"a loss is an expression in 'out' and 'target'; {text!r} also names {stray[0]!r}",
-            hint=did_you_mean(stray[0], ("out", "target")),
+            f"a loss is an expression in 'out' and 'target'; {wrong}",
+            hint=did_you_mean(stray[0], ("out", "target")) if stray else "",
         )
-    if "out" not in names:
-        raise UsageError(f"a loss is an expression in 'out' and 'target'; {text!r} is not")
     return tree
 
 

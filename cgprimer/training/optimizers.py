@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from cgprimer.checked_numbers import real_number
-from cgprimer.core.engines import select
+from cgprimer.core.primitives import primitive
+from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
 from cgprimer.errors import TapeError, UsageError
 from cgprimer.native.contract import UpdateRule
 from cgprimer.plugins import Registry
-from cgprimer.training.recorded_scalars import Recorded
 
 Array = Any
 PARAMETER, GRADIENT, RATE = "update.parameter", "update.gradient", "update.rate"
@@ -197,6 +198,59 @@ def _tried(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     return points[1], points[2]
 
 
+# --- an update as a tape: called once with numbers that record, it leaves one behind -------------
+
+_FUNCTIONS = {  # numpy's names of primitives that are called otherwise here
+    "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "power": "pow",
+    "float_power": "pow", "absolute": "abs", "fabs": "abs", "maximum": "max", "minimum": "min",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh",
+}  # fmt: skip
+
+
+class Recorded(NDArrayOperatorsMixin):
+    """A value of a tape that is being built; arithmetic on it makes further ones.
+
+    So do numpy's functions of a number, such as ``np.sqrt``, ``np.sign`` and ``np.maximum``. What
+    would have to look at a value (an ``if``) or at others beside it (a sum over the parameters)
+    raises TapeError: it cannot be recorded.
+
+    >>> builder = Builder()
+    >>> x = Recorded(builder, builder.column("x"))
+    >>> y = 2*x - x/(1 + x)
+    >>> print(builder.finish({"y": y.index}))
+    column  x
+    v1 = 2*x
+    v2 = 1 + x
+    v3 = x/v2
+    v4 = v1 - v3
+    output  y = v4
+    """
+
+    def __init__(self, builder: Builder, index: int) -> None:
+        self.builder = builder
+        self.index = index
+
+    def __array_ufunc__(self, function: Any, way: str, *given: Any, **options: Any) -> Recorded:
+        """Operators, and numpy's functions of arrays, a value at a time."""
+        name = function.__name__
+        if name == "square":
+            return self * self  # type: ignore[no-any-return]
+        row = primitive(_FUNCTIONS.get(name, name)) if way == "__call__" and not options else None
+        if row is None or row.arity != len(given):
+            raise TapeError(f"numpy's {name} cannot be recorded")
+        values = [
+            value.index if isinstance(value, Recorded) else self.builder.constant(float(value))
+            for value in given
+        ]
+        return Recorded(self.builder, self.builder.emit(row.name, *values))
+
+    def _looked_at(self, *_: object, **__: object) -> NoReturn:
+        raise TapeError("what looks at values, or at several at once, cannot be recorded")
+
+    __bool__ = __float__ = __int__ = __index__ = __array__ = __array_function__ = _looked_at
+
+
 @cache
 def update_rule(rule: Optimizer) -> UpdateRule:
     """The update rule as a tape over the parameters, for engines that train by themselves.
@@ -222,13 +276,13 @@ def update_rule(rule: Optimizer) -> UpdateRule:
     """
     before, after = _tried(rule)
     names = [PARAMETER, *(f"update.state.{k}" for k in range(len(before) - 1))]
-    arrays = [name for name, part in zip(names, before, strict=True) if np.ndim(part)]
-    numbers = [name for name in names if name not in arrays]
-    columns, scalars = (PARAMETER, GRADIENT, *arrays[1:]), (RATE, *numbers)
+    point = {PARAMETER: before[0], GRADIENT: _GRADIENT, RATE: _RATE}
+    point |= dict(zip(names, before, strict=True))
+    columns = tuple(name for name, part in point.items() if np.ndim(part))
+    scalars = tuple(name for name in point if name not in columns)
     builder = Builder()
     value: dict[str, Any] = {name: Recorded(builder, builder.column(name)) for name in columns}
     value |= {name: Recorded(builder, builder.scalar(name)) for name in scalars}
-    given = dict(zip(names, before, strict=True)) | {GRADIENT: _GRADIENT, RATE: _RATE}
     try:
         state = tuple(value[name] for name in names[1:])
         made, state = rule.update(value[PARAMETER], value[GRADIENT], state, value[RATE])
@@ -237,13 +291,11 @@ def update_rule(rule: Optimizer) -> UpdateRule:
             known = isinstance(part, Recorded)
             outputs["new." + name] = part.index if known else builder.constant(float(part))
         tape = builder.finish(outputs)
-        execute = select("numpy").compile(tape, reduction="none", dtype="float64")
-        found = execute({n: given[n] for n in columns}, {n: float(given[n]) for n in scalars}, 3)
-        for part, expected in zip(found.values(), after, strict=True):
-            if not np.allclose(part, expected, rtol=1e-9, equal_nan=True):
+        found = values_of(tape, point)
+        for index, expected in zip(tape.outputs.values(), after, strict=True):
+            if not np.allclose(found[index], expected, rtol=1e-9, equal_nan=True):
                 raise TapeError("its steps are more than arithmetic")  # a sum, well hidden
     except Exception as error:
         raise TapeError(f"the optimizer {rule.name!r} cannot be recorded: {error}") from error
-    return UpdateRule(
-        rule.name, tape, columns, scalars, tuple("new." + name for name in (*arrays, *numbers))
-    )
+    parts = [name for name in (*columns, *scalars) if name in names]
+    return UpdateRule(rule.name, tape, columns, scalars, tuple(f"new.{name}" for name in parts))
