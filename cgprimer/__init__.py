@@ -32,15 +32,9 @@ __all__ = ["__version__"]
 __all__ += list(_PUBLIC)
 
 # What notebooks ask these for; `cgprimer.notebook` has the answers.
-_SHOWN = {
-    "Comparison": "_repr_html_",
-    "DerivativeProgram": "_repr_html_",
-    "ExpressionGraph": "_repr_svg_",
-    "Page": "_repr_html_",
-    "Tape": "_repr_html_",
-    "Trace": "_repr_html_",
-    "TrainingRun": "_repr_html_",
-}
+_SHOWN = (
+    "Comparison", "DerivativeProgram", "ExpressionGraph", "Page", "Tape", "Trace", "TrainingRun",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -60,15 +54,14 @@ def _attach() -> None:
     def bundle(shown: object, include: Any = None, exclude: Any = None) -> Any:
         return import_module("cgprimer.notebook").bundle(shown)
 
-    def only(kind: str) -> Any:
-        return lambda shown: bundle(shown).get(kind)
-
-    for name, method in _SHOWN.items():
+    for name in _SHOWN:
         kind = getattr(sys.modules.get(f"cgprimer.{_PUBLIC[name]}"), name, None)
         if kind is not None and "_repr_mimebundle_" not in vars(kind):
             kind._repr_mimebundle_ = bundle
-            media = {"_repr_svg_": "image/svg+xml", "_repr_html_": "text/html"}[method]
-            setattr(kind, method, only(media))
+            if name == "ExpressionGraph":
+                kind._repr_svg_ = lambda shown: bundle(shown).get("image/svg+xml")
+            else:
+                kind._repr_html_ = lambda shown: bundle(shown).get("text/html")
     if "IPython" in sys.modules:
         import_module("cgprimer.notebook").show_figures()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.analysis.finiteness import first_bad
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.engines import select
@@ -70,11 +71,7 @@ class Dataset:
                 if not isinstance(name, str) or not name.isprintable():
                     raise UsageError(f"{name!r} cannot be the name of a column")
                 columns[role][name] = _column(f"the {role} {name!r}", values)
-        lengths = {
-            f"{role} {name}": len(column)
-            for role, group in columns.items()
-            for name, column in group.items()
-        }
+        lengths = {f"{role} {n}": len(c) for role, of in columns.items() for n, c in of.items()}
         if not lengths:
             raise DataError("a dataset needs at least one column")
         if len(set(lengths.values())) > 1:
@@ -99,21 +96,16 @@ class Dataset:
 
     def where(self, chosen: Array) -> Dataset:
         """The samples that a mask, or their numbers, choose."""
-        inputs, targets = (
-            {name: column[chosen] for name, column in group.items()}
-            for group in (self.inputs, self.targets)
-        )
+        inputs = {name: column[chosen] for name, column in self.inputs.items()}
+        targets = {name: column[chosen] for name, column in self.targets.items()}
         return replace(self, inputs=inputs, targets=targets)
 
     def check_finite(self, what: str = "") -> None:
         """Raise DataError with the first value that is infinite or nan; ``what`` comes before."""
         for name, column in self.columns.items():
-            bad = np.flatnonzero(~np.isfinite(column))
-            if bad.size:
-                value = f"{column[bad[0]]}, not finite"
-                raise DataError(
-                    f"{what}sample {bad[0]} of the column {name!r} is {value}", hint=_SKIP
-                )
+            if bad := first_bad(column):
+                where = f"{what}sample {bad[1]} of the column {name!r}"
+                raise DataError(f"{where} is {bad[0]}, not finite", hint=_SKIP)
 
     def save(self, path: str | Path) -> None:
         """Write as CSV or NPZ, by the file's ending.
@@ -124,15 +116,14 @@ class Dataset:
         Raises:
             UsageError: another ending, or the file cannot be written.
         """
-        kind = _kind(path)
-        if kind == ".csv":
+        if _kind(path) == ".csv":
             write_whole(path, self.to_csv())
-        else:
-            arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
-            arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, **arrays)
-            write_whole(path, buffer.getvalue())
+            return
+        arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
+        arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)
+        write_whole(path, buffer.getvalue())
 
     def to_csv(self) -> str:
         """The text of a CSV file.
@@ -237,10 +228,9 @@ def make_dataset(
         bad = np.flatnonzero(~np.isfinite(targets[name]))
         if bad.size:
             where = ", ".join(f"{n}={number(columns[n][bad[0]], 6)}" for n in graph.inputs)
+            some = f"{bad.size:,} of {samples:,} samples"
             raise DataError(
-                f"the target {name!r} is {targets[name][bad[0]]} for {bad.size:,} of"
-                f" {samples:,} samples,"
-                f" first at {where}",
+                f"the target {name!r} is {targets[name][bad[0]]} for {some}, first at {where}",
                 hint="choose bounds inside the domain: low=..., high=... (--low, --high)",
             )
         if noise:
@@ -332,15 +322,17 @@ def _rows(path: Path, reader: Any, names: list[str], places: list[int]) -> Itera
         where = f"{path}:{reader.line_num}"
         if row and len(row) != len(names):
             raise DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
-        values = [_number(row[k]) for k in places] if row else []
-        for k, value in zip(places, values, strict=False):
-            place = f"{where}: %s in the column {names[k]!r} is not %s"
+        values: list[float] = []
+        for k in places if row else ():
+            value, text = _number(row[k]), row[k].strip()
             if value is None:
-                raise DataError(place % (repr(row[k].strip()), "a number"))
+                raise DataError(f"{where}: {text!r} in the column {names[k]!r} is not a number")
             if not math.isfinite(value):
-                raise DataError(place % (row[k].strip(), "finite"), hint=_SKIP)
-        if row:
-            yield values  # type: ignore[misc]
+                what = f"{where}: {text} in the column {names[k]!r} is not finite"
+                raise DataError(what, hint=_SKIP)
+            values.append(value)
+        if values:
+            yield values
 
 
 def _number(text: str) -> float | None:
@@ -360,8 +352,8 @@ def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
         raise DataError(f"{path} is not a file of numpy arrays") from error
     roles = {key.partition("/")[2] or key: key for key in arrays}
     if not inputs and not targets:
-        inputs = tuple(n for n, key in roles.items() if not key.startswith("targets/"))
         targets = tuple(n for n, key in roles.items() if key.startswith("targets/"))
+        inputs = tuple(n for n in roles if n not in targets)
     _require(path, (*inputs, *targets), list(roles))
     try:
         data = Dataset.from_arrays(

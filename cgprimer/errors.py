@@ -8,10 +8,8 @@ with: 2 for wrong use or unreadable input, 1 for a job that failed.
 from __future__ import annotations
 
 import difflib
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 _FEW = 8  # names that a hint may list
 
@@ -27,23 +25,14 @@ class Source:
     name: str
     text: str
 
-    @cached_property
-    def line_starts(self) -> list[int]:
-        """Offset of the first character of every line."""
-        starts = [0]
-        starts.extend(i + 1 for i, character in enumerate(self.text) if character == "\n")
-        return starts
-
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both counted from 1."""
-        line = bisect_right(self.line_starts, offset)
-        return line, offset - self.line_starts[line - 1] + 1
+        line = self.text.count("\n", 0, offset) + 1
+        return line, offset - self.text.rfind("\n", 0, offset)
 
     def line(self, number: int) -> str:
         """The text of a line (counted from 1) without its end."""
-        start = self.line_starts[number - 1]
-        end = self.text.find("\n", start)
-        return self.text[start : end if end >= 0 else len(self.text)].rstrip("\r")
+        return self.text.split("\n")[number - 1].rstrip("\r")
 
 
 @dataclass(frozen=True)
@@ -101,7 +90,8 @@ class MissingValueError(UsageError):
 class SourceError(CgprimerError):
     """Something wrong at a place in an expressions text.
 
-    ``str`` gives ``file:line:column: message``, the line, a caret and the hint.
+    ``line`` and ``column`` count from 1. ``str`` gives ``file:line:column: message``, the line, a
+    caret and the hint.
     """
 
     exit_code = 2
@@ -110,24 +100,12 @@ class SourceError(CgprimerError):
         self, message: str, span: Span, *, hint: str = "", related: Iterable[tuple[str, Span]] = ()
     ) -> None:
         super().__init__(message, hint=hint)
-        self.span = span
-        self.related = tuple(related)
-
-    @property
-    def line(self) -> int:
-        """Line of the place, counted from 1."""
-        return self.span.source.position(self.span.start)[0]
-
-    @property
-    def column(self) -> int:
-        """Column of the place, counted from 1."""
-        return self.span.source.position(self.span.start)[1]
+        self.span, self.related = span, tuple(related)
+        self.line, self.column = span.source.position(span.start)
 
     def __str__(self) -> str:
-        parts = [f"{self.span.where()}: {self.message}", self.span.caret_lines()]
-        for text, span in self.related:
-            parts.append(f"{span.where()}: {text}")
-            parts.append(span.caret_lines())
+        places = [(self.message, self.span), *self.related]
+        parts = [f"{span.where()}: {text}\n{span.caret_lines()}" for text, span in places]
         if self.hint:
             parts.append(f"  hint: {self.hint}")
         return "\n".join(parts)
@@ -192,21 +170,15 @@ class NonFiniteError(TrainingError):
     run: object = None
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
-    """Known names that a mistyped one may have meant, likeliest first.
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``did you mean 'tanh'?``, likeliest first, or an empty text where nothing comes near.
 
-    >>> nearest("sigmod", ["sin", "sigmoid", "softplus"])
-    ['sigmoid']
+    >>> did_you_mean("sigmod", ["sin", "sigmoid", "softplus"])
+    "did you mean 'sigmoid'?"
     """
     folded = {str(k).casefold(): str(k) for k in sorted(known)}
-    close = difflib.get_close_matches(str(name).casefold(), list(folded), n=most, cutoff=0.6)
-    return [folded[k] for k in close]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``did you mean 'tanh'?``, or an empty text where nothing comes near."""
-    close = nearest(name, known)
-    return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    close = difflib.get_close_matches(str(name).casefold(), list(folded), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(repr(folded[c]) for c in close)}?" if close else ""
 
 
 def name_hint(name: str, known: Iterable[str]) -> str:

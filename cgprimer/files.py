@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from contextlib import suppress
-from numbers import Integral, Real
+from numbers import Integral
 from os import urandom
 from pathlib import Path
 from typing import Any
@@ -93,18 +92,7 @@ def json_text(value: Any, *, indent: int | None = 1) -> str:
     >>> json_text({"loss": float("nan")}, indent=None)
     '{"loss": "nan"}'
     """
-    return json.dumps(_plain(value), indent=indent, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    return _plain(float(value)) if isinstance(value, Real) else value
+    text = json.dumps(value, default=lambda n: int(n) if isinstance(n, Integral) else float(n))
+    words = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+    plain = json.loads(text, parse_constant=words.__getitem__)
+    return json.dumps(plain, indent=indent, allow_nan=False)

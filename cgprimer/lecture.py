@@ -8,6 +8,7 @@ are right for negative inputs, the gradient goes along every path, and the loss 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ComputationalGraphPrimer:
     """An expression graph with its dataset and its training run, step by step.
 
@@ -50,28 +52,21 @@ class ComputationalGraphPrimer:
     True
     """
 
-    def __init__(
-        self,
-        *,
-        expressions: Iterable[str],
-        output_vars: Iterable[str] = (),
-        dataset_size: int = 10_000,
-        learning_rate: float = 1e-6,
-        display_vals_how_often: int = 0,
-        display_loss_how_often: int = 0,
-        grad_delta: float | None = 1e-4,
-        seed: int = 0,
-    ) -> None:
-        self.expressions = list(expressions)
-        self.output_vars = list(output_vars)
-        self.dataset_size = dataset_size
-        self.learning_rate = learning_rate
-        self.display_vals_how_often = display_vals_how_often or display_loss_how_often
-        self.grad_delta = grad_delta
-        self.seed = seed
-        self._graph: ExpressionGraph | None = None
-        self._dataset: Dataset | None = None
-        self.run: TrainingRun | None = None
+    expressions: Iterable[str]
+    output_vars: Iterable[str] = ()
+    dataset_size: int = 10_000
+    learning_rate: float = 1e-6
+    display_vals_how_often: int = 0
+    display_loss_how_often: InitVar[int] = 0
+    grad_delta: float | None = 1e-4
+    seed: int = 0
+    run: TrainingRun | None = field(default=None, init=False)
+    _graph: ExpressionGraph | None = field(default=None, init=False)
+    _dataset: Dataset | None = field(default=None, init=False)
+
+    def __post_init__(self, display_loss_how_often: int) -> None:
+        self.expressions, self.output_vars = list(self.expressions), list(self.output_vars)
+        self.display_vals_how_often = self.display_vals_how_often or display_loss_how_often
 
     def parse_expressions(self) -> None:
         """Build the graph: ``depends_on`` and ``leads_to``.

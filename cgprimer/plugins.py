@@ -68,21 +68,17 @@ class Registry(Generic[T]):
                 raise UsageError(
                     f"there is no {self.kind} {name!r}", hint=name_hint(name, self.names())
                 )
-            self._loaded[name] = self._load(name)
+            place = self._places.get(name) or self._installed[name]
+            module, _, attribute = place.partition(":")
+            try:
+                self._loaded[name] = getattr(import_module(module), attribute)
+            except Exception as error:
+                if name in self._places:
+                    raise
+                raise UsageError(
+                    f"the {self.kind} {name!r} of {place!r} cannot be loaded: {error}"
+                ) from error
         return self._loaded[name]
-
-    def _load(self, name: str) -> T:
-        place = self._places.get(name) or self._installed[name]
-        module, _, attribute = place.partition(":")
-        try:
-            found: T = getattr(import_module(module), attribute)
-        except Exception as error:
-            if name in self._places:
-                raise
-            raise UsageError(
-                f"the {self.kind} {name!r} of {place!r} cannot be loaded: {error}"
-            ) from error
-        return found
 
     def register(self, name: str, thing: T) -> None:
         """Add a thing of one's own.

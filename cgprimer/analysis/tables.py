@@ -46,21 +46,20 @@ def table(
     columns = list(zip(header, *rows, strict=True))
     widths = [max([len(column[0]) + 2, *map(len, column[1:])]) for column in columns]
 
-    def cells(row: Sequence[str]) -> list[str]:
+    def joined(row: Sequence[str], between: str) -> str:
         padded = enumerate(zip(row, widths, strict=True))
-        return [text.ljust(w) if i in left else text.rjust(w) for i, (text, w) in padded]
+        return between.join(t.ljust(w) if i in left else t.rjust(w) for i, (t, w) in padded)
 
     if style == "markdown":
-        lines = [f"| {' | '.join(cells(row))} |" for row in (header, *rows)]
-        return "\n".join([lines[0], f"|{'|'.join('-' * (w + 2) for w in widths)}|", *lines[1:]])
+        head, *body = [f"| {joined(row, ' | ')} |" for row in (header, *rows)]
+        return "\n".join([head, f"|{'|'.join('-' * (w + 2) for w in widths)}|", *body])
     if style == "latex":
-        lines = [f" {' & '.join(cells(row))} \\\\" for row in (header, *rows)]
+        head, *body = [f" {joined(row, ' & ')} \\\\" for row in (header, *rows)]
         align = "".join("l" if i in left else "r" for i in range(len(header)))
         begin, end = rf"\begin{{tabular}}{{{align}}}", r"\end{tabular}"
-        return "\n".join([begin, r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", end])
-    rule = "  ".join("-" * width for width in widths)
-    lines = ["  ".join(cells(row)).rstrip() for row in (header, *rows)]
-    return "\n".join([lines[0], rule, *lines[1:]])
+        return "\n".join([begin, r"\hline", head, r"\hline", *body, r"\hline", end])
+    head, *body = [joined(row, "  ").rstrip() for row in (header, *rows)]
+    return "\n".join([head, "  ".join("-" * width for width in widths), *body])
 
 
 def html_table(
@@ -76,9 +75,9 @@ def html_table(
     """
 
     def line(row: Sequence[str], tag: str) -> str:
-        sides = ("left" if i in left else "right" for i in range(len(row)))
-        cells = zip(row, sides, strict=True)
-        inner = (f'<{tag} style="text-align: {side}">{escape(c)}</{tag}>' for c, side in cells)
+        sides = ["left" if i in left else "right" for i in range(len(row))]
+        cells = zip(sides, map(escape, row), strict=True)
+        inner = (f'<{tag} style="text-align: {side}">{text}</{tag}>' for side, text in cells)
         return f"<tr>{''.join(inner)}</tr>"
 
     return "\n".join(["<table>", line(header, "th"), *(line(r, "td") for r in rows), "</table>"])
