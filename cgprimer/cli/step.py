@@ -60,7 +60,7 @@ def command(
     --scheme and --step set up the page's tab of finite differences, where both can be changed.
     """
     from cgprimer.pages.stepping.frames import stepping
-    from cgprimer.pages.stepping.output import check_step_path, write_steps
+    from cgprimer.pages.stepping.page import check_step_path, write_steps
 
     path = Path(output) if output else named_after(graph, ".html")
     check_step_path(path, kind)

@@ -20,8 +20,8 @@ from cgprimer.core.primitives import arrays, primitive, primitives
 from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.method_steps import METHODS
-from cgprimer.pages.stepping.number_texts import moved
 from cgprimer.pages.stepping.page import step
+from cgprimer.pages.stepping.slide_tables import moved
 from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser

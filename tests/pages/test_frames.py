@@ -18,7 +18,7 @@ from cgprimer.files import json_text
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.graph_places import LETTER
 from cgprimer.pages.stepping.method_steps import METHODS
-from cgprimer.pages.stepping.number_texts import moved
+from cgprimer.pages.stepping.slide_tables import moved
 from cgprimer.pictures.lettering import text_width
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -11,8 +11,8 @@ import pytest
 
 import cgprimer
 from cgprimer.pages.stepping.frames import stepping
-from cgprimer.pages.stepping.number_texts import moved
 from cgprimer.pages.stepping.page import step
+from cgprimer.pages.stepping.slide_tables import moved
 from tests.pages.conftest import opened
 
 pytestmark = pytest.mark.browser

@@ -25,7 +25,7 @@ from cgprimer.cli.progress import progress_bar
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.graph_places import placed
-from cgprimer.pages.stepping.output import write_steps
+from cgprimer.pages.stepping.page import write_steps
 from cgprimer.pages.stepping.slides import animation, slide, slide_placed
 from cgprimer.pictures.theme import theme
 

@@ -2,7 +2,7 @@
 const UNKNOWN = "not computed";
 
 // A value in a vertex: while a finite difference moves a variable, with enough digits to see by how
-// much; where eight do not tell, as a sum. As number_texts.py has it.
+// much; where eight do not tell, as a sum. As slide_tables.py has it.
 function moved(value, unmoved) {
   const move = value - unmoved; // not a number where nothing is moved
   if (move === 0 || !Number.isFinite(move)) return marked(value);

@@ -16,10 +16,9 @@ from cgprimer.core.methods.contract import Names
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, name_hint
 from cgprimer.pages.stepping.method_steps import METHODS, SCHEMES, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
-from cgprimer.pages.stepping.steps import Step, Walk, computed
+from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed
 
 MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large
-MOST_DRAWN = 300  #: steps drawn one by one, as slides or in an animation: a minute of work
 
 
 @dataclass(frozen=True)
@@ -85,47 +84,34 @@ class Stepping:
 
     def frames(self, method: str) -> tuple[Frame, ...]:
         """What is known after each step of a method."""
-        walk, found = self.walk(method), []
+        walk, found, rows, phase = self.walk(method), [], len(self.scene.rows), -1
+        counts = (rows, rows, len(self.scene.edges), len(self.scene.wrt), len(walk.lines), rows)
+        sizes = list(zip(COLUMNS, counts, strict=True))
         known: dict[tuple[str, int], float] = {}
-        rows = range(len(self.scene.rows))
-        unmoved: tuple[float | None, ...] = (None,) * len(rows)
-        phase = -1
+        unmoved: tuple[float | None, ...] = (None,) * rows
         for number, step in enumerate(walk.steps):
             if step.phase != phase:
                 if walk.scheme and phase == 0:
-                    unmoved = tuple(known.get(("value", k)) for k in rows)
+                    unmoved = tuple(known.get(("value", k)) for k in range(rows))
                 phase = step.phase
                 keeps = walk.phases[phase].keeps
                 known = {key: v for key, v in known.items() if key[0] in keeps}
-            for show in step.shows:
-                known[show.column, show.number] = walk.numbers[show.value]
+            known |= {show[:2]: walk.numbers[show.value] for show in step.shows}
             result = walk.numbers[step.result] if step.result >= 0 else None
             if step.line >= 0 and result is not None:
                 known["line", step.line] = result
-            sizes = {
-                "value": len(self.scene.rows),
-                "derivative": len(self.scene.rows),
-                "edge": len(self.scene.edges),
-                "result": len(self.scene.wrt),
-                "line": len(walk.lines),
-                "sofar": len(self.scene.rows),
-            }
-            columns = [tuple(known.get((c, k)) for k in range(n)) for c, n in sizes.items()]
-            columns.append(unmoved)
-            title = walk.phases[phase].title
-            found.append(Frame(number, step, title, result, *columns))
+            columns = [tuple(known.get((c, k)) for k in range(n)) for c, n in sizes]
+            told = (*columns, unmoved)
+            found.append(Frame(number, step, walk.phases[phase].title, result, *told))
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: everything that the page needs, Python's numbers among it."""
+        shown = ("target", "wrt", "rows", "vertices", "edges")
         return {
             "title": self.title,
-            "target": self.scene.target,
-            "wrt": list(self.scene.wrt),
-            "point": dict(self.point),
-            "rows": [[r.name, r.expression, list(r.vertices)] for r in self.scene.rows],
-            "vertices": [[v.name, v.role, v.row] for v in self.scene.vertices],
-            "edges": [list(edge) for edge in self.scene.edges],
+            "point": self.point,
+            **{name: getattr(self.scene, name) for name in shown},
             "walks": [walk.to_dict() for walk in self.walks],
             "others": [walk.to_dict() for walk in self.others],
             "h": next((walk.h for walk in self.walks if walk.scheme), None),
@@ -251,30 +237,6 @@ def _differences(
         return scheme or SCHEMES[0], None if h is None else float(h)
     except OverflowError:
         raise UsageError(f"the step must be positive and finite, not {h!r}") from None
-
-
-def check_drawn(shown: Stepping, method: str) -> None:
-    """Find out before the work whether the steps of a method are few enough to be drawn.
-
-    Raises:
-        UsageError: more than ``MOST_DRAWN``.
-
-    >>> from cgprimer.core.graph import parse
-    >>> check_drawn(stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3}), "reverse")
-    """
-    steps = len(shown.walk(method).steps)
-    if steps <= MOST_DRAWN:
-        return
-    ways = []
-    if len(shown.scene.wrt) > 1:
-        ways.append("fewer names: --wrt NAME (in Python wrt=...)")
-    if method != "reverse":
-        ways.append("another method: --method reverse")
-    raise UsageError(
-        f"{method} takes {steps:,} steps here, and no more than {MOST_DRAWN} are drawn "
-        "as slides or in an animation",
-        hint=", or ".join([*ways, "the page, which has all steps: -o NAME.html"]),
-    )
 
 
 def unknown_method(method: str) -> UsageError:

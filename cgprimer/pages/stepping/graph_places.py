@@ -79,9 +79,9 @@ def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
         for vertex in scene.vertices
     }
     shapes = {vertex.name: theme(False).roles[vertex.role].shape for vertex in scene.vertices}
-    edges = list(scene.edges)
     gaps = Gaps(layer=gap, node=26.0, clear=0.0)
-    found = lay_out(sizes, edges, [None] * len(edges), shapes=shapes, gaps=gaps, down=down)
+    without = [None] * len(scene.edges)
+    found = lay_out(sizes, list(scene.edges), without, shapes=shapes, gaps=gaps, down=down)
     # Room for the labels is not reserved: a picture with it would be much larger.
     middles = (point_at(line, length(line) / 2) for line in found.lines)
     found = replace(found, labels=tuple(Box(*middle, *LABEL) for middle in middles))
@@ -107,10 +107,11 @@ def drawing_data(found: Placed) -> dict[str, Any]:
     """The same as plain data, rounded to a tenth of a unit."""
 
     def near(part: Any) -> Any:
+        if isinstance(part, Box):
+            part = (part.x, part.y, part.width, part.height)
         if isinstance(part, tuple):
             return [near(p) for p in part]
         return part if isinstance(part, bool) else round(part, 1)
 
-    boxes = tuple((b.x, b.y, b.width, b.height) for b in found.boxes)
-    data = {field.name: near(getattr(found, field.name)) for field in fields(found)[1:]}
-    return {**data, "boxes": near(boxes), "pill": near(pill_radius(found.boxes[0]))}
+    data = {field.name: near(getattr(found, field.name)) for field in fields(found)}
+    return {**data, "pill": near(pill_radius(found.boxes[0]))}

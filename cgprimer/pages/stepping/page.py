@@ -1,13 +1,17 @@
-"""One page that steps through the methods: no network, no server, nothing beside it."""
+"""Steps as files: one page without network or server, an animation, or a folder of slides."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
+from cgprimer.errors import UsageError, plural
 from cgprimer.files import check_writable, json_text, write_whole
 from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
@@ -15,6 +19,10 @@ from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.graph_places import drawing_data, placed
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pictures.theme import theme
+
+ENDINGS = (".html", ".gif")
+KINDS = ("png", "svg", "pdf")
+MOST_DRAWN = 300  #: steps drawn one by one, as slides or in an animation: a minute of work
 
 
 class Page(str):
@@ -106,3 +114,103 @@ def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> Pa
         "DATA": written.replace("<", "\\u003c"),
     }
     return Page(markup.page("stepping", shown.title, fills, look="dark" if dark else ""))
+
+
+def check_step_path(path: Path, kind: str | None) -> None:
+    """Find out before the work whether steps can be written to ``path``.
+
+    Raises:
+        UsageError: an unknown ending, a folder that has something in it, or no permission.
+    """
+    if kind is None:
+        if path.suffix.lower() not in ENDINGS:
+            raise UsageError(
+                f"cannot tell what to write from {path.name!r}; known are {', '.join(ENDINGS)}",
+                hint=f"slides go into a folder: --format {' or '.join(KINDS)}",
+            )
+        check_writable(path)
+        return
+    if path.suffix.lower() in (*ENDINGS, *(f".{k}" for k in KINDS)):
+        raise UsageError(
+            f"slides go into a folder, and {path.name!r} looks like a file",
+            hint=f"for instance: -o {path.stem} --format {kind}",
+        )
+    if path.is_dir():
+        if any(path.iterdir()):
+            raise UsageError(f"cannot write slides to {path}: the folder is not empty")
+    elif path.exists():
+        raise UsageError(f"cannot write slides to {path}: it is a file")
+    check_writable(path.parent / f"{path.name}.part")
+
+
+def write_steps(
+    shown: Stepping,
+    path: Path,
+    *,
+    method: str,
+    kind: str | None = None,
+    dark: bool = False,
+    speed: float = 1.0,
+    on_frame: Callable[[int, int], None] | None = None,
+) -> str:
+    """Write the steps and say what was written.
+
+    Args:
+        shown: the steps.
+        path: ``.html``, ``.gif``, or with ``kind`` a folder.
+        method: the page's open tab, or the method of the slides.
+        kind: ``png``, ``svg`` or ``pdf``: one slide per step, ``001.png`` and on.
+        dark: for dark rooms.
+        speed: steps per second of an animation.
+        on_frame: called after each slide or frame with its number and how many there are.
+
+    Raises:
+        UsageError: what :func:`check_step_path` says, too many slides, or the file cannot be
+            written.
+
+    >>> import tempfile
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.pages.stepping.frames import stepping
+    >>> shown = stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_steps(shown, Path(folder, "a.html"), method="reverse").rpartition("/")[2]
+    'a.html'
+    """
+    check_step_path(path, kind)
+    if kind is None and path.suffix.lower() == ".html":
+        write_whole(path, page(shown, method=method, dark=dark))
+        return str(path)
+    _check_drawn(shown, method)
+    from cgprimer.pages.stepping.slides import animation, slides
+
+    if kind is None:
+        write_whole(path, animation(shown, method, dark=dark, speed=speed, on_frame=on_frame))
+        return str(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.mkdir()
+        drawn = slides(shown, method, kind, dark=dark, on_frame=on_frame)
+        for number, content in enumerate(drawn, start=1):
+            (partial / f"{number:03d}.{kind}").write_bytes(content)
+        with suppress(OSError):
+            path.rmdir()  # an empty folder that was there
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return f"{plural(len(shown.walk(method).steps), 'slide')} to {path}"
+
+
+def _check_drawn(shown: Stepping, method: str) -> None:
+    """Find out before the work whether the steps of a method are few enough to be drawn."""
+    steps = len(shown.walk(method).steps)
+    if steps <= MOST_DRAWN:
+        return
+    fewer = ["fewer names: --wrt NAME (in Python wrt=...)"] * (len(shown.scene.wrt) > 1)
+    other = ["another method: --method reverse"] * (method != "reverse")
+    raise UsageError(
+        f"{method} takes {steps:,} steps here, and no more than {MOST_DRAWN} are drawn "
+        "as slides or in an animation",
+        hint=", or ".join([*fewer, *other, "the page, which has all steps: -o NAME.html"]),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.passes import reachable
@@ -15,8 +16,7 @@ from cgprimer.pictures.diagram import Role
 LEVELS = ("variables", "operations")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row of the trace: a name and how it is computed."""
 
     name: str
@@ -24,8 +24,7 @@ class Row:
     vertices: tuple[str, ...]  # that the row belongs to: those whose expressions use its value
 
 
-@dataclass(frozen=True, slots=True)
-class Vertex:
+class Vertex(NamedTuple):
     """A vertex of the picture, and the row whose numbers it shows."""
 
     name: str
@@ -81,50 +80,31 @@ def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables")
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
+    kinds = [*(leaf.kind for leaf in tape.leaves), *[""] * len(tape)]
+    operands = [*[()] * first, *(operands for _, operands in tape.instructions)]
     needed = reachable(tape, [tape.index(target), *(tape.index(name) for name in wrt)])
-    shown = [
-        i
-        for i, wanted in enumerate(needed)
-        if wanted and not (i < first and tape.leaves[i].kind == "constant")
-    ]
+    shown = [i for i, wanted in enumerate(needed) if wanted and kinds[i] != "constant"]
     named = replace(tape, names={**tape.names, **{names[i]: i for i in shown}})
     separate = set(shown) if level == "operations" else {i for i in shown if i in tape.labels}
     homes: dict[int, set[int]] = {}
     for index in reversed(shown):  # a value without a name belongs to all vertices that use it
         if index in separate:
             homes[index] = {index}
-        instruction = tape.instruction(index)
-        for operand in instruction.operands if instruction else ():
+        for operand in operands[index]:
             if operand not in separate:
                 homes.setdefault(operand, set()).update(homes[index])
     rows, vertices = [], []
     edges: dict[tuple[str, str], None] = {}
     for number, index in enumerate(shown):
-        kind = tape.leaves[index].kind if index < first else ""
-        given = "input" if kind == "column" else "parameter"
-        text = unparse(trees[index]) if index in trees else given
+        role: Role = "input" if kinds[index] == "column" else "parameter"
         own = tuple(names[home] for home in sorted(homes[index]))
-        rows.append(Row(names[index], text, own))
+        rows.append(Row(names[index], unparse(trees[index]) if index in trees else role, own))
         if index in separate:
-            vertices.append(Vertex(names[index], _role(tape, index, kind, target), number))
-        instruction = tape.instruction(index)
-        for operand in instruction.operands if instruction else ():
-            if operand in separate:
-                edges.update(((names[operand], home), None) for home in own)
-    return Scene(
-        named,
-        named if level == "operations" else tape,
-        target,
-        tuple(wrt),
-        tuple(rows),
-        tuple(vertices),
-        tuple(edges),
-    )
-
-
-def _role(tape: Tape, index: int, kind: str, target: str) -> Role:
-    if kind:
-        return "input" if kind == "column" else "parameter"
-    if index == tape.index(target):
-        return "output"
-    return "inner" if index in tape.labels else "operation"
+            if index >= first:
+                inner: Role = "inner" if index in tape.labels else "operation"
+                role = "output" if index == tape.index(target) else inner
+            vertices.append(Vertex(names[index], role, number))
+        tails = [operand for operand in operands[index] if operand in separate]
+        edges.update(((names[tail], home), None) for tail in tails for home in own)
+    plain = named if level == "operations" else tape
+    return Scene(named, plain, target, tuple(wrt), tuple(rows), tuple(vertices), tuple(edges))

@@ -1,28 +1,36 @@
-"""Trace and program on a slide: the lines around the one that is lit, numbers in columns."""
+"""Trace and program on a slide: the lines around the one that is lit, numbers in columns.
+
+The texts of numbers are the same in the picture and on the page: `frames.js` has them, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from cgprimer.errors import plural
-from cgprimer.number_format import SHORT, marked
+from cgprimer.number_format import SHORT, marked, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
-from cgprimer.pages.stepping.number_texts import known, so_far
 from cgprimer.pages.stepping.steps import Walk
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import TEXT, Pen, broken
 
 ROW = 20.0
 Box = tuple[float, float, float, float]  # left, top, right and bottom
+# By column its title, its width, and for each line a text, and whether that is a number.
+_Cells = dict[str, tuple[str, float, list[tuple[str, bool]]]]
 
 _INDENT = 16.0  # holds the triangle
 _GAP = 20.0  # between columns; the frame around a number takes 3 on each side
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+_WIDEST = 12  # characters of a value that is moved: as many as "not computed" has
+_SUM = 15  # of a sum, whose signs and spaces are narrow
+_OFF = 0.05  # of the move may be lost to rounding
+
+
+class Columns(NamedTuple):
     """Widths in points of the columns of numbers, in bold.
 
     They hold for all slides of a walk, so that no column moves from slide to slide.
@@ -35,19 +43,53 @@ class Columns:
 
 def columns(shown: Stepping, method: str) -> Columns:
     """Make room for the widest number of a walk."""
-    frames, mark = shown.frames(method), shown.walk(method).mark
+    frames = shown.frames(method)
     values = {known(v) for f in frames for v in (None, *f.values)}
-    derivatives = {known(v) for f in frames for v in (None, *f.derivatives)} | {heading(mark)}
+    derivatives = {known(v) for f in frames for v in (None, *f.derivatives)}
     derivatives |= {so_far(v) for f in frames for v in f.sums if v is not None}
-    lines = {marked(v, SHORT) for f in frames for v in f.lines if v is not None}
-    return Columns(_widest(values), _widest(derivatives), _widest(lines))
+    derivatives.add(heading(shown.walk(method).mark))
+    lines = {marked(v, SHORT) for f in frames for v in f.lines}
+
+    def widest(texts: set[str]) -> float:
+        """In bold. Only the longest are measured: the others are narrower, digits being alike."""
+        longest = max(map(len, texts), default=0)
+        return max((text_width(t, TEXT, True) for t in texts if len(t) > longest - 3), default=0.0)
+
+    return Columns(widest(values), widest(derivatives), widest(lines))
 
 
-def _widest(texts: Iterable[str]) -> float:
-    """In bold. Only the longest are measured: the others are narrower, digits being alike."""
-    different = set(texts)
-    longest = max(map(len, different), default=0)
-    return max((text_width(t, TEXT, True) for t in different if len(t) > longest - 3), default=0.0)
+def known(value: float | None) -> str:
+    """A number, or that there is none yet."""
+    return "not computed" if value is None else marked(value, SHORT)
+
+
+def so_far(value: float) -> str:
+    """A sum to which shares are still missing."""
+    return f"{marked(value, SHORT)} + …"
+
+
+def moved(value: float, unmoved: float | None) -> str:
+    """A value in a vertex, with enough digits to see how far it is from the value at the point.
+
+    Where eight digits do not tell, the text is a sum: the value at the point, and the move.
+
+    Args:
+        value: what is known now.
+        unmoved: the value at the point itself; None where nothing is moved.
+
+    >>> moved(2.75, 2.75), moved(2.75 + 2**-18, 2.75), moved(0.5 - 1e-12, 0.5)
+    ('2.75', '≈2.7500038', '0.5 - 1e-12')
+    """
+    if unmoved is None or value == unmoved or not math.isfinite(value - unmoved):
+        return marked(value, SHORT)
+    move = value - unmoved
+    for digits in (8, 7, 6):
+        text = number(value, digits)
+        if len(text) <= _WIDEST and abs(float(text) - value) <= _OFF * abs(move):
+            return text if float(text) == value else f"≈{text}"
+    added = f" {'+' if move > 0 else '-'} {number(abs(move), 2)}"
+    rest = number(unmoved, SHORT)
+    return (rest if len(rest) + len(added) <= _SUM else "…") + added
 
 
 def heading(mark: str) -> str:
@@ -59,49 +101,44 @@ def heading(mark: str) -> str:
     return {"bar": "adjoint", "dot": "tangent"}.get(mark, "derivative")
 
 
-def draw_trace(
-    pen: Pen, shown: Stepping, frame: Frame, wide: Columns, room: Box, mark: str
-) -> float:
-    """The rows around the one that is lit, as many as there is room for; returns where they end."""
-    texts, cells = [], []
-    for place, row in enumerate(shown.scene.rows):
-        given = row.expression in ("input", "parameter")
-        texts.append(
-            f"{row.name} ({row.expression})" if given else f"{row.name} = {row.expression}"
-        )
-        value, found, sums = frame.values[place], frame.derivatives[place], frame.sums[place]
-        partly = "" if sums is None or found is not None else so_far(sums)
-        cells.append({
-            "value": (known(value), value is not None),
-            "derivative": (partly or known(found), found is not None),
-        })  # fmt: skip
-    columns = {"value": ("value", wide.value), "derivative": (heading(mark), wide.derivative)}
-    lit = frame.step.row
-    return _draw_lines(pen, ("trace", "row"), texts, cells, columns, lit, frame.step.column, room)
-
-
-def draw_program(pen: Pen, walk: Walk, frame: Frame, wide: Columns, room: Box) -> None:
-    """The lines of the program around the one that is lit."""
-    cells = [{"line": ("" if v is None else marked(v, SHORT), True)} for v in frame.lines]
-    columns = {"line": ("", wide.line)}
-    _draw_lines(pen, ("program", "line"), walk.lines, cells, columns, frame.step.line, "", room)
+def draw_tables(
+    pen: Pen, shown: Stepping, walk: Walk, frame: Frame, wide: Columns, room: Box
+) -> None:
+    """Trace and program under each other, of each the lines around the one that is lit."""
+    left, top, right, bottom = room
+    every, step = shown.scene.rows, frame.step
+    rows, lines = shared_out(len(every), len(walk.lines), int((bottom - top) / ROW))
+    given = ("input", "parameter")
+    texts = [f"{n} ({e})" if e in given else f"{n} = {e}" for n, e, _ in every]
+    values = [(known(v), v is not None) for v in frame.values]
+    pairs = zip(frame.derivatives, frame.sums, strict=True)
+    sums = [
+        (known(d) if d is not None or s is None else so_far(s), d is not None) for d, s in pairs
+    ]
+    trace: _Cells = {
+        "value": ("value", wide.value, values),
+        "derivative": (heading(walk.mark), wide.derivative, sums),
+    }
+    box = (left, top, right, top + rows * ROW)
+    y = _draw_lines(pen, ("trace", "row"), texts, trace, step.row, step.column, box)
+    program: _Cells = {"line": ("", wide.line, [(marked(v, SHORT), True) for v in frame.lines])}
+    box = (left, y + 4, right, min(bottom, y + lines * ROW + 24))
+    _draw_lines(pen, ("program", "line"), walk.lines, program, step.line, "", box)
 
 
 def _draw_lines(
     pen: Pen,
     named: tuple[str, str],
     texts: Sequence[str],
-    cells: Sequence[Mapping[str, tuple[str, bool]]],
-    columns: Mapping[str, tuple[str, float]],
+    columns: _Cells,
     lit: int,
     at: str,
     room: Box,
 ) -> float:
-    """Texts under each other with numbers in columns to the right, around the one that is lit.
+    """Texts under each other with numbers in columns to the right; returns where they end.
 
-    ``named`` are the title and what a line is called. ``cells`` say for each text and column what
-    stands there, and whether it is a number; ``columns`` have titles and widths. At the text that
-    is lit, the column ``at`` is worked on.
+    ``named`` are the title and what a line is called. At the text that is lit, the column ``at``
+    is worked on.
     """
     left, top, right, bottom = room
     ends, x = {}, right
@@ -110,7 +147,7 @@ def _draw_lines(
         x -= columns[column][1] + _GAP
     y, start = top + ROW / 2, left + _INDENT
     pen.write(start, y, named[0], weight="bold")
-    for column, (title, _) in columns.items():
+    for column, (title, _, _) in columns.items():
         pen.write(ends[column], y, title, align="right", weight="bold")
     lines = [broken(text, x - start, bold=True) for text in texts]
     first, last = around([len(some) for some in lines], lit, int((bottom - top) / ROW) - 1)
@@ -125,7 +162,8 @@ def _draw_lines(
             pen.write(start, y, line, weight=weight)
             if here:
                 pen.band(left, right, y, ROW, first=k == 0)
-        for column, (text, is_number) in cells[place].items():
+        for column, (_, _, cells) in columns.items():
+            text, is_number = cells[place]
             more: dict[str, Any] = {"weight": weight} if is_number else missing(pen)
             if here and column == at:
                 more["bbox"] = {"facecolor": "none", "edgecolor": pen.lit, "pad": 2, "linewidth": 2}
@@ -150,17 +188,15 @@ def around(heights: list[int], lit: int, most: int) -> tuple[int, int]:
     if sum(heights) <= most:
         return 0, len(heights)
     most = max(most - 2, 1)
-    first = last = min(max(lit, 0), len(heights) - 1)
-    last += 1
-    used = heights[first]
-    while True:
+    first = min(max(lit, 0), len(heights) - 1)
+    last, used, grown = first + 1, heights[first], True
+    while grown:
         grown = False
         for place in (first - 1, last):
             if 0 <= place < len(heights) and used + heights[place] <= most:
                 used, grown = used + heights[place], True
                 first, last = min(first, place), max(last, place + 1)
-        if not grown:
-            return first, last
+    return first, last
 
 
 def shared_out(rows: int, lines: int, room: int) -> tuple[int, int]:

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Any
 from cgprimer.number_format import equals, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.graph_places import Placed, placed
-from cgprimer.pages.stepping.number_texts import known
 from cgprimer.pages.stepping.slide_picture import EDGE, draw_picture, fits
-from cgprimer.pages.stepping.slide_tables import (
-    ROW,
-    Columns,
-    columns,
-    draw_program,
-    draw_trace,
-    shared_out,
-)
+from cgprimer.pages.stepping.slide_tables import ROW, Columns, columns, draw_tables, known
 from cgprimer.pages.stepping.slide_window import READABLE
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import TEXT, broken, sheet
@@ -36,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL.Image import Image
 
+OnFrame = Callable[[int, int], None]
 LARGE = 16.0
-_MONO = "DejaVu Sans Mono"
 _NARROW, _WIDE = 400.0, 524.0  # the graph's share of the width
 _ASPECT = (_WIDE - EDGE) / (HEIGHT - 2 * EDGE)
 _GAPS = (56.0, 84.0, 104.0, 140.0)
@@ -49,8 +41,12 @@ _SHADES = 5  # of each colour in the palette, for the edges of letters and lines
 _LAST_FRAME = 3  # times as long as the others
 
 
-def slides(shown: Stepping, method: str, kind: str, *, dark: bool = False) -> Iterator[bytes]:
+def slides(
+    shown: Stepping, method: str, kind: str, *, dark: bool = False, on_frame: OnFrame | None = None
+) -> Iterator[bytes]:
     """Each frame of a method as a PNG, SVG or PDF file.
+
+    ``on_frame`` is called after each frame that is drawn, with its number and how many there are.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.pages.stepping.frames import stepping
@@ -58,11 +54,13 @@ def slides(shown: Stepping, method: str, kind: str, *, dark: bool = False) -> It
     >>> [content[:5] for content in slides(shown, "reverse", "pdf")]
     [b'%PDF-', b'%PDF-', b'%PDF-', b'%PDF-']
     """
-    place = slide_placed(shown)
-    wide = columns(shown, method)
-    for frame in shown.frames(method):
-        figure = slide(shown, method, frame, place, wide, dark=dark)
-        yield _png(figure, _DPI) if kind == "png" else figure_bytes(figure, kind)
+    for figure in _figures(shown, method, dark, on_frame):
+        if kind == "png":  # of exactly so many pixels, as projectors have them
+            written = io.BytesIO()
+            figure.savefig(written, format="png", dpi=_DPI)
+            yield written.getvalue()
+        else:
+            yield figure_bytes(figure, kind)
 
 
 def animation(
@@ -71,32 +69,38 @@ def animation(
     *,
     dark: bool = False,
     speed: float = 1.0,
-    on_frame: Callable[[int, int], None] | None = None,
+    on_frame: OnFrame | None = None,
 ) -> bytes:
     """All frames of a method as one GIF of 1280 times 720 pixels; ``speed`` in steps per second.
 
-    ``on_frame`` is called after each frame that is drawn, with its number and how many there are.
+    ``on_frame`` is as in `slides`.
     """
-    from PIL.Image import Dither
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL.Image import Dither, frombytes
 
-    place = slide_placed(shown)
-    wide = columns(shown, method)
-    frames = shown.frames(method)
-
-    def drawn(frame: Frame) -> Image:
-        return _image(slide(shown, method, frame, place, wide, dark=dark), _GIF_DPI)
-
-    colours = _palette(dark)
-    images = []
-    for number_of_frame, frame in enumerate(frames, start=1):
-        images.append(drawn(frame).quantize(palette=colours, dither=Dither.NONE))
-        if on_frame:
-            on_frame(number_of_frame, len(frames))
+    colours, images = _palette(dark), []
+    for figure in _figures(shown, method, dark, on_frame):
+        # The same pixels as those of a PNG file, without the way through one.
+        figure.set_dpi(_GIF_DPI)
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+        pixels = frombytes("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+        images.append(pixels.quantize(palette=colours, dither=Dither.NONE))
     length = round(1000 / speed)
     lengths = [length] * (len(images) - 1) + [_LAST_FRAME * length]
     found = io.BytesIO()
     images[0].save(found, "gif", save_all=True, append_images=images[1:], duration=lengths, loop=0)
     return found.getvalue()
+
+
+def _figures(
+    shown: Stepping, method: str, dark: bool, on_frame: OnFrame | None
+) -> Iterator[Figure]:
+    place, wide, frames = slide_placed(shown), columns(shown, method), shown.frames(method)
+    for count, frame in enumerate(frames, start=1):
+        yield slide(shown, method, frame, place, wide, dark=dark)
+        if on_frame:
+            on_frame(count, len(frames))
 
 
 def _palette(dark: bool) -> Image:
@@ -112,30 +116,12 @@ def _palette(dark: bool) -> Image:
     inks = [look.ink, look.curves[1], *(style.outline for style in look.roles.values())]
     mixed = (mix(ink, look.background, k / _SHADES) for k in range(_SHADES, 0, -1) for ink in inks)
     colours = [bytes.fromhex(colour[1:]) for colour in areas]
-    for shade in map(bytes.fromhex, (colour[1:] for colour in mixed)):
+    for shade in (bytes.fromhex(colour[1:]) for colour in mixed):
         if all(math.dist(shade, colour) > _APART for colour in colours):
             colours.append(shade)
     found = new("P", (1, 1))
     found.putpalette(b"".join(colours))
     return found
-
-
-def _image(figure: Figure, dpi: float) -> Image:
-    """The same pixels as those of a PNG file, without the way through one."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL.Image import frombytes
-
-    figure.set_dpi(dpi)
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return frombytes("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
-
-
-def _png(figure: Figure, dpi: float) -> bytes:
-    """Of exactly so many pixels, as projectors have them."""
-    written = io.BytesIO()
-    figure.savefig(written, format="png", dpi=dpi)
-    return written.getvalue()
 
 
 def slide(
@@ -166,7 +152,7 @@ def slide(
         y += ROW
     y += 4
     for line in broken(headline(frame), (right - left) / 1.1, LARGE, bold=True):
-        pen.write(left, y, line, LARGE, weight="bold", family=_MONO)
+        pen.write(left, y, line, LARGE, weight="bold")
         y += 1.1 * ROW
     for line in broken(frame.step.note, right - left):
         pen.write(left, y, line, color=pen.faint)
@@ -180,11 +166,8 @@ def slide(
         pen.write(left, floor - 0.5 * ROW, line)
         floor -= ROW
     floor -= 4
-    rows, lines = shared_out(len(shown.scene.rows), len(walk.lines), int((floor - y) / ROW))
     wide = wide or columns(shown, method)
-    y = draw_trace(pen, shown, frame, wide, (left, y, right, y + rows * ROW), walk.mark)
-    below = (left, y + 4, right, min(floor, y + lines * ROW + 24))
-    draw_program(pen, walk, frame, wide, below)
+    draw_tables(pen, shown, walk, frame, wide, (left, y, right, floor))
     return figure
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.core.run import values_of
@@ -17,7 +17,8 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 
 _ON_TAPE = ("tape", "moved", "rule")
-Column = Literal["value", "derivative", "sofar", "edge", "result", "line"]
+Column = Literal["value", "derivative", "edge", "result", "line", "sofar"]
+COLUMNS: tuple[Column, ...] = get_args(Column)
 
 
 class Show(NamedTuple):
@@ -83,7 +84,7 @@ class Phase:
     """A sweep or a pass. ``keeps`` lists what is still known of the phases before it."""
 
     title: str
-    keeps: tuple[Column, ...] = ("value", "derivative", "sofar", "edge", "result", "line")
+    keeps: tuple[Column, ...] = COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
