@@ -198,17 +198,13 @@ def _multiply_add(step: Step, placed: Storage) -> Action:
     """numpy has no such operation: the product is made in a row that is always in the cache."""
     name, (a, b, c), (target,) = step
     row = placed.row_of[target]
+    combined: Any = np.add if name == "fma" else np.subtract
 
     def act(block: Block) -> None:
         values = block.values
-        place = block.buffer[row]
         product = np.multiply(values[a], values[b], out=block.buffer[-1])
-        if name == "fma":
-            values[target] = np.add(product, values[c], out=place)
-        elif name == "fms":
-            values[target] = np.subtract(product, values[c], out=place)
-        else:
-            values[target] = np.subtract(values[c], product, out=place)
+        pair = (values[c], product) if name == "fnma" else (product, values[c])
+        values[target] = combined(*pair, out=block.buffer[row])
 
     return act
 

@@ -9,12 +9,16 @@ from typing import NamedTuple
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
-from cgprimer.native.encoding import CALL, Group, Part, Program
-from cgprimer.native.plans.plan import Affine, Outer, Plan
+from cgprimer.native.encoding import ANY, CALL, Group, Part, Program
+from cgprimer.native.plans.plan import FUSED, Affine, Outer, Plan
 from cgprimer.native.plans.printing import PlanNames, output_names, step_line
 
 # The engines' own form for a tape of this size, or the interpreter's whatever the size.
 FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
+
+
+# Operands of operations that are no primitive's.
+_COUNTS = {"sum": 1, "dot": 2, "store": 1, "sincos": 1, "fma": 3, "fms": 3, "fnma": 3}
 
 
 class Operation(NamedTuple):
@@ -105,31 +109,25 @@ class InterpreterListing:
         found = []
         for (number, target, *words), (step, group) in zip(part.code.tolist(), steps, strict=True):
             name, pattern = self.program.handlers[number]
-            if pattern == CALL:
-                result, *operands = part.groups[target].rows
-                given = operands[: primitive(name).arity]
-                found.append(Operation(f"call {name}", rows([result]), rows(given), step))
-            elif group is not None:
+            if group is not None:
                 high = self.program.tile[0]
                 found.append(_group_operation(part.groups[target], group, high, step))
-            elif pattern:
-                count = len(pattern) if set(pattern) <= {"r", "s"} else _arity(name)
-                shown = f"{name} {pattern}" if count > 1 and pattern[0] in "rs" else name
-                given = " ".join(map(place, words[:count]))
-                found.append(Operation(shown, rows([target]), given, step))
-            elif name == "sincos":
+                continue
+            own = not pattern or name in FUSED
+            count = _COUNTS[name] if own else primitive(name).arity
+            given = " ".join(map(place, words[:count]))
+            shown, result = name, rows([target]) if pattern else f"sum {target}"
+            if pattern == CALL:
+                to, *operands = part.groups[target].rows
+                shown, result, given = f"call {name}", rows([to]), rows(operands[:count])
+            elif pattern and pattern != ANY and count > 1:
+                shown = f"{name} {pattern}"
+            elif name == "sincos" and own:
                 result = rows([target, words[1]])
-                found.append(Operation(name, result, place(words[0]), step))
-            else:
-                result = f"result {target}" if name == "store" else f"sum {target}"
-                given = " ".join(map(place, words[: 2 if name == "dot" else 1]))
-                found.append(Operation(name, result, given, step))
+            elif name == "store" and own:
+                result = f"result {target}"
+            found.append(Operation(shown, result, given, step))
         return found
-
-
-def _arity(name: str) -> int:
-    """Operands of a step on single values."""
-    return 3 if name in ("fma", "fms", "fnma") else primitive(name).arity
 
 
 def _group_operation(place: Group, group: Affine | Outer, high: int, step: str) -> Operation:

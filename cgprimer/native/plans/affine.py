@@ -48,7 +48,6 @@ class Grouped(NamedTuple):
         absorbed: values that nobody computes any more.
         uniform: further steps, once a call: signs of weights, sums of biases.
         size: number of values.
-        lacks_one: a weight of 1 is needed, and the tape has no such constant; nothing is found.
     """
 
     groups: dict[int, Affine]
@@ -56,11 +55,12 @@ class Grouped(NamedTuple):
     absorbed: set[int]
     uniform: list[Step]
     size: int
-    lacks_one: bool = False
 
 
-def affine_groups(tape: Tape, varies: list[bool], uses: list[int]) -> Grouped:
+def affine_groups(tape: Tape, varies: list[bool], uses: list[int]) -> Grouped | None:
     """The sums of products of a tape that are worth being matrices.
+
+    None if a weight of 1 is needed, and the tape has no such constant.
 
     Args:
         tape: an optimized tape.
@@ -68,10 +68,13 @@ def affine_groups(tape: Tape, varies: list[bool], uses: list[int]) -> Grouped:
         uses: for each value how often instructions that vary, and outputs, use it.
     """
     terms, tree_of = _trees(tape, varies, uses)
-    one = _constant_one(tape)
+    constants = (
+        i for i, leaf in enumerate(tape.leaves) if leaf[0] == "constant" and leaf[2] == 1.0
+    )
+    one = next(constants, -1)
     grouped = _by_inputs(_taken_apart(tape, varies, uses, terms), one)
     if one < 0 and any(w < 0 for _, sums in grouped for s in sums for w, _ in s.weights.values()):
-        return Grouped({}, {}, set(), [], tape.size, lacks_one=True)
+        return None
     more = _More(tape.size)
     groups: dict[int, Affine] = {}
     left: dict[int, list[Step]] = {}
@@ -90,14 +93,6 @@ def affine_groups(tape: Tape, varies: list[bool], uses: list[int]) -> Grouped:
         groups[members[0].root] = Affine(inputs, tuple(outputs), tuple(weights), tuple(biases))
     absorbed.update(node for node, root in tree_of.items() if root in left)
     return Grouped(groups, left, absorbed, more.uniform, more.size)
-
-
-def _constant_one(tape: Tape) -> int:
-    """The constant 1, the weight of a value that has none; -1 if the tape lacks it."""
-    for index, leaf in enumerate(tape.leaves):
-        if leaf.kind == "constant" and leaf.value == 1.0:
-            return index
-    return -1
 
 
 def _trees(

@@ -6,10 +6,10 @@ Each pass is a function in a file of its own; here they are put in order.
 from __future__ import annotations
 
 from itertools import chain
-from typing import NamedTuple
 
+from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.optimization import optimize
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.tape import Tape
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.plans.affine import Grouped, affine_groups
 from cgprimer.native.plans.fusion import multiply_add, sine_cosine
@@ -32,8 +32,7 @@ def plan(tape: Tape, *, sums: bool) -> Plan:
     (['sin'], ['fma', 'sum'])
     """
     with collector_paused():
-        lean = optimize(tape)
-        return _planned(lean, sums=sums)
+        return _planned(optimize(tape), sums=sums)
 
 
 def _planned(tape: Tape, *, sums: bool) -> Plan:
@@ -42,8 +41,8 @@ def _planned(tape: Tape, *, sums: bool) -> Plan:
     none = Reductions([], {}, {}, {}, [])
     reduced = reductions(tape, varies, uses) if sums else none
     grouped = affine_groups(tape, varies, uses)
-    if grouped.lacks_one:
-        return _planned(_with_constant(tape, 1.0), sums=sums)
+    if grouped is None:
+        return _planned(_with_one(tape), sums=sums)
     uniform, steps = _steps(tape, varies, grouped, reduced)
     affine = {group.outputs: group for group in grouped.groups.values()}
     kept = {v for v in reduced.accumulators if v >= 0}
@@ -80,13 +79,10 @@ def counted(tape: Tape, varies: list[bool]) -> list[int]:
     return uses
 
 
-class _Steps(NamedTuple):
-    uniform: list[Step]
-    varying: list[Step]
-
-
-def _steps(tape: Tape, varies: list[bool], grouped: Grouped, reduced: Reductions) -> _Steps:
-    """A step per instruction, in their order, and groups where their first sums stood."""
+def _steps(
+    tape: Tape, varies: list[bool], grouped: Grouped, reduced: Reductions
+) -> tuple[list[Step], list[Step]]:
+    """Uniform and varying steps, one per instruction; groups where their first sums stood."""
     uniform: list[Step] = []
     steps: list[Step] = []
     groups, sums = grouped.groups, grouped.sums
@@ -102,7 +98,7 @@ def _steps(tape: Tape, varies: list[bool], grouped: Grouped, reduced: Reductions
             step = _new(Step, (name, operands, (index,)))
             (steps if varies[index] else uniform).append(step)
         index += 1
-    return _Steps(uniform, steps)
+    return uniform, steps
 
 
 def _with_reductions(
@@ -141,19 +137,9 @@ def _with_reductions(
     return found, outers
 
 
-def _with_constant(tape: Tape, value: float) -> Tape:
-    """With one more constant among the leaves: every instruction's number grows by one."""
-    first = len(tape.leaves)
-
-    def moved(index: int) -> int:
-        return index if index < first else index + 1
-
-    return Tape(
-        leaves=(*tape.leaves, Leaf("constant", value.hex(), value)),
-        instructions=tuple(
-            _new(Instruction, (name, tuple(map(moved, operands))))
-            for name, operands in tape.instructions
-        ),
-        outputs={name: moved(index) for name, index in tape.outputs.items()},
-        names={name: moved(index) for name, index in tape.names.items()},
-    )
+def _with_one(tape: Tape) -> Tape:
+    """With the constant 1 among the leaves."""
+    builder = Builder(share=False, simplify=False)
+    moved = builder.extend(tape)
+    builder.constant(1.0)
+    return builder.finish({name: moved[index] for name, index in tape.outputs.items()})

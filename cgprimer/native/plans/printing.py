@@ -10,11 +10,13 @@ from cgprimer.core.tape.optimization import share, strength_reduced
 from cgprimer.core.tape.passes import dead_code
 from cgprimer.core.tape.printing import labels, listing, shown_name
 from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import plural
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
 from cgprimer.native.plans.storage import Storage, storage_of
 
 _FUSED = ("fma", "fms", "fnma")
+_SUMS = ("sum", "dot")
 
 
 def cut(lines: Sequence[str], most: int | None) -> list[str]:
@@ -48,18 +50,35 @@ def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
     tape 4 instructions -> optimized 4 -> 2 steps for every sample, 1 step once a call; 1 row
     """
     found = plan(tape, sums=sums)
-    names = PlanNames(found.tape, found.size)
-    placed = storage_of(found)
-    parts = [
-        _optimized(tape, found, most),
-        _hoisted(found, names, most),
-        _matrices(found, names, most),
-        _blocks(found, names, most),
-        _one_go(found, names, most),
-        _reductions(found, names, most),
-        _rows(found, placed, names, most),
+    names, placed, size = PlanNames(found.tape, found.size), storage_of(found), found.tape.size
+    steps = [(s, step_line(s, names, found.groups.get(k))) for k, s in enumerate(found.varying)]
+    uniform = [(s.results[0] < size, step_line(s, names)) for s in found.uniform]
+    fused = [f"{t}{_taken_in(found.tape, s, names)}" for s, t in steps if s.name in _FUSED]
+    matrices, products = _groups(found, names, most)
+    if matrices:
+        matrices[:0] = cut([f"once a call: {text}" for own, text in uniform if not own], most)
+    none = "none" if found.summed else "none: a value for each sample is wanted"
+    rows = cut([f"{_places(s, placed):>5} {text}" for s, text in steps], most)
+    sections = [
+        ("Dead code, sharing, whole powers", _optimized(tape, found, most)),
+        ("Hoisting: once a call, not once a sample", cut([t for own, t in uniform if own], most)),
+        ("Affine groups: sums of products over the same values are a matrix", matrices),
+        ("Outer groups: all products of two lists, summed over the samples", products),
+        ("Multiply-add: a product that only one sum uses is a part of it", cut(fused, most)),
+        ("Sine and cosine of one value", cut([t for s, t in steps if s.name == "sincos"], most)),
+        ("Reductions: sums over the samples", cut(_sums(found, steps, names), most) or [none]),
+        (
+            "Rows: a value is forgotten after its last use",
+            ["row   step", *rows, f"rows: {placed.count}"],
+        ),
     ]
-    return "\n\n".join(["\n".join(part) for part in parts] + [_counts(tape, found, placed)])
+    parts = ["\n".join((f"== {head}", *(lines or ["none"]))) for head, lines in sections]
+    counts = (
+        f"tape {plural(len(tape), 'instruction')} -> optimized {len(found.tape):,}"
+        f" -> {plural(len(found.varying), 'step')} for every sample,"
+        f" {plural(len(found.uniform), 'step')} once a call; {plural(placed.count, 'row')}"
+    )
+    return "\n\n".join([*parts, counts])
 
 
 class PlanNames:
@@ -126,75 +145,38 @@ def _optimized(tape: Tape, found: Plan, most: int | None) -> list[str]:
     lean = dead_code(tape)
     merged = share(lean)
     powers = strength_reduced(merged)
-    multiplied_out = _calls(merged, "pow") - _calls(powers, "pow")
+    gone = sum(name == "pow" for name, _ in merged.instructions)
+    gone -= sum(name == "pow" for name, _ in powers.instructions)
     return [
-        "== Dead code, sharing, whole powers",
-        f"dead code: {len(tape)} -> {_instructions(len(lean))}",
-        f"sharing:   {len(lean)} -> {_instructions(len(merged))}",
-        f"powers:    {len(merged)} -> {_instructions(len(powers))};"
-        f" {_counted(multiplied_out, 'power')} multiplied out",
+        f"dead code: {len(tape):,} -> {plural(len(lean), 'instruction')}",
+        f"sharing:   {len(lean):,} -> {plural(len(merged), 'instruction')}",
+        f"powers:    {len(merged):,} -> {plural(len(powers), 'instruction')};"
+        f" {plural(gone, 'power')} multiplied out",
         *cut(listing(found.tape).split("\n"), most),
     ]
 
 
-def _calls(tape: Tape, name: str) -> int:
-    return sum(1 for primitive, _ in tape.instructions if primitive == name)
-
-
-def _hoisted(found: Plan, names: PlanNames, most: int | None) -> list[str]:
-    steps = [s for s in found.uniform if s.results[0] < found.tape.size]
-    return [
-        "== Hoisting: once a call, not once a sample",
-        *(cut([step_line(s, names) for s in steps], most) or ["none"]),
-    ]
-
-
-def _matrices(found: Plan, names: PlanNames, most: int | None) -> list[str]:
-    lines = ["== Affine groups: sums of products over the same values are a matrix"]
-    groups = [g for g in found.groups.values() if isinstance(g, Affine)]
-    further = [s for s in found.uniform if s.results[0] >= found.tape.size]
-    if further:
-        lines += cut([f"once a call: {step_line(s, names)}" for s in further], most)
-    for group in groups:
-        head = ["", *(names[i] for i in group.inputs), "bias"]
-        table = [
-            [f"{names[o]} =", *(names[w] for w in row), names[b] if b >= 0 else "-"]
-            for o, row, b in zip(group.outputs, group.weights, group.biases, strict=True)
-        ]
-        lines.append(f"{len(group.outputs)} sums over {len(group.inputs)} values")
-        lines += _table([head, *table], most)
-    return lines if groups else [*lines, "none"]
-
-
-def _blocks(found: Plan, names: PlanNames, most: int | None) -> list[str]:
-    lines = ["== Outer groups: all products of two lists, summed over the samples"]
-    groups = [g for g in found.groups.values() if isinstance(g, Outer)]
+def _groups(found: Plan, names: PlanNames, most: int | None) -> tuple[list[str], list[str]]:
+    """Matrices and blocks of products as tables."""
+    matrices: list[str] = []
+    products: list[str] = []
     outputs = output_names(found.summed)
-    for group in groups:
-        head = ["", *(names[r] for r in group.right)]
-        table = [
-            [f"{names[value]} *", *(outputs[n][0] if n >= 0 else "-" for n in row)]
-            for value, row in zip(group.left, group.numbers, strict=True)
-        ]
-        lines.append(f"{len(group.left)} by {len(group.right)}")
-        lines += _table([head, *table], most)
-    return lines if groups else [*lines, "none"]
-
-
-def _one_go(found: Plan, names: PlanNames, most: int | None) -> list[str]:
-    fused = [
-        f"{step_line(s, names)}{_taken_in(found.tape, s, names)}"
-        for s in found.varying
-        if s.name in _FUSED
-    ]
-    pairs = [step_line(s, names) for s in found.varying if s.name == "sincos"]
-    return [
-        "== Multiply-add: a product that only one sum uses is a part of it",
-        *(cut(fused, most) or ["none"]),
-        "",
-        "== Sine and cosine of one value",
-        *(cut(pairs, most) or ["none"]),
-    ]
+    for group in found.groups.values():
+        if isinstance(group, Affine):
+            table = [["", *(names[i] for i in group.inputs), "bias"]]
+            for o, row, b in zip(group.outputs, group.weights, group.biases, strict=True):
+                table.append([f"{names[o]} =", *map(names.__getitem__, row)])
+                table[-1].append(names[b] if b >= 0 else "-")
+            matrices.append(f"{len(group.outputs)} sums over {len(group.inputs)} values")
+            matrices += _table(table, most)
+        else:
+            table = [["", *(names[r] for r in group.right)]]
+            for value, row in zip(group.left, group.numbers, strict=True):
+                table.append([f"{names[value]} *"])
+                table[-1] += [outputs[n][0] if n >= 0 else "-" for n in row]
+            products.append(f"{len(group.left)} by {len(group.right)}")
+            products += _table(table, most)
+    return matrices, products
 
 
 def _taken_in(tape: Tape, step: Step, names: PlanNames) -> str:
@@ -213,66 +195,27 @@ def output_names(outputs: Mapping[str, int]) -> dict[int, list[str]]:
     return found
 
 
-def _reductions(found: Plan, names: PlanNames, most: int | None) -> list[str]:
-    outputs = output_names(found.summed)
-    lines = [
-        f"{', '.join(outputs[s.results[0]])} = {step_line(s, names)}"
-        for s in found.varying
-        if s.name in ("sum", "dot")
-    ]
-    lines += [
-        f"{shown_name(name)} = samples * {names[index]}"
-        for name, index in found.outputs.items()
-        if found.summed
-    ]
-    head = "== Reductions: sums over the samples"
+def _sums(found: Plan, steps: list[tuple[Step, str]], names: PlanNames) -> list[str]:
     if not found.summed:
-        return [head, "none: a value for each sample is wanted"]
-    return [head, *cut(lines, most)]
-
-
-def _rows(found: Plan, placed: Storage, names: PlanNames, most: int | None) -> list[str]:
-    lines = []
-    for position, step in enumerate(found.varying):
-        places = [placed.row_of[r] for r in step.results if r in placed.row_of]
-        if step.name in ("sum", "dot", "outer"):
-            places = []
-        lines.append(f"{_ranges(places):>5} {step_line(step, names, found.groups.get(position))}")
+        return []
+    outputs = output_names(found.summed)
     return [
-        "== Rows: a value is forgotten after its last use",
-        "row   step",
-        *cut(lines, most),
-        f"rows: {placed.count}",
+        *(f"{', '.join(outputs[s.results[0]])} = {t}" for s, t in steps if s.name in _SUMS),
+        *(f"{shown_name(n)} = samples * {names[index]}" for n, index in found.outputs.items()),
     ]
 
 
-def _ranges(places: Sequence[int]) -> str:
-    """Row numbers in short: ``3-6`` for neighbours."""
-    if len(places) > 2 and list(places) == list(range(places[0], places[0] + len(places))):
+def _places(step: Step, placed: Storage) -> str:
+    """The rows of a step's results in short: ``3-6`` for neighbours."""
+    places = [] if step.name in (*_SUMS, "outer") else [placed.row_of[r] for r in step.results]
+    if len(places) > 2 and places == list(range(places[0], places[0] + len(places))):
         return f"{places[0]}-{places[-1]}  "
     return ",".join(map(str, places)) + "  "
 
 
-def _counts(tape: Tape, found: Plan, placed: Storage) -> str:
-    return (
-        f"tape {_instructions(len(tape))} -> optimized {len(found.tape)}"
-        f" -> {_counted(len(found.varying), 'step')} for every sample,"
-        f" {_counted(len(found.uniform), 'step')} once a call; {_counted(placed.count, 'row')}"
-    )
-
-
-def _instructions(count: int) -> str:
-    return _counted(count, "instruction")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def _table(table: list[list[str]], most: int | None) -> list[str]:
     """Columns of text under each other; wide and long tables are cut."""
-    wide = len(table[0])
-    if most is not None and wide > 10:
+    if most is not None and len(table[0]) > 10:
         table = [[*row[:8], "...", row[-1]] for row in table]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = [
