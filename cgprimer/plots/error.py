@@ -37,8 +37,11 @@ SCHEMES = ("forward", "central", "complex-step")
 _ORDER = {"forward": 1, "central": 2, "complex-step": 2}  # of the error in the step
 _JUMP = 1e20  # times the slope that the rules give: no rounding, but a jump
 _NEIGHBOURS = 4  # steps to either side whose errors are looked at together: rounding is a lottery
-_WORDS = {-1: "rounding: error ~ 1/h", 1: "error ~ h", 2: "error ~ h²"}
-_APART = 12.0  # times the error: how far a guide runs beside its curve
+_GUIDES = {  # by slope: times the error, words, and where they stand beside the middle
+    -1: (12.0, "rounding: error ~ 1/h", (8, 2), "left", "bottom"),
+    1: (12.0, "error ~ h", (-8, 2), "right", "bottom"),
+    2: (1 / 12, "error ~ h²", (8, -2), "left", "top"),
+}
 _SHORT = 30  # characters of a formula that fits into the title
 _DECADES = 1.5  # the least length of a guide
 _MOST = 9  # numbers on the axis of errors
@@ -95,12 +98,19 @@ def error(
     )
     axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
     floor = _floor(found)
+    stars: list[tuple[float, float]] = []
     for order, (scheme, errors) in enumerate(found.errors.items()):
         shown = np.where(errors == 0, floor, errors)
         style = slide.curve_style(order, look)
         axes.plot(found.steps, shown, **style, linewidth=2.0, markersize=5, markevery=(order, 3),
                   label=_label(found, scheme))  # fmt: skip
-        _star(axes, found, scheme, shown, style["color"], look)
+        if (place := _best_place(found, scheme, shown)) is not None:
+            below = stars.count(place)
+            stars.append(place)
+            axes.plot(*place, color=style["color"], marker="*", clip_on=False,
+                      markersize=_STARS[min(below, len(_STARS) - 1)], label=f"_best {scheme}",
+                      markeredgecolor=look.background,
+                      zorder=5 - 0.1 * below)  # fmt: skip  # the smaller on the larger
     for scheme in found.refused:
         axes.plot([], [], linestyle="", label=f"{scheme}: not analytic")
     axes.set_yscale("log")
@@ -196,9 +206,13 @@ def step_errors(
         raise UsageError("there must be a step at least")
     columns = {n: np.array([point[n]]) for n in graph.inputs}
     scalars = {n: point[n] for n in graph.parameters}
+
+    def derivative(method: str, **options: Any) -> float:
+        run = Runner(differentiate(primal, target, name, method=method, **options))
+        return float(np.ravel(run(columns, scalars, 1).derivatives[target, name])[0])
+
     known = reference_derivatives(primal, target, (name,), point)
-    by_rules = Runner(differentiate(primal, target, name, method="reverse"))
-    slope = float(np.ravel(by_rules(columns, scalars, 1).derivatives[target, name])[0])
+    slope = derivative("reverse")
     # At a jump whose value is the middle, both sides have one slope, which is enormous.
     exact = (known or {name: math.nan})[name]
     if not is_known(exact) or abs(exact) > _JUMP * max(1.0, abs(slope)):
@@ -210,14 +224,12 @@ def step_errors(
     errors: dict[str, Array] = {}
     refused: dict[str, str] = {}
     for scheme in as_names(schemes or SCHEMES, "schemes"):
-        options = {"method": "finite-difference", "scheme": scheme}
         try:
-            programs = [differentiate(primal, target, name, step=h, **options) for h in sizes]
+            found = [derivative("finite-difference", scheme=scheme, step=h) for h in sizes]
         except DifferentiationError as error:
             refused[scheme] = error.message
-            continue
-        found = (Runner(p)(columns, scalars, 1).derivatives[target, name] for p in programs)
-        errors[scheme] = np.array([_error(float(np.ravel(value)[0]), exact) for value in found])
+        else:
+            errors[scheme] = np.array([_error(value, exact) for value in found])
     if not errors:
         raise DifferentiationError(next(iter(refused.values())))
     formula = str(graph.expression(target)) if target in graph.definitions else target
@@ -265,85 +277,44 @@ def _label(found: StepErrors, scheme: str) -> str:
     return f"{scheme}: {which} about {number(best, 1)}"
 
 
-def _star(
-    axes: Axes, found: StepErrors, scheme: str, shown: Array, colour: str, look: Theme
-) -> None:
-    """Mark the best step, on the curve."""
+def _best_place(found: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
+    """The best step, on the curve."""
     numbers = np.isfinite(shown)
     if not numbers.any() or not np.nanmax(found.errors[scheme]) > 0:
-        return
+        return None
     apart = np.abs(np.log(found.steps / found.best(scheme)))
     best = int(np.argmin(np.where(numbers, apart, np.inf)))
-    place = [found.steps[best], shown[best]]
-    below = sum(
-        str(line.get_label()).startswith("_best") and [*np.asarray(line.get_xydata())[0]] == place
-        for line in axes.lines
-    )
-    axes.plot(
-        *place,
-        color=colour,
-        marker="*",
-        markersize=_STARS[min(below, len(_STARS) - 1)],
-        markeredgecolor=look.background,
-        zorder=5 - 0.1 * below,  # the smaller on the larger
-        clip_on=False,
-        label=f"_best {scheme}",
-    )
+    return found.steps[best], shown[best]
 
 
 def _guides(axes: Axes, found: StepErrors, look: Theme) -> None:
-    """Straight lines of the known slopes: above forward and rounding, below central."""
+    """Straight lines of the known slopes beside the curves: above, but below central."""
     drawn: set[int] = set()
-    for scheme in found.errors:
-        if not np.isfinite(found.errors[scheme]).any():
+    for scheme, errors in found.errors.items():
+        if not np.isfinite(errors).any():
             continue
         best, order = found.best(scheme), _ORDER[scheme]
-        guides = [(order, best * 20, found.steps[-1] / 10, 1 / _APART if order == 2 else _APART)]
+        parts = {order: (best * 20, found.steps[-1] / 10)}
         if scheme != "complex-step":
-            guides.append((-1, _rounding_begins(found, scheme, best), best / 30, _APART))
-        for slope, low, high, side in guides:
-            if slope not in drawn and _guide(axes, found, scheme, slope, (low, high), side, look):
-                drawn.add(slope)
+            parts[-1] = (_rounding_begins(found, scheme, best), best / 30)
+        for slope, (low, high) in parts.items():
+            inside = (found.steps >= low) & (found.steps <= high) & (errors > 0)
+            if slope in drawn or inside.sum() < 4:
+                continue
+            ends = found.steps[inside][[0, -1]]  # not beyond the curve that it is to explain
+            if ends[1] < ends[0] * 10**_DECADES or abs(found.slope(scheme, *ends) - slope) > 0.35:
+                continue
+            drawn.add(slope)
+            apart, words, aside, ha, va = _GUIDES[slope]
+            factor = apart * float(np.median(errors[inside] / found.steps[inside] ** slope))
+            axes.plot(ends, factor * ends**slope, color=look.edge, linewidth=1.6,
+                      linestyle=(0, (1, 2)), scalex=False)  # fmt: skip
+            middle = float(np.sqrt(ends[0] * ends[1]))
+            slide.beside(axes, words, (middle, factor * middle**slope), aside, look, ha=ha, va=va)
 
 
 def _rounding_begins(found: StepErrors, scheme: str, best: float) -> float:
     """The step above which the difference is not simply 0, and so all of the derivative missing."""
-    lost = (found.errors[scheme] > 0.3 * abs(found.derivative)) & (found.steps < best)
-    first = float(found.steps[0])
-    if found.derivative and lost.any():
-        first = float(found.steps[np.flatnonzero(lost)[-1]])
-    return max(first * 3, float(found.steps[0]) * 30)
-
-
-def _guide(
-    axes: Axes,
-    found: StepErrors,
-    scheme: str,
-    slope: int,
-    between: tuple[float, float],
-    side: float,
-    look: Theme,
-) -> bool:
-    """Draw one guide, `side` times the errors away, where the curve has about its slope."""
-    inside = (found.steps >= between[0]) & (found.steps <= between[1]) & (found.errors[scheme] > 0)
-    if inside.sum() < 4:
-        return False
-    ends = found.steps[inside][[0, -1]]  # not beyond the curve that it is to explain
-    if ends[1] < ends[0] * 10**_DECADES or abs(found.slope(scheme, *ends) - slope) > 0.35:
-        return False
-    factor = side * float(np.median(found.errors[scheme][inside] / found.steps[inside] ** slope))
-    axes.plot(ends, factor * ends**slope, color=look.edge, linewidth=1.6, linestyle=(0, (1, 2)),
-              scalex=False)  # fmt: skip
-    # Level text beside the guide, on the side away from the curve.
-    middle = float(np.sqrt(ends[0] * ends[1]))
-    axes.annotate(
-        _WORDS[slope],
-        (middle, factor * middle**slope),
-        xytext=(8 if slope != 1 else -8, 2 if side > 1 else -2),
-        textcoords="offset points",
-        ha="right" if slope == 1 else "left",
-        va="bottom" if side > 1 else "top",
-        parse_math=False,
-        **slide.text_style(look),
-    )
-    return True
+    missing = (found.errors[scheme] > 0.3 * abs(found.derivative)) & (found.steps < best)
+    lost = found.steps[missing] if found.derivative else []
+    return float(max(3 * max(lost, default=0.0), 30 * found.steps[0]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,9 @@ from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.derivatives.evaluation import chosen_output
 from cgprimer.core.derivatives.evaluation import tape as tape_of
-from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
-from cgprimer.core.tape.passes import as_columns
+from cgprimer.core.run import values_of
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.number_format import marked, number
@@ -188,84 +188,56 @@ def function_curves(
     executes = _orders(primal, target, name, max(order, tangent is not None), others)
     touch = None
     if tangent is not None:
-        touch = _tangent(primal, target, name, others, tangent, executes)
-    function = executes[0](places)
-    if not np.isfinite(function).any():
+        value, slope = (float(execute(np.array([tangent]))[0]) for execute in executes[:2])
+        exact = reference_derivatives(primal, target, (name,), {**others, name: tangent})
+        if not _touches(executes[0], tangent, value, slope, exact and exact[name]):
+            raise DifferentiationError(
+                f"there is no tangent of {target} at {name} = {tangent:g}",
+                hint="a kink, a jump, a pole, an edge of the domain, or a derivative that is hidden"
+                " on purpose; choose another place (--tangent)",
+            )
+        touch = (tangent, value, slope)
+    shown = tuple(execute(places) for execute in executes[: order + 1])
+    if not np.isfinite(shown[0]).any():
         raise UsageError(f"{target} is not defined anywhere between {low:g} and {high:g}")
-    defined = [_where_defined(executes[0], execute) for execute in executes[: order + 1]]
-    shown = tuple(execute(places) for execute in defined)
-    jumps = tuple(_jumps(e, places, values) for e, values in zip(defined, shown, strict=True))
+    jumps = tuple(_jumps(e, places, values) for e, values in zip(executes, shown, strict=False))
     formula = graph.expression(target) if target in graph.definitions else target
     return FunctionCurves(target, name, formula, places, shown, jumps, touch)
 
 
 def _orders(primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]) -> list[Execute]:
-    """The values, the first derivatives, and so on: each tape is the gradient of the one before."""
-    name, tape = of, replace(primal, outputs={of: primal.index(of)})
-    found = [_values(tape, wrt, at)]
-    for _ in range(order):
-        program = differentiate(tape, name, wrt, method="reverse")
-        name = program.passes[0].reads[0].output
-        tape = replace(program.tape, outputs={name: program.tape.outputs[name]})
-        found.append(_values(tape, wrt, at))
-    return found
+    """The function and its derivatives, which are nan where the function is.
 
-
-def _values(tape: Tape, wrt: str, at: Mapping[str, float]) -> Execute:
-    """What computes the only output of a tape at places of a variable."""
-    moved = as_columns(tape, [wrt])
-    execute = select("numpy").compile(moved, reduction="none", dtype="float64")
-    scalars = {name: at.get(name, 0.0) for name in moved.of_kind("scalar")}
-    others = {name: at.get(name, 0.0) for name in moved.of_kind("column")}
-
-    def values(places: Array) -> Array:
-        columns = {name: np.full(len(places), value) for name, value in others.items()}
-        (found,) = execute(columns | {wrt: places}, scalars, len(places)).values()
-        return np.broadcast_to(np.asarray(found, dtype=float), places.shape)
-
-    return values
-
-
-def _where_defined(function: Execute, derivative: Execute) -> Execute:
-    """A derivative that is nan where its function is."""
-    return lambda places: np.where(np.isnan(function(places)), np.nan, derivative(places))
-
-
-def _tangent(
-    primal: Tape,
-    of: str,
-    wrt: str,
-    at: Mapping[str, float],
-    place: float,
-    executes: list[Execute],
-) -> tuple[float, float, float]:
-    """Place, value and slope of the tangent.
-
-    At a kink the rules of differentiation give some number, so the slopes of both sides are
-    compared in many digits.
+    Each tape is the gradient of the one before.
     """
-    value, slope = (float(execute(np.array([place]))[0]) for execute in executes[:2])
-    known = bool(np.isfinite([value, slope]).all())
-    if known:
-        exact = reference_derivatives(primal, of, (wrt,), {**at, wrt: place})
-        if exact is not None:
-            # At a jump whose value is the middle, both sides have one slope, which is enormous.
-            near = 1e-6 * max(1.0, abs(slope))
-            known = is_known(exact[wrt]) and abs(float(exact[wrt]) - slope) < near
-        else:  # a function without a form in mpmath, or one that hides its derivative
-            h = 1e-6 * max(1.0, abs(place))
-            left, right = executes[0](np.array([place - h, place + h])).tolist()
-            near = 1e-3 * max(1.0, abs(slope))
-            known = (
-                abs((value - left) / h - slope) < near and abs((right - value) / h - slope) < near
-            )
-    if not known:
-        raise DifferentiationError(
-            f"there is no tangent of {of} at {wrt} = {place:g}",
-            hint="a kink, a jump, a pole, an edge of the domain, or a derivative that is hidden on"
-            " purpose; choose another place (--tangent)",
-        )
-    return place, value, slope
+    name, tapes = of, [replace(primal, outputs={of: primal.index(of)})]
+    for _ in range(order):
+        program = differentiate(tapes[-1], name, wrt, method="reverse")
+        name = program.passes[0].reads[0].output
+        tapes.append(replace(program.tape, outputs={name: program.tape.outputs[name]}))
+
+    def values(tape: Tape, places: Array) -> Array:
+        (root,) = tape.outputs.values()
+        found = values_of(tape, {**at, wrt: places}, roots=[root])[root]
+        whole = np.broadcast_to(np.asarray(found, dtype=float), places.shape)
+        if tape is tapes[0]:
+            return whole
+        return np.where(np.isnan(values(tapes[0], places)), np.nan, whole)
+
+    return [partial(values, tape) for tape in tapes]
+
+
+def _touches(function: Execute, place: float, value: float, slope: float, exact: Any) -> bool:
+    """Whether this is the slope of both sides; at a kink the rules give some number."""
+    if not np.isfinite([value, slope]).all():
+        return False
+    if exact is not None:
+        # At a jump whose value is the middle, both sides have one slope, which is enormous.
+        return is_known(exact) and abs(float(exact) - slope) < 1e-6 * max(1.0, abs(slope))
+    # A function without a form in mpmath, or one that hides its derivative.
+    h, near = 1e-6 * max(1.0, abs(place)), 1e-3 * max(1.0, abs(slope))
+    left, right = function(np.array([place - h, place + h])).tolist()
+    return all(abs(side / h - slope) < near for side in (value - left, right - value))
 
 
 def _jumps(execute: Execute, places: Array, values: Array) -> tuple[Jump, ...]:
@@ -298,12 +270,12 @@ def _jumps(execute: Execute, places: Array, values: Array) -> tuple[Jump, ...]:
 
 def _window(found: FunctionCurves) -> tuple[float, float]:
     """From where to where the values go, without the arms of poles."""
-    values = np.concatenate([np.asarray(v, dtype=float) for v in found.orders])
+    values = np.concatenate(found.orders)
     values = values[np.isfinite(values)]
     if found.tangent:
         values = np.append(values, found.tangent[1])
     low, high = float(values.min()), float(values.max())
-    near, far = (float(v) for v in np.quantile(values, [0.15, 0.85]))
+    near, far = np.quantile(values, [0.15, 0.85]).tolist()
     if 0 < _TALL * (far - near) < high - low:
         low, high = max(low, 1.75 * near - 0.75 * far), min(high, 1.75 * far - 0.75 * near)
     room = 0.06 * (high - low) or 1.0
@@ -331,8 +303,6 @@ def _broken(
 
 def _number_axis(axes: Axes, which: str) -> None:
     """Numbers on an axis; where they differ only in late digits its name subtracts the rest."""
-    from matplotlib.ticker import FuncFormatter
-
     slide.linear_axis(axes, which)
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
@@ -340,11 +310,9 @@ def _number_axis(axes: Axes, which: str) -> None:
         return
     rough = 10.0 ** np.floor(np.log10(high - low) + 1)
     start = float(np.round((low + high) / 2 / rough) * rough)
-
-    def shifted(value: float, _: object) -> str:
-        return slide.on_axis(value - start, [p - start for p in axis.get_majorticklocs()])
-
-    axis.set_major_formatter(FuncFormatter(shifted))
+    axis.set_major_formatter(
+        lambda value, _: slide.on_axis(value - start, axis.get_majorticklocs() - start)
+    )
     name = f"{axis.get_label_text()} {'-' if start > 0 else '+'} {number(abs(start), 15)}"
     axis.get_label().set_text(name)
 

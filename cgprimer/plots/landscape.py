@@ -7,7 +7,7 @@ optimizer alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,26 +61,20 @@ class Landscape:
         row, column = np.unravel_index(np.nanargmin(self.losses), self.losses.shape)
         return float(self.first[column]), float(self.second[row])
 
-    def contains(self, points: Array) -> Array:
-        """Which points, of shape (..., 2), lie in the picture or on its edge."""
-        low, high = ([side[k] for side in (self.first, self.second)] for k in (0, -1))
-        return ((points >= low) & (points <= high)).all(axis=-1)
-
 
 def landscape(
     graph: ExpressionGraph,
     over: Names = (),
     data: Dataset | str | Path | None = None,
-    *,
     ranges: Sequence[Range] = (),
     at: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
     optimizers: Names | None = None,
     rates: Mapping[str, float] | None = None,
     steps: int = 200,
-    grid: int = 81,
     loss: str = "squared-error",
     seed: int = 0,
+    grid: int = 81,
 ) -> Landscape:
     """What :func:`cgprimer.plot.surface` draws, on a grid of so many values of each parameter.
 
@@ -103,8 +97,8 @@ def landscape(
         raise UsageError(f"data are a Dataset or a file, not {type(data).__name__}")
     sides = _ranges(names, ranges, values)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
-    descent = _Descending(Objective(graph, loss=loss, engine="numpy"), data, names, values)
-    losses = np.array([[descent.at((a, b))[0] for a in first] for b in second])
+    at_point = _loss_and_slope(Objective(graph, loss=loss, engine="numpy"), data, names, values)
+    losses = np.array([[at_point((a, b))[0] for a in first] for b in second])
     if not np.isfinite(losses).any():
         raise UsageError("the loss is not finite anywhere in these ranges")
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
@@ -112,72 +106,66 @@ def landscape(
     own = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
     chosen = tuple(OPTIMIZERS) if optimizers is None else optimizers
     chosen = as_names(chosen, "optimizers") if chosen else ()
-    span = np.array([high - low for low, high in sides])
+    place, span = np.array([begin[n] for n in names]), min(high - low for low, high in sides)
     paths = tuple(
-        descent.path(name, np.array([begin[n] for n in names]), steps, own.get(name), span)
+        _path(at_point, name, place, steps, own.get(name), span)
         for name in (() if chosen == ("none",) else chosen)
     )
     known, called = values, "given" if given.keys() & {*names} else "declared"
     if all(name in data.truth for name in names):
         known, called = data.truth, "true"
-    return Landscape(
-        names,
-        first,
-        second,
-        losses,
-        {name: values[name] for name in others},
-        (known[names[0]], known[names[1]]) if all(name in known for name in names) else None,
-        called,
-        paths,
-    )
+    both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
+    held = {name: values[name] for name in others}
+    return Landscape(names, first, second, losses, held, both, called, paths)
 
 
-class _Descending:
-    """Loss and gradient over two parameters, and the steps of an optimizer."""
+def _loss_and_slope(
+    objective: Objective, data: Dataset, names: Sequence[str], values: Mapping[str, float]
+) -> Callable[[Any], tuple[float, Array]]:
+    """What computes mean loss and gradient at values of the two parameters."""
+    columns, samples = objective.columns(data), len(data)
+    point = np.array([float(values.get(n, 0.0)) for n in objective.parameters])
+    places = [objective.parameters.index(name) for name in names]
 
-    def __init__(
-        self,
-        objective: Objective,
-        data: Dataset,
-        names: tuple[str, str],
-        values: Mapping[str, float],
-    ) -> None:
-        self.objective = objective
-        self.columns = objective.columns(data)
-        self.samples = len(data)
-        self.values = np.array([float(values.get(n, 0.0)) for n in objective.parameters])
-        self.places = [objective.parameters.index(name) for name in names]
-
-    def at(self, point: Any) -> tuple[float, Array]:
-        """Mean loss and gradient at values of the two parameters."""
-        self.values[self.places] = point
+    def at_point(two: Any) -> tuple[float, Array]:
+        point[places] = two
         with np.errstate(all="ignore"):
-            total, gradient = self.objective.sums(self.columns, self.values, self.samples)
-        return total / self.samples, gradient[self.places] / self.samples
+            total, gradient = objective.sums(columns, point, samples)
+        return total / samples, gradient[places] / samples
 
-    def path(self, name: str, begin: Array, steps: int, rate: float | None, span: Array) -> Descent:
-        """The steps of one optimizer, each with all samples and the same rate."""
-        rule = _optimizer(name)
-        loss, slope = self.at(begin)
-        if rate is None:
-            rate = _rate(name, slope, span)
-        points, losses, state = [begin], [loss], rule.start(begin)
-        diverged = not np.isfinite(loss)
-        for _ in range(0 if diverged else steps):
-            with np.errstate(all="ignore"):
-                point, state = rule.update(points[-1], slope, state, rate)
-            loss, slope = self.at(point)
-            if not (np.isfinite(loss) and np.isfinite(slope).all()):
-                diverged = True
-                break
-            points.append(point)
-            losses.append(loss)
-        return Descent(name, rate, np.array(points), np.array(losses), diverged)
+    return at_point
 
 
-def _rate(name: str, slope: Array, span: Array) -> float:
+def _path(
+    at_point: Callable[[Any], tuple[float, Array]],
+    name: str,
+    begin: Array,
+    steps: int,
+    rate: float | None,
+    span: float,
+) -> Descent:
+    """The steps of one optimizer, each with all samples and the same rate."""
+    rule = _optimizer(name)
+    loss, slope = at_point(begin)
+    if rate is None:
+        rate = _rate(name, slope, span)
+    points, losses, state = [begin], [loss], rule.start(begin)
+    diverged = not np.isfinite(loss)
+    for _ in range(0 if diverged else steps):
+        with np.errstate(all="ignore"):
+            point, state = rule.update(points[-1], slope, state, rate)
+        loss, slope = at_point(point)
+        if not (np.isfinite(loss) and np.isfinite(slope).all()):
+            diverged = True
+            break
+        points.append(point)
+        losses.append(loss)
+    return Descent(name, rate, np.array(points), np.array(losses), diverged)
+
+
+def _rate(name: str, slope: Array, span: float) -> float:
     """A rate whose first step is about a hundredth of the picture."""
-    step = 0.01 * float(np.min(span))
+    step = 0.01 * span
     if name == "adam":  # its first step is the rate, whatever the slope
         return step
     steep = float(np.max(np.abs(slope)))
@@ -223,7 +211,12 @@ class Relief:
     second: Array  # shape (m,)
     losses: Array  # shape (m, n); nan where there is none
     floor: float  # the least loss that is shown; all below are at the floor
-    logarithmic: bool  # the scale of losses, as it is where none is negative
+    logarithmic: bool  # the scale of losses, as it is where they differ and none is negative
+
+    def contains(self, points: Array) -> Array:
+        """Which points, of shape (..., 2), lie in the picture or on its edge."""
+        low, high = ([side[k] for side in (self.first, self.second)] for k in (0, -1))
+        return ((points >= low) & (points <= high)).all(axis=-1)
 
     @property
     def holes(self) -> bool:
@@ -244,12 +237,14 @@ class Relief:
 def relief(found: Landscape) -> Relief:
     """The losses of a landscape on a finer grid, with a bottom if they are never negative."""
     finite = np.where(np.isfinite(found.losses), found.losses, np.nan)
-    low, high = float(np.nanmin(finite)), float(np.nanmax(finite))
-    logarithmic = low >= 0 and high > 0
-    # The bottom of a narrow valley lies between the points of the grid: a few are its floor.
-    floor = max(high * _DEEPEST, float(np.nanquantile(finite, _FLOOR))) if logarithmic else low
+    floor, high = float(np.nanmin(finite)), float(np.nanmax(finite))
+    logarithmic = floor >= 0
+    if logarithmic:
+        # The bottom of a narrow valley lies between the points of the grid: a few are its floor.
+        floor = max(high * _DEEPEST, float(np.nanquantile(finite, _FLOOR)))
     fine = np.clip(_finer(_finer(finite).T).T, floor, high)
-    return Relief(_between(found.first), _between(found.second), fine, floor, logarithmic)
+    sides = _between(found.first), _between(found.second)
+    return Relief(*sides, fine, floor, logarithmic and high > floor)
 
 
 def _between(values: Array) -> Array:

@@ -6,7 +6,7 @@ a typeset power would be smaller.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
 
 SLIDE = (SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72)  # inches
 _ROOM = 930.0  # points for a legend under a picture
@@ -44,7 +43,7 @@ def new_figure(look: Theme, title: str = "") -> Figure:
     padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.12)  # inches
     figure = Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
     if title:
-        figure.suptitle(title, **_heading(look)).set_parse_math(False)
+        figure.suptitle(title, **_heading(look))
     return figure
 
 
@@ -65,16 +64,15 @@ def framed(
     figure = new_figure(look)
     axes = figure.add_subplot()
     dress(axes, look, x=x, y=y)
-    if title:
-        axes.set_title(title, pad=14, parse_math=False, **_heading(look))
+    axes.set_title(title, pad=14, **_heading(look))
     return figure, axes, look
 
 
 def dress(axes: Axes, look: Theme, *, x: str = "", y: str = "") -> None:
     """Give axes their names, colours, fonts and grid."""
     axes.set_facecolor(look.background)
-    axes.set_xlabel(x, parse_math=False, **text_style(look))
-    axes.set_ylabel(y, parse_math=False, **text_style(look))
+    axes.set_xlabel(x, **text_style(look))
+    axes.set_ylabel(y, **text_style(look))
     number_style(axes, look)
     axes.grid(which="major", color=look.grid, linewidth=0.9)
     axes.set_axisbelow(True)
@@ -89,19 +87,17 @@ def number_style(axes: Axes, look: Theme) -> None:
 
 
 def text_style(look: Theme) -> dict[str, Any]:
-    """Font, size and colour of the text of a plot."""
-    return {"fontsize": AXIS_SIZE, "color": look.ink, "family": FONT}
+    """Font, size and colour of the text of a plot, in which nothing is markup."""
+    return {"fontsize": AXIS_SIZE, "color": look.ink, "family": FONT, "parse_math": False}
 
 
 def log_axis(axes: Axes, which: str, *, most: int = 9) -> None:
     """Make the axis `x` or `y` logarithmic, with at most about `most` numbers on it."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
-
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log", nonpositive="mask")
-    axis: Axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(FixedLocator(log_places(*axis.get_view_interval(), most=most)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
-    axis.set_minor_formatter(NullFormatter())
+    axes.set(**{f"{which}scale": "log"})
+    axis: Axis = getattr(axes, f"{which}axis")
+    axis.set_ticks(log_places(*axis.get_view_interval(), most=most))
+    axis.set_major_formatter(lambda value, _: grouped(value))
+    axis.set_minor_formatter("")
 
 
 def grouped(value: float) -> str:
@@ -127,13 +123,11 @@ def log_places(low: float, high: float, *, most: int = 9) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    powers = [float(f"1e{power}") for power in decades]
-    powers = [power for power in powers if low <= power <= high]
+    few = [float(f"{n}e{power}") for power in decades for n in (1, 2, 5)]
+    powers, few = ([place for place in all_ if low <= place <= high] for all_ in (few[::3], few))
     if len(powers) > 2:
         apart = -(-len(powers) // most)
         return [power for power in powers if round(log10(power)) % apart == 0]
-    few = [float(f"{n}e{power}") for power in decades for n in (1, 2, 5)]
-    few = [place for place in few if low <= place <= high]
     if len(few) > 2:
         return few if len(few) <= most or len(powers) < 2 else powers
     even = MaxNLocator(nbins=most, steps=[1, 2, 5, 10]).tick_values(low, high)
@@ -145,23 +139,18 @@ def linear_axis(axes: Axes, which: str, *, most: int = 8, whole: bool = False) -
 
     With `whole` only whole numbers stand there, if there is but one.
     """
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     axis: Axis = getattr(axes, f"{which}axis")
-    fewest = 1 if whole else 2
-    axis.set_major_locator(
-        MaxNLocator(nbins=most, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=fewest)
-    )
-    if whole:
-        low, high = axis.get_view_interval()
-        if high - low < 2:  # matplotlib would take fractions to fill the axis
-            axis.set_ticks(list(range(ceil(low), floor(high) + 1)))
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: on_axis(value, list(axis.get_majorticklocs())))
-    )
+    steps = [1, 2, 5, 10]
+    axis.set_major_locator(MaxNLocator(most, steps=steps, integer=whole, min_n_ticks=2 - whole))
+    low, high = axis.get_view_interval()
+    if whole and high - low < 2:  # matplotlib would take fractions to fill the axis
+        axis.set_ticks(list(range(ceil(low), floor(high) + 1)))
+    axis.set_major_formatter(lambda value, _: on_axis(value, axis.get_majorticklocs()))
 
 
-def on_axis(value: float, places: Sequence[float]) -> str:
+def on_axis(value: float, places: Any) -> str:
     """A number on an axis that has numbers at `places`, all in one form.
 
     >>> [on_axis(value, [999_999, 1_000_000, 1_000_001]) for value in (999_999, 1_000_000)]
@@ -175,10 +164,9 @@ def on_axis(value: float, places: Sequence[float]) -> str:
     if abs(value) < step / 1e6:
         return "0"
     digits = 1 + max(0, floor(log10(largest / step) + 1e-9)) if largest else 1
-    most = 1e5 if digits <= 5 else 1e9
-    if 0.01 <= largest < most:
-        decimals = max(0, -floor(log10(step) + 1e-9))
-        return f"{value:,.{decimals}f}".rstrip("0").rstrip(".") if decimals else f"{value:,.0f}"
+    if 0.01 <= largest < (1e5 if digits <= 5 else 1e9):
+        text = f"{value:,.{max(0, -floor(log10(step) + 1e-9))}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
     return number(value, digits + 1)
 
 
@@ -209,37 +197,37 @@ def line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
     }
 
 
+def beside(axes: Axes, text: str, point: Any, aside: Any, look: Theme, **more: Any) -> None:
+    """A text so many points beside a point."""
+    style = text_style(look) | more
+    axes.annotate(text, point, xytext=aside, textcoords="offset points", **style)
+
+
 def mark_end(
     axes: Axes, point: tuple[float, float], word: str, colour: str, look: Theme, *, up: bool = True
 ) -> None:
     """A ring around the end of a curve that others go on beyond, and a word over or under it."""
     axes.plot(*point, linestyle="", marker="o", markersize=18, markerfacecolor="none",
               markeredgewidth=2.0, color=colour, label="_end", zorder=6)  # fmt: skip
-    axes.annotate(
-        word,
-        point,
-        xytext=(0, 16 if up else -16),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if up else "top",
-        zorder=7,
-        **text_style(look),
-    )
+    aside, va = ((0, 16), "bottom") if up else ((0, -16), "top")
+    beside(axes, word, point, aside, look, ha="center", va=va, zorder=7)
 
 
-def legend_below(figure: Figure, axes: Axes, look: Theme) -> Legend:
+def legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
     """The legend under the picture, where it hides nothing; its rows are filled from the left."""
     handles, labels = axes.get_legend_handles_labels()
-    columns = next((n for n in (5, 4, 3, 2) if _legend_width(labels, n) < _ROOM), 1)
-    columns = -(-len(labels) // max(1, -(-len(labels) // columns)))  # rows of about one length
+    size = AXIS_SIZE - 1
+    wide = [text_width(label, size) + 6 * size for label in labels]
+    fitting = (n for n in (5, 4, 3, 2) if sum(max(wide[c::n], default=0) for c in range(n)) < _ROOM)
+    columns = -(-len(labels) // max(1, -(-len(labels) // next(fitting, 1))))  # rows of one length
     # matplotlib fills columns; readers read rows.
     order = [k for c in range(columns) for k in range(c, len(handles), columns)]
     made = figure.legend(
         [handles[k] for k in order],
         [labels[k] for k in order],
         loc="outside lower center",
-        ncols=min(columns, len(handles)),
-        prop={"family": FONT, "size": AXIS_SIZE - 1},
+        ncols=columns,
+        prop={"family": FONT, "size": size},
         facecolor=look.background,
         edgecolor=look.grid,
         labelcolor=look.ink,
@@ -247,17 +235,6 @@ def legend_below(figure: Figure, axes: Axes, look: Theme) -> Legend:
     )
     for text in made.get_texts():
         text.set_parse_math(False)
-    return made
-
-
-def _legend_width(labels: list[str], columns: int) -> float:
-    """The width in points of a legend of so many columns."""
-    size = AXIS_SIZE - 1
-    widest = [
-        max((text_width(label, size) for label in labels[c::columns]), default=0.0)
-        for c in range(columns)
-    ]
-    return sum(width + 6 * size for width in widest)
 
 
 def one_of(what: str, word: str, known: Iterable[str]) -> str:

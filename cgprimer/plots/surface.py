@@ -98,19 +98,8 @@ def surface(
     >>> surface(graph, steps=20).axes[0].get_xlabel()
     'k'
     """
-    found = landscape(
-        graph,
-        over,
-        dataset if data is None else data,
-        ranges=ranges,
-        at=at,
-        start=start,
-        optimizers=optimizers,
-        rates=rates,
-        steps=steps,
-        loss=loss,
-        seed=seed,
-    )
+    data = dataset if data is None else data
+    found = landscape(graph, over, data, ranges, at, start, optimizers, rates, steps, loss, seed)
     return draw_surface(found, in_3d=in_3d, dark=dark, title=title)
 
 
@@ -124,88 +113,71 @@ def draw_surface(
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    look = theme(dark)
+    look, shown = theme(dark), relief(found)
     usual = f"Loss over {found.names[0]} and {found.names[1]}"
     figure = slide.new_figure(look, usual if title is None else title)
     # From the paper to the first colour of the theme: deep is pale, high is strong.
     strong = mix(look.curves[0], look.background, 0.75)
     colours = LinearSegmentedColormap.from_list("loss", [look.background, strong])
-    paths, marks, notes = _paths(found, look), {}, []
     mark: dict[str, Any] = {"linestyle": "", "zorder": 6, "clip_on": False}  # whole on the edge
     cross = {"marker": "X", "markersize": 15, "color": look.ink, "markeredgecolor": look.background}
     # Wide enough for the first steps to be seen in it.
     ring = {"marker": "o", "markersize": 24, "markerfacecolor": "none", "markeredgewidth": 2.6}
-    named: Drawn = {}
+    marks: Drawn = {}
     if found.known:
-        named[f"{found.called} values"] = (np.array(found.known), mark | cross)
+        marks[f"{found.called} values"] = (np.array(found.known), mark | cross)
     if found.paths:
-        start = found.paths[0].points[0]
-        named["start"] = (start, mark | ring | {"markeredgecolor": look.ink})
-    for name, (point, style) in named.items():
-        if found.contains(point):
-            marks[name] = (point, style)
-        else:
-            notes.append(f"{name}: outside the picture")
+        marks["start"] = (found.paths[0].points[0], mark | ring | {"markeredgecolor": look.ink})
+    outside = [name for name, (point, _) in marks.items() if not shown.contains(point)]
+    inside = {name: drawn for name, drawn in marks.items() if name not in outside}
     draw = _draw_in_space if in_3d else _draw_in_plane
-    axes = draw(figure, found, paths, marks, colours, look)
-    for note in notes:
-        axes.plot([], [], linestyle="", label=note)
+    axes = draw(figure, shown, _paths(found, shown, look), inside, colours, look)
+    axes.set_xlim(found.first[0], found.first[-1])
+    axes.set_ylim(found.second[0], found.second[-1])
+    for which, name in zip("xy", found.names, strict=True):
+        getattr(axes, f"set_{which}label")(name, **slide.text_style(look))
+        slide.linear_axis(axes, which, most=6 if in_3d else 8)
+    for name in outside:
+        axes.plot([], [], linestyle="", label=f"{name}: outside the picture")
     if axes.lines or axes.patches:
         slide.legend_below(figure, axes, look)
     return figure
 
 
 def _draw_in_plane(
-    figure: Figure, found: Landscape, paths: Drawn, marks: Drawn, colours: Any, look: Theme
+    figure: Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
 ) -> Any:
     from matplotlib.colors import LogNorm
-    from matplotlib.patches import Rectangle
-    from matplotlib.ticker import FixedLocator, FuncFormatter
 
     axes = figure.add_subplot()
-    slide.dress(axes, look, x=found.names[0], y=found.names[1])
-    shown = relief(found)
+    slide.dress(axes, look)
     floor, high = shown.floor, shown.top
+    levels = np.linspace(floor, high, _LEVELS) if high > floor else [floor - 1, floor + 1]
     norm = None
-    levels = np.linspace(floor, high, _LEVELS)
-    if shown.logarithmic and high > floor:
+    if shown.logarithmic:
         levels, norm = np.geomspace(floor, high, _LEVELS), LogNorm(floor, high)
-        levels[[0, -1]] = floor, high  # exactly, or the highest point is a hole
-    if not high > floor:
-        levels = np.array([floor - 1, floor + 1])
     place = (shown.first, shown.second, shown.losses)
     filled = axes.contourf(*place, levels=levels, norm=norm, cmap=colours)
     axes.contour(*place, levels=levels[1:], colors=look.edge, linewidths=0.5)
     bar = figure.colorbar(filled, ax=axes, pad=0.02)
-    if norm is not None:
-        bar.locator = FixedLocator(slide.log_places(floor, high))
-        bar.formatter = FuncFormatter(lambda value, _: slide.grouped(value))
-        bar.update_ticks()
-        bar.ax.minorticks_off()
-    else:
-        slide.linear_axis(bar.ax, "y")
+    (slide.log_axis if norm else slide.linear_axis)(bar.ax, "y")
+    bar.minorticks_off()
     bar.set_label("mean loss", **slide.text_style(look))
     slide.number_style(bar.ax, look)
     bar.outline.set_edgecolor(look.edge)
     axes.grid(visible=False)
     for label, (points, style) in paths.items():
-        axes.plot(*points.T, **_halo(style, look))
-        axes.plot(*points.T, label=label, **style)
+        _draw_path(axes, points, np.full(len(points), True), label, style, look)
     for name, (point, style) in marks.items():
         axes.plot(*point, label=name, **style)
-    (left, right), (low, top) = ((s[0], s[-1]) for s in (found.first, found.second))
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, top)
-    for which in ("x", "y"):
-        slide.linear_axis(axes, which)
     if shown.holes:
-        hole = Rectangle((left, low), right - left, top - low, hatch="//", linewidth=0.0, zorder=0)
-        hole.set(facecolor=look.background, edgecolor=look.edge, label="no finite loss")
-        axes.add_patch(hole)
+        axes.axhspan(shown.second[0], shown.second[-1], hatch="//", linewidth=0.0, zorder=0,
+                     facecolor=look.background, edgecolor=look.edge,
+                     label="no finite loss")  # fmt: skip
     return axes
 
 
-def _paths(found: Landscape, look: Theme) -> Drawn:
+def _paths(found: Landscape, shown: Relief, look: Theme) -> Drawn:
     """For each path what the legend says of it, its points and its style.
 
     Colours stand out from the surface's own. Of paths that lie on one another the first is the
@@ -214,51 +186,43 @@ def _paths(found: Landscape, look: Theme) -> Drawn:
     drawn = {}
     colours = look.curves[1:]
     for order, path in enumerate(found.paths):
+        leaves = "" if shown.contains(path.points).all() else ": leaves the picture"
         label = f"{path.optimizer}, rate {marked(path.rate, 2)}"
-        if path.diverged:
-            label += ": diverges"
-        elif not found.contains(path.points).all():
-            label += ": leaves the picture"
         under = min(len(found.paths) - 1 - order, 3)
-        drawn[label] = (
-            path.points,
-            {
-                **slide.curve_style(order, look),
-                "color": colours[order % len(colours)],
-                "linewidth": 2.6 + 1.4 * under,
-                "markersize": 10 + 3.5 * under,
-                "markeredgecolor": look.background,
-                "markeredgewidth": 0.6,
-                "markevery": max(1, len(path.points) // 20),
-            },
-        )
+        style = {
+            "color": colours[order % len(colours)],
+            "linewidth": 2.6 + 1.4 * under,
+            "markersize": 10 + 3.5 * under,
+            "markeredgecolor": look.background,
+            "markeredgewidth": 0.6,
+            "markevery": max(1, len(path.points) // 20),
+        }
+        said = label + (": diverges" if path.diverged else leaves)
+        drawn[said] = (path.points, slide.curve_style(order, look) | style)
     return drawn
 
 
 def _draw_in_space(
-    figure: Figure, found: Landscape, paths: Drawn, marks: Drawn, colours: Any, look: Theme
+    figure: Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
 ) -> Any:
-    """Draw a landscape with the paths and marks on it, each with what the legend says of it."""
     figure.set_layout_engine("none")  # it would leave half of the slide empty around a 3-D box
     axes: Any = figure.add_axes((0.0, 0.13, 1.0, 0.79), projection="3d", computed_zorder=False)
     axes.set_facecolor("none")
     axes.set_proj_type("ortho")
-    shown = relief(found)
     x, y = np.meshgrid(shown.first, shown.second)
     axes.plot_surface(x, y, shown.heights, cmap=colours, edgecolor=look.edge, linewidth=0.25,
                       rcount=_MESH, ccount=_MESH, zorder=1)  # fmt: skip
-    on_paths = {
-        label: _on_surface(shown, points[: _inside(found, points)])
-        for label, (points, _) in paths.items()
-    }
+    on_paths = {}
+    for label, (points, _) in paths.items():
+        leaves = np.argmin([*shown.contains(points), False])  # for the first time
+        on_paths[label] = _on_surface(shown, points[:leaves])
     on_marks = {name: _on_surface(shown, point[None])[0] for name, (point, _) in marks.items()}
     view = _best_view(shown, [places for places, _ in on_paths.values()],
                       [place for name, place in on_marks.items() if name != "start"])  # fmt: skip
     for label, (places, steps) in on_paths.items():
         style = paths[label][1]
-        seen = seen_points(shown, places, view)
-        _draw_path(axes, places, seen, label, {**style, "markevery": steps[:: style["markevery"]]},
-                   look)  # fmt: skip
+        style |= {"markevery": steps[:: style["markevery"]]}
+        _draw_path(axes, places, seen_points(shown, places, view), label, style, look)
     for name, place in on_marks.items():
         faint = {} if seen_points(shown, place, view)[0] else {"alpha": 0.35}
         text = f"{name} (hidden)" if faint else name
@@ -266,14 +230,21 @@ def _draw_in_space(
     if shown.holes:
         axes.plot([], [], linestyle="", label="no surface: no finite loss")
     axes.view_init(elev=view[0], azim=view[1])
-    _dress(axes, found, shown, look)
+    axes.xaxis.labelpad = axes.yaxis.labelpad = 14
+    axes.set_zlabel("mean loss", labelpad=24, **slide.text_style(look))
+    if shown.logarithmic:
+        losses = slide.log_places(shown.floor, shown.top, most=5)
+        axes.set_zticks([log10(loss) for loss in losses], [slide.grouped(loss) for loss in losses])
+    else:
+        slide.linear_axis(axes, "z", most=5)
+    slide.number_style(axes, look)
+    axes.tick_params(axis="z", pad=12)
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color(look.background)
+        axis.line.set_color(look.edge)
+        axis._axinfo["grid"]["color"] = look.grid
+    axes.set_box_aspect(_BOX, zoom=1.06)
     return axes
-
-
-def _inside(found: Landscape, points: Array) -> int:
-    """How many points of a path lie in the picture, up to where it leaves for the first time."""
-    inside = found.contains(points)
-    return len(points) if inside.all() else int(np.argmin(inside))
 
 
 def _on_surface(shown: Relief, points: Array) -> tuple[Array, list[int]]:
@@ -308,10 +279,8 @@ def _level(shown: Relief, first: Array, second: Array) -> Array:
     column = np.minimum(across.astype(int), len(shown.first) - 2)
     row = np.minimum(along.astype(int), len(shown.second) - 2)
     s, t, heights = across - column, along - row, shown.heights
-    near = (1 - s) * heights[row, column] + s * heights[row, column + 1]
-    far = (1 - s) * heights[row + 1, column] + s * heights[row + 1, column + 1]
-    found: Array = (1 - t) * near + t * far
-    return found
+    near, far = ((1 - s) * heights[k, column] + s * heights[k, column + 1] for k in (row, row + 1))
+    return (1 - t) * near + t * far
 
 
 def seen_points(shown: Relief, places: Array, view: tuple[float, float]) -> Array:
@@ -336,40 +305,12 @@ def seen_points(shown: Relief, places: Array, view: tuple[float, float]) -> Arra
 def _draw_path(
     axes: Any, places: Array, seen: Array, label: str, style: dict[str, Any], look: Theme
 ) -> None:
-    """A path as it is seen, and faintly dotted where it is hidden."""
+    """A path as it is seen, with a halo that parts it from the surface; faint where hidden."""
     shown = np.where(seen[:, None], places, np.nan)
-    axes.plot(*shown.T, **_halo(style, look))
-    axes.plot(*shown.T, label=label, zorder=3, **style)
+    halo = {"linewidth": style["linewidth"] + 2.0, "label": "_halo", "zorder": 1.9}
+    axes.plot(*shown.T, color=look.background, **halo)
+    axes.plot(*shown.T, label=label, zorder=2.4, **style)
     if len(seen) and not seen.all():
         faint = {"linestyle": ":", "linewidth": 1.6, "marker": "", "alpha": 0.6}
         behind = np.where(seen[:, None], np.nan, places)
         axes.plot(*behind.T, label="_hidden", zorder=2, color=style["color"], **faint)
-
-
-def _halo(style: dict[str, Any], look: Theme) -> dict[str, Any]:
-    """The style of a wider line under a path, which parts it from the surface."""
-    width = style["linewidth"] + 2.0
-    return {"color": look.background, "linewidth": width, "label": "_halo", "zorder": 1.9}
-
-
-def _dress(axes: Any, found: Landscape, shown: Relief, look: Theme) -> None:
-    style = slide.text_style(look)
-    axes.set_xlim(float(found.first[0]), float(found.first[-1]))
-    axes.set_ylim(float(found.second[0]), float(found.second[-1]))
-    axes.set_xlabel(found.names[0], labelpad=14, parse_math=False, **style)
-    axes.set_ylabel(found.names[1], labelpad=14, parse_math=False, **style)
-    axes.set_zlabel("mean loss", labelpad=24, **style)
-    for which in ("x", "y"):
-        slide.linear_axis(axes, which, most=6)
-    if shown.logarithmic and shown.top > shown.floor:
-        losses = slide.log_places(shown.floor, shown.top, most=5)
-        axes.set_zticks([log10(loss) for loss in losses], [slide.grouped(loss) for loss in losses])
-    else:
-        slide.linear_axis(axes, "z", most=5)
-    slide.number_style(axes, look)
-    axes.tick_params(axis="z", pad=12)
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_pane_color(look.background)
-        axis.line.set_color(look.edge)
-        axis._axinfo["grid"]["color"] = look.grid
-    axes.set_box_aspect(_BOX, zoom=1.06)
