@@ -10,10 +10,10 @@ Source: Griewank and Walther, "Evaluating Derivatives" (2008), section 4.6.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from timeit import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +27,7 @@ from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
 from cgprimer.core.run import Runner
 from cgprimer.errors import DifferentiationError, ExpressionSwellError, PathLimitError, UsageError
 from cgprimer.number_format import number
-from cgprimer.pictures.theme import Theme, theme
+from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 _WIDE = 1.06  # times the only size: half the width of its band
 _REPEATS = 5
 _MOST_SYMBOLIC = 256  # parameters, unless asked for: sympy takes ten seconds for twice as many
+_REASONS: dict[type[DifferentiationError], str] = {  # as short as a legend
+    PathLimitError: "too many paths beyond",
+    ExpressionSwellError: "too large beyond",
+}
 _WORDS = {
     "network": "a network with one hidden layer",
     "neuron": "one neuron",
@@ -86,9 +90,8 @@ def cost(
     bound = real_number("the bound", bound, above=1)  # before the work
     several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
     growth = cost_growth(family, several, methods=methods, timed=timed)
-    look = theme(dark)
     usual = f"Cost of a gradient: {_WORDS[family]}"
-    figure = slide.new_figure(look, usual if title is None else title)
+    figure, look = slide.new_figure(dark, usual if title is None else title)
     kinds = {"operations": "operations", "seconds": "time in seconds"}
     panels = figure.subplots(1, 2 if timed else 1, squeeze=False)[0]
     for axes, (what, name) in zip(panels, kinds.items(), strict=False):
@@ -133,8 +136,8 @@ class Cost:
 class CostGrowth:
     """Costs over a family of graphs."""
 
-    primal: tuple[Cost, ...]  # of the function itself
-    methods: dict[str, tuple[Cost, ...]]  # one per size, as far as the method goes
+    primal: list[Cost]  # of the function itself
+    methods: dict[str, list[Cost]]  # one per size, as far as the method goes
     refused: dict[str, str]  # for each method that ends earlier, why, in two or three words
 
 
@@ -167,21 +170,18 @@ def cost_growth(
         count = len(graph.parameters)
         function = DerivativeProgram("none", tape, tuple(tape.outputs), (), ())
         primal.append(Cost(count, len(tape), _seconds(function, graph) if timed else math.nan))
-        for name, found in costs.items():
-            if name in refused:
-                continue
+        for name in [name for name in costs if name not in refused]:
             if name == "symbolic" and count > _MOST_SYMBOLIC and not chosen:
                 refused[name] = "slow beyond"
                 continue
             try:
                 program = differentiate(tape, method=name)
             except DifferentiationError as error:
-                refused[name] = _reason(error)
+                refused[name] = _REASONS.get(type(error), "refused beyond")
                 continue
             seconds = _seconds(program, graph) if timed else math.nan
-            found.append(Cost(count, program.operation_count, seconds))
-    made = {name: tuple(found) for name, found in costs.items()}
-    return CostGrowth(tuple(primal), made, refused)
+            costs[name].append(Cost(count, program.operation_count, seconds))
+    return CostGrowth(primal, costs, refused)
 
 
 def as_counts(given: int | Iterable[int], what: str) -> list[int]:
@@ -196,13 +196,6 @@ def as_counts(given: int | Iterable[int], what: str) -> list[int]:
     return sorted({int(one) for one in found})
 
 
-def _reason(error: DifferentiationError) -> str:
-    """Why a method refuses a graph, as short as a legend."""
-    if isinstance(error, PathLimitError):
-        return "too many paths beyond"
-    return "too large beyond" if isinstance(error, ExpressionSwellError) else "refused beyond"
-
-
 def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
     """The least time of a few runs on one sample."""
     runner = Runner(program)
@@ -210,12 +203,7 @@ def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
     columns = {name: random.random(1) for name in graph.inputs}
     scalars = {name: float(random.random()) for name in graph.parameters}
     run = runner if program.passes else runner.execute
-    best = math.inf
-    for _ in range(_REPEATS):
-        start = time.perf_counter()
-        run(columns, scalars, 1)
-        best = min(best, time.perf_counter() - start)
-    return best
+    return min(repeat(lambda: run(columns, scalars, 1), number=1, repeat=_REPEATS))
 
 
 def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
@@ -228,14 +216,10 @@ def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
     wide = (sizes, own)
     if len(sizes) == 1:  # a band needs a width to be seen
         wide = ([sizes[0] / _WIDE, sizes[0] * _WIDE], own * 2)
-    axes.fill_between(
-        *wide,
-        [bound * value for value in wide[1]],
-        color=look.edge,
-        alpha=0.16,
-        linewidth=0,
-        label=f"up to {number(bound, 6)} times the function: cheap gradient",
-    )
+        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
+    label = f"up to {number(bound, 6)} times the function: cheap gradient"
+    axes.fill_between(*wide, bound * np.array(wide[1]), color=look.edge, alpha=0.16, linewidth=0,
+                      label=label)  # fmt: skip
     axes.plot(sizes, own, color=look.ink, linewidth=2.0, marker="x", markersize=8,
               markeredgewidth=2.4, label="the function alone")  # fmt: skip
     for order, (method, costs) in enumerate(growth.methods.items()):
@@ -251,20 +235,11 @@ def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: T
             down = min((end / value for value in there if 0 < value < end), default=math.inf)
             word = f"stops at {number(last, 6)}"
             slide.mark_end(axes, (last, end), word, style["color"], look, up=up >= down)
-        axes.plot(
-            [size for size, _ in points(costs)],
-            [value for _, value in points(costs)],
-            **style,
-            linewidth=2.2,
-            markersize=13 if method == "path-sum" else 8,
-            markerfacecolor="none" if method == "path-sum" else None,
-            markeredgewidth=2.0,
-            label=label,
-        )
-    axes.set_xscale("log")
-    if len(sizes) == 1:
-        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
-    axes.set_yscale("log")
+        if method == "path-sum":
+            style |= {"markersize": 13, "markerfacecolor": "none"}
+        axes.plot(*np.array(points(costs)).reshape(-1, 2).T,
+                  **{"markersize": 8, "linewidth": 2.2, "markeredgewidth": 2.0, **style},
+                  label=label)  # fmt: skip
     slide.log_axis(axes, "x")
     slide.log_axis(axes, "y")
     if len(sizes) == 1:

@@ -77,8 +77,8 @@ def loss(
     by = axis_of(found, slide.one_of("axis", by, BY))
     losses = {name: over_time(run, by) for name, run in found.items()}
     others = {name: validation_curve(run, by) for name, run in found.items() if validation}
-    drawn = [values for _, values in (*losses.values(), *others.values())]
-    every = [value for values in drawn for value in values if isfinite(value)]
+    drawn = (*losses.values(), *others.values())
+    every = [value for _, values in drawn for value in values if isfinite(value)]
     if not any(isfinite(value) for run in found.values() for value in run.step_losses):
         raise UsageError(
             "no loss of these runs is finite, so there is nothing to draw",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.pictures.theme import Theme, theme
+from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cgprimer.training.loop import TrainingRun
 
+Values = Mapping[str, float]
 _MOST_PANELS = 9  # whose numbers are still read from the last row
 _MOST_NAMES = 24  # parameters whose names fit under a picture
 _FEW = 24  # values that are shown by a marker each
@@ -82,18 +83,18 @@ def parameters(
         raise UsageError("final values have no axis of steps", hint="without --log-steps")
     if final:
         usual = "What was learnt" if title is None else title
-        return _draw_final(found, chosen, truth, dark=dark, title=usual)
+        figure, axes, look = slide.framed(dark=dark, title=usual, x="parameter", y="value")
+        _draw_final(axes, found, chosen, truth, look)
+        slide.legend_below(figure, axes, look)
+        return figure
     by = axis_of(found, slide.one_of("axis", by, BY))
     drawn = chosen[:_MOST_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
-    look = theme(dark)
-    figure = slide.new_figure(look, f"Parameters over time{cut}" if title is None else title)
+    usual = f"Parameters over time{cut}" if title is None else title
+    figure, look = slide.new_figure(dark, usual)
     moved = {name: over_time(run, by, drawn) for name, run in found.items()}
-    gone = {
-        name
-        for name, m in moved.items()
-        if found[name].stopped == "diverged" or any(_far(m, n, truth) for n in drawn)
-    }
+    gone = {name for name, m in moved.items() if any(_far(m, n, truth) for n in drawn)}
+    gone |= {name for name, run in found.items() if run.stopped == "diverged"}
     if log_steps:
         moved = {name: one.after_start() for name, one in moved.items()}
     rows, columns = _GRID.get(len(drawn), (3, 3))
@@ -140,54 +141,42 @@ def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
     last = run.recorded_steps[-1] if run.recorded_steps else 0
     end = [run.steps] if last < run.steps else []  # ended between two moments
     apart = 1.0 if by == "step" else steps_per_epoch(run)
-    return OverTime(
-        [step / apart for step in (0, *run.recorded_steps, *end)],
-        {
-            n: [run.start[n], *run.recorded_parameters[n], *(run.parameters[n] for _ in end)]
-            for n in chosen
-            if n in run.parameters
-        },
-    )
+    values = {
+        n: [run.start[n], *run.recorded_parameters[n]] + [run.parameters[n]] * len(end)
+        for n in chosen
+        if n in run.parameters
+    }
+    return OverTime([step / apart for step in (0, *run.recorded_steps, *end)], values)
 
 
-def _far(moved: OverTime, name: str, truth: Mapping[str, float]) -> bool:
+def _far(moved: OverTime, name: str, truth: Values) -> bool:
     values = moved.values.get(name, [])
     return any(not abs(value) <= _limit(values, name, truth) for value in values)
 
 
-def _limit(values: Sequence[float], name: str, truth: Mapping[str, float]) -> float:
+def _limit(values: Sequence[float], name: str, truth: Values) -> float:
     """Of the size of a parameter: beyond, a run has diverged."""
     near = truth.get(name, values[0] if values and isfinite(values[0]) else 0.0)
     return FAR * max(1.0, abs(near))
 
 
 def _draw_panel(
-    axes: Axes,
-    name: str,
-    runs: Mapping[str, OverTime],
-    truth: Mapping[str, float],
-    gone: set[str],
-    look: Theme,
+    axes: Axes, name: str, runs: Mapping[str, OverTime], truth: Values, gone: set[str], look: Theme
 ) -> None:
     level: dict[str, Any] = {"color": look.ink, "linestyle": _TRUE_DASH, "linewidth": 2.0}
     if truth:  # in every panel, so that the legend of the first has it
         axes.plot([], [], **level, label="true value")
-    known = [truth[name]] if name in truth else []
-    for value in known:
+    seen = [truth[name]] if name in truth else []
+    calm = list(seen)
+    for value in seen:
         axes.axhline(value, **level, label="_level")
-    seen, calm = list(known), list(known)
     for order, (run, moved) in enumerate(runs.items()):
         values = moved.values.get(name, [])
-        apart = max(1, len(values) // 4)
-        axes.plot(
-            moved.places if values else [],
-            values,
-            **slide.curve_style(order, look),
-            linewidth=2.4,
-            markersize=6 if len(values) <= _FEW else 8,
-            markevery=1 if len(values) <= _FEW else (order * 3 % apart, apart),
-            label=slide.plain(f"{run}: diverges" if run in gone else run),
-        )
+        few, apart = len(values) <= _FEW, max(1, len(values) // 4)
+        label = slide.plain(f"{run}: diverges" if run in gone else run)
+        axes.plot(moved.places if values else [], values, **slide.curve_style(order, look),
+                  linewidth=2.4, markersize=6 if few else 8, label=label,
+                  markevery=1 if few else (order * 3 % apart, apart))  # fmt: skip
         seen += [value for value in values if abs(value) <= _limit(values, name, truth)]
         calm += [] if _far(moved, name, truth) else values
     if seen and any(_far(moved, name, truth) for moved in runs.values()):
@@ -197,36 +186,26 @@ def _draw_panel(
 
 
 def _draw_final(
-    runs: Mapping[str, TrainingRun],
-    names: Sequence[str],
-    truth: Mapping[str, float],
-    *,
-    dark: bool,
-    title: str,
-) -> Figure:
+    axes: Axes, runs: Mapping[str, TrainingRun], names: Sequence[str], truth: Values, look: Theme
+) -> None:
     """Learnt parameters beside their true values, where those are known.
 
     A run that has diverged is named but not drawn: nothing else could be told apart beside it.
     """
-    figure, axes, look = slide.framed(dark=dark, title=title, x="parameter", y="value")
-    known = [(k, truth[name]) for k, name in enumerate(names) if name in truth]
+    known = {k: truth[name] for k, name in enumerate(names) if name in truth}
     if known:
-        places, levels = zip(*known, strict=True)
-        axes.hlines(levels, [k - 0.35 for k in places], [k + 0.35 for k in places],
+        axes.hlines(list(known.values()), [k - 0.35 for k in known], [k + 0.35 for k in known],
                     color=look.ink, linewidth=2.4, label="true value")  # fmt: skip
-    far = FAR * max([1.0, *(abs(value) for _, value in known)]) if known else inf
+    far = FAR * max(1.0, *map(abs, known.values())) if known else inf
     for order, (name, run) in enumerate(runs.items()):
-        learnt = [(k, run.parameters[n]) for k, n in enumerate(names) if n in run.parameters]
-        gone = run.stopped == "diverged" or any(not abs(value) <= far for _, value in learnt)
-        style = {**slide.curve_style(order, look), "linestyle": ""}
         aside = 0.5 * ((order + 0.5) / len(runs) - 0.5)
-        axes.plot(
-            [k + aside for k, _ in learnt if not gone],
-            [value for _, value in learnt if not gone],
-            **style | ({"marker": ""} if gone else {}),
-            markersize=12,
-            label=slide.plain(f"{name}: diverged, not shown" if gone else f"{name}, learnt"),
-        )
+        learnt = {k + aside: run.parameters[n] for k, n in enumerate(names) if n in run.parameters}
+        style = {**slide.curve_style(order, look), "linestyle": "", "markersize": 12}
+        label = f"{name}, learnt"
+        if run.stopped == "diverged" or any(not abs(value) <= far for value in learnt.values()):
+            learnt, label = {}, f"{name}: diverged, not shown"
+            style["marker"] = ""
+        axes.plot(list(learnt), list(learnt.values()), **style, label=slide.plain(label))
     shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
     axes.set_xticks(list(shown), [names[k] for k in shown], parse_math=False)
     if sum(len(names[k]) for k in shown) > 80:
@@ -235,5 +214,3 @@ def _draw_final(
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.15)
     slide.linear_axis(axes, "y")
-    slide.legend_below(figure, axes, look)
-    return figure

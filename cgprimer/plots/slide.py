@@ -35,16 +35,17 @@ _ROOM = 930.0  # points for a legend under a picture
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def new_figure(look: Theme, title: str = "") -> Figure:
-    """An empty slide in the colours of a theme, with a title over the whole of it."""
+def new_figure(dark: bool, title: str = "") -> tuple[Figure, Theme]:
+    """An empty slide, with a title over the whole of it, and its colours."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    look = theme(dark)
     padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.12)  # inches
     figure = Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
     if title:
         figure.suptitle(title, **_heading(look))
-    return figure
+    return figure, look
 
 
 def _heading(look: Theme) -> dict[str, Any]:
@@ -60,8 +61,7 @@ def framed(
     >>> axes.get_xlabel(), axes.get_ylabel(), [float(side) for side in figure.get_size_inches()][1]
     ('step', 'loss', 7.5)
     """
-    look = theme(dark)
-    figure = new_figure(look)
+    figure, look = new_figure(dark)
     axes = figure.add_subplot()
     dress(axes, look, x=x, y=y)
     axes.set_title(title, pad=14, **_heading(look))

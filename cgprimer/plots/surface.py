@@ -18,7 +18,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
 from cgprimer.data import Dataset
 from cgprimer.number_format import marked
-from cgprimer.pictures.theme import Theme, mix, theme
+from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, landscape, relief
 
@@ -113,9 +113,9 @@ def draw_surface(
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    look, shown = theme(dark), relief(found)
+    shown = relief(found)
     usual = f"Loss over {found.names[0]} and {found.names[1]}"
-    figure = slide.new_figure(look, usual if title is None else title)
+    figure, look = slide.new_figure(dark, usual if title is None else title)
     # From the paper to the first colour of the theme: deep is pale, high is strong.
     strong = mix(look.curves[0], look.background, 0.75)
     colours = LinearSegmentedColormap.from_list("loss", [look.background, strong])

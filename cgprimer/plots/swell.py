@@ -22,12 +22,11 @@ from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.symbolic import written_out_size
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import ExpressionSwellError
-from cgprimer.pictures.theme import AXIS_SIZE, Theme
+from cgprimer.pictures.theme import AXIS_SIZE
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LIMIT = 20_000  # operations beyond which a formula is not written out
@@ -68,8 +67,37 @@ def swell(
     'depth of nesting'
     """
     rows = swell_counts(family, depths)
-    usual = f"Expression swell: nested {family}"
-    return draw_swell(rows, dark=dark, title=usual if title is None else title)
+    usual = f"Expression swell: nested {family}" if title is None else title
+    figure, axes, look = slide.framed(dark=dark, title=usual, x="depth of nesting", y="operations")
+    ends: list[tuple[float, float]] = []
+    for order, (name, what) in enumerate(_CURVES.items()):
+        points = [(row.depth, getattr(row, what)) for row in rows if getattr(row, what) is not None]
+        if not points:
+            continue
+        style = slide.curve_style(order, look)
+        last, end = points[-1]
+        label = name
+        if last == rows[-1].depth:
+            ends.append((last, end))
+        else:  # other curves go on to the right
+            slide.mark_end(axes, (last, end), f"{end:,}", style["color"], look)
+            label = f"{name}: too large a formula beyond depth {last}"
+        axes.plot(*zip(*points, strict=True), **style, linewidth=2.4, markersize=9, label=label)
+    least, most = rows[0].depth, rows[-1].depth
+    axes.set_xlim(least - 0.3, most + 0.06 * (most - least + 1) + 0.3)
+    axes.set_yscale("log")
+    axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
+    slide.log_axis(axes, "y")
+    slide.linear_axis(axes, "x", most=12, whole=True)
+    slide.legend_below(figure, axes, look)
+    figure.draw_without_rendering()  # the layout says where the points are
+    ends.sort(key=lambda end: end[1])
+    levels = [72 / figure.dpi * float(axes.transData.transform(end)[1]) for end in ends]
+    # Numbers to the right of the last points, moved apart where they would overlap.
+    for end, level, moved in zip(ends, levels, apart(levels, 1.15 * AXIS_SIZE), strict=True):
+        aside = (12, moved - level)
+        slide.beside(axes, f"{end[1]:,}", end, aside, look, ha="left", va="center")
+    return figure
 
 
 def _nested(level: str, depth: int) -> str:
@@ -146,46 +174,6 @@ def _symbolic(tape: Tape, share: bool, limit: int) -> int | None:
     except ExpressionSwellError:
         return None
     return program.operation_count if program.operation_count <= limit else None
-
-
-def draw_swell(rows: Sequence[Swell], *, dark: bool = False, title: str = "") -> Figure:
-    """Draw counts that :func:`swell_counts` has found, on a logarithmic axis."""
-    figure, axes, look = slide.framed(dark=dark, title=title, x="depth of nesting", y="operations")
-    ends: list[tuple[float, float]] = []
-    for order, (name, what) in enumerate(_CURVES.items()):
-        points = [(row.depth, getattr(row, what)) for row in rows if getattr(row, what) is not None]
-        if not points:
-            continue
-        style = slide.curve_style(order, look)
-        depths, counts = zip(*points, strict=True)
-        last, end = points[-1]
-        label = name
-        if last == rows[-1].depth:
-            ends.append((last, end))
-        else:  # other curves go on to the right
-            slide.mark_end(axes, (last, end), f"{end:,}", style["color"], look)
-            label = f"{name}: too large a formula beyond depth {last}"
-        axes.plot(depths, counts, **style, linewidth=2.4, markersize=9, label=label)
-    least, most = rows[0].depth, rows[-1].depth
-    axes.set_xlim(least - 0.3, most + 0.06 * (most - least + 1) + 0.3)
-    axes.set_yscale("log")
-    axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
-    slide.log_axis(axes, "y")
-    slide.linear_axis(axes, "x", most=12, whole=True)
-    slide.legend_below(figure, axes, look)
-    figure.draw_without_rendering()  # the layout says where the points are
-    _end_numbers(axes, sorted(ends, key=lambda end: end[1]), 72.0 / figure.dpi, look)
-    return figure
-
-
-def _end_numbers(
-    axes: Axes, ends: Sequence[tuple[float, float]], scale: float, look: Theme
-) -> None:
-    """The numbers to the right of the last points, moved apart where they would overlap."""
-    levels = [float(axes.transData.transform(end)[1]) * scale for end in ends]  # points
-    for end, level, moved in zip(ends, levels, apart(levels, 1.15 * AXIS_SIZE), strict=True):
-        axes.annotate(f"{end[1]:,}", end, xytext=(12, moved - level), textcoords="offset points",
-                      ha="left", va="center", **slide.text_style(look))  # fmt: skip
 
 
 def apart(levels: Sequence[float], least: float) -> list[float]:

@@ -18,7 +18,6 @@ from cgprimer.plots.cost import cost_growth
 from cgprimer.plots.error import SCHEMES
 from cgprimer.plots.landscape import landscape
 from cgprimer.plots.surface import draw_surface
-from cgprimer.plots.swell import draw_swell, swell_counts
 from tests.plots.plot_tools import entries, moved, run_of, runs_of
 
 SINE = parse("xw = sin(xa)")
@@ -162,8 +161,8 @@ def test_a_curve_that_stops_earlier_says_why(monkeypatch: pytest.MonkeyPatch) ->
     (ring,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
     assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [last.operations])
     assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
-    deep = draw_swell(swell_counts("product", [1, 2, 3], limit=50))
-    assert "derivative as a formula (symbolic): too large a formula beyond depth 2" in entries(deep)
+    deep = entries(plot.swell("product", [1, 2, 30]))
+    assert "derivative as a formula (symbolic): too large a formula beyond depth 2" in deep
 
 
 def test_each_parameter_has_a_panel_with_its_true_level() -> None:
