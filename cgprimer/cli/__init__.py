@@ -11,8 +11,8 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import TextIO
 
 import click
 
@@ -37,17 +37,26 @@ _COMMANDS = {
 INTERRUPTED = 130
 
 
+class Lazy(Mapping[str, click.Command]):
+    """Commands by name; each is made, and what is behind it loaded, when it is asked for."""
+
+    def __init__(self, names: Iterable[str], made: Callable[[str], click.Command]) -> None:
+        self.names, self.made = list(names), made
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.made(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
 class _Commands(click.Group):
-    """A group that imports a command when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = import_module(f"cgprimer.cli.{cmd_name}").command
-        return command
+    """A group whose help lists the commands without loading one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -64,7 +73,11 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    commands=Lazy(_COMMANDS, lambda name: import_module(f"cgprimer.cli.{name}").command),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="cgprimer")
 def cli() -> None:
     """Computational graphs and automatic differentiation.
@@ -78,14 +91,7 @@ def cli() -> None:
     """
 
 
-def _say(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _say(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """A warning of ours in one line; those of libraries say nothing to a user."""
     if category is UserWarning:
         click.echo(f"note: {message}", err=True)

@@ -1,11 +1,13 @@
-"""What several commands share: the graph that they are about, a method's own options, JSON."""
+"""What several commands share: their making, the graph that they are about, what they say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -18,9 +20,9 @@ from cgprimer.files import json_text
 if TYPE_CHECKING:
     from cgprimer.core.graph import ExpressionGraph
 
-F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[Callable[..., Any]], click.Command]
 
+_EXPRESSION = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
 _OWN_OPTIONS = {  # option of the command line -> method and that method's name for it
     "scheme": ("finite-difference", "scheme"),
     "step": ("finite-difference", "step"),
@@ -32,36 +34,29 @@ _OWN_OPTIONS = {  # option of the command line -> method and that method's name 
 
 
 def make_command(
-    name: str, *texts: str, help: str | None = None, **callbacks: Callable[..., Any]
+    *texts: str, help: str | None = None, **readers: Callable[[Any], Any]
 ) -> Decorator:
     """A command with ``-h`` and the options that the texts describe.
 
     Its help is the function's docstring, unless it is given.
     """
     settings = {"help_option_names": ["-h", "--help"]}
-    made = click.command(name, help=help, context_settings=settings)
-    return lambda function: made(options(*texts, **callbacks)(function))
+    made = click.command(help=help, context_settings=settings)
+    return lambda function: made(options(*texts, **readers)(function))
 
 
-def graph_command(name: str, *texts: str, **callbacks: Callable[..., Any]) -> Decorator:
+def graph_command(*texts: str, optional: bool = False, **more: Any) -> Decorator:
     """A command about a graph: FILE or ``-e TEXT`` reach the function as its first argument."""
+    argument = click.argument("file", required=False, type=click.Path(allow_dash=True))
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @wraps(function)
         def about_graph(file: str | None, expression: str | None, **given: Any) -> Any:
-            return function(read_graph(file, expression), **given)
+            return function(_read_graph(file, expression, optional), **given)
 
-        described = options(*texts, **callbacks)(about_graph)
-        return make_command(name)(graph_arguments(described))
+        return make_command(_EXPRESSION, *texts, **more)(argument(about_graph))
 
     return decorate
-
-
-def graph_arguments(function: F) -> F:
-    """FILE, or ``-e TEXT`` in its place."""
-    text = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
-    file = click.argument("file", required=False, type=click.Path(allow_dash=True))
-    return file(options(text)(function))
 
 
 def method_lines(default: str = "") -> str:
@@ -79,11 +74,10 @@ def method_lines(default: str = "") -> str:
 
 def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
     """The options of the method, taken out of all options of the command."""
-    context = click.get_current_context()
     found = {}
     for name, (owner, theirs) in _OWN_OPTIONS.items():
         value = given.pop(name)
-        if context.get_parameter_source(name) is ParameterSource.DEFAULT:
+        if not is_given(name):
             continue
         if method is None:
             raise click.UsageError("the options of a method need a --method")
@@ -94,10 +88,13 @@ def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def read_graph(
-    file: str | None, expression: str | None, *, may_be_empty: bool = False
-) -> ExpressionGraph:
-    """The graph that a command is about."""
+def is_given(option: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
+
+
+def _read_graph(file: str | None, expression: str | None, optional: bool) -> ExpressionGraph | None:
     from cgprimer.core.graph import parse
     from cgprimer.core.graph.loading import load
     from cgprimer.errors import UsageError
@@ -107,11 +104,13 @@ def read_graph(
             hint = "; values are joined by commas: --at a=2,x=3" if "=" in file else ""
             raise click.UsageError(f"give either FILE or -e TEXT, not both{hint}")
         graph = parse(expression, name="<command line>")
-    elif file is None:
-        raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
-    else:
+    elif file is not None:
         graph = load(file)
-    if not graph.definitions and not may_be_empty:
+    elif optional:
+        return None
+    else:
+        raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
+    if not graph.definitions and not optional:
         raise UsageError(
             f"there are no expressions in {graph.source.name}",
             hint="an expression reads: name = formula",
@@ -138,3 +137,28 @@ def echo_json(value: Any) -> None:
 def note(text: str) -> None:
     """A message on standard error."""
     click.echo(text, err=True)
+
+
+@contextmanager
+def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None] | None]:
+    """A bar, gone when the work is done; None where standard error is no terminal.
+
+    It is called with how much is done, of how much, and the loss, if there is one.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console  # honours NO_COLOR
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (TextColumn(work), BarColumn(), MofNCompleteColumn(), Remaining())
+    loss_column = TextColumn("{task.fields[loss]}")
+    with Progress(*columns, loss_column, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(work, total=None, loss="")
+
+        def on_progress(done: int, total: int, loss: float | None = None) -> None:
+            text = "" if loss is None else f"loss {loss:.4g}"
+            bar.update(task, completed=done, total=total, loss=text)
+
+        yield on_progress

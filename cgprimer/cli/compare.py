@@ -6,26 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from cgprimer.analysis.tables import FORMATS
-from cgprimer.cli.common import echo_json, file_of, graph_command, note
+from cgprimer.cli.common import echo_json, file_of, graph_command, is_given, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import methods
 
 
-def _output(ctx: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
-    """The path, after a look, before any work, whether it can be written."""
-    from cgprimer.pages.comparison.slides import check_comparison_path
-
-    if path is not None:
-        check_comparison_path(Path(path))
-    return None if path is None else Path(path)
-
-
 @graph_command(
-    "compare",
     AT,
     "--of NAME  The variable to differentiate (default: the only output).",
     WRT,
@@ -36,12 +25,11 @@ def _output(ctx: click.Context, parameter: click.Parameter, path: str | None) ->
     "--title TEXT  With -o: the heading, '' for none (default: FILE's name).",
     ENGINE,
     JSON,
-    output=_output,
 )
 def command(
     graph: ExpressionGraph,
     format: str,
-    output: Path | None,
+    output: str | None,
     dark: bool,
     title: str | None,
     as_json: bool,
@@ -66,23 +54,24 @@ def command(
     """
     from cgprimer.analysis.comparison import compare
 
-    style = click.get_current_context().get_parameter_source("format")
     if output is None and (dark or title is not None):
         option = "--dark" if dark else "--title"
         raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")
-    if output is not None and (as_json or style is not ParameterSource.DEFAULT):
-        printed = "--json" if as_json else "--format"
-        raise click.UsageError(f"-o writes a picture and {printed} prints: give one of them")
-    found = compare(graph, **settings)
     if output is not None:
-        from cgprimer.pages.comparison.slides import save_comparison
+        from cgprimer.pages.comparison.slides import check_comparison_path, save_comparison
 
+        check_comparison_path(Path(output))  # before the work
+        if as_json or is_given("format"):
+            printed = "--json" if as_json else "--format"
+            raise click.UsageError(f"-o writes a picture and {printed} prints: give one of them")
         file = file_of(graph)
         if title is None and file is not None:
             title = file.name
-        written = save_comparison(found, output, dark=dark, title=title)
+        written = save_comparison(compare(graph, **settings), Path(output), dark=dark, title=title)
         note(f"wrote {' and '.join(map(str, written))}")
-    elif as_json:
+        return
+    found = compare(graph, **settings)
+    if as_json:
         echo_json(found.to_dict())
     else:
         click.echo(str(found) if format == "text" else found.to_table(format))

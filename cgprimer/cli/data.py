@@ -7,14 +7,13 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import graph_command, note
-from cgprimer.cli.options import SAMPLING
+from cgprimer.cli.options import SAMPLING, TRUTH
 from cgprimer.core.graph import ExpressionGraph
 
 
 @graph_command(
-    "data",
     SAMPLING,
-    "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest.",
+    TRUTH,
     "-o, --output PATH  A .csv or .npz file (default: CSV on standard output).",
 )
 def command(graph: ExpressionGraph, output: str | None, **settings: Any) -> None:

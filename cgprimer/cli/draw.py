@@ -16,7 +16,6 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can b
 
 
 @graph_command(
-    "draw",
     f"-o, --output PATH  The file; its ending is one of .{', .'.join(formats())}"
     " (default: FILE's name with .png).",
     AT,
@@ -53,16 +52,12 @@ def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: 
 
     path = Path(output) if output else named_after(graph, ".png")
     check_picture_path(path, formats())
-    diagram = graph_diagram(
-        graph, **{name: value for name, value in settings.items() if value not in (None, {})}
-    )
+    diagram = graph_diagram(graph, **_kept(settings))
     size = save_diagram(diagram, path, dark=dark)
     note(f"wrote {path}")
     if diagram.summary:
-        note(
-            "the graph is too large for a slide: its layers are summarised"
-            " (--all draws each vertex)"
-        )
+        summarised = "its layers are summarised (--all draws each vertex)"
+        note(f"the graph is too large for a slide: {summarised}")
     if size is not None and round(size) < READABLE_SIZE:
         note(
             f"its smallest text has {size:.2g} points on a slide, too few for the last row, which"
@@ -74,22 +69,23 @@ def _readable_instead(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
     """What to change so that the picture can be read: it is tried out."""
     from cgprimer.pictures.slide_layout import slide_layout
 
-    given = [name for name in _OVERLAYS if settings.get(name)]
-    fewer: list[tuple[dict[str, Any], str]] = [
-        ({name: None}, f"without --{name}") for name in given
-    ]
-    if len(given) > 1:
-        without = " and ".join(f"--{name}" for name in given)
-        fewer.append((dict.fromkeys(given), f"without {without}"))
+    given = [name for name in _OVERLAYS if settings[name]]
+    fewer: dict[str, dict[str, Any]] = {f"without --{name}": {name: None} for name in given}
+    if given:
+        fewer["without " + " and ".join(f"--{name}" for name in given)] = dict.fromkeys(given)
     if settings["level"] != "variables":
-        fewer.append(({"level": "variables"}, "with --level variables"))
-    if settings.get("parameters") == "vertices":
-        fewer.append(({"parameters": None}, "with --parameters edges"))
-    for change, words in fewer:
-        tried = {**settings, **change}
-        tried["of"] = tried["of"] if tried["adjoints"] or tried["level"] == "backward" else None
-        kept = {name: value for name, value in tried.items() if value not in (None, {})}
-        size = slide_layout(graph_diagram(graph, **kept)).captions.smallest_text
+        fewer["with --level variables"] = {"level": "variables"}
+    if settings["parameters"] == "vertices":
+        fewer["with --parameters edges"] = {"parameters": None}
+    for words, change in fewer.items():
+        tried = settings | change
+        if not tried["adjoints"] and tried["level"] != "backward":
+            tried["of"] = None
+        size = slide_layout(graph_diagram(graph, **_kept(tried))).captions.smallest_text
         if round(size) >= READABLE_SIZE:
             return f"{words} it has {size:.2g}"
     return "write a .svg or .pdf and zoom in, or draw a part of the graph alone (-e)"
+
+
+def _kept(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value not in (None, {})}

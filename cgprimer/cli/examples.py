@@ -11,7 +11,7 @@ from cgprimer.errors import UsageError, name_hint
 from cgprimer.files import examples, write_whole
 
 
-@make_command("examples", "--copy (name) NAME  Write this one as NAME.cg into this folder.")
+@make_command("--copy (name) NAME  Write this one as NAME.cg into this folder.")
 def command(name: str | None) -> None:
     """The graphs that come with cgprimer; each name can be given as FILE.
 

@@ -12,7 +12,6 @@ from cgprimer.core.graph import ExpressionGraph
 
 
 @graph_command(
-    "grad",
     AT,
     "--of NAME,...  Variables to differentiate (default: all outputs).",
     WRT,
@@ -22,15 +21,7 @@ from cgprimer.core.graph import ExpressionGraph
     JSON,
 )
 def command(
-    graph: ExpressionGraph,
-    at: dict[str, float],
-    of: tuple[str, ...],
-    wrt: tuple[str, ...],
-    method: str,
-    engine: str,
-    show: bool,
-    as_json: bool,
-    **own: Any,
+    graph: ExpressionGraph, method: str, show: bool, as_json: bool, **settings: Any
 ) -> None:
     """Values of the outputs and their derivatives.
 
@@ -46,17 +37,16 @@ def command(
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
 
-    names = wrt or graph.parameters or graph.inputs
+    names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
         raise UsageError("the graph has no parameter and no input to differentiate with respect to")
-    options = own_options(method, own)
+    options = own_options(method, settings)
+    settings |= {"wrt": names, "of": settings["of"] or None}
     if show:
-        program = differentiate(tape(graph), of or graph.outputs, names, method=method, **options)
-        click.echo(str(program))
+        of = settings["of"] or graph.outputs
+        click.echo(str(differentiate(tape(graph), of, names, method=method, **options)))
         return
-    found = derivatives_at(
-        graph, at, of=of or None, wrt=names, method=method, engine=engine, **options
-    )
+    found = derivatives_at(graph, method=method, **settings, **options)
     if as_json:
         gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
         echo_json({"method": method, "values": found.values, "gradient": gradient})
@@ -65,5 +55,5 @@ def command(
             click.echo(f"{name} = {value!r}")
         for (name, other), value in found.derivatives.items():
             click.echo(f"d {name} / d {other} = {value!r}")
-    if complaint := first_not_finite(graph, at, found):
+    if complaint := first_not_finite(graph, settings["at"], found):
         note(f"note: {complaint}")

@@ -8,26 +8,16 @@ from typing import Any
 import click
 
 from cgprimer import __version__
-from cgprimer.cli.common import echo_json, graph_arguments, make_command, read_graph
-from cgprimer.cli.options import JSON, options
+from cgprimer.cli.common import echo_json, graph_command
+from cgprimer.cli.options import JSON
+from cgprimer.core.graph import ExpressionGraph
 
-_LIBRARIES = (
-    "numpy",
-    "scipy",
-    "sympy",
-    "networkx",
-    "matplotlib",
-    "graphlay",
-    "click",
-    "llvmlite",
-    "numba-cuda",
-)
+_LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "click",
+              "llvmlite", "numba-cuda")  # fmt: skip
 
 
-@make_command("info")
-@graph_arguments
-@options(JSON)
-def command(file: str | None, expression: str | None, as_json: bool) -> None:
+@graph_command(JSON, optional=True)
+def command(graph: ExpressionGraph | None, as_json: bool) -> None:
     """What a graph consists of; without a graph, what this machine offers.
 
     \b
@@ -36,7 +26,7 @@ def command(file: str | None, expression: str | None, as_json: bool) -> None:
       cgprimer info lecture
       cgprimer info lecture --json
     """
-    found = _machine() if file is None and expression is None else _graph(file, expression)
+    found = _machine() if graph is None else _graph(graph)
     if as_json:
         echo_json(found)
         return
@@ -84,18 +74,14 @@ def _machine() -> dict[str, object]:
     }
 
 
-def _graph(file: str | None, expression: str | None) -> dict[str, object]:
+def _graph(graph: ExpressionGraph) -> dict[str, object]:
     from cgprimer.core.derivatives.evaluation import tape
 
-    graph = read_graph(file, expression, may_be_empty=True)
+    names = ("inputs", "outputs", "variables", "parameters")
+    edges = ("values", "depends_on", "leads_to")
     return {
         "source": graph.source.name,
-        "inputs": list(graph.inputs),
-        "outputs": list(graph.outputs),
-        "variables": list(graph.variables),
-        "parameters": list(graph.parameters),
-        "values": dict(graph.values),
-        "depends_on": dict(graph.depends_on),
-        "leads_to": dict(graph.leads_to),
+        **{name: list(getattr(graph, name)) for name in names},
+        **{name: dict(getattr(graph, name)) for name in edges},
         "operations": len(tape(graph)),
     }

@@ -1,6 +1,6 @@
 """Options of commands, written as they are read: a line each.
 
-    -o, --output PATH            A file.
+    -o, --output PATH            A file; `PATH!` must be given.
     --level top|bottom =top      A choice, with its default; `top|bottom...` may be repeated.
     --samples 1.. =100           A whole number of at least 1; `0.1..50`: a number.
     --json (as_json)             A switch, and what the command calls it.
@@ -26,6 +26,7 @@ JSON = "--json (as_json)  Print the result as JSON."
 ENGINE = "--engine NAME =auto  What runs the tape; 'cgprimer info' lists the engines."
 DARK = "--dark  For dark slides."
 WRT = "--wrt NAME,...  With respect to which names (default: all parameters)."
+TRUTH = "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest."
 SAMPLING = """\
 --samples 1.. =10000  How many samples are made.
 --seed 0.. =0  Of everything random.
@@ -43,12 +44,12 @@ _OPTION = re.compile(
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)?")
 
 
-def options(*texts: str, **callbacks: Callable[..., Any]) -> Callable[[F], F]:
+def options(*texts: str, **readers: Callable[[Any], Any]) -> Callable[[F], F]:
     """The options that some texts describe, in their order.
 
     Args:
         texts: lines as the module describes them.
-        callbacks: what reads the value of an option, by the option's name in Python.
+        readers: what reads the value of an option, by the option's name in Python.
 
     >>> @click.command()
     ... @options("--steps 1.. =3  How many.")
@@ -64,8 +65,9 @@ def options(*texts: str, **callbacks: Callable[..., Any]) -> Callable[[F], F]:
             flags = read["flags"].split(", ")
             name = read["name"] or flags[-1].partition("/")[0].strip("-").replace("-", "_")
             settings = _taken(read["takes"], read["default"], switch="/" not in flags[-1])
-            if name in callbacks:
-                settings["callback"] = callbacks[name]
+            reader = readers.get(name) or _READERS.get(read["takes"] or "")
+            if reader:
+                settings["callback"] = lambda _, __, value, reader=reader: reader(value)
             function = click.option(*flags, name, help=read["help"], **settings)(function)
         return function
 
@@ -84,69 +86,55 @@ def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str,
     if "|" in takes and takes == takes.lower():
         choices = click.Choice(takes.removesuffix("...").split("|"))
         return found | {"type": choices, "multiple": takes.endswith("...")}
-    return found | {"metavar": takes, **_KINDS.get(takes, {})}
+    found |= {"required": takes.endswith("!"), "multiple": takes.endswith("...")}
+    word = re.sub(r"!$|(?<!,)\.\.\.$", "", takes)
+    if word in ("NUMBER", "INTEGER"):
+        return found | {"type": float if word == "NUMBER" else int}
+    return found | {"metavar": word, "type": click.Path() if word == "PATH" else None}
 
 
-def _assignments(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> dict[str, float]:
+def _assignments(given: tuple[str, ...]) -> dict[str, float]:
     values: dict[str, float] = {}
     for part in (p for text in given for p in re.split(r"[,;\s]+", re.sub(r"\s*=\s*", "=", text))):
         if not part:
             continue
         name, equals, value = (p.strip() for p in part.partition("="))
         if not equals or not name:
-            raise click.BadParameter(f"expected NAME=VALUE, got {part!r}", ctx, parameter)
+            raise click.BadParameter(f"expected NAME=VALUE, got {part!r}")
         if name in values:
-            raise click.BadParameter(f"{name} is given twice", ctx, parameter)
+            raise click.BadParameter(f"{name} is given twice")
         try:
             values[name] = float(value)
         except ValueError:
-            raise click.BadParameter(
-                f"{value!r}, given for {name}, is not a number", ctx, parameter
-            ) from None
+            raise click.BadParameter(f"{value!r}, given for {name}, is not a number") from None
     return values
 
 
-def _names(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> tuple[str, ...]:
+def _names(given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(n.strip() for text in given for n in text.split(",") if n.strip())
 
 
-def _ranges(ctx: click.Context, parameter: click.Parameter, given: Any) -> Any:
-    """``LOW:HIGH``, or several of them."""
-    if isinstance(given, tuple):
-        return tuple(_ranges(ctx, parameter, text) for text in given)
+def _whole_numbers(given: tuple[str, ...]) -> tuple[int, ...]:
+    for text in _names(given):
+        if not text.isdecimal() or int(text) < 1:
+            raise click.BadParameter(f"{text!r} is no positive whole number")
+    return tuple(map(int, _names(given)))
+
+
+def _range(given: str | None) -> tuple[float, float] | None:
     if given is None:
         return None
-    low, colon, high = given.partition(":")
+    low, _, high = given.partition(":")
     try:
-        if colon:
-            return float(low), float(high)
+        return float(low), float(high)
     except ValueError:
-        pass
-    raise click.BadParameter(f"expected LOW:HIGH, such as -3:3, got {given!r}", ctx, parameter)
+        raise click.BadParameter(f"expected LOW:HIGH, such as -3:3, got {given!r}") from None
 
 
-def _whole_numbers(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> tuple[int, ...]:
-    """``N,...``."""
-    texts = [t.strip() for text in given for t in text.split(",") if t.strip()]
-    for text in texts:
-        if not text.isdecimal() or int(text) < 1:
-            raise click.BadParameter(f"{text!r} is no positive whole number", ctx, parameter)
-    return tuple(int(text) for text in texts)
-
-
-_KINDS: dict[str, dict[str, Any]] = {
-    "PATH": {"type": click.Path()},
-    "NUMBER": {"type": float, "metavar": None},
-    "INTEGER": {"type": int, "metavar": None},
-    "LOW:HIGH": {"callback": _ranges},
-    "LOW:HIGH...": {"callback": _ranges, "multiple": True, "metavar": "LOW:HIGH"},
-    "N,...": {"multiple": True, "callback": _whole_numbers},
-    "NAME,...": {"multiple": True, "callback": _names},
-    "NAME=VALUE,...": {"multiple": True, "callback": _assignments},
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "LOW:HIGH": _range,
+    "LOW:HIGH...": lambda given: tuple(map(_range, given)),
+    "N,...": _whole_numbers,
+    "NAME,...": _names,
+    "NAME=VALUE,...": _assignments,
 }

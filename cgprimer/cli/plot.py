@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 import click
 
 from cgprimer import plot
-from cgprimer.cli.common import graph_arguments, make_command, note, read_graph
-from cgprimer.cli.options import options
+from cgprimer.cli import Lazy
+from cgprimer.cli.common import graph_command, make_command, note
 
 _SPELT = {  # argument -> option, where they are not called alike
     "schemes": "--scheme",
@@ -48,22 +48,10 @@ _TYPES = {  # annotation -> what the option takes
 }
 
 
-class _Kinds(Mapping[str, click.Command]):
-    """The commands; each is made, and its function loaded, when it is asked for."""
-
-    def __getitem__(self, kind: str) -> click.Command:
-        if kind not in plot.__all__:
-            raise KeyError(kind)
-        return command_of(getattr(plot, kind))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(plot.__all__)
-
-    def __len__(self) -> int:
-        return len(plot.__all__)
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    commands=Lazy(plot.__all__, lambda kind: command_of(getattr(plot, kind))),  # type: ignore
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def command() -> None:
     """Curves for slides: losses, parameters, surfaces, errors, costs, functions.
 
@@ -75,9 +63,6 @@ def command() -> None:
 
     Every kind has its own options: cgprimer plot error --help
     """
-
-
-command.commands = _Kinds()  # type: ignore[assignment]
 
 
 @cache
@@ -92,30 +77,28 @@ def command_of(function: Callable[..., Any]) -> click.Command:
     }
     known = inspect.signature(function).parameters
 
-    def run(
-        output: str, file: str | None = None, expression: str | None = None, **given: Any
-    ) -> None:
+    def run(*graph: Any, output: str, runs: Sequence[str] = (), **given: Any) -> None:
         from cgprimer.pictures.saving import check_picture_path, save_figure
 
         check_picture_path(Path(output))  # before the work
-        positional = [read_graph(file, expression)] if "graph" in known else given.pop("runs", [])
         given = {name: value for name, value in given.items() if value not in (None, (), {})}
         if "low" in given:
             given["low"], given["high"] = given["low"]
-        save_figure(function(*positional, **given), Path(output))
+        save_figure(function(*graph, *runs, **given), Path(output))
         note(f"wrote {output}")
 
-    made: Callable[..., Any] = click.option(
-        "-o", "--output", metavar="PATH", type=click.Path(), required=True,
-        help="A .png, .svg or .pdf file.",
-    )(run)  # fmt: skip
-    for name, parameter in reversed(list(known.items())):
-        if (name, parameter.annotation) not in _WITHOUT:
-            made = _option(function, parameter, helps[name])(made)
-    if "graph" in known:
-        made = graph_arguments(made)
-    lines = "\n".join(f"  {line}" for line in examples.splitlines())
-    return make_command(name=function.__name__, help=f"{about}\n\n\b\nExamples:\n{lines}")(made)
+    lines = ["-o, --output PATH!  A .png, .svg or .pdf file."]
+    for name, parameter in known.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            runs = click.argument(
+                name, nargs=-1, required=True, type=click.Path(), metavar="RUN..."
+            )
+            run = runs(run)
+        elif (name, parameter.annotation) not in _WITHOUT:
+            lines.insert(-1, _option(function, parameter, helps[name]))
+    shown = "\n".join(f"  {line}" for line in examples.splitlines())
+    make = graph_command if "graph" in known else make_command
+    return make(*lines, help=f"{about}\n\n\b\nExamples:\n{shown}")(run)
 
 
 def _section(docstring: str, name: str) -> str:
@@ -125,14 +108,10 @@ def _section(docstring: str, name: str) -> str:
     return inspect.cleandoc(found[name])
 
 
-def _option(
-    function: Callable[..., Any], parameter: inspect.Parameter, text: str
-) -> Callable[..., Any]:
-    """The option, or the argument RUN..., for an argument of a function."""
+def _option(function: Callable[..., Any], parameter: inspect.Parameter, text: str) -> str:
+    """The line of an option for an argument of a function."""
     name, written = parameter.name, str(parameter.annotation)
     flag, default = _SPELT.get(name, f"--{name.replace('_', '-')}"), parameter.default
-    if parameter.kind is parameter.VAR_POSITIONAL:
-        return click.argument(name, nargs=-1, required=True, type=click.Path(), metavar="RUN...")
     if name in _CHOICES:
         takes = "|".join(function.__globals__[_CHOICES[name]])
         takes += "..." if name == "schemes" else ""
@@ -142,5 +121,4 @@ def _option(
     said = default is not False and default != ""  # a seed of 0 is said, too
     if said and name != "low" and isinstance(default, str | int | float):
         given = " =yes" if default is True else f" ={default}"
-    text = text if text.endswith(".") else f"{text}."
-    return options(f"{flag} ({name}) {takes}".rstrip() + f"{given}  {text}")
+    return f"{flag} ({name}) {takes}".rstrip() + f"{given}  {text.removesuffix('.')}."

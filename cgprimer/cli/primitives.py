@@ -10,7 +10,7 @@ from cgprimer.cli.options import JSON
 _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 
 
-@make_command("primitives", JSON)
+@make_command(JSON)
 @click.argument("names", nargs=-1)
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """The functions of the language and their derivatives.
@@ -35,12 +35,9 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     rows = rows or list(primitives())
     if as_json:
         shown = ("arity", "partials", "domain", "edges", "analytic")
-        echo_json(
-            [
-                {"name": r.name, "function": r.spelling, **{n: getattr(r, n) for n in shown}}
-                for r in rows
-            ]
-        )
+        fields = [{n: getattr(r, n) for n in shown} for r in rows]
+        named = [{"name": r.name, "function": r.spelling} for r in rows]
+        echo_json([name | more for name, more in zip(named, fields, strict=True)])
         return
     cells = []
     for r in rows:

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.common import file_of, graph_command, named_after, note
+from cgprimer.cli.common import file_of, graph_command, named_after, note, progress_bar
 from cgprimer.cli.options import AT, WRT
-from cgprimer.cli.progress import progress_bar
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.pages.stepping.method_steps import METHODS, SCHEMES
 from cgprimer.pages.stepping.scene import LEVELS
@@ -19,7 +18,6 @@ _LONGEST_HEADING = 60  # characters
 
 
 @graph_command(
-    "step",
     "-o, --output PATH  A .html or .gif file, or a folder for slides (default: FILE's name with"
     " .html).",
     AT,
@@ -69,11 +67,9 @@ def command(
         title = file.name if file else _heading(graph.source.text)
     # Slides show one method; the others need not be worked out.
     methods = METHODS if path.suffix.lower() == ".html" and kind is None else (method,)
-    for flag, name in (("scheme", "scheme"), ("step", "h")):
+    for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
         if settings[name] is not None and "finite-difference" not in methods:
-            raise click.UsageError(
-                f"--{flag} belongs to --method finite-difference, not to {method}"
-            )
+            raise click.UsageError(f"{flag} belongs to --method finite-difference, not to {method}")
     settings["wrt"] = settings["wrt"] or None
     shown = stepping(graph, methods=methods, title=title, **settings)
     with progress_bar("drawing", methods != METHODS) as on_frame:

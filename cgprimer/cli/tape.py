@@ -16,7 +16,6 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
 
 @graph_command(
-    "tape",
     method_lines(),
     "--of NAME,...  With --method: variables to differentiate (default: all outputs).",
     "--wrt NAME,...  With --method: with respect to which names (default: all parameters).",

@@ -14,7 +14,6 @@ from cgprimer.core.graph import ExpressionGraph
 
 
 @graph_command(
-    "trace",
     AT,
     "--of NAME  The variable to evaluate (default: the only output).",
     "--wrt NAME  The variable to seed (default: the only input).",

@@ -15,13 +15,14 @@ from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import (
     echo_json,
     graph_command,
+    is_given,
     method_lines,
     named_after,
     note,
     own_options,
+    progress_bar,
 )
-from cgprimer.cli.options import ENGINE, JSON, SAMPLING
-from cgprimer.cli.progress import progress_bar
+from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH
 from cgprimer.core.engines import DTYPES
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset, make_dataset
@@ -38,39 +39,32 @@ _LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not
 _DATA = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
 
 
-def _batch(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
+def _batch(value: str) -> int | None:
     if value == "all":
         return None
     if not value.isdecimal() or int(value) < 1:
-        raise click.BadParameter(
-            f"{value!r} is neither a positive number nor 'all'", ctx, parameter
-        )
+        raise click.BadParameter(f"{value!r} is neither a positive number nor 'all'")
     return int(value)
 
 
-def _validation(
-    ctx: click.Context, parameter: click.Parameter, value: str | None
-) -> str | float | None:
+def _validation(value: str | None) -> str | float | None:
     try:
         share = None if value is None else float(value)
     except ValueError:
         return value
     if share is not None and not 0 < share < 1:
-        raise click.BadParameter(
-            f"{value} is no share of the samples, which lies between 0 and 1", ctx, parameter
-        )
+        raise click.BadParameter(f"{value} is no share of the samples, which lies between 0 and 1")
     return share
 
 
 @graph_command(
-    "train",
     """\
 --data PATH  A .csv or .npz file; without it data are made from the true values.
 --validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
   share of the data, such as 0.2, or a file of their own.""",
     SAMPLING,
+    TRUTH,
     f"""\
---truth NAME=VALUE,...  True values of parameters; declared values fill the rest.
 --start NAME=VALUE,...  Start values; the others are drawn from the seed.
 --optimizer {"|".join(OPTIMIZERS)} =adam  The update rule.
 --learning-rate NUMBER  The rate at the first step (default: by optimizer).
@@ -193,11 +187,8 @@ def command(
 
 def _as_the_run_began(earlier: TrainingRun, settings: dict[str, Any]) -> None:
     """Fill in what the command line leaves open with what the saved run was given."""
-    context, saved = click.get_current_context(), earlier.settings
-    for name in settings:
-        source = context.get_parameter_source(name)
-        if name in saved and source is click.core.ParameterSource.DEFAULT:
-            settings[name] = saved[name]
+    saved = earlier.settings
+    settings |= {n: saved[n] for n in settings if n in saved and not is_given(n)}
     if earlier.epochs >= settings["epochs"]:
         raise click.UsageError(
             f"the run has done {earlier.epochs:,} epochs already; with --epochs say how many it"

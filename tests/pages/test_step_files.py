@@ -21,7 +21,7 @@ from PIL import Image
 
 import cgprimer
 from cgprimer.cli import cli
-from cgprimer.cli.progress import progress_bar
+from cgprimer.cli.common import progress_bar
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.graph_places import placed
