@@ -14,6 +14,15 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import methods
 
 
+def _output(path: str | None) -> str | None:
+    """The path, after a look, before any work, whether it can be written."""
+    from cgprimer.pages.comparison.slides import check_comparison_path
+
+    if path is not None:
+        check_comparison_path(Path(path))
+    return path
+
+
 @graph_command(
     AT,
     "--of NAME  The variable to differentiate (default: the only output).",
@@ -25,6 +34,7 @@ from cgprimer.core.methods import methods
     "--title TEXT  With -o: the heading, '' for none (default: FILE's name).",
     ENGINE,
     JSON,
+    output=_output,
 )
 def command(
     graph: ExpressionGraph,
@@ -58,9 +68,8 @@ def command(
         option = "--dark" if dark else "--title"
         raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")
     if output is not None:
-        from cgprimer.pages.comparison.slides import check_comparison_path, save_comparison
+        from cgprimer.pages.comparison.slides import save_comparison
 
-        check_comparison_path(Path(output))  # before the work
         if as_json or is_given("format"):
             printed = "--json" if as_json else "--format"
             raise click.UsageError(f"-o writes a picture and {printed} prints: give one of them")
