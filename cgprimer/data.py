@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.finiteness import first_bad
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.engines import select
@@ -20,9 +19,11 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.files import write_whole
 from cgprimer.number_format import number
+from cgprimer.numbers_and_arrays import first_bad
 
 Array = Any
 Bound = float | Mapping[str, float]
+_STREAM = 1_000_003  # beside the seed: another order than that of any epoch
 _SKIP = "take such samples out before training"
 
 
@@ -63,10 +64,9 @@ class Dataset:
         columns: dict[str, dict[str, Array]] = {"input": {}, "target": {}}
         for role, given in (("input", inputs), ("target", {} if targets is None else targets)):
             if not hasattr(given, "items"):
-                raise UsageError(
-                    f"{role}s map names to columns; {type(given).__name__} does not",
-                    hint=f'{role}s={{"xa": array}}, or a data frame with the names as its columns',
-                )
+                what = f"{role}s map names to columns; {type(given).__name__} does not"
+                hint = f'{role}s={{"xa": array}}, or a data frame with the names as its columns'
+                raise UsageError(what, hint=hint)
             for name, values in given.items():
                 if not isinstance(name, str) or not name.isprintable():
                     raise UsageError(f"{name!r} cannot be the name of a column")
@@ -99,6 +99,29 @@ class Dataset:
         inputs = {name: column[chosen] for name, column in self.inputs.items()}
         targets = {name: column[chosen] for name, column in self.targets.items()}
         return replace(self, inputs=inputs, targets=targets)
+
+    def split(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
+        """In two: samples to train on, and a share of them, drawn from the seed, to validate with.
+
+        Raises:
+            UsageError: the share is not between 0 and 1.
+            DataError: one of the two would have no sample.
+
+        >>> data = Dataset.from_arrays({"xa": [0.0, 1.0, 2.0, 3.0]})
+        >>> [len(part) for part in data.split(0.25, seed=0)]
+        [3, 1]
+        """
+        if not 0 < share < 1:
+            between = "the share of samples to validate with lies between 0 and 1"
+            raise UsageError(f"{between}, and is not {share:g}")
+        kept_out = round(share * len(self))
+        if not 0 < kept_out < len(self):
+            use = "validate with" if kept_out == 0 else "train on"
+            hint = "more samples, another share, or a dataset of its own to validate with"
+            raise DataError(f"{share:g} of {len(self)} samples leaves nothing to {use}", hint=hint)
+        chosen = np.zeros(len(self), bool)
+        chosen[np.random.default_rng([seed, _STREAM]).permutation(len(self))[:kept_out]] = True
+        return self.where(~chosen), self.where(chosen)
 
     def check_finite(self, what: str = "") -> None:
         """Raise DataError with the first value that is infinite or nan; ``what`` comes before."""
@@ -229,10 +252,9 @@ def make_dataset(
         if bad.size:
             where = ", ".join(f"{n}={number(columns[n][bad[0]], 6)}" for n in graph.inputs)
             some = f"{bad.size:,} of {samples:,} samples"
-            raise DataError(
-                f"the target {name!r} is {targets[name][bad[0]]} for {some}, first at {where}",
-                hint="choose bounds inside the domain: low=..., high=... (--low, --high)",
-            )
+            what = f"the target {name!r} is {targets[name][bad[0]]} for {some}, first at {where}"
+            hint = "choose bounds inside the domain: low=..., high=... (--low, --high)"
+            raise DataError(what, hint=hint)
         if noise:
             targets[name] = targets[name] + random.normal(0.0, noise, samples)
     return Dataset(columns, targets, scalars)
@@ -369,7 +391,5 @@ def _require(path: Path, wanted: tuple[str, ...], names: list[str]) -> None:
     missing = [name for name in wanted if name not in names]
     if missing:
         shown = [name if name.isprintable() else repr(name) for name in names]
-        raise DataError(
-            f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(shown)}",
-            hint=name_hint(missing[0], shown),
-        )
+        what = f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(shown)}"
+        raise DataError(what, hint=name_hint(missing[0], shown))

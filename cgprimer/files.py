@@ -50,9 +50,8 @@ def write_whole(path: str | Path, content: bytes | str, *, private: bool = False
                     partial.unlink(missing_ok=True)
                 raise
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"cannot write {path}: {getattr(error, 'strerror', '') or error}"
-        ) from None
+        why = getattr(error, "strerror", "") or error
+        raise UsageError(f"cannot write {path}: {why}") from None
 
 
 def check_writable(path: str | Path) -> None:

@@ -63,3 +63,15 @@ def all_finite(value: Any) -> bool:
     import numpy as np
 
     return bool(np.isfinite(value).all())
+
+
+def first_bad(value: Value) -> tuple[float, int] | None:
+    """The first number that is not finite, and its sample; None if all are finite.
+
+    >>> first_bad(1.0), first_bad(float("inf"))
+    (None, (inf, 0))
+    """
+    if all_finite(value):
+        return None
+    numbers = [value] if isinstance(value, float) else value.reshape(-1).tolist()
+    return next((n, sample) for sample, n in enumerate(numbers) if not math.isfinite(n))

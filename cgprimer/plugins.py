@@ -65,9 +65,8 @@ class Registry(Generic[T]):
         """
         if name not in self._loaded:
             if name not in self:
-                raise UsageError(
-                    f"there is no {self.kind} {name!r}", hint=name_hint(name, self.names())
-                )
+                hint = name_hint(name, self.names())
+                raise UsageError(f"there is no {self.kind} {name!r}", hint=hint)
             place = self._places.get(name) or self._installed[name]
             module, _, attribute = place.partition(":")
             try:
@@ -75,9 +74,8 @@ class Registry(Generic[T]):
             except Exception as error:
                 if name in self._places:
                     raise
-                raise UsageError(
-                    f"the {self.kind} {name!r} of {place!r} cannot be loaded: {error}"
-                ) from error
+                what = f"the {self.kind} {name!r} of {place!r}"
+                raise UsageError(f"{what} cannot be loaded: {error}") from error
         return self._loaded[name]
 
     def register(self, name: str, thing: T) -> None:

@@ -137,11 +137,8 @@ class Comparison:
         return table(["method", *names, *costs], rows, style=style)
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.of} = {number(self.value)}, computed with {self.primal_operations} operations",
-            "",
-            self.to_table(),
-        ]
+        cost = f"computed with {self.primal_operations} operations"
+        lines = [f"{self.of} = {number(self.value)}, {cost}", "", self.to_table()]
         refused = [f"{r.method}: {r.refused}" for r in self.results if r.refused]
         kinks = [n for n in self.wrt if self.reference and self.reference[n] == "nan"]
         if kinks:
@@ -181,10 +178,8 @@ def checked_comparison(found: object) -> Comparison:
     """
     if isinstance(found, Comparison):
         return found
-    raise UsageError(
-        f"expected a Comparison, not {type(found).__name__}",
-        hint="cgprimer.compare(graph) makes one",
-    )
+    hint = "cgprimer.compare(graph) makes one"
+    raise UsageError(f"expected a Comparison, not {type(found).__name__}", hint=hint)
 
 
 def compare(

@@ -113,10 +113,9 @@ class Trace:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data with stable keys: method, kind, of, wrt, rows."""
-        rows = [
-            {"name": r.name, "expression": r.expression, "value": r.value, self.kind: r.derivative}
-            for r in self.rows
-        ]
+        names = ("name", "expression", "value", self.kind)
+        values = ((r.name, r.expression, r.value, r.derivative) for r in self.rows)
+        rows = [dict(zip(names, row, strict=True)) for row in values]
         own = {"method": self.method, "kind": self.kind, "of": self.of, "wrt": self.wrt}
         return {**own, "rows": rows}
 
@@ -229,7 +228,5 @@ def _shown(primal: Tape, target: str, level: str) -> list[int]:
 def _only_input(graph: ExpressionGraph) -> str:
     if len(graph.inputs) == 1:
         return graph.inputs[0]
-    raise UsageError(
-        "say which variable is seeded",
-        hint=f"wrt=... (--wrt), one of: {', '.join((*graph.inputs, *graph.parameters))}",
-    )
+    known = ", ".join((*graph.inputs, *graph.parameters))
+    raise UsageError("say which variable is seeded", hint=f"wrt=... (--wrt), one of: {known}")

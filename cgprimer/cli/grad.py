@@ -32,7 +32,7 @@ def command(
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
       cgprimer grad lecture --method reverse --show
     """
-    from cgprimer.analysis.finiteness import first_not_finite
+    from cgprimer.analysis.points import first_not_finite
     from cgprimer.core.derivatives.evaluation import derivatives_at, tape
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError

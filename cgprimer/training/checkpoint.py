@@ -60,19 +60,15 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
             raise ValueError
         run, text = _run(fields), str(fields["graph"])
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(
-            f"{path} does not hold a run of cgprimer", hint="such files are written by --save"
-        ) from None
+        hint = "such files are written by --save"
+        raise DataError(f"{path} does not hold a run of cgprimer", hint=hint) from None
     own = parse(text, name=str(path))
     names, graph = list(run.parameters), own if graph is None else graph
-    other = ""
     if sorted(names) != sorted(graph.parameters):
-        own_names, here = ", ".join(names), ", ".join(graph.parameters)
-        other = f"its parameters are {own_names}, this graph's are {here}"
-    elif graph is not own and not _same_function(own, graph):
-        other = "its expressions differ"
-    if other:
-        raise DataError(f"{path} is a run of another graph: {other}")
+        others = f"{', '.join(names)}, this graph's are {', '.join(graph.parameters)}"
+        raise DataError(f"{path} is a run of another graph: its parameters are {others}")
+    if graph is not own and not _same_function(own, graph):
+        raise DataError(f"{path} is a run of another graph: its expressions differ")
     order = [names.index(name) for name in graph.parameters]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}
     run.recorded_parameters = {name: run.recorded_parameters[name] for name in graph.parameters}
@@ -84,13 +80,9 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     """A run from a file's fields, each turned into what its annotation says or refused."""
     kinds = {field.name: str(field.type) for field in dataclass_fields(TrainingRun)}
     run = TrainingRun(**{name: _READ[kind](fields[name]) for name, kind in kinds.items()})
-    shapes, recorded, steps = (
-        [(), (len(run.parameters),)],
-        run.recorded_parameters,
-        run.recorded_steps,
-    )
+    recorded, steps = run.recorded_parameters, run.recorded_steps
     if not (
-        all(part.shape in shapes for part in run.state)
+        all(part.shape in ((), (len(run.parameters),)) for part in run.state)
         and recorded.keys() == run.parameters.keys()
         and all(len(values) == len(steps) for values in recorded.values())
         and all(later > step for step, later in pairwise(steps))

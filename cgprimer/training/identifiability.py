@@ -74,9 +74,9 @@ class Identifiability:
             texts = [combination_text(c) for c in self.determined]
             found.append(f"What can be learnt of them: {', '.join(texts)}.")
         if self.condition > _POOR:
+            size = f"(condition number {number(self.condition, 1)})"
             found.append(
-                "Some combinations are hardly determined"
-                f" (condition number {number(self.condition, 1)}):"
+                f"Some combinations are hardly determined {size}:"
                 " parameters far from the truth can fit the data nearly as well."
             )
         return found

@@ -20,14 +20,13 @@ import numpy as np
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Dataset
-from cgprimer.errors import NonFiniteError, UsageError, listed, name_hint
+from cgprimer.errors import DataError, NonFiniteError, UsageError, listed, name_hint
 from cgprimer.number_format import number
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
 from cgprimer.training.snapshots import WITHIN, Moments, moments
 from cgprimer.training.steps import SCHEDULES, Done, Steps, rates
-from cgprimer.training.validation import parts
 
 Array = Any
 _DIVERGED = 10.0  # times the loss of the start
@@ -168,10 +167,8 @@ def train(
     """
     checked_graph(graph)
     if not isinstance(dataset, Dataset):
-        raise UsageError(
-            f"expected a Dataset, not {type(dataset).__name__}",
-            hint="cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)",
-        )
+        hint = "cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)"
+        raise UsageError(f"expected a Dataset, not {type(dataset).__name__}", hint=hint)
     rule, given, names = optimizer_of(optimizer), len(dataset), graph.parameters
     seed, epochs = whole_number("the seed", seed), whole_number("epochs", epochs)
     within = whole_number("short_run_records", short_run_records, least=1)
@@ -181,24 +178,17 @@ def train(
         stop_below = real_number("the loss to stop below", stop_below, above=0)
     if schedule not in SCHEDULES:
         raise UsageError(f"there is no schedule {schedule!r}", hint=name_hint(schedule, SCHEDULES))
-    dataset, others, share = parts(dataset, validation, seed)
+    dataset, others, share = _parts(dataset, validation, seed)
     samples = len(dataset)
     batch = samples if batch_size is None else whole_number("batch_size", batch_size, least=1)
     batch = min(batch, samples)
-    objective = Objective(
-        graph,
-        loss=loss,
-        method=method,
-        engine=engine,
-        dtype=dtype,
-        options=options,
-        samples=samples * epochs,
-    )
+    chosen = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
+    objective = Objective(graph, options=options, samples=samples * epochs, **chosen)
     settings = {
-        "method": method, "engine": objective.runner.engine, "optimizer": optimizer,
-        "learning_rate": rate, "schedule": schedule, "epochs": epochs, "batch_size": batch,
-        "loss": loss, "seed": seed, "shuffle": bool(shuffle), "dtype": dtype, "samples": given,
-        "validation": share, "validation_samples": 0 if others is None else len(others),
+        **chosen, "engine": objective.runner.engine, "optimizer": optimizer, "learning_rate": rate,
+        "schedule": schedule, "epochs": epochs, "batch_size": batch, "seed": seed,
+        "shuffle": bool(shuffle), "samples": given, "validation": share,
+        "validation_samples": 0 if others is None else len(others),
         "steps_per_epoch": -(-samples // batch),
     }  # fmt: skip
     if resume is None:
@@ -249,6 +239,21 @@ def train(
         run.stopped = "diverged"
         run.reason = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
     return run
+
+
+def _parts(
+    dataset: Dataset, validation: Dataset | float | None, seed: int
+) -> tuple[Dataset, Dataset | None, float]:
+    """The samples to train on, those to validate with, and what share of the whole those are."""
+    for data, use in (dataset, "learn from"), (validation, "validate with"):
+        if isinstance(data, Dataset):
+            data.check_finite("" if data is dataset else "validation ")
+            if not len(data):
+                raise DataError(f"there are no samples to {use}")
+    if validation is None or isinstance(validation, Dataset):
+        return dataset, validation, 0.0
+    share = real_number("validation, where it is no Dataset,", validation)
+    return *dataset.split(share, seed), share
 
 
 def _go_through(
@@ -325,9 +330,8 @@ def _taken_up(
     if not isinstance(earlier, TrainingRun):
         raise UsageError(f"expected a TrainingRun to resume, not {type(earlier).__name__}")
     if tuple(earlier.parameters) != names:
-        raise UsageError(
-            f"the run is one of another graph: its parameters are {', '.join(earlier.parameters)}"
-        )
+        own = ", ".join(earlier.parameters)
+        raise UsageError(f"the run is one of another graph: its parameters are {own}")
     began = dict(earlier.settings)
     if not isinstance(began.get("validation"), float):
         began["validation"] = 0.0  # no share of the data: other samples, or none
@@ -340,10 +344,9 @@ def _taken_up(
         )
     for name, hint in hints.items():
         if began.get(name) != settings[name]:
+            then, now = began.get(name), settings[name]
             raise UsageError(
-                f"the run began with {name} {began.get(name)}, and cannot go on with"
-                f" {settings[name]}",
-                hint=hint,
+                f"the run began with {name} {then}, and cannot go on with {now}", hint=hint
             )
     run = deepcopy(earlier)
     run.settings, run.stopped, run.reason = settings, "finished", ""
@@ -353,12 +356,12 @@ def _taken_up(
 def _stopped(why: str, run: TrainingRun) -> NonFiniteError:
     """The error of a run that cannot go on, which takes the run along."""
     run.stopped, run.reason = "diverged", why
-    error = NonFiniteError(
-        why,
-        hint="try a smaller learning rate (--learning-rate), or inputs inside the domains"
-        if run.steps
-        else "the very first step: look at the start values (--start), the inputs' bounds (--low,"
-        " --high) and the loss; cross-entropy needs outputs between 0 and 1, as of sigmoid(...)",
-    )
+    hint = "try a smaller learning rate (--learning-rate), or inputs inside the domains"
+    if not run.steps:
+        hint = (
+            "the very first step: look at the start values (--start), the inputs' bounds (--low,"
+            " --high) and the loss; cross-entropy needs outputs between 0 and 1, as of sigmoid(...)"
+        )
+    error = NonFiniteError(why, hint=hint)
     error.run = run
     return error

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.finiteness import first_bad
 from cgprimer.core.derivatives.evaluation import tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, postorder
@@ -28,6 +27,7 @@ from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import number
+from cgprimer.numbers_and_arrays import first_bad
 from cgprimer.training.losses import LOSS, loss_expression, loss_text, target_name, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
 
@@ -58,10 +58,8 @@ class Objective:
     ) -> None:
         checked_graph(graph)
         if not graph.parameters:
-            raise UsageError(
-                "the graph has no parameters to learn",
-                hint="names that do not begin with x are parameters",
-            )
+            hint = "names that do not begin with x are parameters"
+            raise UsageError("the graph has no parameters to learn", hint=hint)
         if not graph.outputs:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
         self.graph = graph
@@ -104,11 +102,9 @@ class Objective:
         ):
             for name in names:
                 if name not in given:
-                    raise DataError(
-                        f"the dataset has no {role} {name!r};"
-                        f" its {role}s are {', '.join(given) or 'none'}",
-                        hint=name_hint(name, given),
-                    )
+                    own = f"its {role}s are {', '.join(given) or 'none'}"
+                    hint = name_hint(name, given)
+                    raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=hint)
                 key = name if role == "input" else target_name(name)
                 columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)
         return columns
@@ -280,15 +276,8 @@ def loss_and_gradient(
     """
     if reduction not in REDUCTIONS:
         raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
-    objective = Objective(
-        graph,
-        loss=loss,
-        method=method,
-        engine=engine,
-        dtype=dtype,
-        options=options,
-        samples=len(dataset),
-    )
+    given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
+    objective = Objective(graph, options=options, samples=len(dataset), **given)
     columns = objective.resident(objective.columns(dataset))
     samples = len(dataset)
     if reduction == "mean" and samples == 0:

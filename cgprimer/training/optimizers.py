@@ -189,9 +189,9 @@ def _tried(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         if shapes[0] != shapes[1] or shapes[1] != shapes[2]:
             raise ValueError("parameters and state must keep their shapes")
     except Exception as error:
+        what = f"the optimizer {rule.name!r} fails on an array of three parameters"
         raise UsageError(
-            f"the optimizer {rule.name!r} fails on an array of three parameters:"
-            f" {type(error).__name__}: {error}",
+            f"{what}: {type(error).__name__}: {error}",
             hint="update(parameters, gradient, state, rate) gives (parameters, state);"
             " start(parameters) gives the first state",
         ) from error

@@ -13,7 +13,7 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import compare
-from cgprimer.analysis.finiteness import first_not_finite
+from cgprimer.analysis.points import first_not_finite
 from cgprimer.analysis.reference import reference_derivatives, relative_error
 from cgprimer.core.derivatives.evaluation import derivatives_at
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError

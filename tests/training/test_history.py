@@ -16,7 +16,6 @@ from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.snapshots import MOST, Moments, moments
-from cgprimer.training.validation import split
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
 SLOW: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1e-4, "schedule": "constant"}
@@ -56,12 +55,12 @@ def test_other_samples_change_nothing_in_training() -> None:
 
 
 def test_a_share_is_not_trained_on() -> None:
-    rest, kept_out = split(lecture_data(), 0.25, seed=3)
+    rest, kept_out = lecture_data().split(0.25, seed=3)
     assert (len(rest), len(kept_out)) == (150, 50)
     together = np.concatenate([rest.inputs["xa"], kept_out.inputs["xa"]])
     assert sorted(together) == sorted(lecture_data().inputs["xa"])
-    assert list(split(lecture_data(), 0.25, seed=3)[1].inputs["xa"]) == list(kept_out.inputs["xa"])
-    assert list(split(lecture_data(), 0.25, seed=4)[1].inputs["xa"]) != list(kept_out.inputs["xa"])
+    assert list(lecture_data().split(0.25, seed=3)[1].inputs["xa"]) == list(kept_out.inputs["xa"])
+    assert list(lecture_data().split(0.25, seed=4)[1].inputs["xa"]) != list(kept_out.inputs["xa"])
     run = train(lecture(), lecture_data(), epochs=2, validation=0.25, seed=3)
     same = train(lecture(), rest, epochs=2, validation=kept_out, seed=3)
     assert run.parameters == same.parameters
