@@ -16,10 +16,11 @@ from cgprimer.core.methods import methods
 
 def _output(path: str | None) -> str | None:
     """The path, after a look, before any work, whether it can be written."""
-    from cgprimer.pages.comparison.slides import check_comparison_path
+    from cgprimer.pages.comparison.slides import FORMATS as PICTURES
+    from cgprimer.pictures.saving import check_picture_path
 
     if path is not None:
-        check_comparison_path(Path(path))
+        check_picture_path(Path(path), PICTURES)
     return path
 
 

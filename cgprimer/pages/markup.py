@@ -1,9 +1,9 @@
-"""What pages share: a skeleton, the theme's colours as variables of a style sheet, tables."""
+"""What pages share: a skeleton, and the theme's colours as variables of a style sheet."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 
@@ -21,7 +21,7 @@ def page(folder: str, title: str, fills: Mapping[str, str], *, look: str = "") -
         fills: of the marks ``@NAME@`` in them; a mark ``@name.js@`` stands for that file.
         look: ``light`` or ``dark``; what the reader's system has if empty.
 
-    >>> parts = dict.fromkeys(("SUBTITLE", "GRAPH", "TABLES", "METHODS"), "")
+    >>> parts = dict.fromkeys(("SUBTITLE", "GRAPH", "TABLES", "METHODS", "OF"), "")
     >>> page("comparison", "a < b", parts).splitlines()[0]
     '<!doctype html>'
     """
@@ -86,19 +86,3 @@ def colour_variables(dark: bool) -> str:
         values |= {role: style.outline, f"{role}-fill": style.fill}
     scheme = "dark" if dark else "light"
     return " ".join([f"color-scheme: {scheme};", *(f"--{n}: {v};" for n, v in values.items())])
-
-
-def html_table(kind: str, caption: str, header: Sequence[str], rows: Sequence[str]) -> str:
-    """A table in a box of its own, so that one that is too wide does not widen the page.
-
-    Args:
-        kind: the class of the table.
-        caption: a text.
-        header: titles of columns, as HTML.
-        rows: as HTML.
-    """
-    titles = "".join(f'<th scope="col">{title}</th>' for title in header)
-    return (
-        f'<div class="box" tabindex="0"><table class="{kind}"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )

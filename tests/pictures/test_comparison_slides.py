@@ -18,7 +18,6 @@ from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import UsageError
 from cgprimer.pages.comparison import fitted_graph, sentences
 from cgprimer.pages.comparison.slides import (
-    check_comparison_path,
     comparison_slides,
     save_comparison,
 )
@@ -298,9 +297,11 @@ def test_few_vertices_with_many_edges_are_summarised_and_not_arranged_first(
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a", "a.tex", ".pdf"])
-def test_an_unknown_ending_names_the_known_ones(name: str, tmp_path: Path) -> None:
+def test_an_unknown_ending_names_the_known_ones(
+    name: str, tmp_path: Path, comparisons: dict[str, Comparison]
+) -> None:
     with pytest.raises(UsageError, match=r"\.html, \.pdf, \.png, \.svg"):
-        check_comparison_path(tmp_path / name)
+        save_comparison(comparisons["log_sine"], tmp_path / name)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, comparisons: dict[str, Comparison]) -> None:

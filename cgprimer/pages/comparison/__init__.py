@@ -1,5 +1,5 @@
 """A comparison of methods as a picture: slides, a page, and what a notebook shows.
 
-`tables.py` and `sentences.py` say what there is to say, `fitted_graph.py` finds room for the graph;
-`slides.py` draws slides of 16 to 9 and writes files, `page.py` makes pages.
+`sentences.py` says what there is to say, tables among it; `fitted_graph.py` finds room for the
+graph; `slides.py` draws slides of 16 to 9 and writes files, `page.py` makes pages.
 """

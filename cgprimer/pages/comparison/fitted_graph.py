@@ -105,11 +105,11 @@ def scaled(
     return FittedGraph(diagram, layout, scale, note) if scale >= smallest else None
 
 
-def paint(pen: Pen, graph: FittedGraph, corner: tuple[float, float]) -> None:
-    """Draw a graph, its upper left corner at a point of the slide."""
+def paint(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None:
+    """Draw a graph, the middle of its upper border at a point of the slide."""
     if graph.layout is None:
         return
-    inner = pen.part(*corner, *graph.size, scale=graph.scale)
+    inner = pen.part(middle - graph.size[0] / 2, top, *graph.size, scale=graph.scale)
     whole, margin = graph.layout.layout, _MARGIN / graph.scale
     inner.axes.set_xlim(-margin, whole.width + margin)
     inner.axes.set_ylim(whole.height + margin, -margin)
@@ -128,7 +128,7 @@ def standing_alone(graph: FittedGraph) -> Figure:
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
     legend = Legend(roles_in(graph.diagram), width)
     figure, pen = sheet(width, height + legend.height)
-    paint(pen, graph, ((width - graph.size[0]) / 2, 0.0))
+    paint(pen, graph, width / 2, 0.0)
     legend.draw(pen, width / 2, height)
     return figure
 

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from html import escape
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
-from cgprimer.analysis.trace import Trace, TraceRow, trace
+from cgprimer.analysis.trace import Trace, trace
 from cgprimer.errors import CgprimerError, plural
 from cgprimer.number_format import marked
 from cgprimer.pages import markup
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import fitted, standing_alone, whole_graph
-from cgprimer.pages.comparison.tables import cost_table, derivative_table, place_of
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.pen import Cell, Table
 from cgprimer.pictures.saving import figure_bytes
@@ -28,7 +27,7 @@ _MOST_OPERATIONS = 24  # rows of a trace beyond which it has a row per variable
 _MOST_ROWS = 30
 _LONGEST = 120  # characters of an expression in a trace
 _TRACE_DIGITS = 6  # three traces stand side by side
-_PIXELS = 96 / 72  # per point
+_PIXELS = 96  # per inch
 
 
 def comparison_page(found: Comparison, *, dark: bool = False, title: str | None = None) -> str:
@@ -47,7 +46,8 @@ def comparison_page(found: Comparison, *, dark: bool = False, title: str | None 
         "SUBTITLE": escape(sentences.subheading(found)),
         "GRAPH": _graph_section(found),
         "TABLES": _tables(found),
-        "METHODS": "\n".join([*(_article(found, r) for r in found.results), _guide(found)]),
+        "METHODS": "\n".join(_article(found, result) for result in found.results),
+        "OF": escape(found.of),
     }
     heading = sentences.heading(found) if title is None else title
     return markup.page("comparison", heading, fills, look="dark" if dark else "")
@@ -73,11 +73,11 @@ def _graph_section(found: Comparison) -> str:
     graph = fitted(found)
     if graph.layout is None:
         return ""
-    picture = figure_bytes(standing_alone(graph), "svg").decode()
+    figure = standing_alone(graph)
+    picture = figure_bytes(figure, "svg").decode()
     picture = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
     picture = picture[picture.index("<svg") :]
-    width = float(picture.partition('viewBox="0 0 ')[2].partition(" ")[0]) * _PIXELS
-    label = escape(described(whole_graph(found)), quote=True)
+    label, width = escape(described(whole_graph(found))), figure.get_size_inches()[0] * _PIXELS
     opening = f'<svg role="img" aria-label="{label}" style="width: {width:.0f}px" '
     picture = re.sub(r' (?:width|height)="[^"]*pt"', "", picture, count=2)
     picture = _themed(picture.replace("<svg ", opening, 1))
@@ -100,12 +100,11 @@ def described(diagram: Diagram) -> str:
     count = f"graph of {vertices} and {plural(len(diagram.edges), 'edge')}"
     if len(diagram.nodes) > _FEW_VERTICES:
         return count
-
-    def said(label: str, role: str, detail: tuple[str, ...]) -> str:
-        texts = [text if text[:2] in ("= ", "≈ ") else f"= {text}" for text in detail]
-        return " ".join([role, label, *texts])
-
-    return f"{count}: " + "; ".join(said(n.label, n.role, n.detail) for n in diagram.nodes)
+    said = []
+    for node in diagram.nodes:
+        texts = [text if text[:2] in ("= ", "≈ ") else f"= {text}" for text in node.detail]
+        said.append(" ".join([node.role, node.label, *texts]))
+    return f"{count}: {'; '.join(said)}"
 
 
 def _themed(picture: str) -> str:
@@ -124,15 +123,15 @@ def _themed(picture: str) -> str:
 
 def _tables(found: Comparison) -> str:
     """Derivatives and costs, each with what a reader must know."""
-    derivatives = derivative_table(found, _MOST_DERIVATIVES)
-    sections = []
+    derivatives, made = sentences.derivative_table(found, _MOST_DERIVATIVES), ""
     if derivatives is not None:
         caption = "each derivative by each method, and its relative error"
         notes = [note for note in (derivatives.note, *sentences.remarks(found)) if note]
-        sections.append(_section("Derivatives", caption, derivatives, notes))
-    caption = f"what the whole gradient costs; the graph alone takes {sentences.own(found)}"
+        made = _section("Derivatives", caption, derivatives, notes) + "\n"
+    own = plural(found.primal_operations, "operation")
+    caption = f"what the whole gradient costs; the graph alone takes {own}"
     notes = [f"{'; '.join(sentences.NOTES)}."]
-    return "\n".join([*sections, _section("Costs", caption, cost_table(found), notes)])
+    return made + _section("Costs", caption, sentences.cost_table(found), notes)
 
 
 def _section(title: str, caption: str, table: Table, notes: Sequence[str]) -> str:
@@ -145,8 +144,17 @@ def _section(title: str, caption: str, table: Table, notes: Sequence[str]) -> st
             cells = f'<td colspan="{len(table.bars)}" class="refused">{escape(row.instead)}</td>'
         rows.append(f'<tr><th scope="row">{_key(row.series)}{escape(row.title)}</th>{cells}</tr>')
     below = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-    made = markup.html_table(title.lower(), caption, header, rows)
+    made = _html_table(title.lower(), caption, header, rows)
     return f"<section><h2>{title}</h2>{made}{below}</section>"
+
+
+def _html_table(kind: str, caption: str, header: Sequence[str], rows: Sequence[str]) -> str:
+    """A table in a box of its own, so that one that is too wide does not widen the page."""
+    titles = "".join(f'<th scope="col">{title}</th>' for title in header)
+    return (
+        f'<div class="box" tabindex="0"><table class="{kind}"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
 def _cell(cell: Cell, series: int) -> str:
@@ -167,16 +175,9 @@ def _article(found: Comparison, result: MethodResult) -> str:
     """What a method does here, and its trace."""
     name = escape(result.method)
     return (
-        f'<article aria-label="{name}"><h3>{_key(place_of(result.method))}{name}</h3>'
+        f'<article aria-label="{name}"><h3>{_key(sentences.place_of(result.method))}{name}</h3>'
         f"<p>{escape(sentences.sentence(found, result))}</p>{_trace_table(found, result)}</article>"
     )
-
-
-def _guide(found: Comparison) -> str:
-    """How to read the numbers."""
-    entries = sentences.guide(found)
-    said = "".join(f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in entries)
-    return f'<article class="guide"><h3>How to read the numbers</h3><dl>{said}</dl></article>'
 
 
 def trace_of(found: Comparison, result: MethodResult) -> Trace:
@@ -202,21 +203,18 @@ def _trace_table(found: Comparison, result: MethodResult) -> str:
         made = trace_of(found, result)
     except CgprimerError as error:
         return f'<p class="note">no trace: {escape(error.message)}</p>'
-    body = [_trace_row(row) for row in made.rows]
+    body = [
+        f'<tr><th scope="row">{escape(row.name)}</th><td class="expression">'
+        f"{_breakable(row.expression)}</td><td>{marked(row.value, _TRACE_DIGITS)}</td>"
+        f"<td>{marked(row.derivative, _TRACE_DIGITS)}</td></tr>"
+        for row in made.rows
+    ]
     left_out, half = len(body) - _MOST_ROWS, _MOST_ROWS // 2
     if left_out > 0:
         gap = f'<tr><td colspan="4" class="refused">{plural(left_out, "row")} left out</td></tr>'
         body = [*body[:half], gap, *body[-half:]]
     header = [escape(text) for text in ("name", "expression", "value", made.heading)]
-    return markup.html_table("trace", sentences.trace_caption(found, result), header, body)
-
-
-def _trace_row(row: TraceRow) -> str:
-    return (
-        f'<tr><th scope="row">{escape(row.name)}</th><td class="expression">'
-        f"{_breakable(row.expression)}</td><td>{marked(row.value, _TRACE_DIGITS)}</td>"
-        f"<td>{marked(row.derivative, _TRACE_DIGITS)}</td></tr>"
-    )
+    return _html_table("trace", sentences.trace_caption(found, result), header, body)
 
 
 def _breakable(expression: str) -> str:

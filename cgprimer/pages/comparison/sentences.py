@@ -1,4 +1,4 @@
-"""What a comparison says in sentences and short numbers, on slides, pages and in notebooks alike.
+"""What a comparison says in sentences, short numbers and tables, wherever it is shown.
 
 Errors, times and ratios have two digits everywhere.
 """
@@ -6,18 +6,30 @@ Errors, times and ratios have two digits everywhere.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
-from cgprimer.errors import plural
-from cgprimer.number_format import equals
+from cgprimer.core.methods import methods as all_methods
+from cgprimer.errors import listed, plural
+from cgprimer.number_format import DIGITS, equals, marked
 from cgprimer.number_format import number as in_digits
+from cgprimer.pictures.pen import Cell, Row, Table
 
+_LEAST_ERROR = 1e-17  # where the bars of errors begin
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NOTES = (
     "errors: relative, against fifty digits, their bars logarithmic",
     "time: the least of five runs here",
     "counts: the same everywhere",
 )
+_DOES = {
+    "finite-difference": "Moves {moved} a little and runs the graph again: {runs} for {names}.",
+    "symbolic": "Derives {formulas} and evaluates {them}: {runs}.",
+    "forward": "Carries a tangent beside every value, seeded with one name at a time: {runs} for"
+    " {names}.",
+    "reverse": "Runs the graph once, then once backwards: one sweep gives {all}.",
+    "path-sum": "Multiplies the local partials along every path and adds the products: {paths}.",
+}
 
 
 def heading(found: Comparison) -> str:
@@ -36,12 +48,8 @@ def heading(found: Comparison) -> str:
 def subheading(found: Comparison) -> str:
     """The value, and what it costs by itself."""
     sign = equals(found.value)
-    return f"{found.of} {sign} {in_digits(found.value)}, computed with {own(found)}"
-
-
-def own(found: Comparison) -> str:
-    """The operations of the graph itself."""
-    return plural(found.primal_operations, "operation")
+    operations = plural(found.primal_operations, "operation")
+    return f"{found.of} {sign} {in_digits(found.value)}, computed with {operations}"
 
 
 def error(number: float | None) -> str:
@@ -62,11 +70,7 @@ def error(number: float | None) -> str:
 
 
 def largest_error(result: MethodResult) -> str:
-    """The largest error of a method.
-
-    >>> largest_error(MethodResult("forward", errors={"xa": 0.0})), largest_error(MethodResult(""))
-    ('exact', 'no reference')
-    """
+    """The largest error of a method."""
     return error(result.worst_error) or "no reference"
 
 
@@ -81,22 +85,13 @@ def duration(seconds: float) -> str:
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= 0.9995 * size or unit == "µs":  # 999.6 of a unit is one of the next
             break
-    count = seconds / size
-    return f"{_two_digits(count)} {unit}"
+    return f"{_two_digits(seconds / size)} {unit}"
 
 
 def times(found: Comparison, result: MethodResult) -> str:
-    """How many times the graph's own operations; empty where the graph has none.
-
-    >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
-    >>> times(found, found.result("finite-difference"))
-    '2×'
-    """
-    if not found.primal_operations:
-        return ""
-    ratio = result.operations / found.primal_operations
-    return f"{_two_digits(ratio)}×"
+    """How many times the graph's own operations; empty where the graph has none."""
+    own = found.primal_operations
+    return f"{_two_digits(result.operations / own)}×" if own else ""
 
 
 def _two_digits(count: float) -> str:
@@ -133,9 +128,8 @@ def remarks(found: Comparison) -> tuple[str, ...]:
     kinks = [name for name in found.wrt if found.reference[name] == "nan"]
     if not kinks:
         return ()
-    named = ", ".join(kinks[:6]) + (f" and {len(kinks) - 6} more" if len(kinks) > 6 else "")
     return (
-        f"no derivative for {named} here (a kink, a pole or an edge of the domain):"
+        f"no derivative for {listed(kinks, 6)} here (a kink, a pole or an edge of the domain):"
         " each method has its convention, no error is counted",
     )
 
@@ -150,32 +144,17 @@ def does(found: Comparison, result: MethodResult) -> str:
     """
     if result.refused:
         return f"Refused: {result.refused}."
-    count = len(found.wrt)
-    one = count == 1
-    names = "one name" if one else f"{count} names"
-    runs = plural(result.passes, "pass", "passes")
-    return {
-        "finite-difference": (
-            f"Moves {'the name' if one else 'one name after another'} a little and runs the graph"
-            f" again: {runs} for {names}."
-        ),
-        "symbolic": (
-            f"Derives {'a formula' if one else f'a formula for each of {names}'} and evaluates"
-            f" {'it' if one else 'them all'}: {runs}."
-        ),
-        "forward": (
-            f"Carries a tangent beside every value, seeded with one name at a time: {runs}"
-            f" for {names}."
-        ),
-        "reverse": (
-            "Runs the graph once, then once backwards: one sweep gives"
-            f" {'the derivative' if one else f'all {count} derivatives'}."
-        ),
-        "path-sum": (
-            "Multiplies the local partials along every path and adds the products:"
-            f" {plural(result.passes, 'path')}."
-        ),
-    }.get(result.method, f"{runs[0].upper()}{runs[1:]} for {names}.")
+    one, runs = len(found.wrt) == 1, plural(result.passes, "pass", "passes")
+    names = "one name" if one else plural(len(found.wrt), "name")
+    return _DOES.get(result.method, f"{runs} for {{names}}.").format(
+        names=names,
+        runs=runs,
+        paths=plural(result.passes, "path"),
+        moved="the name" if one else "one name after another",
+        formulas="a formula" if one else f"a formula for each of {names}",
+        them="it" if one else "them all",
+        all="the derivative" if one else f"all {len(found.wrt)} derivatives",
+    )
 
 
 def sentence(found: Comparison, result: MethodResult) -> str:
@@ -209,25 +188,80 @@ def trace_caption(found: Comparison, result: MethodResult) -> str:
     }.get(result.method, f"{seeded}: pass 1 of {result.passes}" if result.passes > 1 else seeded)
 
 
-def guide(found: Comparison) -> tuple[tuple[str, str], ...]:
-    """How to read the numbers: terms and what they mean."""
-    return (
-        (
-            "error",
-            f"|value − reference| / |reference|; the reference of {found.of}'s derivatives"
-            " has fifty digits. “exact”: no difference at all. Bars are logarithmic.",
-        ),
-        ("≈", "stands before a value that is rounded, half away from zero."),
-        ("passes", "runs over the graph for the whole gradient; for path-sum: paths."),
-        (
-            "operations",
-            "instructions executed for the whole gradient, and how many times those"
-            " of the graph alone.",
-        ),
-        ("live values", "the most numbers that are held at one time: the memory that it takes."),
-        (
-            "time",
-            "of the whole gradient once compiled, the least of five runs on the machine that"
-            " made this page. All else is the same on every machine.",
-        ),
+def derivative_table(found: Comparison, most: int, digits: int = DIGITS) -> Table | None:
+    """At most so many rows, a derivative each: by each method its value and its relative error.
+
+    None where every method refused.
+
+    >>> from cgprimer import compare, parse
+    >>> found = compare(parse("xw = k*xa"), {"xa": 3, "k": 2}, methods=["reverse"])
+    >>> derivative_table(found, 5).rows
+    (Row(title='dxw/dk', cells=(Cell(text='3', more='exact', share=None),), instead='', series=-1),)
+    """
+    able = [result for result in found.results if not result.refused]
+    if not able:
+        return None
+    names = shown_names(found, most)
+    unknown = "" if found.reference is None else "–"  # nothing to compare it with alone
+
+    def cell(result: MethodResult, name: str) -> Cell:
+        text = marked(result.derivatives[name], digits)
+        return Cell(text, error(result.errors.get(name)) or unknown)
+
+    rows = tuple(
+        Row(f"d{found.of}/d{name}", tuple(cell(result, name) for result in able)) for name in names
     )
+    header = ("derivative", *(result.method for result in able))
+    series = tuple(place_of(result.method) for result in able)
+    hidden = len(found.wrt) - len(names)
+    more = f"{plural(hidden, 'more derivative')} of {len(found.wrt)} not shown"
+    note = f"{more}: these have the largest errors" if hidden else ""
+    return Table(header, rows, (False,) * len(able), series, note)
+
+
+def cost_table(found: Comparison) -> Table:
+    """A row per method: largest error, passes, operations, live values and time, with bars.
+
+    >>> from cgprimer import compare, parse
+    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["reverse"])
+    >>> [cell.text for cell in cost_table(found).rows[0].cells[:3]]
+    ['exact', '1', '1']
+    """
+
+    def shares(of: Callable[[MethodResult], float]) -> Callable[[MethodResult], float]:
+        largest = max((of(result) for result in found.results if not result.refused), default=0.0)
+        return lambda result: of(result) / largest if largest > 0 else 0.0
+
+    operations = shares(lambda r: float(r.operations))
+    live, seconds = shares(lambda r: float(r.live_values)), shares(lambda r: r.seconds)
+
+    def row(r: MethodResult) -> Row:
+        if r.refused:
+            return Row(r.method, (), f"refused: {r.refused}", place_of(r.method))
+        cells = (
+            Cell(largest_error(r), share=_error_share(r)),
+            Cell(plural(r.passes, "path") if r.method == "path-sum" else f"{r.passes:,}"),
+            Cell(f"{r.operations:,}", times(found, r), operations(r)),
+            Cell(f"{r.live_values:,}", share=live(r)),
+            Cell(duration(r.seconds), share=seconds(r)),
+        )
+        return Row(r.method, cells, series=place_of(r.method))
+
+    header = ("method", "largest error", "passes", "operations", "live values", "time")
+    return Table(header, tuple(map(row, found.results)), (True, False, True, True, True))
+
+
+def place_of(method: str) -> int:
+    """The number of a method among all, which is that of its colour and hatching."""
+    known = all_methods()
+    return known.index(method) if method in known else len(known)
+
+
+def _error_share(result: MethodResult) -> float | None:
+    """The length of the bar of an error, on a logarithmic scale from 1e-17 to 1; None: no bar."""
+    error = result.worst_error
+    if error is None or error == 0:
+        return None
+    if not math.isfinite(error) or error >= 1:
+        return 1.0
+    return max(0.0, 1 - math.log10(error) / math.log10(_LEAST_ERROR))

@@ -12,7 +12,6 @@ from cgprimer.analysis.comparison import Comparison, checked_comparison
 from cgprimer.files import check_writable, write_whole
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
-from cgprimer.pages.comparison.tables import cost_table, derivative_table
 from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.lettering import text_width, wrap_words
 from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, sheet, shortened
@@ -119,18 +118,6 @@ def comparison_slides(
     return tuple(_figure(comparison, [slide], dark=dark, title=title) for slide in shown)
 
 
-def check_comparison_path(path: Path) -> str:
-    """The format that ``path`` asks for, after a look whether it can be written.
-
-    Raises:
-        UsageError: an unknown ending, or a folder that cannot be written to.
-
-    >>> check_comparison_path(Path("lecture.html"))
-    'html'
-    """
-    return check_picture_path(path, FORMATS)
-
-
 def save_comparison(
     found: Comparison, path: Path, *, dark: bool = False, title: str | None = None
 ) -> tuple[Path, ...]:
@@ -147,7 +134,7 @@ def save_comparison(
     ['line.pdf']
     """
     checked_comparison(found)
-    kind = check_comparison_path(path)
+    kind = check_picture_path(path, FORMATS)
     if kind == "html":
         from cgprimer.pages.comparison.page import comparison_page
 
@@ -202,9 +189,9 @@ def _slides(found: Comparison, title: str | None) -> tuple[Slide, ...]:
 
 def _tables(found: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable, ...]:
     """Derivatives, with as many digits as there is room for, and costs."""
-    costs = DrawnTable(cost_table(found), _ROOM, row=row, first=_INDENT - 18.0)
+    costs = DrawnTable(sentences.cost_table(found), _ROOM, row=row, first=_INDENT - 18.0)
     for digits in _DIGITS:
-        table = derivative_table(found, most, digits)
+        table = sentences.derivative_table(found, most, digits)
         if table is None:
             return (costs,)
         rows = (r._replace(title=shortened(r.title, _WIDEST_NAME, bold=True)) for r in table.rows)
@@ -216,11 +203,9 @@ def _tables(found: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable,
 
 def _explained(found: Comparison, slide: Slide, room: float) -> Slide:
     """A slide that says what each method does, if there is room for it."""
-    said = tuple(
-        (r.method, wrap_words(sentences.does(found, r), _ROOM - _INDENT, TEXT))
-        for r in found.results
-        if not r.refused  # the table says why
-    )
+    able = (r for r in found.results if not r.refused)  # of the others the table says why
+    wrapped = ((r, wrap_words(sentences.does(found, r), _ROOM - _INDENT, TEXT)) for r in able)
+    said = tuple((result.method, lines) for result, lines in wrapped)
     fuller = replace(slide, said=said)
     return fuller if fuller.height + fuller.parts * _BETWEEN <= room else slide
 
@@ -267,9 +252,8 @@ def _draw(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
     if slide.graph is not None and slide.parts == 1:
         _draw_graph_alone(pen, slide.graph, y, bottom)
     elif slide.graph is not None:
-        width, height = slide.graph.size
-        paint(pen, slide.graph, ((SLIDE_WIDTH - width) / 2, y))
-        y += height + gap
+        paint(pen, slide.graph, SLIDE_WIDTH / 2, y)
+        y += slide.graph.size[1] + gap
     for table in slide.tables:
         table.draw(pen, _EDGE, y)
         y += table.height + gap
@@ -281,12 +265,11 @@ def _draw(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
 
 def _draw_graph_alone(pen: Pen, graph: FittedGraph, y: float, bottom: float) -> None:
     """A graph in the middle, with a legend and what was left out below."""
-    width, height = graph.size
     legend = Legend(roles_in(graph.diagram), _ROOM)
     note = wrap_words(graph.note, _ROOM, TEXT)
     below = bottom - legend.height - len(note) * LINE
-    start = y + max(0.0, below - _ABOVE_LEGEND - y - height) / 2
-    paint(pen, graph, ((SLIDE_WIDTH - width) / 2, start))
+    start = y + max(0.0, below - _ABOVE_LEGEND - y - graph.size[1]) / 2
+    paint(pen, graph, SLIDE_WIDTH / 2, start)
     legend.draw(pen, SLIDE_WIDTH / 2, below)
     end = below + legend.height
     pen.lines(SLIDE_WIDTH / 2, end, note, align="center", color=pen.faint)
