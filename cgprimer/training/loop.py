@@ -202,15 +202,9 @@ def train(
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
     values = np.array([run.parameters[name] for name in names], dtype=float)
     held = Done(run.steps, values, run.state or rule.start(values), [])
-    steps = Steps(
-        objective,
-        objective.columns(dataset),
-        rule,
-        batch,
-        rates(rate, schedule, epochs * -(-samples // batch)),
-        seed if shuffle else None,
-        one_by_one=on_step is not None,
-    )
+    rate_of = partial(rates, rate, schedule, epochs * -(-samples // batch))
+    columns, one_by_one = objective.columns(dataset), on_step is not None
+    steps = Steps(objective, columns, rule, batch, rate_of, seed if shuffle else None, one_by_one)
     validate = None
     if others is not None:
         resident = objective.resident(objective.columns(others))
@@ -266,11 +260,7 @@ def _go_through(
     when: Moments,
     validate: Callable[[Array], float] | None,
 ) -> Array | None:
-    """All epochs that the run has not done yet; the run tells at any time what was done.
-
-    Returns:
-        The samples of a step whose loss or gradient was not finite; None if all were.
-    """
+    """All epochs still to do; the samples of a step that was not finite, if one was."""
     kept: list[tuple[int, Array]] = []
     clock = time.perf_counter()
     try:
@@ -318,15 +308,8 @@ def _thin(run: TrainingRun, when: Moments) -> None:
         run.recorded_parameters[name] = [values[k] for k in left]
 
 
-def _taken_up(
-    earlier: TrainingRun, settings: dict[str, Any], names: tuple[str, ...]
-) -> TrainingRun:
-    """A copy of an earlier run, to go on with.
-
-    Raises:
-        UsageError: the optimizer, the batches or the data are others: its state and its place in
-            the epoch would mean nothing.
-    """
+def _taken_up(earlier: Any, settings: dict[str, Any], names: tuple[str, ...]) -> TrainingRun:
+    """A copy of an earlier run to go on with, if its state and its place still mean something."""
     if not isinstance(earlier, TrainingRun):
         raise UsageError(f"expected a TrainingRun to resume, not {type(earlier).__name__}")
     if tuple(earlier.parameters) != names:

@@ -65,11 +65,7 @@ unregister_loss = LOSSES.unregister
 
 
 def loss_text(loss: str) -> str:
-    """The text of a loss: of one of ``LOSSES``, or the text itself.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """The text of a loss: of one of ``LOSSES``, or the text itself."""
     if not isinstance(loss, str):
         raise UsageError(f"a loss is a name or an expression, not {type(loss).__name__}")
     if loss in LOSSES:

@@ -116,14 +116,14 @@ class Objective:
 
     def trainer(self, rule: Optimizer, batch: int) -> Trainer | None:
         """Epochs inside the engine; None where it cannot, so that the loop is Python's."""
-        make = getattr(self.runner.chosen, "trainer", None)
+        make: Any = getattr(self.runner.chosen, "trainer", None)
         tape = None if make is None else joined_passes(self.program)
-        if make is None or tape is None:
+        if tape is None:
             return None
         try:
             update = update_rule(rule)
         except TapeError as error:
-            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=4)
+            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=5)
             return None
         loss, *gradients = tape.outputs
         made: Trainer | None = make(

@@ -171,11 +171,7 @@ _GRADIENT, _RATE = np.array([-3.0, 0.25, 1.5]), 0.25  # with which an update is 
 
 
 def _tried(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Parameters and the parts of the state before and after the second step from some values.
-
-    Raises:
-        UsageError: the update fails, or gives something of another shape.
-    """
+    """Parameters and the parts of the state before and after the second step from some values."""
     start = np.array([0.5, -2.0, 0.0])
     try:
         points = [(start, *rule.start(start))]

@@ -10,6 +10,7 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import Optimizer, State
 
 Array = Any
-Rates = Callable[[int, int], Array]
 SCHEDULES = ("cosine", "constant")
 _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, progress
 
@@ -34,51 +34,38 @@ class Done(NamedTuple):
     failed: Array | None = None  # samples of the step after, whose loss, the last, is not finite
 
 
-def rates(rate: float, schedule: str, steps: int) -> Rates:
-    """The learning rates of a run: a function from the first and the last step to an array.
+def rates(rate: float, schedule: str, steps: int, first: int, last: int) -> Array:
+    """The learning rates of a run of so many steps, from the first to before the last of some.
 
-    >>> [round(float(r), 3) for r in rates(1.0, "cosine", 4)(0, 4)]
+    >>> [round(float(r), 3) for r in rates(1.0, "cosine", 4, 0, 4)]
     [1.0, 0.854, 0.5, 0.146]
     """
-
-    def of(first: int, last: int) -> Array:
-        if schedule != "cosine":
-            return np.full(last - first, rate)
-        share = [0.5 + 0.5 * math.cos(math.pi * k / steps) for k in range(first, last)]
-        return rate * np.array(share)
-
-    return of
+    if schedule != "cosine":
+        return np.full(last - first, rate)
+    share = [0.5 + 0.5 * math.cos(math.pi * k / steps) for k in range(first, last)]
+    return rate * np.array(share)
 
 
+@dataclass
 class Steps:
-    """Steps over batches of so many samples: by the engine if it can, else one by one in Python.
+    """Steps over batches of so many samples: by the engine if it can, else one by one in Python."""
 
-    Args:
-        objective, columns, rule, batch: what is minimised, over what, how, samples of a step.
-        rate: from the first and the last step to the rates between.
-        seed: with its number, of an epoch's order of samples; None for their own order.
-        one_by_one: leave the engine out, so that somebody can look on after each step.
-    """
+    objective: Objective
+    columns: Mapping[str, Array]
+    rule: Optimizer
+    batch: int
+    rate: Callable[[int, int], Array]  # of the steps from one to before another
+    seed: int | None  # with its number, of an epoch's order of samples; None for their own order
+    one_by_one: bool  # leave the engine out, so that somebody can look on after each step
 
-    def __init__(
-        self,
-        objective: Objective,
-        columns: Mapping[str, Array],
-        rule: Optimizer,
-        batch: int,
-        rate: Rates,
-        seed: int | None,
-        *,
-        one_by_one: bool = False,
-    ) -> None:
-        samples = len(next(iter(columns.values())))
-        self.rule, self.batch, self.rate, self.seed = rule, batch, rate, seed
-        self.samples, self.per_epoch = samples, -(-samples // batch)
-        self.resident = objective.resident(columns)  # where the engine wants them
-        self.trainer = None if one_by_one else objective.trainer(rule, batch)
-        self.objective, self.columns = objective, columns
+    def __post_init__(self) -> None:
+        objective, batch = self.objective, self.batch
+        self.samples = len(next(iter(self.columns.values())))
+        self.per_epoch = -(-self.samples // batch)
+        self.resident = objective.resident(self.columns)  # where the engine wants them
+        self.trainer = None if self.one_by_one else objective.trainer(self.rule, batch)
         alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
-        self.single = objective.single(list(columns)) if alone else None
+        self.single = objective.single(list(self.columns)) if alone else None
 
     def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
         """The steps of an epoch. The run stands where `held` says, perhaps in the midst of it.
