@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cgprimer.core.primitives import OPERANDS, RESERVED, RESULT, Primitive, primitive, primitives
+from cgprimer.core.primitives import OPERANDS, RESULT, Primitive, primitive, primitives
 from cgprimer.core.primitives.registry import FUNCTIONS, add_row, remove_row
 from cgprimer.errors import UsageError
+
+# Steps into which engines put several instructions; see cgprimer.native.plans.plan.
+RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
 
 
 def register_primitive(

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 _MOST_LINES, _FIRST_LINES = 1_000, 100  # that print shows: all, or so many of more
-K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -45,7 +44,7 @@ class FrozenList(list[V]):
         return list, (list(self),)
 
 
-class FrozenDict(dict[K, V]):
+class FrozenDict(dict[str, V]):
     """A dictionary that stays as it is. Copies and pickles of it are plain dictionaries."""
 
     __slots__ = ()
@@ -98,12 +97,9 @@ class ExpressionGraph:
         return self.program.source
 
     def __repr__(self) -> str:
-        parts = (
-            plural(len(self.inputs), "input"),
-            plural(len(self.definitions), "expression"),
-            plural(len(self.parameters), "parameter"),
-        )
-        return f"<ExpressionGraph {self.source.name}: {', '.join(parts)}>"
+        parts = {"input": self.inputs, "expression": self.definitions, "parameter": self.parameters}
+        counts = ", ".join(plural(len(names), what) for what, names in parts.items())
+        return f"<ExpressionGraph {self.source.name}: {counts}>"
 
     @property
     def text(self) -> str:
@@ -115,10 +111,10 @@ class ExpressionGraph:
     def __str__(self) -> str:
         """The text; of a graph that nobody reads to its end, the first lines."""
         lines = self.text.split("\n")
-        if len(lines) <= _MOST_LINES:
-            return "\n".join(lines)
-        rest = f"... {len(lines) - _FIRST_LINES:,} more lines; graph.text has all of them"
-        return "\n".join([*lines[:_FIRST_LINES], rest])
+        if len(lines) > _MOST_LINES:
+            more = f"{len(lines) - _FIRST_LINES:,} more lines"
+            lines[_FIRST_LINES:] = [f"... {more}; graph.text has all of them"]
+        return "\n".join(lines)
 
     def expression(self, name: str) -> str:
         """The right-hand side that defines a variable, as text.
@@ -262,12 +258,9 @@ class ExpressionGraph:
 
         found = networkx.DiGraph()
         for name in self.variables:
-            found.add_node(
-                name,
-                role=self.role(name),
-                expression=self.expression(name) if name in self.definitions else None,
-                parameters=tuple(self.parameters_of.get(name, ())),
-            )
+            text = self.expression(name) if name in self.definitions else None
+            parameters = tuple(self.parameters_of.get(name, ()))
+            found.add_node(name, role=self.role(name), expression=text, parameters=parameters)
         found.add_edges_from((u, v) for u, heads in self.leads_to.items() for v in heads)
         return found
 

@@ -61,30 +61,25 @@ class _Token(NamedTuple):
 
 
 class Complaints:
-    """What can be said of one token of a source and those around it.
-
-    ``tokens`` are without new lines inside parentheses.
-    """
+    """What can be said of one token of a source and of those around it."""
 
     def __init__(self, source: Source, at: int) -> None:
         self.source, self.spans = source, spans(source)
-        self.tokens: list[_Token] = []
-        depth = 0
+        tokens = [_Token("", 0, 0)]  # without new lines inside parentheses
+        depth = place = 0
         for number, span in enumerate(self.spans):
             if number == at:
-                self.at = len(self.tokens)
+                place = len(tokens)
             text = self.text(number)
             if text[-1:] == "(":
                 name = called(text)
                 if name:
-                    self.tokens.append(_Token(name, span.start, span.start + len(name)))
-                self.tokens.append(_Token("(", span.end - 1, span.end))
+                    tokens.append(_Token(name, span.start, span.start + len(name)))
+                tokens.append(_Token("(", span.end - 1, span.end))
             elif text != "\n" or not depth:
-                self.tokens.append(_Token(text, span.start, span.end))
+                tokens.append(_Token(text, span.start, span.end))
             depth = 0 if text == ";" else max(0, depth + (text[-1:] == "(") - (text == ")"))
-        self.token = self.tokens[self.at]
-        self.before = self.tokens[self.at - 1] if self.at else _Token("", 0, 0)
-        self.following = (self.tokens[self.at + 1 :] or [self.token])[0]
+        self.before, self.token, self.following = [*tokens, tokens[-1]][place - 1 : place + 2]
 
     def text(self, at: int) -> str:
         """A token as the parser sees it."""
@@ -154,30 +149,28 @@ class Complaints:
 
     def no_operator(self, groups: Groups, functions: Functions) -> SourceError:
         """What comes after an operand neither goes on with it nor ends the statement."""
-        token, before, following = self.token, self.before, self.following
-        begins = token.text.isidentifier()
-        begins = begins and (following.text == "=" or following.text.isidentifier())
-        if groups and (token.text in (*ENDS, "=") or begins):
+        left, right, after = self.before.text, self.token.text, self.following.text
+        begins = right.isidentifier() and (after == "=" or after.isidentifier())
+        if groups and (right in (*ENDS, "=") or begins):
             return self.unclosed(groups)
-        if token.text == ")":
+        if right == ")":
             hint = "remove it, or open one before it"
             return self.error("this parenthesis closes nothing", hint=hint)
-        if token.text == "," and groups:
+        if right == "," and groups:
             return self.error("a comma stands inside parentheses that call no function")
-        left, right = before.text, token.text
         if right in (",", "="):
             decimal = right == "," and is_number(left)
             hint = "the decimal mark is a point: 3.5" if decimal else _SEPARATOR
-            return self.error(f"expected the end of the statement, found {token.shown}", hint=hint)
+            return self.error(f"expected the end of the statement, found '{right}'", hint=hint)
         if right == "(" or left == ")" or is_number(left):
-            product = f"{left}*{right}" if before.end == token.start else "*"
+            product = f"{left}*{right}" if self.before.end == self.token.start else "*"
             hint = f"a product needs its sign: {product}"
         elif functions[left]:
             hint = f"a function takes its operands in parentheses: {left}({right})"
         else:
             hint = "an operator such as * or + is missing here, or a new line"
         message = f"missing operator between {left!r} and {right!r}"
-        return self.error(message, hint=hint, since=before.start)
+        return self.error(message, hint=hint, since=self.before.start)
 
     def unclosed(self, groups: Groups) -> SourceError:
         """The statement ends inside a parenthesis."""

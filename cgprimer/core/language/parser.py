@@ -32,7 +32,6 @@ from cgprimer.core.language.syntax import (
 )
 from cgprimer.core.language.tokens import called, is_number, tokenize
 from cgprimer.errors import Source
-from cgprimer.garbage_collection import collector_paused
 
 ROLES = ("input", "parameter", "output")
 ENDS = ("\n", ";", "")  # tokens that end a statement
@@ -66,8 +65,7 @@ def parse_program(
     2
     """
     source = Source(source_name, text.replace("\r\n", "\n").replace("\r", "\n"))
-    with collector_paused():
-        return _Parser(source, functions).program()
+    return _Parser(source, functions).program()
 
 
 def parse_expression(text: str, functions: Functions, source_name: str) -> Expression:

@@ -210,13 +210,11 @@ def _kinked() -> dict[str, Any]:
 
 def call(name: str, arguments: list[Any]) -> Any:
     """A primitive applied to sympy expressions."""
-    import sympy
-
     own = _kinked().get(name)
     row = primitive(name)
     if own is None and form(row) is None:
         own = opaque_function(row, call)
-    return own(*arguments) if own else symbolic_call(row, sympy, arguments)
+    return own(*arguments) if own else symbolic_call(name, arguments)
 
 
 class Lowering:

@@ -16,7 +16,6 @@ file for each arithmetic: ``floats.py``, ``arrays.py`` (numpy), ``formulas.py`` 
 
 from cgprimer.core.primitives import table as table  # fills the registry
 from cgprimer.core.primitives.registry import OPERANDS as OPERANDS
-from cgprimer.core.primitives.registry import RESERVED as RESERVED
 from cgprimer.core.primitives.registry import RESULT as RESULT
 from cgprimer.core.primitives.registry import Primitive as Primitive
 from cgprimer.core.primitives.registry import generation as generation

@@ -38,16 +38,10 @@ def _truth(compare: Callable[[Array, Array], Array]) -> Callable[[Array, Array],
     return lambda x, y: compare(x, y).astype(np.result_type(x, y, np.float32))
 
 
-def _erf(x: Array) -> Array:
+def _scipy(name: str, x: Array) -> Array:
     from scipy import special
 
-    return special.erf(x)
-
-
-def _erfc(x: Array) -> Array:
-    from scipy import special
-
-    return special.erfc(x)
+    return getattr(special, name)(x)
 
 
 _SAME = """
@@ -59,8 +53,8 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name i
     "copy": np.positive, "log_base": lambda a, b: np.log(a) / np.log(b),
     "sigmoid": _sigmoid, "softplus": _softplus, "relu": lambda a: np.maximum(a, 0.0),
     "leaky_relu": lambda a, b: np.where(np.less(a, 0.0), b * a, a),
-    "erf": _erf, "erfc": _erfc,
-    "gelu": lambda a: 0.5 * a * _erfc(-0.7071067811865476 * a),  # digits that 1 + erf loses
+    "erf": lambda a: _scipy("erf", a), "erfc": lambda a: _scipy("erfc", a),
+    "gelu": lambda a: 0.5 * a * _scipy("erfc", -0.7071067811865476 * a),  # 1 + erf loses digits
     "heaviside": lambda a: np.heaviside(a, 0.5), "step": lambda a: np.heaviside(a, 0.5),
     "max": np.maximum, "min": np.minimum,
     "clamp": lambda a, b, c: np.minimum(np.maximum(a, b), c), "stop_gradient": np.positive,

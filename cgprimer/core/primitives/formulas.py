@@ -23,9 +23,9 @@ _SAME = """
     asinh acosh atanh asech acsch acoth erf erfc sign
 """
 _OTHER = {"heaviside": "Heaviside", "step": "Heaviside", "max": "Max", "min": "Min", "abs": "Abs"}
+_NAMES = {name: name for name in _SAME.split()} | _OTHER
 FORMS: dict[str, Form] = {
-    row: lambda s, *operands, name=name: getattr(s, name)(*operands)
-    for row, name in ({name: name for name in _SAME.split()} | _OTHER).items()
+    row: lambda s, *operands, name=name: getattr(s, name)(*operands) for row, name in _NAMES.items()
 } | {
     "add": lambda s, a, b: a + b, "sub": lambda s, a, b: a - b,
     "mul": lambda s, a, b: a * b, "div": lambda s, a, b: a / b,
@@ -60,32 +60,27 @@ def symbolic(expression: Expression) -> Any:
         whole = node.value % 1 == 0
         return sympy.Integer(int(node.value)) if whole else sympy.Rational(repr(node.value))
 
-    return fold(expression, leaf, _call)
+    return fold(expression, leaf, symbolic_call)
 
 
-def symbolic_call(row: Primitive, sympy: Any, arguments: list[Any]) -> Any:
+def symbolic_call(name: str, arguments: list[Any]) -> Any:
     """The sympy expression of a primitive applied to sympy expressions.
 
     A row without a sympy form becomes an opaque function whose derivatives are the row's own
     texts: what sympy cannot know stays right.
     """
-    known = form(row)
-    return known(sympy, *arguments) if known else opaque_function(row, _call)(*arguments)
-
-
-def _call(name: str, arguments: list[Any]) -> Any:
     import sympy
 
-    return symbolic_call(primitive(name), sympy, arguments)
+    row = primitive(name)
+    known = form(row)
+    return known(sympy, *arguments) if known else opaque_function(row, symbolic_call)(*arguments)
 
 
 @lru_cache(maxsize=256)
 def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> Any:
     """A sympy function that knows nothing but its derivatives, the row's own texts.
 
-    Args:
-        row: the primitive.
-        call: makes sympy expressions of the primitives in those texts.
+    ``call`` makes sympy expressions of the primitives in those texts.
     """
     import sympy
 

@@ -17,8 +17,6 @@ RESULT = "out"  #: name of the result in the text of partial derivatives
 RECIPROCALS = {
     "sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh",
 }  # fmt: skip
-# Steps into which engines put several instructions; see cgprimer.native.plans.plan.
-RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
 
 
 @dataclass(frozen=True)
@@ -65,10 +63,7 @@ class Primitive:
 
 
 class _Functions(dict[str, list[Primitive]]):
-    """The rows that ``name(...)`` may mean in an expression, by name; none where it is no function.
-
-    This is what the parser is given.
-    """
+    """What the parser is given: by name, the rows that ``name(...)`` may mean."""
 
     def __missing__(self, name: str) -> list[Primitive]:
         if name not in _INSTALLED:
@@ -102,12 +97,10 @@ def add_row(row: Primitive) -> None:
     """
     allowed = {*OPERANDS[: row.arity], RESULT}
     for text in () if row.built_in else row.partials:
-        for leaf in postorder(partial_tree(text)):
-            if isinstance(leaf, Name) and leaf.name not in allowed:
-                raise UsageError(
-                    f"the partial {text!r} of {row.name!r} names {leaf.name!r}",
-                    hint=f"it may name {', '.join(sorted(allowed))}",
-                )
+        for node in postorder(partial_tree(text)):
+            if isinstance(node, Name) and node.name not in allowed:
+                said = f"the partial {text!r} of {row.name!r} names {node.name!r}"
+                raise UsageError(said, hint=f"it may name {', '.join(sorted(allowed))}")
     put_row(row)
     if row.spelling:
         FUNCTIONS.setdefault(row.spelling, []).append(row)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cgprimer.core.primitives import RESERVED
 from cgprimer.core.tape.tape import Tape
+from cgprimer.registration import RESERVED
 
 FUSED = RESERVED  # steps that are no primitive's
 
