@@ -150,10 +150,8 @@ def _action(plan: Plan, placed: Storage, position: int) -> Action:
     """The function that does one step of a plan."""
     step = plan.varying[position]
     match step.name:
-        case "sum":
-            return _sum(step)
-        case "dot":
-            return _dot(step)
+        case "sum" | "dot":
+            return _total(step)
         case "outer":
             return _outer(plan.groups[position], placed)  # type: ignore[arg-type]
         case "affine":
@@ -179,19 +177,12 @@ def _elementwise(step: Step, placed: Storage) -> Action:
         # Copied even if the function made an array of its own: it may as well have returned its
         # argument, or an array of another type.
         values = block.values
-        place = block.buffer[row]
-        place[...] = function(*[values[o] for o in operands])
+        place, given = block.buffer[row], [values[o] for o in operands]
+        place[...] = function(*given) if own else result_of(name, function, given, place.shape)
         values[target] = place
 
-    def outside(block: Block) -> None:
-        values = block.values
-        place = block.buffer[row]
-        place[...] = result_of(name, function, [values[o] for o in operands], place.shape)
-        values[target] = place
-
-    if not primitive(name).built_in:
-        return outside
-    return straight if isinstance(function, np.ufunc) else copied
+    own = primitive(name).built_in
+    return straight if own and isinstance(function, np.ufunc) else copied
 
 
 def _multiply_add(step: Step, placed: Storage) -> Action:
@@ -222,21 +213,13 @@ def _both(step: Step, placed: Storage) -> Action:
     return act
 
 
-def _sum(step: Step) -> Action:
-    _, (operand,), (number,) = step
+def _total(step: Step) -> Action:
+    """A sum over the samples, of values or of products, which are never stored."""
+    name, operands, (number,) = step
+    total: Any = np.add.reduce if name == "sum" else np.dot
 
     def act(block: Block) -> None:
-        block.sums[number] = np.add.reduce(block.values[operand])
-
-    return act
-
-
-def _dot(step: Step) -> Action:
-    """A sum of products over the samples: the products themselves are never stored."""
-    _, (a, b), (number,) = step
-
-    def act(block: Block) -> None:
-        block.sums[number] = np.dot(block.values[a], block.values[b])
+        block.sums[number] = total(*[block.values[o] for o in operands])
 
     return act
 

@@ -128,8 +128,8 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def memory(settings: Settings) -> int:
-    """Bytes that a call may take on the GPU."""
+def memory(settings: Settings, kept: int = 0) -> int:
+    """Bytes that a call may take on the GPU; ``kept`` are its own from the call before."""
     if settings.memory is not None:
         return settings.memory
     given = os.environ.get(MEMORY_VARIABLE, "")
@@ -139,7 +139,7 @@ def memory(settings: Settings) -> int:
         raise EngineError(f"{MEMORY_VARIABLE} is a number of bytes, not {given!r}")
     if simulated():
         return 2**30
-    return int(toolkit().current_context().get_memory_info().free * _SHARE)
+    return int((toolkit().current_context().get_memory_info().free + kept) * _SHARE)
 
 
 def blocks_at_work(settings: Settings) -> int:
@@ -160,11 +160,8 @@ def describe() -> str:
     """The GPUs with their memory, a line each, and how to give less of it away."""
     if simulated():
         return "device: numba's simulator (NUMBA_ENABLE_CUDASIM)"
-    found = driver()
-    if found is None or found.cuInit(0):
-        return ""
-    count = ctypes.c_int(0)
-    if found.cuDeviceGetCount(ctypes.byref(count)):
+    found, count = driver(), ctypes.c_int(0)
+    if found is None or found.cuInit(0) or found.cuDeviceGetCount(ctypes.byref(count)):
         return ""
     lines = [f"device {number}: {_device(found, number)}" for number in range(count.value)]
     lines.append(f"memory: what is free ({MEMORY_VARIABLE} limits the bytes that a call may take)")

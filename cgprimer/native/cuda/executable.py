@@ -112,7 +112,8 @@ class CudaExecutable:
         there = together(given, self.dtype) and len(given[0]) == samples
         if not there:
             given = as_columns(columns, names, self.dtype, samples)
-        limit = memory(self.settings)
+        kept = sum(len(buffer) * buffer.dtype.itemsize for buffer in self.buffers.values())
+        limit = memory(self.settings, kept)
         # What a sample takes: its columns, if they are not there yet, and its results.
         each = size * ((0 if there else len(names)) + (0 if self.sums else self.count))
         most = max(1, min(samples, limit // max(1, each)))

@@ -114,6 +114,24 @@ def device_program(plan: Plan, straight: int) -> DeviceProgram:
     )
 
 
+# What operations read that are no primitive's, but for those of groups.
+_WORDS = {"sincos": "a", "sum": "a", "dot": "ab", "store": "a"}
+
+
+def _simple(
+    name: str, pattern: str, given: tuple[str, ...], to: str, second: str, total: str, out: str
+) -> list[str]:
+    """An operation on operands that are written so; the other texts are places of results."""
+    if pattern:
+        return [f"{to} = {expression(name, given)}"]
+    return {
+        "sincos": [f"{to} = m.sin({given[0]})", f"{second} = m.cos({given[0]})"],
+        "sum": [f"{total} += wide({given[0]})"],
+        "dot": [f"{total} += wide({given[0]} * {given[1]})"],
+        "store": [f"{out} = {given[0]}"],
+    }[name]
+
+
 # --- written out ---------------------------------------------------------------------------------
 
 
@@ -139,17 +157,9 @@ def _written(found: DeviceProgram, op: int, to: int, *places: int) -> list[str]:
     """The lines of an operation."""
     name, pattern = found.program.handlers[op]
     x, y, z = (f"r{place}" if place >= 0 else f"u[{~place}]" for place in places)
-    if pattern:
-        return [f"r{to} = {expression(name, (x, y, z))}"]
-    match name:
-        case "sincos":
-            return [f"r{to} = m.sin({x})", f"{y} = m.cos({x})"]
-        case "store":
-            return [f"out[{to} * n + i] = {x}"]
-        case "sum":
-            return [f"s{to} += wide({x})"]
-        case "dot":
-            return [f"s{to} += wide({x} * {y})"]
+    if pattern or name in _WORDS:
+        return _simple(name, pattern, (x, y, z), f"r{to}", y, f"s{to}", f"out[{to} * n + i]")
+    # Of pairs how many left and right values, of a matrix how many inputs and tiles.
     high, wide, begin, *rows = found.table[to:].tolist()
     if name == "outer":
         return [
@@ -203,35 +213,28 @@ def _interpreter(found: DeviceProgram) -> str:
 
 def _operation(found: DeviceProgram, name: str, pattern: str) -> list[str]:
     """The lines of an operation whose places stand in its words."""
-    if pattern:
-        text = expression(name, ("x", "y", "z"))
-        words = "".join(w for w in "abc" if f"{{{w}}}" in TEXTS[name])
-        return [*_fetched(words), f"rows[here + d * width] = {text}"]
-    match name:
-        case "sincos":
-            return [
-                *_fetched("a"),
-                "rows[here + d * width] = m.sin(x)",
-                "rows[here + b * width] = m.cos(x)",
-            ]
-        case "store":
-            return [*_fetched("a"), "if t < valid:", "    out[d * n + start + t] = x"]
-        case "sum" | "dot":
-            words, term = ("a", "x") if name == "sum" else ("ab", "x * y")
-            total = f"    out[d * blocks * width + mine] += wide({term})"
-            return [*_fetched(words), "if t < valid:", total]
-        case "outer":  # a pair for a thread at a time, summed over the samples of the block
-            return [
-                "cuda.syncthreads()",  # the rows of all threads are needed here
-                "for p in range(t, table[d] * table[d + 1], width):",
-                "    i = here - t + table[d + 3 + p // table[d + 1]] * width",
-                "    j = here - t + table[d + 3 + table[d] + p % table[d + 1]] * width",
-                "    total = wide(0.0)",
-                "    for q in range(valid):",
-                "        total += wide(rows[i + q] * rows[j + q])",
-                f"    out[first + (table[d + 2] - {found.own_sums} + p) * blocks] += total",
-                "cuda.syncthreads()",  # nobody writes onto rows that somebody still reads
-            ]
+    if pattern or name in _WORDS:
+        rows = ("rows[here + d * width]", "rows[here + b * width]")
+        places = (*rows, "out[d * blocks * width + mine]", "out[d * n + start + t]")
+        lines = _simple(name, pattern, ("x", "y", "z"), *places)
+        words = "".join(w for w in "abc" if f"{{{w}}}" in TEXTS[name]) if pattern else _WORDS[name]
+        fetched = [
+            f"{'xyz'['abc'.index(w)]} = rows[here + {w} * width] if {w} >= 0 else u[-1 - {w}]"
+            for w in words
+        ]
+        return [*fetched, "if t < valid:", *(f"    {line}" for line in lines)]
+    if name == "outer":  # a pair for a thread at a time, summed over the samples of the block
+        return [
+            "cuda.syncthreads()",  # the rows of all threads are needed here
+            "for p in range(t, table[d] * table[d + 1], width):",
+            "    i = here - t + table[d + 3 + p // table[d + 1]] * width",
+            "    j = here - t + table[d + 3 + table[d] + p % table[d + 1]] * width",
+            "    total = wide(0.0)",
+            "    for q in range(valid):",
+            "        total += wide(rows[i + q] * rows[j + q])",
+            f"    out[first + (table[d + 2] - {found.own_sums} + p) * blocks] += total",
+            "cuda.syncthreads()",  # nobody writes onto rows that somebody still reads
+        ]
     tile = range(TILE)
     return [  # a matrix, a tile of outputs at a time: a value that is read serves all of the tile
         "inputs = table[d]",
@@ -244,14 +247,6 @@ def _operation(found: DeviceProgram, name: str, pattern: str) -> list[str]:
         *(f"        h{k} += u[w + {k}] * x" for k in tile),
         f"    w += {TILE}",
         *(f"    rows[here + table[o + {k}] * width] = h{k}" for k in tile),
-    ]
-
-
-def _fetched(words: str) -> list[str]:
-    """Operands of the thread's sample."""
-    return [
-        f"{'xyz'['abc'.index(w)]} = rows[here + {w} * width] if {w} >= 0 else u[-1 - {w}]"
-        for w in words
     ]
 
 

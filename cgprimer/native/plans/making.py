@@ -6,6 +6,7 @@ Each pass is a function in a file of its own; here they are put in order.
 from __future__ import annotations
 
 from itertools import chain
+from typing import Any
 
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.optimization import optimize
@@ -44,23 +45,24 @@ def _planned(tape: Tape, *, sums: bool) -> Plan:
     if grouped is None:
         return _planned(_with_one(tape), sums=sums)
     uniform, steps = _steps(tape, varies, grouped, reduced)
-    affine = {group.outputs: group for group in grouped.groups.values()}
     kept = {v for v in reduced.accumulators if v >= 0}
     kept.update(o for pair in reduced.dots.values() for o in pair)
     kept.update(o for outer in reduced.outers for o in (*outer.left, *outer.right))
     if not sums:
         kept.update(tape.outputs.values())
     steps = sine_cosine(multiply_add(steps, kept))
-    steps, outers = _with_reductions(steps, reduced)
-    groups: dict[int, Affine | Outer] = dict(outers)
-    if affine:
-        groups.update({i: affine[s.results] for i, s in enumerate(steps) if s.name == "affine"})
+    steps = _with_reductions(steps, reduced)
+    known: dict[tuple[Any, ...], Affine | Outer] = {
+        **{(group.inputs, group.outputs): group for group in grouped.groups.values()},
+        **{((*outer.left, *outer.right), ()): outer for outer in reduced.outers},
+    }
+    grouping = enumerate(steps) if known else ()
     return Plan(
         tape=tape,
         size=grouped.size,
         uniform=(*uniform, *grouped.uniform),
         varying=tuple(steps),
-        groups=dict(sorted(groups.items())),
+        groups={i: known[s[1:]] for i, s in grouping if s.name in ("affine", "outer")},
         accumulators=tuple(reduced.accumulators),
         outputs={n: i for n, i in tape.outputs.items() if n not in reduced.summed},
         summed=reduced.summed,
@@ -101,40 +103,29 @@ def _steps(
     return uniform, steps
 
 
-def _with_reductions(
-    steps: list[Step], reduced: Reductions
-) -> tuple[list[Step], list[tuple[int, Outer]]]:
+def _with_reductions(steps: list[Step], reduced: Reductions) -> list[Step]:
     """With each sum right after the last value it needs, so that values are done with early."""
-    wanted: list[tuple[Step, Outer | None]] = [
-        (Step("sum", (value,), (number,)), None)
-        for number, value in enumerate(reduced.accumulators)
-        if value >= 0
-    ]
-    wanted.extend((Step("dot", pair, (number,)), None) for number, pair in reduced.dots.items())
-    wanted.extend((Step("outer", (*o.left, *o.right), ()), o) for o in reduced.outers)
+    sums = ((number, value) for number, value in enumerate(reduced.accumulators) if value >= 0)
+    wanted = [Step("sum", (value,), (number,)) for number, value in sums]
+    wanted += [Step("dot", pair, (number,)) for number, pair in reduced.dots.items()]
+    wanted += [Step("outer", (*outer.left, *outer.right), ()) for outer in reduced.outers]
     if not wanted:
-        return steps, []
+        return steps
     # The place of the last operand that is made; columns are there before the first step.
-    made: dict[int, int] = dict.fromkeys(chain.from_iterable(s.operands for s, _ in wanted), -1)
+    made: dict[int, int] = dict.fromkeys(chain.from_iterable(s.operands for s in wanted), -1)
     for position, (_, _, results) in enumerate(steps):
         for value in results:
             if value in made:
                 made[value] = position
-    after: dict[int, list[tuple[Step, Outer | None]]] = {}
-    for step, outer in wanted:
-        after.setdefault(max(made[o] for o in step.operands), []).append((step, outer))
-    found: list[Step] = []
-    outers: list[tuple[int, Outer]] = []
-    done = 0
-    for position in sorted(after):
-        found.extend(steps[done : position + 1])
-        done = position + 1
-        for step, outer in after[position]:
-            if outer is not None:
-                outers.append((len(found), outer))
-            found.append(step)
-    found.extend(steps[done:])
-    return found, outers
+    after: dict[int, list[Step]] = {}
+    for step in wanted:
+        after.setdefault(max(made[o] for o in step.operands), []).append(step)
+    found = after.get(-1, [])
+    for position, step in enumerate(steps):
+        found.append(step)
+        if position in after:
+            found += after[position]
+    return found
 
 
 def _with_one(tape: Tape) -> Tape:
