@@ -41,23 +41,24 @@ def folder() -> Path | None:
 
     Warns, once, of a folder that others can write to.
     """
-    place = _wanted()
-    if place is None:
-        return None
-    trouble = _trouble(place)
+    place, trouble = _place()
     if trouble:
         _warn(trouble)
-        return None
     return place
 
 
 def description() -> str:
     """The folder, or why nothing is kept."""
+    place, trouble = _place()
+    why = f"nothing is kept: {trouble}" if trouble else "nothing is kept"
+    return why if place is None else str(place)
+
+
+def _place() -> tuple[Path | None, str]:
+    """Where things are kept, or what is wrong with that place."""
     place = _wanted()
-    if place is None:
-        return "nothing is kept"
-    trouble = _trouble(place)
-    return f"nothing is kept: {trouble}" if trouble else str(place)
+    trouble = "" if place is None else _trouble(place)
+    return (None if trouble else place), trouble
 
 
 def _wanted() -> Path | None:

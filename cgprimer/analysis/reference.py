@@ -65,15 +65,14 @@ def reference_derivatives(
     if mpmath is None:
         return None
     root = tape.index(of)
-    computed = reachable(tape, [root])[len(tape.leaves) :]
-    pairs = zip(tape.instructions, computed, strict=True)
+    pairs = zip(tape.instructions, reachable(tape, [root])[len(tape.leaves) :], strict=True)
     rows = {primitive(instruction.primitive) for instruction, wanted in pairs if wanted}
     if any(formulas.form(row) is None for row in rows):
         return None
     central = differentiate(tape, (of,), wrt)
-    analytic = all(row.analytic for row in rows)
-    # Slopes to the right, where there may be kinks.
-    one_sided = None if analytic else differentiate(tape, (of,), wrt, scheme="forward")
+    one_sided = None  # slopes to the right, where there may be kinks
+    if not all(row.analytic for row in rows):
+        one_sided = differentiate(tape, (of,), wrt, scheme="forward")
 
     def slopes(digits: int) -> tuple[dict[str, Any], dict[str, Any]]:
         with mpmath.workdps(digits):
@@ -87,7 +86,7 @@ def reference_derivatives(
     found = dict.fromkeys(wrt, mpmath.nan)
     waiting = set(wrt) if digits <= _MOST else set()
     before = slopes(digits) if waiting else ({}, {})
-    while waiting and 2 * digits <= 2 * _MOST:
+    while waiting and digits <= _MOST:
         digits *= 2
         here = slopes(digits)
         with mpmath.workdps(digits):

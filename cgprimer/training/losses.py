@@ -29,12 +29,8 @@ LOSSES: Registry[str] = Registry(
         for name in ("squared-error", "half-squared-error", "absolute-error", "cross-entropy")
     },
 )
+TARGET = "target."  #: before the name of an output, the name of the column with its target
 LOSS = "loss.sample"  #: name of the loss on the tape; no variable of a user can have a dot
-
-
-def target_name(output: str) -> str:
-    """The column that holds the target of an output."""
-    return f"target.{output}"
 
 
 def register_loss(name: str, text: str) -> None:
@@ -119,7 +115,7 @@ def with_loss(tape: Tape, loss: str) -> Tape:
     value = builder.extend(tape)
     total: int | None = None
     for output, index in tape.outputs.items():
-        known = {"out": value[index], "target": builder.column(target_name(output))}
+        known = {"out": value[index], "target": builder.column(TARGET + output)}
 
         def leaf(node: Name | Number, known: dict[str, int] = known) -> int:
             return known[node.name] if isinstance(node, Name) else builder.constant(node.value)

@@ -28,7 +28,7 @@ from cgprimer.native.contract import Summing, Trainer
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import number
 from cgprimer.numbers_and_arrays import first_bad
-from cgprimer.training.losses import LOSS, loss_expression, loss_text, target_name, with_loss
+from cgprimer.training.losses import LOSS, TARGET, loss_expression, loss_text, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
 
 Array = Any
@@ -95,17 +95,15 @@ class Objective:
         Raises:
             DataError: a column is missing.
         """
-        columns = {}
-        for role, names, given in (
-            ("input", self.graph.inputs, dataset.inputs),
-            ("target", self.graph.outputs, dataset.targets),
-        ):
+        columns, graph = {}, self.graph
+        wanted = ("input", graph.inputs, dataset.inputs), ("target", graph.outputs, dataset.targets)
+        for role, names, given in wanted:
             for name in names:
                 if name not in given:
                     own = f"its {role}s are {', '.join(given) or 'none'}"
                     hint = name_hint(name, given)
                     raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=hint)
-                key = name if role == "input" else target_name(name)
+                key = name if role == "input" else TARGET + name
                 columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)
         return columns
 
@@ -215,11 +213,9 @@ def _at_once(runner: Runner, parameters: tuple[str, ...]) -> Callable[..., Point
     None where the engine, or the method, does not work like that.
     """
     program, execute = runner.program, runner.execute
-    reads = [read for run in program.passes for read in run.reads]
-    plain = program.seeds_only and len(program.passes) == 1 and not program.passes[0].seeds
-    if not (plain and isinstance(execute, Summing) and len(reads) == len(parameters)):
-        return None
-    if any(read.weight != 1.0 for read in reads):
+    reads = program.passes[0].reads if len(program.passes) == 1 else ()
+    plain = program.seeds_only and not program.passes[0].seeds and len(reads) == len(parameters)
+    if not (plain and isinstance(execute, Summing) and all(read.weight == 1.0 for read in reads)):
         return None
     place = {name: k for k, name in enumerate(program.tape.outputs)}
     output = {read.wrt: place[read.output] for read in reads}
