@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
-from cgprimer.core.derivatives.evaluation import tape
+from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint

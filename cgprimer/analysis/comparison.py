@@ -12,13 +12,13 @@ from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output, shaped
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import chosen_names, chosen_output, shaped
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.run import Runner, engine_for
+from cgprimer.core.run import Runner
 from cgprimer.errors import DifferentiationError, UsageError, listed, plural
 from cgprimer.number_format import DIGITS, latex_number, number
 
@@ -230,8 +230,7 @@ def compare(
         except DifferentiationError as error:
             results.append(MethodResult(method, refused=error.message))
             continue
-        chosen = engine_for(engine, program.operation_count, 1, shape=())
-        runner = Runner(program, engine=chosen)
+        runner = Runner(program, engine="plain" if engine == "auto" else engine)
         best = math.inf
         for _ in range(_REPEATS):
             start = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cgprimer.core.derivatives.evaluation import chosen_names, tape
+from cgprimer.core.derivatives import chosen_names, tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Derivatives
 from cgprimer.core.tape.passes import reachable
@@ -67,7 +67,7 @@ def first_not_finite(
         found: what came out; where all of it is finite, the text is empty.
 
     >>> import cgprimer
-    >>> from cgprimer.core.derivatives.evaluation import derivatives_at
+    >>> from cgprimer.core.derivatives import derivatives_at
     >>> graph, at = cgprimer.parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}
     >>> first_not_finite(graph, at, derivatives_at(graph, at))
     'xb = log(xa) is nan'

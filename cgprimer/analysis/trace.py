@@ -9,8 +9,8 @@ from typing import Any
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import chosen_names, chosen_output
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Expression
 from cgprimer.core.methods import differentiate

@@ -33,7 +33,7 @@ def command(
       cgprimer grad lecture --method reverse --show
     """
     from cgprimer.analysis.points import first_not_finite
-    from cgprimer.core.derivatives.evaluation import derivatives_at, tape
+    from cgprimer.core.derivatives import derivatives_at, tape
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
 

@@ -75,7 +75,7 @@ def _machine() -> dict[str, object]:
 
 
 def _graph(graph: ExpressionGraph) -> dict[str, object]:
-    from cgprimer.core.derivatives.evaluation import tape
+    from cgprimer.core.derivatives import tape
 
     names = ("inputs", "outputs", "variables", "parameters")
     edges = ("values", "depends_on", "leads_to")

@@ -49,7 +49,7 @@ def command(
     each. --code cpu and cuda show what the engine takes for a tape of this size; with -interpreter,
     what it takes for large ones. No GPU is needed.
     """
-    from cgprimer.core.derivatives.evaluation import tape
+    from cgprimer.core.derivatives import tape
     from cgprimer.core.methods import differentiate
     from cgprimer.native.plans.printing import cut, passes_text
     from cgprimer.training.losses import LOSS, with_loss

@@ -23,8 +23,8 @@ from cgprimer.cli.common import (
     progress_bar,
 )
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH
-from cgprimer.core.engines import DTYPES
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.run import DTYPES
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.number_format import number
 from cgprimer.training.loop import TrainingRun, train

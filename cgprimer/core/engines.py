@@ -18,7 +18,6 @@ from cgprimer.plugins import Registry
 
 Array = Any
 Reduction = Literal["none", "sum"]
-DTYPES = ("float64", "float32")
 
 # What ``auto`` goes by, in operations (of the tape, times samples): rules of thumb.
 WORTH_COMPILING = 20_000  # below it numpy has finished before the compiled code is loaded
@@ -100,11 +99,9 @@ def engines() -> tuple[EngineInfo, ...]:
     for name in _names():
         detail = ""
         try:
-            engine = ENGINES[name]
-            reason = engine.unavailable()
-            describe = getattr(engine, "describe", None)  # an engine need not have it
-            if describe is not None and not reason:
-                detail = describe()
+            reason = ENGINES[name].unavailable()
+            if not reason:  # an engine need not describe itself
+                detail = getattr(ENGINES[name], "describe", str)()
         except UsageError as error:  # an installed package's engine that cannot be imported
             reason = error.message
         found.append(EngineInfo(name, not reason, reason, detail))
@@ -126,42 +123,31 @@ def select(name: str, *, work: int | None = None) -> Engine:
     'numpy'
     """
     if name == "auto":
-        name = _fastest(WORTH_COMPILING if work is None else work)
+        least = WORTH_COMPILING if work is None else work
+        worthy = (n for n, worth in reversed(_WORTH.items()) if least >= worth and n in ENGINES)
+        name = next(n for n in worthy if not ENGINES[n].unavailable())
     if name not in ENGINES:
-        raise _unknown(name)
-    engine = ENGINES[name]
-    reason = engine.unavailable()
+        if name in _WORTH:
+            hint = (
+                "engines are found by the metadata of installed packages, and cgprimer's is not "
+                "there: install it (python -m pip install .) in place of running it unpacked"
+            )
+        elif name.lower() == "gpu":
+            hint = "GPUs are used by the engine 'cuda'"
+        else:
+            hint = did_you_mean(name, _names()) or f"one of: auto, {', '.join(_names())}"
+        raise UsageError(f"there is no engine {name!r}", hint=hint)
+    reason = ENGINES[name].unavailable()
     if reason:
         usable = ", ".join(e.name for e in engines() if e.available)
         raise EngineError(
             f"the engine {name!r} cannot be used here: {reason}",
             hint=f"usable here: {usable}; 'auto' takes the fastest of them",
         )
-    return engine
-
-
-def _fastest(work: int) -> str:
-    for name, worth in reversed(_WORTH.items()):  # asks no engine that is not worth it
-        if work >= worth and name in ENGINES and not ENGINES[name].unavailable():
-            return name
-    return next(iter(_WORTH))
+    return ENGINES[name]
 
 
 def _names() -> tuple[str, ...]:
     """Those that ``auto`` knows come first, the slowest before the others."""
     names = ENGINES.names()
     return tuple(dict.fromkeys((*(name for name in _WORTH if name in names), *names)))
-
-
-def _unknown(name: str) -> UsageError:
-    names = _names()
-    if name in _WORTH:
-        hint = (
-            "engines are found by the metadata of installed packages, and cgprimer's is not "
-            "there: install it (python -m pip install .) in place of running it unpacked"
-        )
-    elif name.lower() == "gpu":
-        hint = "GPUs are used by the engine 'cuda'"
-    else:
-        hint = did_you_mean(name, names) or f"one of: auto, {', '.join(names)}"
-    return UsageError(f"there is no engine {name!r}", hint=hint)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Execute, Number
 from cgprimer.core.primitives import floats
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from cgprimer.core.engines import Engine, Reduction
 
 DTYPES = {"float64": 52, "float32": 23}  #: with the binary digits that each has
-_FLOAT = {float}
 _ONCE = 5_000  # an engine that compiles is asked for one call if it saves more than a tenth second
 Lookup = Callable[[str], Callable[..., Number]]  # from a primitive's name to its function
+Steps = list[tuple[Callable[..., Number], tuple[int, ...]]]
 
 
 def values_of(
@@ -57,17 +57,16 @@ def values_of(
             )
         else:
             values.append(given.get(leaf.name, math.nan))
-    lookup, wanted_here = arithmetic(values), needed[len(values) :]
+    lookup = arithmetic(values)
     steps = with_functions(tape, lookup)
-    nothing: Any = (lambda: math.nan, ())
+    if roots is not None:
+        wanted_steps = zip(steps, needed[len(values) :], strict=True)
+        steps = [step if wanted else (lambda: math.nan, ()) for step, wanted in wanted_steps]
     with quiet(lookup):
-        pairs = zip(steps, wanted_here, strict=True)
-        return run_steps([step if wanted else nothing for step, wanted in pairs], values)
+        return run_steps(steps, values)
 
 
-def run_steps(
-    steps: Iterable[tuple[Callable[..., Number], tuple[int, ...]]], values: list[Number]
-) -> list[Number]:
+def run_steps(steps: Steps, values: list[Number]) -> list[Number]:
     """The loop: each function on its operands, results behind the leaves' values."""
     append = values.append
     for function, operands in steps:
@@ -79,9 +78,7 @@ def run_steps(
     return values
 
 
-def with_functions(
-    tape: Tape, lookup: Lookup
-) -> list[tuple[Callable[..., Number], tuple[int, ...]]]:
+def with_functions(tape: Tape, lookup: Lookup) -> Steps:
     """A tape's instructions with functions in the place of names."""
     functions = {name: lookup(name) for name in {name for name, _ in tape.instructions}}
     return [(functions[name], operands) for name, operands in tape.instructions]
@@ -129,44 +126,31 @@ class Plain:
 
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """The tape, ready to be run."""
-        leaves = [
-            (None if leaf.kind == "constant" else leaf.name, leaf.value) for leaf in tape.leaves
-        ]
-        outputs = list(tape.outputs.items())
-        prepared: list[Any] = []
+        steps = cache(lambda: with_functions(tape, floats.function))
 
         def execute(
             columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
         ) -> dict[str, Number]:
             given = {**scalars, **columns}
-            if dtype != "float64" or not _FLOAT.issuperset(map(type, given.values())):
-                return _arrays(tape, given, samples, reduction, dtype)
-            if not prepared:
-                prepared.extend(with_functions(tape, floats.function))
-            start = [given[name] if name else value for name, value in leaves]
-            values = run_steps(prepared, start)
-            times = samples if reduction == "sum" else 1
-            return {name: values[i] * times for name, i in outputs}
+            if dtype == "float64" and set(map(type, given.values())) <= {float}:
+                start = [v if kind == "constant" else given[n] for kind, n, v in tape.leaves]
+                values = run_steps(steps(), start)
+                times = samples if reduction == "sum" else 1
+                return {name: values[i] * times for name, i in tape.outputs.items()}
+            import numpy as np
+
+            with np.errstate(all="ignore"):
+                values = values_of(tape, {n: np.asarray(v).astype(dtype) for n, v in given.items()})
+                found = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
+                whole = {name: np.broadcast_to(value, (samples,)) for name, value in found.items()}
+                if reduction == "sum":  # in double precision
+                    return {n: v.sum(dtype=np.result_type(v, float)) for n, v in whole.items()}
+                return {name: np.array(value) for name, value in whole.items()}
 
         return execute
 
 
 PLAIN = Plain()
-
-
-def _arrays(
-    tape: Tape, given: Mapping[str, Number], samples: int, reduction: str, dtype: str
-) -> dict[str, Number]:
-    """The outputs as arrays of shape (samples,), or their sums in double precision."""
-    import numpy as np
-
-    with np.errstate(all="ignore"):
-        values = values_of(tape, {n: np.asarray(v).astype(dtype) for n, v in given.items()})
-        found = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
-        whole = {name: np.broadcast_to(value, (samples,)) for name, value in found.items()}
-        if reduction == "sum":
-            return {n: v.sum(dtype=np.result_type(v, np.float64)) for n, v in whole.items()}
-    return {name: np.array(value) for name, value in whole.items()}
 
 
 class Runner:
@@ -199,23 +183,27 @@ class Runner:
         samples: int | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(
-                f"there is no dtype {dtype!r} here", hint=f"one of: {', '.join(DTYPES)}"
-            )
+            names = ", ".join(DTYPES)
+            raise UsageError(f"there is no dtype {dtype!r} here", hint=f"one of: {names}")
         self.program, self.bits = program, DTYPES[dtype]
-        self.chosen = engine_for(engine, program.work, samples, is_complex=program.is_complex)
-        if program.is_complex:
-            if self.chosen.name not in ("plain", "numpy"):
-                raise UsageError(
-                    f"complex steps run on the engine 'plain', not on {self.chosen.name!r}"
-                )
-            self.chosen, dtype = PLAIN, "complex128"  # no other engine has complex numbers
+        self.chosen = engine_for(engine, program, samples)
         self.engine = self.chosen.name
         self.sum_later = program.by_sample and reduction == "sum"
-        inner: Reduction = "none" if self.sum_later else reduction
-        self.compile = partial(self.chosen.compile, reduction=inner, dtype=dtype)
-        self.execute = self.compile(program.tape)
-        self.seeded: dict[int, Execute] = {}
+        prepare = partial(
+            self.chosen.compile,
+            reduction="none" if self.sum_later else reduction,
+            dtype="complex128" if program.is_complex else dtype,
+        )
+        self.execute = prepare(program.tape)
+
+        @cache
+        def alone(number: int) -> Execute:
+            """One pass on a tape of its own, without what its zero seeds would multiply."""
+            from cgprimer.core.tape.optimization import with_seeds
+
+            return prepare(with_seeds(program.tape, program.passes[number].seeds))
+
+        self.alone = alone
 
     def __call__(
         self, columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
@@ -232,37 +220,23 @@ class Runner:
                 {pair: value.sum() for pair, value in found.derivatives.items()},
             )
 
-    def alone(self, number: int) -> Execute:
-        """One pass on a tape of its own, without what its zero seeds would multiply.
-
-        Compiled only where it is needed.
-        """
-        if number not in self.seeded:
-            from cgprimer.core.tape.optimization import with_seeds
-
-            seeds = self.program.passes[number].seeds
-            self.seeded[number] = self.compile(with_seeds(self.program.tape, seeds))
-        return self.seeded[number]
-
 
 def engine_for(
-    engine: str | Engine,
-    work: int,
-    samples: int | None,
-    *,
-    is_complex: bool = False,
-    shape: tuple[int, ...] | None = None,
+    engine: str | Engine, program: DerivativeProgram, samples: int | None, shape: object = None
 ) -> Engine:
     """The engine of a name; ``auto`` goes by the operations of one sample, times the samples.
 
     With a shape it is for one call: a single point, ``()``, is done before an engine has compiled
     anything, and arrays must be long before it is worth to.
     """
-    if not isinstance(engine, str):
-        return engine
-    if engine == "auto" and (shape == () or is_complex):
+    if engine == "auto" and (shape == () or program.is_complex):
         return PLAIN
-    from cgprimer.core.engines import select
+    if isinstance(engine, str):
+        from cgprimer.core.engines import select
 
-    total = None if samples is None else samples * work
-    return select(engine, work=total if shape is None or total is None else total // _ONCE)
+        each = len(program.tape) * len(program.passes)  # about: known at once
+        work = None if samples is None else samples * each
+        engine = select(engine, work=work if work is None or shape is None else work // _ONCE)
+    if program.is_complex and engine.name not in ("plain", "numpy"):
+        raise UsageError(f"complex steps run on the engine 'plain', not on {engine.name!r}")
+    return PLAIN if program.is_complex else engine  # no other engine has complex numbers

@@ -9,7 +9,7 @@ import hashlib
 import json
 import marshal
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -108,7 +108,7 @@ def to_bytes(program: DerivativeProgram) -> bytes:
     lengths = [len(operands) for _, operands in tape.instructions]
     flat = [operand for _, operands in tape.instructions for operand in operands]
     codes = [number[name] for name, _ in tape.instructions]
-    passes = [([astuple(read) for read in run.reads], run.seeds) for run in program.passes]
+    passes = [(run.reads, run.seeds) for run in program.passes]
     paths = None if program.paths is None else list(program.paths.items())
     parts = (tape.leaves, list(number), codes, lengths, flat, tape.outputs, tape.names)
     rest = (program.method, program.of, program.wrt, passes, paths, sorted(program.primal_names))

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import reduce
 
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives.evaluation import chosen_output
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import chosen_output
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.methods.edges import edge_tape

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.primitives import primitive

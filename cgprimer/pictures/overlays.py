@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import chosen_names, chosen_output
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cgprimer.checked_numbers import real_number
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods

@@ -17,8 +17,8 @@ import numpy as np
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.derivatives.evaluation import chosen_output
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import chosen_output
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.run import values_of

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import parse
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.symbolic import written_out_size

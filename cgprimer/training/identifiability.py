@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives.gradients import jacobian
+from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.number_format import number

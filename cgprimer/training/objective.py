@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives.evaluation import tape
+from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.core.methods.contract import DerivativeProgram

@@ -15,7 +15,7 @@ import cgprimer
 from cgprimer.analysis.comparison import compare
 from cgprimer.analysis.points import first_not_finite
 from cgprimer.analysis.reference import reference_derivatives, relative_error
-from cgprimer.core.derivatives.evaluation import derivatives_at
+from cgprimer.core.derivatives import derivatives_at
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
 
 METHODS = cgprimer.methods()

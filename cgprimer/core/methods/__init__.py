@@ -12,16 +12,11 @@ from cgprimer.errors import UsageError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.plugins import Registry
 
+_OWN = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
 METHODS: Registry[Differentiator] = Registry(
     "method",
     "cgprimer.methods",
-    {
-        "finite-difference": "cgprimer.core.methods.finite_difference:differentiate",
-        "symbolic": "cgprimer.core.methods.symbolic:differentiate",
-        "forward": "cgprimer.core.methods.forward:differentiate",
-        "reverse": "cgprimer.core.methods.reverse:differentiate",
-        "path-sum": "cgprimer.core.methods.path_sum:differentiate",
-    },
+    {name: f"{__name__}.{name.replace('-', '_')}:differentiate" for name in _OWN},
 )
 
 
@@ -32,6 +27,29 @@ def methods() -> tuple[str, ...]:
     ('finite-difference', 'symbolic', 'forward', 'reverse', 'path-sum')
     """
     return METHODS.names()
+
+
+def register_method(name: str, differentiate: Differentiator) -> None:
+    """Add a method of one's own; a package may have it as an entry point instead.
+
+    Args:
+        name: what ``method=...`` calls it.
+        differentiate: a function ``(tape, of, wrt, **options)`` to a program.
+
+    Raises:
+        UsageError: there is a method of this name.
+
+    >>> import cgprimer
+    >>> from cgprimer.core.methods import reverse
+    >>> register_method("backprop", reverse.differentiate)
+    >>> cgprimer.gradient(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}, method="backprop")
+    {'k': 3.0}
+    >>> unregister_method("backprop")
+    """
+    METHODS.register(name, differentiate)
+
+
+unregister_method = METHODS.unregister
 
 
 def differentiate(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from cgprimer.core.tape.passes import dead_code, live_memory, reachable
 from cgprimer.core.tape.tape import Share, Tape
@@ -22,8 +22,7 @@ Names = str | Sequence[str]
 Number = Any  # a float, a complex or mpmath number, or an array of samples
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """Add ``weight`` times an output to the derivative of ``of`` with respect to ``wrt``."""
 
     of: str
@@ -48,6 +47,12 @@ class Pass:
         ones = [name.replace(".", "_") for name, value in self.seeds.items() if value]
         return f"{', '.join(ones)} = 1, the other seeds 0" if ones else ""
 
+    def add_to(self, found: dict[tuple[str, str], Number], outputs: Mapping[str, Number]) -> None:
+        """Add what the run contributes to the derivatives found so far."""
+        for of, wrt, output, weight in self.reads:
+            share = outputs[output] if weight == 1.0 else weight * outputs[output]
+            found[of, wrt] = found[of, wrt] + share if (of, wrt) in found else share
+
 
 @dataclass(frozen=True, slots=True)
 class Derivatives:
@@ -70,15 +75,12 @@ class Execute(Protocol):
     def __call__(
         self, columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
     ) -> dict[str, Number]:
-        """Compute the outputs.
+        """For each output an array of shape (samples,), or its sum over the samples.
 
         Args:
             columns: for each column of the tape a contiguous array of shape (samples,).
             scalars: for each scalar of the tape a number.
             samples: how many samples there are; needed where the tape has no column.
-
-        Returns:
-            For each output an array of shape (samples,), or its sum over the samples.
         """
 
 
@@ -123,12 +125,8 @@ class DerivativeProgram:
     ) -> Derivatives:
         """Make the passes and put together what they read.
 
-        Args:
-            execute: the program's tape, compiled.
-            columns, scalars, samples: the point, or the points.
-            alone: the same for one pass, by number: its seeds constants, and nothing in it that a
-                zero seed would multiply.
-            bits: binary digits of the arithmetic.
+        ``alone`` gives the tape of a pass without what its zero seeds would multiply; ``bits`` are
+        the binary digits of the arithmetic.
         """
         values: dict[str, Number] = {}
         found: dict[tuple[str, str], Number] = {}
@@ -138,15 +136,13 @@ class DerivativeProgram:
             # A seed of 0 that meets an infinite partial would make a finite derivative nan.
             if len(one.seeds) > 1 and not all(all_finite(outputs[r.output]) for r in one.reads):
                 outputs = alone(number)(columns, scalars, samples)
-            add_reads(one, outputs, found)
+            one.add_to(found, outputs)
         return Derivatives(values, found)
 
     @property
     def pass_count(self) -> int:
         """Passes over the graph: runs of the tape, or paths walked for the sum over paths."""
-        if self.paths is not None:
-            return sum(len(paths) for paths in self.paths.values())
-        return len(self.passes)
+        return len(self.passes) if self.paths is None else sum(map(len, self.paths.values()))
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -173,11 +169,6 @@ class DerivativeProgram:
         return len(self.executed) * max(1, len(self.passes))
 
     @property
-    def work(self) -> int:
-        """About as many operations, known at once: what the choice of an engine goes by."""
-        return len(self.tape) * max(1, len(self.passes))
-
-    @property
     def live_values(self) -> int:
         """The most values alive at one time in one run (one value is 8 bytes per sample)."""
         return live_memory(self.executed)
@@ -189,36 +180,27 @@ class DerivativeProgram:
         )
 
     def __str__(self) -> str:
-        from cgprimer.core.methods.printing import program_text
+        from cgprimer.core.tape.printing import code
 
-        return program_text(self)
+        lines = [code(self.executed, primal=self.primal_names)]
+        if self.paths is None:
+            lines.append(f"# {plural(self.pass_count, 'pass', 'passes')}")
+            texts = enumerate(map(str, self.passes), start=1)
+            several = self.pass_count > 1
+            lines += [f"#   {number}: {text}" for number, text in texts if text and several]
+        else:
+            walks = {path for paths in self.paths.values() for path in paths}
+            by_length = sorted(walks, key=lambda path: (path[0], len(path), path))
+            lines.append(f"# {plural(len(walks), 'path', 'paths')}:")
+            lines += [f"#   {' -> '.join(path)}" for path in by_length]
+        return "\n".join(lines)
 
 
-class Differentiator(Protocol):
-    """A method: a function from a tape to a program."""
-
-    def __call__(
-        self, tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], **options: object
-    ) -> DerivativeProgram:
-        """Differentiate."""
-
-
-def add_reads(
-    one: Pass, outputs: Mapping[str, Number], found: dict[tuple[str, str], Number]
-) -> None:
-    """Add what a pass reads to the derivatives."""
-    for read in one.reads:
-        share = outputs[read.output] if read.weight == 1.0 else read.weight * outputs[read.output]
-        pair = (read.of, read.wrt)
-        found[pair] = found[pair] + share if pair in found else share
+Differentiator = Callable[..., DerivativeProgram]  #: of (tape, of, wrt, **options): a method
 
 
 def as_names(names: Names, what: str) -> tuple[str, ...]:
-    """One name or several as a tuple without repetitions.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """One name or several as a tuple without repetitions."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         names = (names,)
     found = tuple(dict.fromkeys(names))

@@ -16,7 +16,7 @@ Source: Press et al., "Numerical Recipes", section 5.7; Squire and Trapp 1998 fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cgprimer.core.methods.contract import (
@@ -26,18 +26,21 @@ from cgprimer.core.methods.contract import (
     Number,
     Pass,
     Read,
-    add_reads,
     fresh,
 )
-from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import DifferentiationError, UsageError
 
-SCHEMES = ("central", "forward", "complex-step")
 _ROOT = {"central": 3, "forward": 2, "complex-step": 0}  # the step is about this root of eps
+_MOVES = {  # by how many steps a variable is moved, and what the result counts for
+    "central": ((1.0, 0.5), (-1.0, -0.5)),
+    "forward": ((1.0, 1.0),),
+    "complex-step": ((1j, 1.0),),
+}
+SCHEMES = tuple(_ROOT)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class DifferenceProgram(DerivativeProgram):
     """
 
     seeds_only = False
+    passes: Sequence[Shifted]
     rule: StepRule = field(kw_only=True)
     shifts: dict[str, str] = field(default_factory=dict, kw_only=True)
 
@@ -133,14 +137,12 @@ class DifferenceProgram(DerivativeProgram):
         columns = {**dict.fromkeys(self.shifts.values(), 0.0), **columns}
         scalars = dict(scalars)
         base = execute(columns, scalars, samples)
-        steps: dict[str, Number] = {}
-        for name in self.wrt:
-            known: Number = columns.get(name, scalars.get(name, base.get(name, 0.0)))
-            steps[name] = self.rule.step(known.real, bits)
+        point = {**base, **scalars, **columns}
+        steps = {name: self.rule.step(point.get(name, 0.0).real, bits) for name in self.wrt}
         found: dict[tuple[str, str], Number] = {}
         for one in self.passes:
             outputs = base
-            if isinstance(one, Shifted) and one.shifted:
+            if one.shifted:
                 leaf = self.shifts.get(one.shifted, one.shifted)
                 given = columns if leaf in columns else scalars
                 kept = given.get(leaf, 0.0)
@@ -149,16 +151,14 @@ class DifferenceProgram(DerivativeProgram):
                 given[leaf] = kept
             if self.is_complex:
                 outputs = {name: value.imag for name, value in outputs.items()}
-            add_reads(one, outputs, found)
+            one.add_to(found, outputs)
         values = {name: base[name].real for name in self.of}
-        if self.is_complex:
-            quotients = {
-                pair: self._meant(total, values[pair[0]], steps[pair[1]], bits)
-                for pair, total in found.items()
-            }
-        else:
-            quotients = {pair: total / steps[pair[1]] for pair, total in found.items()}
-        return Derivatives(values, quotients)
+        for (of, wrt), total in found.items():
+            if self.is_complex:
+                found[of, wrt] = self._meant(total, values[of], steps[wrt], bits)
+            else:
+                found[of, wrt] = total / steps[wrt]
+        return Derivatives(values, found)
 
     def _meant(self, imaginary: Number, real: Number, step: Number, bits: int) -> Number:
         """A complex step's quotient, nan where it means nothing.
@@ -201,24 +201,22 @@ def differentiate(
         raise UsageError(f"there is no scheme {scheme!r}", hint=f"one of: {', '.join(SCHEMES)}")
     if step is not None and not 0 < step < math.inf:
         raise UsageError(f"the step must be positive and finite, not {step!r}")
-    needed = reachable(tape, (tape.index(name) for name in of))
+    place = {name: tape.index(name) for name in (*of, *wrt)}
+    needed = reachable(tape, (place[name] for name in of))
     if scheme == "complex-step":
-        _refuse_kinks(tape, wrt, needed)
+        _refuse_kinks(tape, needed, depends(tape, (place[name] for name in wrt)))
     builder = Builder(simplify=False)
-    inner = [name for name in wrt if tape.index(name) >= len(tape.leaves)]
-    shifts = {name: fresh("shift", name, tape) for name in inner}
-    columns = {tape.index(name): column for name, column in shifts.items()}
+    inner = [name for name in wrt if place[name] >= len(tape.leaves)]
+    columns = {place[name]: fresh("shift", name, tape) for name in inner}
 
     def shifted(index: int, copied: dict[int, int]) -> int:
         if index not in columns:
             return copied[index]
         return builder.emit("add", copied[index], builder.column(columns[index]), pinned=True)
 
-    value = builder.extend(tape, keep=signature_and(tape, needed), then=shifted)
-    outputs = {name: value[tape.index(name)] for name in of}
-    for name in shifts:  # the step of an inner variable is chosen from its value
-        if tape.index(name) in value:
-            outputs.setdefault(name, value[tape.index(name)])
+    value = builder.extend(tape, keep=needed, then=shifted)
+    # The step of an inner variable is chosen from its value.
+    outputs = {name: value[place[name]] for name in (*of, *inner) if place[name] in value}
     scalars = tape.of_kind("scalar")
     return DifferenceProgram(
         "finite-difference",
@@ -228,32 +226,25 @@ def differentiate(
         _passes(scheme, of, wrt),
         primal_names=frozenset(tape.names),
         rule=StepRule(step, _ROOT[scheme]),
-        shifts={n: s for n, s in shifts.items() if tape.index(n) in value},
+        shifts={name: columns[place[name]] for name in inner if place[name] in value},
         is_complex=scheme == "complex-step",
         by_sample=any(name not in scalars for name in wrt),
     )
 
 
-def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Pass, ...]:
-    passes: list[Pass] = []
+def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Shifted, ...]:
+    passes: list[Shifted] = []
     if scheme == "forward":
         passes.append(Shifted(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))
     for name in wrt:
-        if scheme == "central":
-            for side in (1.0, -1.0):
-                passes.append(
-                    Shifted(tuple(Read(t, name, t, side / 2) for t in of), shifted=name, steps=side)
-                )
-        else:
-            steps = 1j if scheme == "complex-step" else 1.0
-            passes.append(Shifted(tuple(Read(t, name, t) for t in of), shifted=name, steps=steps))
+        for steps, weight in _MOVES[scheme]:
+            reads = tuple(Read(t, name, t, weight) for t in of)
+            passes.append(Shifted(reads, shifted=name, steps=steps))
     return tuple(passes)
 
 
-def _refuse_kinks(tape: Tape, wrt: tuple[str, ...], needed: list[bool]) -> None:
-    active = depends(tape, (tape.index(name) for name in wrt))
-    for position, (name, _) in enumerate(tape.instructions):
-        index = len(tape.leaves) + position
+def _refuse_kinks(tape: Tape, needed: list[bool], active: list[bool]) -> None:
+    for index, (name, _) in enumerate(tape.instructions, len(tape.leaves)):
         if needed[index] and active[index] and not primitive(name).analytic:
             raise DifferentiationError(
                 f"a complex step cannot go through {name!r}: it is not analytic",

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, fresh
 from cgprimer.core.methods.one_pass import derivative_name
-from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -34,9 +33,9 @@ def differentiate(
         carry: carry all tangents along in one pass, instead of a pass for each of ``wrt``.
     """
     roots = [tape.index(name) for name in of]
-    keep = signature_and(tape, reachable(tape, roots))
+    keep = reachable(tape, roots)
     builder = Builder()
-    builder.extend(tape, keep=[i for i in keep if i < len(tape.leaves)])
+    builder.extend(tape, keep=[False] * tape.size)  # columns and scalars come before seeds
     zero = builder.constant(0.0)
     passes: tuple[Pass, ...]
 
@@ -77,14 +76,14 @@ def differentiate(
 
 
 def push(
-    builder: Builder, tape: Tape, keep: list[int], directions: list[tuple[dict[int, int], str]]
+    builder: Builder, tape: Tape, keep: list[bool], directions: list[tuple[dict[int, int], str]]
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
     """Copy the tape, each instruction followed by its tangents: no value is held for long.
 
     Args:
         builder: where the instructions go.
         tape: the primal.
-        keep: the values that are needed.
+        keep: for each value whether it is needed.
         directions: for each direction the tangents that are given (of leaves, and added to those
             of inner values), and what is put behind the names of its tangents.
 

@@ -19,7 +19,6 @@ from itertools import pairwise
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.methods.edges import edge_partials
 from cgprimer.core.methods.one_pass import one_pass
-from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
@@ -46,7 +45,7 @@ def differentiate(
     sources = [tape.index(name) for name in wrt]
     needed = reachable(tape, roots)
     builder = Builder()
-    value = builder.extend(tape, keep=signature_and(tape, needed))
+    value = builder.extend(tape, keep=needed)
     edges = edge_partials(builder, tape, value, needed, extra={*roots, *sources})
     heads: dict[int, list[int]] = {}
     for tail, head in edges:

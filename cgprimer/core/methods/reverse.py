@@ -30,14 +30,13 @@ def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> Deri
     active = depends(tape, sources)
 
     builder = Builder()
-    value = builder.extend(tape, keep=signature_and(tape, needed))
-    if len(of) == 1:
-        adjoints = {roots[0]: builder.constant(1.0)}
-    else:  # a seed for each output; a pass sets one of them to 1
-        adjoints = {}
-        for name, root in zip(of, roots, strict=True):
-            seed = builder.scalar(fresh("seed", name, tape))
-            adjoints[root] = builder.emit("add", adjoints[root], seed) if root in adjoints else seed
+    value = builder.extend(tape, keep=needed)
+    # A seed for each output, if there are several; a pass sets one of them to 1.
+    seeds = {name: fresh("seed", name, tape) for name in of if len(of) > 1}
+    adjoints = {} if seeds else {roots[0]: builder.constant(1.0)}
+    for root, name in zip(roots, seeds.values(), strict=False):
+        seed = builder.scalar(name)
+        adjoints[root] = builder.emit("add", adjoints[root], seed) if root in adjoints else seed
     region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and active[i]]
     sweep(builder, tape, value, adjoints, region, active)
 
@@ -50,9 +49,7 @@ def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> Deri
     passes = tuple(
         Pass(
             reads=tuple(Read(name, w, bars[w]) for w in wrt),
-            seeds={fresh("seed", other, tape): float(other == name) for other in of}
-            if len(of) > 1
-            else {},
+            seeds={seed: float(other == name) for other, seed in seeds.items()},
         )
         for name in of
     )
@@ -99,11 +96,3 @@ def sweep(
             if partial is not None:
                 product = bar if partial == one else builder.emit("mul", bar, partial)
                 builder.hand(adjoints, operand, product, values[which], value[index], partial)
-
-
-def signature_and(tape: Tape, needed: list[bool]) -> list[int]:
-    """The needed values, and every column and scalar: they are the program's signature."""
-    first = len(tape.leaves)
-    return [
-        i for i, n in enumerate(needed) if n or (i < first and tape.leaves[i].kind != "constant")
-    ]

@@ -21,7 +21,6 @@ from typing import Any
 
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.methods.one_pass import one_pass
-from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.primitives import primitive, primitives
 from cgprimer.core.primitives.formulas import form, opaque_function, symbolic_call
 from cgprimer.core.tape.builder import Builder
@@ -63,7 +62,7 @@ def differentiate(
                 hint="use reverse mode, or raise the limit: limit=... (--symbolic-limit N)",
             )
     builder = Builder(share=share)
-    value = builder.extend(tape, keep=signature_and(tape, needed))
+    value = builder.extend(tape, keep=needed)
     derivatives = {}
     for target, root in zip(of, roots, strict=True):
         lowering = Lowering(builder, value, limit if share else 20 * limit)

@@ -7,7 +7,10 @@ integers in the order of their making and, at the end, puts the leaves first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partialmethod
+from itertools import chain
 from typing import Any
 
 from cgprimer.core.primitives import floats
@@ -51,23 +54,22 @@ class Builder:
         self._constants: dict[str | float, int] = {}
         self.rules: dict[tuple[str, int], Any] = {}  # partials, ready to be emitted
         self._value_of: dict[int, float] = {}
+        self.value_of = self._value_of.get  # the number of a constant; None of anything else
 
     # --- leaves --------------------------------------------------------------------------------
 
-    def leaf(self, kind: Kind, name: str) -> int:
-        """A column or a scalar; the same one for the same name."""
+    def leaf(self, kind: Kind, name: str, value: float = 0.0) -> int:
+        """A column or a scalar, the same one for the same name; or a constant of a value."""
+        if kind == "constant":
+            return self.constant(value)
         found = self.names.get(name)
         if found is None:
-            found = self.names[name] = self._append(Leaf(kind, name))
+            found = self.names[name] = len(self.entries)
+            self.entries.append(Leaf(kind, name))
         return found
 
-    def column(self, name: str) -> int:
-        """A leaf with one value per sample."""
-        return self.leaf("column", name)
-
-    def scalar(self, name: str) -> int:
-        """A leaf that all samples share."""
-        return self.leaf("scalar", name)
+    column = partialmethod(leaf, "column")
+    scalar = partialmethod(leaf, "scalar")
 
     def constant(self, value: float) -> int:
         """A number. Zero and minus zero are two constants, and every nan is the same."""
@@ -75,13 +77,10 @@ class Builder:
         key = value if value and value == value else value.hex()  # noqa: PLR0124 - nan
         found = self._constants.get(key)
         if found is None:
-            found = self._constants[key] = self._append(Leaf("constant", value.hex(), value))
+            found = self._constants[key] = len(self.entries)
+            self.entries.append(Leaf("constant", value.hex(), value))
             self._value_of[found] = value
         return found
-
-    def value_of(self, index: int) -> float | None:
-        """The number that a constant stands for; None for anything else."""
-        return self._value_of.get(index)
 
     # --- instructions --------------------------------------------------------------------------
 
@@ -120,13 +119,7 @@ class Builder:
     def hand(
         self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
     ) -> None:
-        """Add a product to the total of a value, and note the share: this is where paths meet.
-
-        Args:
-            totals: adjoints or tangents so far.
-            to: whose total it is, a key of ``totals``.
-            product, tail, head, partial: of the share, values in this builder.
-        """
+        """Add a product to the adjoint or tangent of a value, and note the share: paths meet."""
         known = totals.get(to)
         total = totals[to] = product if known is None else self.emit("add", known, product)
         self.shares.append(_new(Share, (tail, head, partial, product, total)))
@@ -146,7 +139,7 @@ class Builder:
         self,
         tape: Tape,
         *,
-        keep: Iterable[int] | None = None,
+        keep: Sequence[bool] | None = None,
         then: Callable[[int, dict[int, int]], int] | None = None,
     ) -> dict[int, int]:
         """Copy a tape's values in; returns old index to new.
@@ -155,24 +148,22 @@ class Builder:
 
         Args:
             tape: what is copied.
-            keep: the values to copy; all unless given.
+            keep: for each value whether to copy it; all unless given. Columns and scalars are
+                always copied: they are the program's signature.
             then: called after each instruction with its index and what is copied so far; it may
                 emit more, and returns the value that stands for the instruction from then on.
         """
-        kept = range(tape.size) if keep is None else sorted(keep)
         new: dict[int, int] = {}
-        names: dict[int, list[str]] = {}
+        names: defaultdict[int, list[str]] = defaultdict(list)
         for name, index in tape.names.items():
-            names.setdefault(index, []).append(name)
+            names[index].append(name)
         first, instructions = len(tape.leaves), tape.instructions
         entries, known, value_of = self.entries, self._known, self._value_of
-        for index in kept:
-            if index < first:
-                leaf = tape.leaves[index]
-                constant = leaf.kind == "constant"
-                new[index] = (
-                    self.constant(leaf.value) if constant else self.leaf(leaf.kind, leaf.name)
-                )
+        for index, leaf in enumerate(tape.leaves):
+            if keep is None or keep[index] or leaf.kind != "constant":
+                new[index] = self.leaf(*leaf)
+        for index in range(first, tape.size):
+            if keep is not None and not keep[index]:
                 continue
             name, operands = instructions[index - first]
             if len(operands) == 2:
@@ -216,23 +207,19 @@ class Builder:
             missing = [i for share in shares for i in share if not needed[i]]
             if missing:
                 needed = self._needed([*outputs.values(), *missing])
-        rank = {"column": 0, "scalar": 1, "constant": 2}
         named = set(self.names.values())  # a constant that has a name, such as bar_xw = 1, is shown
-        leaves: list[int] = []
+        leaves: dict[str, list[int]] = {"column": [], "scalar": [], "constant": []}
         kept: list[int] = []
         for index, (entry, wanted) in enumerate(zip(entries, needed, strict=True)):
             if type(entry) is Instruction:
                 if wanted:
                     kept.append(index)
             elif wanted or entry[0] != "constant" or index in named:
-                leaves.append(index)
-        leaves.sort(key=lambda i: rank[entries[i][0]])
-        new = [-1] * len(entries)
-        for position, index in enumerate(leaves):
+                leaves[entry[0]].append(index)
+        new = self.moved = [-1] * len(entries)
+        first = list(chain.from_iterable(leaves.values()))
+        for position, index in enumerate(chain(first, kept)):
             new[index] = position
-        for position, index in enumerate(kept, len(leaves)):
-            new[index] = position
-        self.moved = new
         instructions = []
         for index in kept:
             name, operands = entries[index]  # type: ignore[misc]
@@ -242,7 +229,7 @@ class Builder:
                 moved = tuple([new[o] for o in operands])
             instructions.append(_new(Instruction, (name, moved)))
         return Tape(
-            leaves=tuple([entries[i] for i in leaves]),  # type: ignore[misc]
+            leaves=tuple([entries[i] for i in first]),  # type: ignore[misc]
             instructions=tuple(instructions),
             outputs={name: new[i] for name, i in outputs.items()},
             names={name: new[i] for name, i in self.names.items() if new[i] >= 0},
@@ -254,9 +241,7 @@ class Builder:
         # A constant that has a name, such as bar_xw = -1, is shown, and so is where it comes from.
         wanted = {index for index in self.names.values() if index in self._value_of}
         kept = []
-        for number in range(len(self.shares) - 1, -1, -1):
-            share = self.shares[number]
-            before = self._before[number]
+        for share, before in zip(reversed(self.shares), reversed(self._before), strict=True):
             if needed[share[4]] or share[4] in wanted:
                 kept.append(share)
                 wanted.add(before)
@@ -267,22 +252,16 @@ class Builder:
         for root in roots:
             needed[root] = True
         for index in range(len(needed) - 1, -1, -1):
-            if needed[index]:
-                entry = self.entries[index]
-                if type(entry) is Instruction:
-                    for operand in entry[1]:
-                        needed[operand] = True
+            if needed[index] and type(entry := self.entries[index]) is Instruction:
+                for operand in entry[1]:
+                    needed[operand] = True
         return needed
-
-    def _append(self, entry: Leaf | Instruction) -> int:
-        self.entries.append(entry)
-        return len(self.entries) - 1
 
     # --- simplification ------------------------------------------------------------------------
 
     def _simpler(self, name: str, operands: tuple[int, ...]) -> int | None:
         """A value that equals the instruction and costs nothing, if there is one."""
-        value_of = self._value_of.get
+        value_of = self.value_of
         left, right = value_of(operands[0]), value_of(operands[-1])
         if left is not None and right is not None:
             values = [value_of(o) for o in operands]
@@ -292,18 +271,13 @@ class Builder:
             return None
         match name:
             case "add":
-                # Only -0 adds nothing to every number: 0 + -0 is 0.
-                if left == 0.0 and _is_zero(left, negative=True):
-                    return operands[1]
-                if right == 0.0 and _is_zero(right, negative=True):
-                    return operands[0]
-                first, second = operands
-                negated = self._negated(second)
-                if negated is not None:
-                    return self.emit("sub", first, negated)
-                negated = self._negated(first)
-                if negated is not None:
-                    return self.emit("sub", second, negated)
+                for number, other in ((left, operands[1]), (right, operands[0])):
+                    if _is_zero(number, negative=True):  # only -0 adds nothing to every number
+                        return other
+                for second, first in (operands, operands[::-1]):
+                    negated = self._negated(first)
+                    if negated is not None:
+                        return self.emit("sub", second, negated)
             case "sub":
                 if _is_zero(right, negative=False):
                     return operands[0]
@@ -315,9 +289,7 @@ class Builder:
                         return other
                     if one == -1.0:
                         return self.emit("neg", other)
-            case "div" if right == 1.0:
-                return operands[0]
-            case "pow" if right == 1.0:
+            case "div" | "pow" if right == 1.0:
                 return operands[0]
             case "pow" if right == 0.0:
                 return self.constant(1.0)  # IEEE 754: pow(x, 0) is 1, even for nan

@@ -40,69 +40,46 @@ def emit_vertex(builder: Builder, name: str, expression: Expression) -> int:
         return builder.names[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
     root = fold(expression, leaf, lambda row, operands: builder.emit(row, *operands))
-    is_leaf = isinstance(builder.entries[root], Leaf)
-    if is_leaf or root in builder.pinned or root != len(builder.entries) - 1:
-        # A leaf, another vertex, or a part of one: this vertex is a copy of it.
-        root = builder.emit("copy", root, pinned=True)
-    else:
+    last = root == len(builder.entries) - 1 and root not in builder.pinned
+    if last and not isinstance(builder.entries[root], Leaf):
         builder.pin(root)
+    else:  # a leaf, another vertex, or a part of one: this vertex is a copy of it
+        root = builder.emit("copy", root, pinned=True)
     return builder.name(root, name)
 
 
-Rule = int | float | tuple[tuple[str, int, float], ...]
+def emit_partial(
+    builder: Builder, name: str, which: int, operands: tuple[int, ...], out: int
+) -> int | None:
+    """The partial derivative of a primitive with respect to one operand, counted from 0.
 
-
-def _rule(text: str) -> Rule:
-    """The text of a partial, ready to be emitted.
-
-    Returns:
-        The slot of an operand or the result, -1 where it is zero everywhere; a constant; or steps
-        for a stack: (primitive, argument count), a slot, or a number.
+    None where it is zero everywhere and nothing flows.
     """
+    steps = builder.rules.get((name, which))
+    if steps is None:
+        steps = builder.rules[name, which] = _steps(primitive(name).partials[which])
+    stack: list[int] = []
+    for row, slot, number in steps:
+        if row:
+            arguments = stack[-slot:]
+            del stack[-slot:]
+            stack.append(builder.emit(row, *arguments))
+        elif slot < 0:
+            stack.append(builder.constant(number))
+        else:
+            stack.append(out if slot == len(OPERANDS) else operands[slot])
+    return stack[0] if stack else None
+
+
+def _steps(text: str) -> list[tuple[str, int, float]]:
+    """A partial for a stack: a primitive and how many it takes, a slot, or a number; 0 is none."""
     slots = {name: i for i, name in enumerate((*OPERANDS, RESULT))}
-    if text == "0" or text in slots:  # as in the product: the partial is an operand itself
-        return slots.get(text, -1)
     steps: list[tuple[str, int, float]] = []
-    for node in postorder(partial_tree(text)):
+    for node in postorder(partial_tree(text)) if text != "0" else ():
         if isinstance(node, Apply):
             steps.append((node.primitive, len(node.arguments), 0.0))
         elif isinstance(node, Name):
             steps.append(("", slots[node.name], 0.0))
         else:
             steps.append(("", -1, node.value))
-    return steps[0][2] if len(steps) == 1 else tuple(steps)
-
-
-def emit_partial(
-    builder: Builder, name: str, which: int, operands: tuple[int, ...], out: int
-) -> int | None:
-    """Emit the partial derivative of a primitive with respect to one operand.
-
-    Args:
-        builder: where to.
-        name: the primitive.
-        which: the operand's number, from 0.
-        operands: the operands' values.
-        out: the result's value.
-
-    Returns:
-        The value of the partial, or None where it is zero everywhere and nothing flows.
-    """
-    rule = builder.rules.get((name, which))
-    if rule is None:
-        rule = builder.rules[name, which] = _rule(primitive(name).partials[which])
-    if type(rule) is int:
-        return None if rule < 0 else out if rule == len(OPERANDS) else operands[rule]
-    if type(rule) is float:
-        return builder.constant(rule)
-    stack: list[int] = []
-    for row, count, number in rule:  # type: ignore[union-attr]
-        if row:
-            arguments = stack[-count:]
-            del stack[-count:]
-            stack.append(builder.emit(row, *arguments))
-        elif count < 0:
-            stack.append(builder.constant(number))
-        else:
-            stack.append(out if count == len(OPERANDS) else operands[count])
-    return stack[0]
+    return steps

@@ -18,21 +18,13 @@ from cgprimer.garbage_collection import collector_paused
 _LARGEST_POWER = 64  # beyond it a call of pow is no slower than the multiplications
 
 
-def share(tape: Tape) -> Tape:
-    """With equal instructions stored once, constants folded and neutral elements removed."""
-    return _rebuilt(tape, powers=False)
-
-
-def strength_reduced(tape: Tape) -> Tape:
-    """With whole powers as multiplications: ``x^3`` is ``x*x*x``, ``x^-2`` is ``1/(x*x)``."""
-    return _rebuilt(tape, powers=True)
-
-
-def optimize(tape: Tape, *, shares: bool = False) -> Tape:
+def optimize(tape: Tape, *, powers: bool = True, shares: bool = False) -> Tape:
     """The same outputs for less work: dead code, sharing, constants, whole powers.
 
     Args:
         tape: what is optimized.
+        powers: write whole powers as multiplications: ``x^3`` as ``x*x*x``, ``x^-2`` as
+            ``1/(x*x)``.
         shares: keep the tape's shares and what they consist of, for whoever shows them.
 
     >>> from cgprimer.core.graph import parse
@@ -42,40 +34,29 @@ def optimize(tape: Tape, *, shares: bool = False) -> Tape:
     (4, 2)
     """
     with collector_paused():
-        return checked(_rebuilt(tape, powers=True, shares=shares))
-
-
-def _rebuilt(tape: Tape, *, powers: bool, shares: bool = False) -> Tape:
-    builder = Builder()
-    emit = builder.emit
-    new: list[int] = []
-    for leaf in tape.leaves:
-        constant = leaf.kind == "constant"
-        new.append(builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name))
-    kept = tape.shares if shares else ()
-    needed = reachable(tape, [*tape.outputs.values(), *chain.from_iterable(kept)])[len(new) :]
-    for (name, operands), wanted in zip(tape.instructions, needed, strict=True):
-        if not wanted:
-            new.append(-1)
-        elif name == "copy":
-            new.append(new[operands[0]])
-        elif powers and name == "pow" and _whole(builder.value_of(new[operands[1]])):
-            exponent = int(builder.value_of(new[operands[1]]) or 0)
-            new.append(_multiplied_out(builder, new[operands[0]], exponent))
-        else:
-            new.append(emit(name, *[new[o] for o in operands]))
-    builder.names = {name: new[i] for name, i in tape.names.items() if new[i] >= 0}
-    made = builder.finish({name: new[i] for name, i in tape.outputs.items()}, prune=not kept)
-    if not kept:
-        return made
-    place = [builder.moved[i] for i in new]  # of what was not needed, a value that none asks for
-    return replace(made, shares=tuple([Share(*[place[i] for i in share]) for share in kept]))
+        builder = Builder()
+        new = [builder.leaf(*leaf) for leaf in tape.leaves]
+        kept = tape.shares if shares else ()
+        needed = reachable(tape, [*tape.outputs.values(), *chain.from_iterable(kept)])[len(new) :]
+        for (name, operands), wanted in zip(tape.instructions, needed, strict=True):
+            if not wanted:
+                new.append(-1)
+            elif name == "copy":
+                new.append(new[operands[0]])
+            elif powers and name == "pow" and _whole(builder.value_of(new[operands[1]])):
+                exponent = int(builder.value_of(new[operands[1]]) or 0)
+                new.append(_multiplied_out(builder, new[operands[0]], exponent))
+            else:
+                new.append(builder.emit(name, *[new[o] for o in operands]))
+        builder.names = {name: new[i] for name, i in tape.names.items() if new[i] >= 0}
+        outputs = {name: new[i] for name, i in tape.outputs.items()}
+        made = checked(builder.finish(outputs, prune=not kept))
+        place = [builder.moved[i] for i in new]  # of what none asks for, a value that none reads
+        return replace(made, shares=tuple([Share(*[place[i] for i in s]) for s in kept]))
 
 
 def _whole(exponent: float | None) -> bool:
-    if exponent is None or not 0 < abs(exponent) <= _LARGEST_POWER:
-        return False
-    return exponent == int(exponent)
+    return exponent is not None and 0 < abs(exponent) <= _LARGEST_POWER and exponent % 1 == 0
 
 
 def _multiplied_out(builder: Builder, base: int, exponent: int) -> int:
@@ -101,22 +82,18 @@ def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
     builder = Builder()
     new: list[int | None] = []  # None: zero by construction
     for leaf in tape.leaves:
-        if leaf.kind == "constant":
-            new.append(builder.constant(leaf.value))
-        elif leaf.name in seeds:
+        if leaf.name in seeds:
             value = seeds[leaf.name]
             new.append(builder.constant(value) if value else None)
         else:
-            new.append(builder.leaf(leaf.kind, leaf.name))
+            new.append(builder.leaf(*leaf))
     for name, operands in tape.instructions:
         moved = [new[o] for o in operands]
         known = [m for m in moved if m is not None]
         if len(known) == len(moved):
             new.append(builder.emit(name, *known))
-        elif name == "add":
+        elif name == "add" or (name == "sub" and moved[1] is None):
             new.append(known[0] if known else None)
-        elif name == "sub" and moved[1] is None:
-            new.append(moved[0])
         elif name == "sub":
             new.append(builder.emit("neg", *known))
         elif name in ("mul", "neg", "copy") or (name == "div" and moved[0] is None):

@@ -15,9 +15,9 @@ def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
     for root in roots:
         needed[root] = True
     first = len(tape.leaves)
-    for position in range(len(tape) - 1, -1, -1):
-        if needed[first + position]:
-            for operand in tape.instructions[position].operands:
+    for index in range(tape.size - 1, first - 1, -1):
+        if needed[index]:
+            for operand in tape.instructions[index - first][1]:
                 needed[operand] = True
     return needed
 
@@ -27,10 +27,9 @@ def depends(tape: Tape, sources: Iterable[int]) -> list[bool]:
     reached = [False] * tape.size
     for source in sources:
         reached[source] = True
-    first = len(tape.leaves)
-    for position, instruction in enumerate(tape.instructions):
-        if not reached[first + position]:
-            reached[first + position] = any(reached[o] for o in instruction.operands)
+    for index, (_, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        if not reached[index]:
+            reached[index] = any(reached[o] for o in operands)
     return reached
 
 
@@ -39,18 +38,6 @@ def dead_code(tape: Tape) -> Tape:
     builder = Builder(share=False, simplify=False)
     value = builder.extend(tape)
     return builder.finish({name: value[i] for name, i in tape.outputs.items()}, prune=True)
-
-
-def last_uses(tape: Tape) -> list[int]:
-    """For each value the last value computed from it; ``tape.size`` for outputs, -1 if unused."""
-    last = [-1] * tape.size
-    first = len(tape.leaves)
-    for position, (_, operands) in enumerate(tape.instructions):
-        for operand in operands:
-            last[operand] = first + position
-    for index in tape.outputs.values():
-        last[index] = tape.size
-    return last
 
 
 def live_memory(tape: Tape) -> int:
@@ -63,24 +50,18 @@ def live_memory(tape: Tape) -> int:
     >>> live_memory(lower(parse("xb = sin(xa); xc = sin(xb); xd = sin(xc)")))
     2
     """
-    last = last_uses(tape)
     first = len(tape.leaves)
+    last = {o: here for here, (_, used) in enumerate(tape.instructions, first) for o in used}
+    last |= dict.fromkeys(tape.outputs.values(), tape.size)
     alive = most = 0
-    for position, (_, operands) in enumerate(tape.instructions):
-        here = first + position
-        alive += 1
-        most = max(most, alive)
-        alive -= sum(1 for o in set(operands) if o >= first and last[o] == here)
-        if last[here] < 0:
-            alive -= 1
+    for here, (_, operands) in enumerate(tape.instructions, first):
+        most = max(most, alive + 1)
+        ends = sum(last[o] == here for o in set(operands) if o >= first)
+        alive += (here in last) - ends
     return most
 
 
 def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
     """With these scalars as columns: a parameter that has a value per sample."""
-    wanted = set(names)
-    leaves = tuple(
-        Leaf("column", leaf.name) if leaf.kind == "scalar" and leaf.name in wanted else leaf
-        for leaf in tape.leaves
-    )
-    return replace(tape, leaves=leaves)
+    moved = {Leaf("scalar", name): Leaf("column", name) for name in names}
+    return replace(tape, leaves=tuple([moved.get(leaf, leaf) for leaf in tape.leaves]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.optimization import share, strength_reduced
+from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.passes import dead_code
 from cgprimer.core.tape.printing import labels, listing, shown_name
 from cgprimer.core.tape.tape import Tape
@@ -143,8 +143,8 @@ def _fused(name: str, trees: list[Expression]) -> Expression:
 
 def _optimized(tape: Tape, found: Plan, most: int | None) -> list[str]:
     lean = dead_code(tape)
-    merged = share(lean)
-    powers = strength_reduced(merged)
+    merged = optimize(lean, powers=False)
+    powers = optimize(merged)
     gone = sum(name == "pow" for name, _ in merged.instructions)
     gone -= sum(name == "pow" for name, _ in powers.instructions)
     return [

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any
 
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives.evaluation import chosen_names, chosen_output
-from cgprimer.core.derivatives.evaluation import tape as tape_of
+from cgprimer.core.derivatives import chosen_names, chosen_output
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, name_hint

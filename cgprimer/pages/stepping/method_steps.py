@@ -13,7 +13,6 @@ from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.methods.edges import edge_partials, edge_tape
 from cgprimer.core.methods.finite_difference import DifferenceProgram
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.methods.reverse import signature_and
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.optimization import with_seeds
 from cgprimer.core.tape.passes import reachable
@@ -139,7 +138,7 @@ def _path_sum(scene: Scene) -> Walk:
     root, sources = plain.index(scene.target), [plain.index(name) for name in scene.wrt]
     needed = reachable(plain, [root])
     builder = Builder()
-    value = builder.extend(scene.tape, keep=signature_and(plain, needed))
+    value = builder.extend(scene.tape, keep=needed)
     partials = edge_partials(builder, plain, value, needed, extra={root, *sources})
     heads: dict[int, list[int]] = {}
     for tail, head in partials:

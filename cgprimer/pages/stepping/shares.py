@@ -96,7 +96,7 @@ def summands(tape: Tape, scene: Scene, mark: Literal["bar", "dot"]) -> Summands:
     """
     needed = reachable(tape, [*tape.outputs.values(), *tape.names.values()])
     builder = Builder()
-    copied = builder.extend(tape, keep=[i for i, wanted in enumerate(needed) if wanted])
+    copied = builder.extend(tape, keep=needed)
     lean = builder.finish({name: copied[i] for name, i in tape.outputs.items()})
     place = [builder.moved[copied[i]] if i in copied else -1 for i in range(tape.size)]
 
