@@ -14,6 +14,8 @@ from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.errors import CycleError, DefinitionError, Source, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
 
+Edges = Mapping[str, list[str]]
+
 
 def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> ExpressionGraph:
     """An expression graph from text, or from a list of texts.
@@ -37,7 +39,7 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
             raise UsageError(f"expressions are text or a list of texts, not {wrong[0]}")
         expressions = "\n".join(parts)
     with collector_paused():
-        return _build(parse_program(expressions, FUNCTIONS, source_name=name))
+        return _build(parse_program(expressions, FUNCTIONS, name))
 
 
 def _build(program: Program) -> ExpressionGraph:
@@ -109,7 +111,7 @@ def _build(program: Program) -> ExpressionGraph:
     )
 
 
-def _cycle(source: Source, depends_on: Mapping[str, list[str]], stuck: set[str]) -> CycleError:
+def _cycle(source: Source, depends_on: Edges, stuck: set[str]) -> CycleError:
     """The definitions run in a circle; ``stuck`` are the vertices that no order has a place for."""
     tokens = tokenize(source.text)
     walk = [next(token for token in tokens if token in stuck)]
@@ -130,9 +132,7 @@ def _cycle(source: Source, depends_on: Mapping[str, list[str]], stuck: set[str])
     )
 
 
-def _topological_order(
-    depends_on: Mapping[str, list[str]], leads_to: Mapping[str, list[str]]
-) -> list[str]:
+def _topological_order(depends_on: Edges, leads_to: Edges) -> list[str]:
     """Kahn's algorithm with a heap: of the vertices that are ready, the first in the text.
 
     ``leads_to`` has every vertex, in the order of the text. Vertices on a circle, and what needs

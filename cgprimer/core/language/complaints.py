@@ -11,14 +11,7 @@ from typing import NamedTuple
 from cgprimer.core.language.parser import ENDS, ROLES
 from cgprimer.core.language.syntax import Functions
 from cgprimer.core.language.tokens import called, is_number, spans
-from cgprimer.errors import (
-    ExpressionSyntaxError,
-    Source,
-    SourceError,
-    Span,
-    UnknownFunctionError,
-    did_you_mean,
-)
+from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
 
 Groups = list[tuple[int, int]]  # the token that opened each, and operands before it
 
@@ -52,7 +45,6 @@ class _Token(NamedTuple):
 
     text: str
     start: int
-    end: int
 
     @property
     def shown(self) -> str:
@@ -65,7 +57,7 @@ class Complaints:
 
     def __init__(self, source: Source, at: int) -> None:
         self.source, self.spans = source, spans(source)
-        tokens = [_Token("", 0, 0)]  # without new lines inside parentheses
+        tokens = [_Token("", 0)]  # without new lines inside parentheses
         depth = place = 0
         for number, span in enumerate(self.spans):
             if number == at:
@@ -74,10 +66,10 @@ class Complaints:
             if text[-1:] == "(":
                 name = called(text)
                 if name:
-                    tokens.append(_Token(name, span.start, span.start + len(name)))
-                tokens.append(_Token("(", span.end - 1, span.end))
+                    tokens.append(_Token(name, span.start))
+                tokens.append(_Token("(", span.end - 1))
             elif text != "\n" or not depth:
-                tokens.append(_Token(text, span.start, span.end))
+                tokens.append(_Token(text, span.start))
             depth = 0 if text == ";" else max(0, depth + (text[-1:] == "(") - (text == ")"))
         self.before, self.token, self.following = [*tokens, tokens[-1]][place - 1 : place + 2]
 
@@ -87,22 +79,21 @@ class Complaints:
 
     def error(
         self, message: str, token: _Token | None = None, *, hint: str = "", since: int | None = None
-    ) -> SourceError:
+    ) -> ExpressionSyntaxError:
         """The complaint; where the token is no token of the language, a complaint about that."""
-        text, start, end = token or self.token
+        text, start = token or self.token
         known = text in ENDS or text in "(),=" or text in _OPERATORS or is_number(text)
         if not known and not text.isidentifier():
             start += next((i for i, c in enumerate(text) if not f"a{c}".isidentifier()), 0)
-            character = self.source.text[start]
-            meant = _MEANT.get(character)
-            hint = f"write {meant!r}" if meant else _ADVICE.get(character, "")
-            shown = character if character.isprintable() else f"U+{ord(character):04X}"
-            message, since, end = f"unexpected character {shown!r}", start, start + 1
-        end = start + 1 if text in ENDS else end
-        begin = start if since is None else since
-        return ExpressionSyntaxError(message, Span(self.source, begin, end), hint=hint)
+            text = self.source.text[start]
+            meant = _MEANT.get(text)
+            hint = f"write {meant!r}" if meant else _ADVICE.get(text, "")
+            shown = text if text.isprintable() else f"U+{ord(text):04X}"
+            message, since = f"unexpected character {shown!r}", start
+        span = Span(self.source, start if since is None else since, start + (len(text) or 1))
+        return ExpressionSyntaxError(message, span, hint=hint)
 
-    def no_statement(self) -> SourceError:
+    def no_statement(self) -> ExpressionSyntaxError:
         """Neither a definition nor a declaration begins here."""
         first, second = self.token, self.following
         if not first.text.isidentifier():
@@ -112,13 +103,13 @@ class Complaints:
             return self.error(message, second, hint=did_you_mean(first.text, ROLES))
         return self.error(f"{message}, found {second.shown}", second, hint=_STATEMENT)
 
-    def expected(self, what: str) -> SourceError:
+    def expected(self, what: str) -> ExpressionSyntaxError:
         """Something else should stand here."""
         if self.before.text in (*ROLES, ",") and self.following.text == "(":
             return self.error("expected the end of the statement, found '('", self.following)
         return self.error(f"expected {what}, found {self.token.shown}")
 
-    def after_declaration(self, has_value: bool) -> SourceError:
+    def after_declaration(self, has_value: bool) -> ExpressionSyntaxError:
         """A declaration goes on after a name or its value."""
         if is_number(self.token.text):
             between = f"{self.before.text!r} and {self.token.text!r}"
@@ -127,7 +118,7 @@ class Complaints:
         plain = "a declared value is a plain number, such as 0.5"
         return self.error(message, hint=plain if has_value else _SEPARATOR)
 
-    def no_operand(self, groups: Groups, missing: str) -> SourceError:
+    def no_operand(self, groups: Groups, missing: str) -> ExpressionSyntaxError:
         """A number, a name or a parenthesis is missing."""
         token, before = self.token, self.before
         if token.text in (*ENDS, "=") and groups:
@@ -147,7 +138,7 @@ class Complaints:
             hint = "a comment begins with '#'"
         return self.error(f"{missing}, found {token.shown}", hint=hint)
 
-    def no_operator(self, groups: Groups, functions: Functions) -> SourceError:
+    def no_operator(self, groups: Groups, functions: Functions) -> ExpressionSyntaxError:
         """What comes after an operand neither goes on with it nor ends the statement."""
         left, right, after = self.before.text, self.token.text, self.following.text
         begins = right.isidentifier() and (after == "=" or after.isidentifier())
@@ -163,8 +154,8 @@ class Complaints:
             hint = "the decimal mark is a point: 3.5" if decimal else _SEPARATOR
             return self.error(f"expected the end of the statement, found '{right}'", hint=hint)
         if right == "(" or left == ")" or is_number(left):
-            product = f"{left}*{right}" if self.before.end == self.token.start else "*"
-            hint = f"a product needs its sign: {product}"
+            together = self.before.start + len(left) == self.token.start
+            hint = f"a product needs its sign: {f'{left}*{right}' if together else '*'}"
         elif functions[left]:
             hint = f"a function takes its operands in parentheses: {left}({right})"
         else:
@@ -172,16 +163,16 @@ class Complaints:
         message = f"missing operator between {left!r} and {right!r}"
         return self.error(message, hint=hint, since=self.before.start)
 
-    def unclosed(self, groups: Groups) -> SourceError:
+    def unclosed(self, groups: Groups) -> ExpressionSyntaxError:
         """The statement ends inside a parenthesis."""
-        end = self.spans[groups[-1][0]].end
-        span = Span(self.source, end - 1, end)
-        hint = "add the missing ')'"
-        return ExpressionSyntaxError("this parenthesis is never closed", span, hint=hint)
+        opening = _Token("(", self.spans[groups[-1][0]].end - 1)
+        return self.error("this parenthesis is never closed", opening, hint="add the missing ')'")
 
-    def no_call(self, end: int, count: int, functions: Functions) -> SourceError:
+    def no_call(
+        self, end: int, count: int, functions: Functions
+    ) -> ExpressionSyntaxError | UnknownFunctionError:
         """What is called is no function, or takes another number of arguments."""
-        name, start, name_end = self.token
+        name, start = self.token
         rows = functions[name]
         if not rows:
             if not name.isidentifier():
@@ -189,7 +180,7 @@ class Complaints:
             meant = _KNOWN_AS.get(name.casefold())
             near = f"write {meant}" if meant else did_you_mean(name, functions)
             other = f"for a product write {name}*( ... ); 'cgprimer primitives' lists the functions"
-            span = Span(self.source, start, name_end)
+            span = Span(self.source, start, start + len(name))
             return UnknownFunctionError(f"there is no function {name!r}", span, hint=near or other)
         counts = {n for r in rows for n in range(r.arity - len(r.defaults), r.arity + 1)}
         takes = " or ".join(map(str, sorted(counts))) + " or more" * rows[0].associative

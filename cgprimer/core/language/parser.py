@@ -18,6 +18,7 @@ expected" state that also handles signs and function calls.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any, NoReturn
 
 from cgprimer.core.language.syntax import (
@@ -51,9 +52,7 @@ _SIGN = ("neg", 3, 0)
 _OPEN = ("", 0, 0)  # a parenthesis, and the begin: nothing is applied across it
 
 
-def parse_program(
-    text: str, functions: Functions, *, source_name: str = "<expressions>"
-) -> Program:
+def parse_program(text: str, functions: Functions, source_name: str = "<expressions>") -> Program:
     """Every statement of a text; ``functions`` are what may stand before a parenthesis.
 
     Raises:
@@ -210,7 +209,4 @@ class _Parser:
                 return Apply(row.name, (*arguments, *map(Number, filled)))
         if not rows or not rows[0].associative or count < rows[0].arity:
             self.fail("no_call", at, end, count, self.functions)
-        combined = arguments[0]
-        for argument in arguments[1:]:
-            combined = Apply(rows[0].name, (combined, argument))
-        return combined
+        return reduce(lambda left, right: Apply(rows[0].name, (left, right)), arguments)

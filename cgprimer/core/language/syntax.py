@@ -46,12 +46,7 @@ Expression: TypeAlias = Number | Name | Apply
 
 @dataclass(slots=True, eq=False, repr=False)
 class Definition:
-    """``name = expression``.
-
-    Attributes:
-        names: every name in the expression, in the order of the text.
-        at: which token of the source the name is.
-    """
+    """``name = expression``; ``names`` in it, in the order of the text; ``at``: its token."""
 
     name: str
     expression: Expression

@@ -33,11 +33,6 @@ def _softplus(x: Array) -> Array:
     return np.where(sign > 0, x, 0.0) + np.log1p(np.exp(-sign * x))
 
 
-def _truth(compare: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """1 where the comparison holds, else 0, in the precision of what is compared."""
-    return lambda x, y: compare(x, y).astype(np.result_type(x, y, np.float32))
-
-
 def _scipy(name: str, x: Array) -> Array:
     from scipy import special
 
@@ -59,7 +54,8 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name i
     "max": np.maximum, "min": np.minimum,
     "clamp": lambda a, b, c: np.minimum(np.maximum(a, b), c), "stop_gradient": np.positive,
     "where": lambda a, b, c: np.where(np.not_equal(a, 0.0), b, c),
-    "less": _truth(np.less), "equal": _truth(np.equal),
+    "less": lambda a, b: np.less(a, b).astype(np.result_type(a, b, np.float32)),
+    "equal": lambda a, b: np.equal(a, b).astype(np.result_type(a, b, np.float32)),
 }  # fmt: skip
 for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
     FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: 1.0 / f(a)

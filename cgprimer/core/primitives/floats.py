@@ -79,34 +79,27 @@ def _min(a: float, b: float) -> float:
     return a if a < b or isnan(a) else b
 
 
-def _heaviside(a: float) -> float:
-    return 1.0 if a > 0.0 else 0.0 if a < 0.0 else 0.5 + a
-
-
-FUNCTIONS: dict[str, Function] = {
+_SAME = "expm1 sqrt sin cos tan asin acos cosh acosh"
+FUNCTIONS: dict[str, Function] = {name: _quiet(getattr(math, name)) for name in _SAME.split()} | {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _div,
     "neg": operator.neg, "copy": operator.pos, "pow": _pow,
-    "exp": _exp, "expm1": _quiet(math.expm1),
-    "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
+    "exp": _exp, "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
     "log1p": _quiet(math.log1p, lambda a: _pole_at_zero(1.0 + a)),
     "log2": _quiet(math.log2, _pole_at_zero), "log10": _quiet(math.log10, _pole_at_zero),
-    "logaddexp": _logaddexp, "sqrt": _quiet(math.sqrt),
-    "sin": _quiet(math.sin), "cos": _quiet(math.cos), "tan": _quiet(math.tan),
-    "asin": _quiet(math.asin), "acos": _quiet(math.acos), "atan": math.atan,
+    "logaddexp": _logaddexp, "atan": math.atan, "tanh": math.tanh, "asinh": math.asinh,
     "sinh": _quiet(math.sinh, overflow=lambda a: copysign(inf, a)),
-    "cosh": _quiet(math.cosh), "tanh": math.tanh,
-    "asinh": math.asinh, "acosh": _quiet(math.acosh),
     "atanh": _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan),
     "sigmoid": _sigmoid, "softplus": lambda a: _max(a, 0.0) + math.log1p(_exp(-abs(a))),
     "relu": lambda a: _max(a, 0.0), "leaky_relu": lambda a, b: a * b if a < 0.0 else a,
     "erf": math.erf, "erfc": math.erfc,
     "gelu": lambda a: 0.5 * a * math.erfc(-0.7071067811865476 * a),
     "abs": abs, "sign": lambda a: copysign(1.0, a) if a > 0.0 or a < 0.0 else a,  # 0 and nan stay
-    "heaviside": _heaviside, "step": _heaviside,
+    "heaviside": lambda a: 1.0 if a > 0.0 else 0.0 if a < 0.0 else 0.5 + a,
     "max": _max, "min": _min, "clamp": lambda a, b, c: _min(_max(a, b), c),
     "stop_gradient": operator.pos, "where": lambda a, b, c: b if a != 0.0 else c,
     "less": lambda a, b: float(a < b), "equal": lambda a, b: float(a == b),
 }  # fmt: skip
+FUNCTIONS["step"] = FUNCTIONS["heaviside"]
 for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
     FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: _div(1.0, f(a))
     FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(_div(1.0, a))

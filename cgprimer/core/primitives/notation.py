@@ -6,6 +6,7 @@ Text has as few parentheses as the grammar allows, and parses back to the same t
 from __future__ import annotations
 
 import math
+from itertools import groupby
 
 from cgprimer.core.language import parser
 from cgprimer.core.language.syntax import Definition, Expression, Name, Number, Program
@@ -82,18 +83,12 @@ def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
 def program_text(program: Program) -> str:
     """The text of all statements; neighbouring declarations of one role are one of them."""
     lines: list[str] = []
-    role = ""
-    for statement in program.statements:
-        if isinstance(statement, Definition):
-            lines.append(f"{statement.name} = {unparse(statement.expression)}")
-            role = ""
-            continue
-        text = statement.name
-        if statement.value is not None:
-            text += f" = {number_text(statement.value)}"
-        if statement.role == role:
-            lines[-1] += f", {text}"
-        else:
-            lines.append(f"{statement.role} {text}")
-        role = statement.role
+    for role, statements in groupby(program.statements, lambda s: getattr(s, "role", "")):
+        texts = []
+        for s in statements:
+            if isinstance(s, Definition):
+                texts.append(f"{s.name} = {unparse(s.expression)}")
+            else:
+                texts.append(s.name if s.value is None else f"{s.name} = {number_text(s.value)}")
+        lines += [f"{role} {', '.join(texts)}"] if role else texts
     return "\n".join(lines)

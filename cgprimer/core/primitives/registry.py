@@ -124,11 +124,9 @@ def primitive(name: str) -> Primitive:
     Raises:
         UsageError: there is no such row; near names are suggested.
     """
-    try:
-        return _TABLE[name]
-    except KeyError:
-        hint = did_you_mean(name, _TABLE)
-        raise UsageError(f"there is no primitive {name!r}", hint=hint) from None
+    if name not in _TABLE:
+        raise UsageError(f"there is no primitive {name!r}", hint=did_you_mean(name, _TABLE))
+    return _TABLE[name]
 
 
 def primitives() -> tuple[Primitive, ...]:
