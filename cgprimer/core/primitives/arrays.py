@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives.registry import RECIPROCALS, primitive
+from cgprimer.core.primitives.registry import RECIPROCALS, primitive, primitives
 
 Array = Any
 
@@ -60,6 +60,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name i
 for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
     FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: 1.0 / f(a)
     FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(1.0 / a)
+assert FUNCTIONS.keys() >= {r.name for r in primitives() if r.built_in}, "a row lacks its line here"
 
 
 def function(name: str) -> Callable[..., Array]:

@@ -12,7 +12,7 @@ from functools import cache
 from math import copysign, inf, isnan, nan
 from typing import Any
 
-from cgprimer.core.primitives.registry import RECIPROCALS, primitive
+from cgprimer.core.primitives.registry import RECIPROCALS, primitive, primitives
 
 Function = Callable[..., float]
 
@@ -103,6 +103,7 @@ FUNCTIONS["step"] = FUNCTIONS["heaviside"]
 for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
     FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: _div(1.0, f(a))
     FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(_div(1.0, a))
+assert FUNCTIONS.keys() >= {r.name for r in primitives() if r.built_in}, "a row lacks its line here"
 
 
 @cache
