@@ -87,6 +87,10 @@ class MissingValueError(UsageError):
     """A number was asked for that needs the value of a name that has none."""
 
 
+class ShapeError(UsageError):
+    """Shapes that do not go together; the message says both, the hint what would fit."""
+
+
 class SourceError(CgprimerError):
     """Something wrong at a place in an expressions text.
 
@@ -117,6 +121,10 @@ class ExpressionSyntaxError(SourceError):
 
 class UnknownFunctionError(SourceError):
     """A name before a parenthesis is no function, or takes another number of arguments."""
+
+
+class TextShapeError(SourceError, ShapeError):
+    """Shapes in a text that do not go together: a caret shows the operation."""
 
 
 class DefinitionError(SourceError):

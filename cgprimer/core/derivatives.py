@@ -19,12 +19,14 @@ from cgprimer.core.methods.contract import (
     as_names,
 )
 from cgprimer.core.primitives import generation
+from cgprimer.core.primitives.structural import Shape
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns, reachable
+from cgprimer.core.tape.scalars import elements
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.numbers_and_arrays import Value, common_shape
+from cgprimer.numbers_and_arrays import Value, as_value, axes, common_shape
 
 Made = TypeVar("Made")
 Point = Mapping[str, Value] | None
@@ -190,11 +192,13 @@ def _run(
     """
     needed = reachable(program.tape, program.tape.outputs.values())
     leaves = zip(program.tape.leaves, needed, strict=False)
-    point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
+    wanted = [leaf.name.partition("[")[0] for leaf, n in leaves if n]
+    point, own = graph.point(at, needed=wanted), graph.shapes
     for name in (*graph.inputs, *graph.parameters):
-        point.setdefault(name, 0.0)  # nothing that is asked for depends on these
-    shape = common_shape(point.values())
-    varying = tuple(name for name in graph.parameters if not isinstance(point[name], float))
+        if name not in point:  # nothing that is asked for depends on it
+            point[name] = as_value(name, 0.0, own.get(name, ()))
+    shape = common_shape(point, own)
+    varying = tuple(n for n in graph.parameters if axes(point[n]) > len(own.get(n, ())))
     columns = {name: point[name] for name in (*graph.inputs, *varying)}
     scalars = {name: point[name] for name in graph.parameters if name not in columns}
     samples = math.prod(shape)
@@ -202,28 +206,34 @@ def _run(
         import numpy as np
 
         columns = {
-            name: np.ascontiguousarray(np.broadcast_to(value, shape), float).reshape(-1)
+            name: np.ascontiguousarray(
+                np.broadcast_to(value, shape + own.get(name, ())), float
+            ).reshape(-1, *own.get(name, ()))
             for name, value in columns.items()
         }
     chosen = engine_for(engine, program, samples, shape)
 
     def make() -> Runner:
-        moved = as_columns(program.tape, varying) if varying else program.tape
+        names = {e for n in varying for e in (n, *elements(n, own.get(n, ())))}
+        moved = as_columns(program.tape, names) if varying else program.tape
         return Runner(replace(program, tape=moved), engine=chosen)
 
     runner = kept(graph, ("runner", program, varying, chosen.name), make)
+    def sizes(*names: str) -> Shape:
+        return tuple(n for name in names for n in program.shapes.get(name, ()))
+
     found = runner(columns, {**scalars, **(direction or {})}, samples)
     return Derivatives(
-        {name: shaped(value, shape) for name, value in found.values.items()},
-        {pair: shaped(value, shape) for pair, value in found.derivatives.items()},
+        {name: shaped(v, shape, sizes(name)) for name, v in found.values.items()},
+        {pair: shaped(v, shape, sizes(*pair)) for pair, v in found.derivatives.items()},
     )
 
 
-def shaped(value: Any, shape: tuple[int, ...]) -> Value:
-    """A column in the samples' shape; a float where the shape is ()."""
-    if not shape:
+def shaped(value: Any, samples: Shape, own: Shape = ()) -> Value:
+    """A column in the samples' shape, its own axes behind; a float where there are none."""
+    if not samples and not own:
         return float(value if isinstance(value, float | int) else value.reshape(()))
-    return value.reshape(shape)
+    return value.reshape(samples + own)
 
 
 # --- second derivatives: the gradient's tape, differentiated once more ---------------------------

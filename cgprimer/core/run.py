@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Execute, Number
 from cgprimer.core.primitives import floats
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import EngineError, UsageError, name_hint
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Plain:
         ) -> dict[str, Number]:
             given = {**scalars, **columns}
             if dtype == "float64" and set(map(type, given.values())) <= {float}:
-                start = [v if kind == "constant" else given[n] for kind, n, v in tape.leaves]
+                start = [v if kind == "constant" else given[n] for kind, n, v, _ in tape.leaves]
                 values = run_steps(steps(), start)
                 times = samples if reduction == "sum" else 1
                 return {name: values[i] * times for name, i in tape.outputs.items()}
@@ -142,9 +142,12 @@ class Plain:
             with np.errstate(all="ignore"):
                 values = values_of(tape, {n: np.asarray(v).astype(dtype) for n, v in given.items()})
                 found = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
-                whole = {name: np.broadcast_to(value, (samples,)) for name, value in found.items()}
+                whole = {
+                    n: np.broadcast_to(v, (samples, *shape_of(tape, tape.outputs[n])))
+                    for n, v in found.items()
+                }
                 if reduction == "sum":  # in double precision
-                    return {n: v.sum(dtype=np.result_type(v, float)) for n, v in whole.items()}
+                    return {n: v.sum(0, np.result_type(v, float)) for n, v in whole.items()}
                 return {name: np.array(value) for name, value in whole.items()}
 
         return execute
@@ -190,7 +193,8 @@ class Runner:
         self.engine = self.chosen.name
         self.sum_later = program.by_sample and reduction == "sum"
         prepare = partial(
-            self.chosen.compile,
+            compiled,
+            self.chosen,
             reduction="none" if self.sum_later else reduction,
             dtype="complex128" if program.is_complex else dtype,
         )
@@ -219,6 +223,24 @@ class Runner:
                 {name: value.sum() for name, value in found.values.items()},
                 {pair: value.sum() for pair, value in found.derivatives.items()},
             )
+
+
+def compiled(engine: Engine, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
+    """A tape compiled by an engine; one that knows numbers alone is given them."""
+    if not tape.shapes or engine is PLAIN:
+        return engine.compile(tape, reduction=reduction, dtype=dtype)
+    from cgprimer.core.tape.scalars import apart, scalarize, together
+
+    flat = engine.compile(scalarize(tape), reduction=reduction, dtype=dtype)
+    given = {leaf.name: leaf.shape for leaf in tape.leaves if leaf.shape}
+    made = {name: tape.shapes[index] for name, index in tape.outputs.items()}
+
+    def execute(
+        columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
+    ) -> dict[str, Number]:
+        return together(flat(apart(columns, given), apart(scalars, given), samples), made)
+
+    return execute
 
 
 def engine_for(

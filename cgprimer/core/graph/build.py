@@ -108,6 +108,7 @@ def _build(program: Program) -> ExpressionGraph:
         definitions=FrozenDict({n: definitions[n].expression for n in order if n in definitions}),
         depends_on=FrozenDict({n: depends_on[n] for n in order if depends_on.get(n)}),
         leads_to=FrozenDict({n: leads_to[n] for n in order if leads_to[n]}),
+        shapes=FrozenDict({n: d.shape for n, d in declarations.items() if d.shape}),
     )
 
 

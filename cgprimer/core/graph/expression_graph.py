@@ -69,6 +69,7 @@ class ExpressionGraph:
         definitions: the expression of every variable that has one.
         depends_on: for each variable the variables that its expression uses.
         leads_to: for each variable the variables whose expressions use it.
+        shapes: of inputs and parameters that are arrays, as declared.
 
     Both dictionaries list vertices in the order of ``variables`` and leave out empty lists. All
     dictionaries and lists are read only: writing to one is a UsageError.
@@ -86,10 +87,11 @@ class ExpressionGraph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     parameters: tuple[str, ...]
-    values: dict[str, float]
+    values: dict[str, Any]
     definitions: dict[str, Expression]
     depends_on: dict[str, list[str]]
     leads_to: dict[str, list[str]]
+    shapes: dict[str, tuple[int, ...]]
 
     @property
     def source(self) -> Source:
@@ -170,7 +172,10 @@ class ExpressionGraph:
                 f"a point maps names to values, as {{'xa': 0.5}} does; {type(at).__name__} does not"
             )
         free = dict.fromkeys((*self.inputs, *self.parameters))
+        shapes = self.shapes
         given: dict[str, Value] = dict(self.values)
+        for name in shapes.keys() & given.keys():
+            given[name] = as_value(name, given[name], shapes[name])
         for name, value in (at or {}).items():
             if name not in free:
                 if name in self.definitions:
@@ -178,13 +183,13 @@ class ExpressionGraph:
                     raise UsageError(said)
                 said = f"no input or parameter is called {name!r}"
                 raise UsageError(said, hint=name_hint(name, free))
-            given[name] = as_value(name, value)
+            given[name] = as_value(name, value, shapes.get(name, ()))
         missing = [n for n in (free if needed is None else needed) if n in free and n not in given]
         if missing:
             hint = self._missing_hint(missing[0])
             raise MissingValueError(f"no value for {', '.join(missing)}", hint=hint)
         try:
-            common_shape(given.values())
+            common_shape(given, shapes)
         except ValueError:
             shapes = (f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float))
             raise UsageError(f"the arrays do not broadcast together: {', '.join(shapes)}") from None
@@ -223,7 +228,9 @@ class ExpressionGraph:
         array([ 3., 12.])
         """
         known = self.point(at)
-        shape = common_shape(known.values())
+        shape = common_shape(known, self.shapes)
+        if self.shapes:
+            return self._values_of_arrays(known, shape)
         if not shape:
             return self._values(known, floats.function)
         import numpy as np
@@ -233,6 +240,23 @@ class ExpressionGraph:
         with np.errstate(all="ignore"):
             found = self._values(known, arrays.function)
         return {name: np.array(np.broadcast_to(value, shape)) for name, value in found.items()}
+
+    def _values_of_arrays(
+        self, known: dict[str, Value], shape: tuple[int, ...]
+    ) -> dict[str, Value]:
+        """The same where values have shapes: each is kept with its own, apart from the samples'."""
+        from cgprimer.core.primitives.array_functions import apply
+        from cgprimer.core.primitives.numbers import Numbers, Shaped
+
+        numbers = Numbers()
+        found = {n: Shaped(value, self.shapes.get(n, ())) for n, value in known.items()}
+        for name, expression in self.definitions.items():
+            found[name] = fold(
+                expression,
+                lambda leaf: found[leaf.name] if isinstance(leaf, Name) else leaf.value,
+                lambda row, arguments: apply(numbers, row, arguments),
+            )
+        return {name: found[name].over(shape) for name in self.variables}
 
     def _values(
         self, known: dict[str, Value], function: Callable[[str], Callable[..., Any]]

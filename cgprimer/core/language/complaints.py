@@ -82,7 +82,7 @@ class Complaints:
     ) -> ExpressionSyntaxError:
         """The complaint; where the token is no token of the language, a complaint about that."""
         text, start = token or self.token
-        known = text in ENDS or text in "(),=" or text in _OPERATORS or is_number(text)
+        known = text in ENDS or text in "(),=[]:@" or text in _OPERATORS or is_number(text)
         if not known and not text.isidentifier():
             start += next((i for i, c in enumerate(text) if not f"a{c}".isidentifier()), 0)
             text = self.source.text[start]

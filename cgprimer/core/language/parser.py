@@ -2,11 +2,15 @@
 
     file        = { statement ( NEWLINE | ";" ) } ;
     statement   = NAME "=" expression
-                | ("input" | "parameter" | "output") NAME [ "=" ["-"] NUMBER ] { "," ... } ;
+                | ("input" | "parameter" | "output") NAME [ shape ] [ "=" value ] { "," ... } ;
+    shape       = "[" INTEGER { "," INTEGER } "]" ;
+    value       = ["-"] NUMBER | "[" value { "," value } "]" ;
     expression  = term { ("+" | "-") term } ;
-    term        = signed { ("*" | "/") signed } ;
+    term        = signed { ("*" | "/" | "@") signed } ;
     signed      = { "+" | "-" } power ;
-    power       = atom [ ("^" | "**") signed ] ;
+    power       = indexed [ ("^" | "**") signed ] ;
+    indexed     = atom { "[" place { "," place } "]" } ;
+    place       = INTEGER | [ INTEGER ] ":" [ INTEGER ] [ ":" [ INTEGER ] ] ;
     atom        = NUMBER | NAME | NAME "(" expression { "," expression } ")" | "(" expression ")" ;
 
 Here stands what a right text means; what is said of a wrong one stands in ``complaints.py``.
@@ -30,6 +34,7 @@ from cgprimer.core.language.syntax import (
     Name,
     Number,
     Program,
+    Structural,
 )
 from cgprimer.core.language.tokens import called, is_number, tokenize
 from cgprimer.errors import Source
@@ -45,6 +50,7 @@ _BINARY = {
     "-": ("sub", 1, 1),
     "*": ("mul", 2, 2),
     "/": ("div", 2, 2),
+    "@": ("matmul", 2, 2),
     "^": _POWER,
     "**": _POWER,
 }
@@ -115,21 +121,94 @@ class _Parser:
         found: list[Declaration] = []
         while not found or tokens[self.index] == ",":
             at = self.index + 1
-            name, value = tokens[at], None
+            name, value, shape = tokens[at], None, []
             if not name.isidentifier():
                 self.fail("expected", at, f"a name after '{role}'")
             self.index = at + 1
+            while tokens[self.index] == ("," if shape else "["):
+                shape.append(self.integer(self.index + 1))
+                if shape[-1] < 1 or (tokens[self.index] not in (",", "]")):
+                    at_fault = self.index - (shape[-1] < 1)
+                    self.fail("expected", at_fault, f"the sizes of {name!r}, as in {name}[8,4]")
+            self.index += bool(shape)
             if tokens[self.index] == "=":
-                sign = tokens[at + 2]
-                self.index += 2 if sign in ("-", "+") else 1
-                if not is_number(tokens[self.index]):
-                    self.fail("expected", self.index, f"a number as the value of {name!r}")
-                value = self.number(self.index).value * (-1.0 if sign == "-" else 1.0)
                 self.index += 1
-            found.append(Declaration(role, name, value, at))
+                value = self.value(name, tuple(shape))
+            found.append(Declaration(role, name, value, at, tuple(shape)))
         if tokens[self.index] not in ENDS:
             self.fail("after_declaration", self.index, value is not None)
         return found
+
+    def value(self, name: str, shape: tuple[int, ...]) -> Any:
+        """A number, or as many values in brackets as the first size says."""
+        tokens, begin = self.tokens, self.index
+        if shape and tokens[begin] == "[":
+            rows: list[Any] = []
+            while tokens[self.index] == ("," if rows else "["):
+                self.index += 1
+                while tokens[self.index] == "\n":
+                    self.index += 1
+                if len(shape) > 1 and tokens[self.index] != "[":
+                    self.fail("expected", self.index, f"'[': {name!r} has {len(shape)} axes here")
+                rows.append(self.value(name, shape[1:]))
+                while tokens[self.index] == "\n":
+                    self.index += 1
+            if tokens[self.index] != "]":
+                self.fail("expected", self.index, f"',' or ']' in the value of {name!r}")
+            if len(rows) != shape[0]:
+                self.fail("error", begin, f"{shape[0]} values of {name!r} belong here,"
+                          f" not {len(rows)}")  # fmt: skip
+            self.index += 1
+            return tuple(rows)
+        sign = tokens[begin]
+        self.index += sign in ("-", "+")
+        if not is_number(tokens[self.index]):
+            self.fail("expected", self.index, f"a number as the value of {name!r}")
+        self.index += 1
+        return self.number(self.index - 1).value * (-1.0 if sign == "-" else 1.0)
+
+    def integer(self, at: int) -> int:
+        """A whole number, with a sign or without; what follows is read next."""
+        sign = self.tokens[at] == "-"
+        digits = self.tokens[at + sign]
+        if not digits.isdecimal():
+            self.fail("expected", at + sign, "a whole number")
+        self.index = at + sign + 1
+        return -int(digits) if sign else int(digits)
+
+    def index_of(self, index: int) -> Structural:
+        """Places between brackets, from the opening one; a slice is three numbers or None."""
+        tokens = self.tokens
+        places: list[Any] = []
+        while tokens[index] == ("," if places else "["):
+            parts: list[Any] = [None]
+            self.index = index + 1
+            while tokens[self.index] not in (",", "]"):
+                if tokens[self.index] == "[" and parts == [None]:
+                    parts[0] = self.places()
+                elif tokens[self.index] == ":" and len(parts) < 3:
+                    parts.append(None)
+                    self.index += 1
+                elif parts[-1] is None:
+                    parts[-1] = self.integer(self.index)
+                else:
+                    self.fail("expected", self.index, "',', ':' or ']' in an index")
+            if parts == [None]:
+                self.fail("expected", self.index, "a place, such as 0, or a slice, such as 1:3")
+            places.append(parts[0] if len(parts) == 1 else slice(*parts, *[None] * (3 - len(parts))))
+            index = self.index
+        self.index = index + 1
+        return Structural("index", *places)
+
+    def places(self) -> tuple[int, ...]:
+        """A list of places between brackets."""
+        found: list[int] = []
+        while self.tokens[self.index] == ("," if found else "["):
+            found.append(self.integer(self.index + 1))
+        if self.tokens[self.index] != "]":
+            self.fail("expected", self.index, "',' or ']' in a list of places")
+        self.index += 1
+        return tuple(found)
 
     def number(self, at: int) -> Number:
         value = float(self.tokens[at])
@@ -170,6 +249,10 @@ class _Parser:
                     pending.append(_OPEN)
                 elif token != "+" and not (token == "\n" and groups):
                     self.fail("no_operand", index, groups, missing)
+            elif token == "[":  # binds tighter than whatever waits
+                operands[-1] = Apply(self.index_of(index), (operands[-1],))
+                index = self.index
+                continue
             elif token != "\n" or not groups:
                 operator = _BINARY.get(token)
                 bound = operator[2] if operator else 1  # what ends an operand applies all that wait
@@ -206,6 +289,7 @@ class _Parser:
             omitted = row.arity - count
             if 0 <= omitted <= len(row.defaults):
                 filled = row.defaults[len(row.defaults) - omitted :]
+                filled = [value for value in filled if value is not None]
                 return Apply(row.name, (*arguments, *map(Number, filled)))
         if not rows or not rows[0].associative or count < rows[0].arity:
             self.fail("no_call", at, end, count, self.functions)

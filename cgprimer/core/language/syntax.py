@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from cgprimer.core.language.tokens import spans
+from cgprimer.core.language.tokens import spans, tokenize
 from cgprimer.errors import Source, Span
 
 T = TypeVar("T")
@@ -33,9 +33,29 @@ class Name:
     name: str
 
 
+class Structural(str):
+    """A primitive with settings: axes, an index, a shape.
+
+    It is a text, so that equal ones are equal and that it stands wherever a primitive's name does.
+
+    >>> Structural("sum", (-1,)), Structural("sum", (-1,)).setting
+    ('sum[(-1,)]', ((-1,),))
+    """
+
+    __slots__ = ("kind", "setting")
+    kind: str
+    setting: tuple[Any, ...]
+
+    def __new__(cls, kind: str, *setting: Any) -> Structural:
+        """Of a kind, with settings that can be hashed."""
+        made = super().__new__(cls, f"{kind}{list(setting)}" if setting else kind)
+        made.kind, made.setting = kind, setting
+        return made
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Apply:
-    """A primitive applied to arguments: an operator or a function call."""
+    """A primitive applied to arguments: an operator, a function call, or an index."""
 
     primitive: str
     arguments: tuple[Expression, ...]
@@ -56,12 +76,16 @@ class Definition:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Declaration:
-    """One name of an ``input``, ``parameter`` or ``output`` statement; ``at`` is its token."""
+    """One name of an ``input``, ``parameter`` or ``output`` statement; ``at`` is its token.
+
+    A value is a number, or nested tuples of numbers in the declared shape.
+    """
 
     role: str
     name: str
-    value: float | None
+    value: Any
     at: int
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -74,6 +98,20 @@ class Program:
     def place(self, statement: Definition | Declaration) -> Span:
         """Where the name of a statement stands."""
         return spans(self.source)[statement.at]
+
+
+    def span_of(self, statement: Definition, text: str) -> Span:
+        """Where an expression stands in a definition; the whole right side if it is not found."""
+        found = spans(self.source)
+        words = [self.source.text[s.start : s.end] for s in found]
+        end = next(i for i in range(statement.at, len(words)) if words[i] in ("\n", ";", ""))
+        wanted = tokenize(text)[:-1]
+        first, last = statement.at + 2, end - 1
+        for at in range(first, end - len(wanted) + 1):
+            if words[at : at + len(wanted)] == wanted:
+                first, last = at, at + len(wanted) - 1
+                break
+        return Span(self.source, found[first].start, found[last].end)
 
 
 # What the parser has to know of functions: for each name the rows of a table that ``name(...)`` may

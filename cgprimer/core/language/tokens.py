@@ -17,7 +17,7 @@ _PATTERN = re.compile(
     rf"""
     {_SPACE}*(?:\#[^\n]*)?
     ( [^\W\d]\w*(?:(?:{_SPACE}|\n|\#[^\n]*\n)*\()?      # a name; a call with its parenthesis
-    | \*\*|[-+*/^(),=;\n]
+    | \*\*|[-+*/^@(),=;:\[\]\n]
     | (?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
     | \Z|.                                             # the end; a character that means nothing
     )

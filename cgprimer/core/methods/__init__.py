@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from cgprimer.core.methods.contract import DerivativeProgram, Differentiator, Names, as_names
+from cgprimer.core.methods.elementwise import differentiate_elements
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.errors import UsageError
@@ -18,6 +19,9 @@ METHODS: Registry[Differentiator] = Registry(
     "cgprimer.methods",
     {name: f"{__name__}.{name.replace('-', '_')}:differentiate" for name in _OWN},
 )
+
+
+WITH_SHAPES = ("forward", "reverse")  # others differentiate arrays element by element
 
 
 def methods() -> tuple[str, ...]:
@@ -119,6 +123,10 @@ def differentiate(
             has = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
             raise UsageError(f"the method {method!r} has no option {name!r}", hint=has)
     with collector_paused():
-        program = function(tape, as_names(of, "of"), as_names(wrt, "wrt"), **options)
+        names = as_names(of, "of"), as_names(wrt, "wrt")
+        if tape.shapes and (method not in WITH_SHAPES or options.get("carry")):
+            program = differentiate_elements(function, tape, *names, **options)
+        else:
+            program = function(tape, *names, **options)
         checked(program.tape)
     return program

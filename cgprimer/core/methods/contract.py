@@ -8,15 +8,17 @@ count for. So the cost of a method can be seen before anything runs:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from cgprimer.core.primitives.structural import Shape
 from cgprimer.core.tape.passes import dead_code, live_memory, reachable
-from cgprimer.core.tape.tape import Share, Tape
+from cgprimer.core.tape.tape import Share, Tape, shape_of
 from cgprimer.errors import UsageError, listed, plural
-from cgprimer.numbers_and_arrays import all_finite
+from cgprimer.numbers_and_arrays import all_finite, zeros
 
 Names = str | Sequence[str]
 Number = Any  # a float, a complex or mpmath number, or an array of samples
@@ -96,6 +98,8 @@ class DerivativeProgram:
         passes: the runs that are needed.
         paths: for the sum over paths, the paths from each ``wrt`` to each ``of``.
         primal_names: the names of the tape that was differentiated, for readable printing.
+        shapes: of ``of`` and ``wrt``, where they are no single numbers: a derivative has the shape
+            of the one followed by the shape of the other.
     """
 
     method: str
@@ -105,6 +109,7 @@ class DerivativeProgram:
     passes: Sequence[Pass]
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] | None = None
     primal_names: frozenset[str] = frozenset()
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     #: Whether runs differ by their seeds alone, so that they can be put together in one tape.
     seeds_only: ClassVar[bool] = True
@@ -136,8 +141,24 @@ class DerivativeProgram:
             # A seed of 0 that meets an infinite partial would make a finite derivative nan.
             if len(one.seeds) > 1 and not all(all_finite(outputs[r.output]) for r in one.reads):
                 outputs = alone(number)(columns, scalars, samples)
-            one.add_to(found, outputs)
+            if self.shapes:  # a pass for each element: put together at the end
+                for read in one.reads:
+                    found.setdefault((read.of, read.wrt), []).append(outputs[read.output])
+            else:
+                one.add_to(found, outputs)
+        if self.shapes:
+            found = {pair: self._stacked(*pair, parts) for pair, parts in found.items()}
         return Derivatives(values, found)
+
+    def _stacked(self, of: str, wrt: str, parts: list[Number]) -> Number:
+        """Rows (reverse mode) or columns (forward mode) as one array."""
+        import numpy as np
+
+        head, tail = self.shapes.get(of, ()), self.shapes.get(wrt, ())
+        behind = 0 if self.method == "forward" else len(tail)
+        made = np.stack([np.asarray(part) for part in parts], axis=-1 - behind)
+        samples = made.shape[: made.ndim - 1 - (len(head) if self.method == "forward" else behind)]
+        return made.reshape(samples + head + tail)
 
     @property
     def pass_count(self) -> int:
@@ -197,6 +218,30 @@ class DerivativeProgram:
 
 
 Differentiator = Callable[..., DerivativeProgram]  #: of (tape, of, wrt, **options): a method
+
+
+def shapes_of(tape: Tape, names: Iterable[str]) -> dict[str, Shape]:
+    """The shapes of names that are no single numbers."""
+    found = {name: shape_of(tape, tape.index(name)) for name in names} if tape.shapes else {}
+    return {name: shape for name, shape in found.items() if shape}
+
+
+def unit_seeds(seeds: Mapping[str, tuple[str, Shape]]) -> Iterator[tuple[str, dict[str, Number]]]:
+    """For every element of every name, what all seeds are when its own is 1 and the others 0.
+
+    Args:
+        seeds: for each seed's name the name that it belongs to, and its shape.
+    """
+    still: dict[str, Number] = {
+        seed: zeros(shape) if shape else 0.0 for seed, (_, shape) in seeds.items()
+    }
+    for seed, (name, shape) in seeds.items():
+        for place in product(*map(range, shape)):
+            one: Number = 1.0
+            if shape:
+                one = zeros(shape)
+                one[place] = 1.0
+            yield name, {**still, seed: one}
 
 
 def as_names(names: Names, what: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cgprimer.core.methods.contract import fresh
-from cgprimer.core.methods.reverse import sweep
+from cgprimer.core.methods.reverse import backwards, sweep
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
@@ -118,7 +118,7 @@ def edge_partials(
                     region.append(operand)
                     waiting.append(operand)
         adjoints = {head: builder.constant(1.0)}
-        sweep(builder, tape, value, adjoints, sorted(region), varies, name_adjoints=False)
+        sweep(builder, backwards(tape, value, sorted(region), varies), adjoints)
         for tail in sorted(adjoints):
             if tail != head and tail in vertices:
                 edges[tail, head] = adjoints[tail]

@@ -13,8 +13,17 @@ Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 
 from __future__ import annotations
 
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, fresh
+from cgprimer.core.methods.contract import (
+    DerivativeProgram,
+    Pass,
+    Read,
+    fresh,
+    shapes_of,
+    unit_seeds,
+)
 from cgprimer.core.methods.one_pass import derivative_name
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives import shaped
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -36,7 +45,7 @@ def differentiate(
     keep = reachable(tape, roots)
     builder = Builder()
     builder.extend(tape, keep=[False] * tape.size)  # columns and scalars come before seeds
-    zero = builder.constant(0.0)
+    zero, shapes = builder.constant(0.0), shapes_of(tape, (*of, *wrt))
     passes: tuple[Pass, ...]
 
     if carry:
@@ -56,23 +65,23 @@ def differentiate(
         dots = {target: fresh("dot", target, tape) for target in of}
         seeds: dict[int, int] = {}
         for name in wrt:
-            index, seed = tape.index(name), builder.scalar(names[name])
+            index = tape.index(name)
+            seed = builder.leaf("scalar", names[name], shape=shapes.get(name, ()))
             seeds[index] = builder.emit("add", seeds[index], seed) if index in seeds else seed
         value, (direction,) = push(builder, tape, keep, [(seeds, "")])
         tangents = {
-            dots[target]: direction.get(root, zero) for target, root in zip(of, roots, strict=True)
+            dots[target]: builder.broadcast(direction.get(root, zero), shapes.get(target, ()))
+            for target, root in zip(of, roots, strict=True)
         }
         passes = tuple(
-            Pass(
-                reads=tuple(Read(target, name, dots[target]) for target in of),
-                seeds={names[other]: float(other == name) for other in wrt},
-            )
-            for name in wrt
+            Pass(tuple(Read(target, name, dots[target]) for target in of), given)
+            for name, given in unit_seeds({names[w]: (w, shapes.get(w, ())) for w in wrt})
         )
     outputs = {name: value[root] for name, root in zip(of, roots, strict=True)} | tangents
     for name, index in tangents.items():
         builder.names.setdefault(name, index)
-    return DerivativeProgram("forward", builder.finish(outputs, prune=True), of, wrt, passes)
+    finished = builder.finish(outputs, prune=True)
+    return DerivativeProgram("forward", finished, of, wrt, passes, shapes=shapes)
 
 
 def push(
@@ -90,6 +99,7 @@ def push(
     Returns:
         The primal's values in the builder, and for each direction the tangents.
     """
+    one = builder.constant(1.0)
     tangents = [dict(seeds) for seeds, _ in directions]
     active = [depends(tape, seeds) for seeds, _ in directions]
 
@@ -101,11 +111,18 @@ def push(
                 continue
             seed = dot.pop(index, None)  # of an inner value: added to what comes along the edges
             for which, operand in enumerate(operands):
-                if operand in dot:
+                if operand not in dot:
+                    continue
+                partial: int | None = one
+                if isinstance(primitive, Structural):  # linear: applied to the tangent
+                    moving = (*values, value[index])
+                    product = shaped.push(builder, primitive, which, dot[operand], moving)
+                else:
                     partial = emit_partial(builder, primitive, which, values, value[index])
-                    if partial is not None:
-                        product = builder.emit("mul", partial, dot[operand])
-                        builder.hand(dot, index, product, values[which], value[index], partial)
+                    if partial is None:
+                        continue
+                    product = builder.emit("mul", partial, dot[operand])
+                builder.hand(dot, index, product, values[which], value[index], partial)
             if seed is not None:
                 dot[index] = builder.emit("add", dot[index], seed) if index in dot else seed
             if index in dot and index in tape.labels:

@@ -13,9 +13,19 @@ is a small multiple of computing the output itself (Baur and Strassen 1983; Grie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, fresh
+from cgprimer.core.methods.contract import (
+    DerivativeProgram,
+    Pass,
+    Read,
+    fresh,
+    shapes_of,
+    unit_seeds,
+)
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives.shaped import pull
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -31,68 +41,86 @@ def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> Deri
 
     builder = Builder()
     value = builder.extend(tape, keep=needed)
-    # A seed for each output, if there are several; a pass sets one of them to 1.
-    seeds = {name: fresh("seed", name, tape) for name in of if len(of) > 1}
+    # A seed for each output, if there are several; a pass sets one of them to 1, or one element.
+    shapes = shapes_of(tape, (*of, *wrt))
+    several = len(of) > 1 or of[0] in shapes
+    seeds = {fresh("seed", name, tape): (name, shapes.get(name, ())) for name in of if several}
     adjoints = {} if seeds else {roots[0]: builder.constant(1.0)}
-    for root, name in zip(roots, seeds.values(), strict=False):
-        seed = builder.scalar(name)
+    for root, (name, (_, shape)) in zip(roots, seeds.items(), strict=False):
+        seed = builder.leaf("scalar", name, shape=shape)
         adjoints[root] = builder.emit("add", adjoints[root], seed) if root in adjoints else seed
     region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and active[i]]
-    sweep(builder, tape, value, adjoints, region, active)
+    sweep(builder, backwards(tape, value, region, active), adjoints)
+    for index in reversed(region):
+        if index in adjoints and index in tape.labels:
+            builder.names.setdefault(fresh("bar", tape.labels[index], tape), adjoints[index])
 
     zero = builder.constant(0.0)
     outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
     bars = {name: fresh("bar", name, tape) for name in wrt}
     for name, source in zip(wrt, sources, strict=True):
-        outputs[bars[name]] = adjoints.get(source, zero)
+        outputs[bars[name]] = builder.broadcast(adjoints.get(source, zero), shapes.get(name, ()))
         builder.names.setdefault(bars[name], outputs[bars[name]])
-    passes = tuple(
-        Pass(
-            reads=tuple(Read(name, w, bars[w]) for w in wrt),
-            seeds={seed: float(other == name) for other, seed in seeds.items()},
-        )
-        for name in of
-    )
+    each = unit_seeds(seeds) if seeds else [(of[0], {})]
+    passes = tuple(Pass(tuple(Read(name, w, bars[w]) for w in wrt), given) for name, given in each)
     finished = builder.finish(outputs, prune=True)
+    names = frozenset(tape.names)
     return DerivativeProgram(
-        "reverse", finished, of, wrt, passes, primal_names=frozenset(tape.names)
+        "reverse", finished, of, wrt, passes, primal_names=names, shapes=shapes
     )
 
 
-def sweep(
-    builder: Builder,
-    tape: Tape,
-    value: dict[int, int],
-    adjoints: dict[int, int],
-    region: Iterable[int],
-    active: list[bool],
-    *,
-    name_adjoints: bool = True,
-) -> None:
-    """Walk a region of the tape backwards and accumulate adjoints.
+def sweep(builder: Any, steps: Iterable[Step], adjoints: dict[Any, Any]) -> None:
+    """Walk steps backwards and accumulate adjoints.
 
     Args:
-        builder: where the instructions go.
-        tape: the primal.
-        value: the primal's values in the builder.
+        builder: where the instructions go; one that computes at once makes this a sweep over
+            numbers (:mod:`cgprimer.recording`).
+        steps: the instructions, from the last to the first.
         adjoints: seeds at first; filled with the adjoint of every value that is reached.
-        region: the instructions to walk, in execution order.
-        active: for each value whether its adjoint is of interest.
-        name_adjoints: call the adjoint of ``xz`` ``bar.xz``, for whoever reads the program.
     """
     one = builder.constant(1.0)
-    for index in reversed(list(region)):
-        bar = adjoints.get(index)
+    for head, primitive, tails, values, out in steps:
+        bar = adjoints.get(head)
         if bar is None:  # nothing that the output needs
             continue
-        if name_adjoints and index in tape.labels:
-            builder.names.setdefault(fresh("bar", tape.labels[index], tape), bar)
-        primitive, operands = tape.instructions[index - len(tape.leaves)]
-        values = tuple(value[o] for o in operands)
-        for which, operand in enumerate(operands):
-            if not active[operand]:
+        for which, tail in enumerate(tails):
+            if tail is None:
                 continue
-            partial = emit_partial(builder, primitive, which, values, value[index])
-            if partial is not None:
-                product = bar if partial == one else builder.emit("mul", bar, partial)
-                builder.hand(adjoints, operand, product, values[which], value[index], partial)
+            if isinstance(primitive, Structural):  # moves elements or multiplies matrices
+                partial = one
+                product = pull(builder, primitive, which, bar, (*values, out))
+            else:
+                partial = emit_partial(builder, primitive, which, values, out)
+                if partial is None:
+                    continue
+                product = builder.product(bar, partial)
+            builder.hand(adjoints, tail, product, values[which], out, partial)
+
+
+class Step(NamedTuple):
+    """An instruction as the sweep sees it.
+
+    Attributes:
+        head: the result's key among the adjoints.
+        primitive: what was applied.
+        tails: the operands' keys; None for one whose adjoint is of no interest.
+        values: the operands as the builder knows them.
+        out: the result as the builder knows it.
+    """
+
+    head: Any
+    primitive: str
+    tails: tuple[Any, ...]
+    values: tuple[Any, ...]
+    out: Any
+
+
+def backwards(
+    tape: Tape, value: Mapping[int, int], region: Iterable[int], active: Sequence[bool]
+) -> Iterator[Step]:
+    """Instructions of a tape for the sweep, from the last to the first."""
+    for index in reversed(list(region)):
+        primitive, operands = tape.instructions[index - len(tape.leaves)]
+        tails = tuple([o if active[o] else None for o in operands])
+        yield Step(index, primitive, tails, tuple([value[o] for o in operands]), value[index])

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives.registry import RECIPROCALS, primitive, primitives
+from cgprimer.core.primitives.registry import RECIPROCALS, primitive
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives.structural import numpy_key
 
 Array = Any
 
@@ -63,10 +65,102 @@ for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1
 assert FUNCTIONS.keys() >= {r.name for r in primitives() if r.built_in}, "a row lacks its line here"
 
 
+# --- structural primitives: axes are counted from the end, samples lead --------------------------
+
+
+def matmul(a: Array, b: Array, left: int, right: int) -> Array:
+    """Products of matrices and vectors; ranks per sample say which.
+
+    A matrix that all samples share meets all of them in one product.
+    """
+    if left == right == 1:
+        return np.einsum("...i,...i->...", a, b)
+    if right == 1:
+        return b @ a.T if a.ndim == 2 else np.matmul(a, b[..., None])[..., 0]
+    if left == 1:
+        return a @ b if b.ndim == 2 else np.matmul(a[..., None, :], b)[..., 0, :]
+    if b.ndim == 2 and a.ndim > 2:
+        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
+    return np.matmul(a, b)
+
+
+def transpose(a: Array, axes: tuple[int, ...]) -> Array:
+    """Axes in another order."""
+    samples = a.ndim - len(axes)
+    return a.transpose(*range(samples), *[a.ndim + axis for axis in axes])
+
+
+def reshape(a: Array, rank: int, shape: tuple[int, ...]) -> Array:
+    """The same numbers in another shape; ``rank`` is how many axes are reshaped."""
+    return a.reshape(a.shape[: a.ndim - rank] + shape)
+
+
+def broadcast(a: Array, rank: int, shape: tuple[int, ...]) -> Array:
+    """Repeated along new axes and axes of length 1."""
+    a = np.asarray(a)
+    samples = a.shape[: a.ndim - rank]
+    filled = a.reshape(samples + (1,) * (len(shape) - rank) + a.shape[a.ndim - rank :])
+    return np.broadcast_to(filled, samples + shape)
+
+
+def take(a: Array, key: tuple[Any, ...]) -> Array:
+    """Elements by an index over all axes."""
+    return a[(..., *map(numpy_key, key))]
+
+
+def scatter(a: Array, key: tuple[Any, ...], shape: tuple[int, ...]) -> Array:
+    """Elements at their places in zeros: the transpose of :func:`take`."""
+    a, places = np.asarray(a), tuple(map(numpy_key, key))
+    taken = np.broadcast_to(np.float64(0.0), shape)[places].ndim
+    made = np.zeros(a.shape[: a.ndim - taken] + shape, a.dtype)
+    if any(isinstance(part, tuple) for part in key):
+        np.add.at(made, (..., *places), a)  # an element may have been taken more than once
+    else:
+        made[(..., *places)] = a
+    return made
+
+
+def concatenate(*more: Any) -> Array:
+    """Operands one after the other along an axis, which comes last among the arguments."""
+    operands, axis = more[:-1], more[-1]
+    samples = max((np.shape(a) for a in operands), key=len)
+    samples = samples[: len(samples) - min(np.ndim(a) for a in operands)]
+    if samples:  # what all samples share stands beside what each has
+        operands = tuple(
+            a if np.shape(a)[: len(samples)] == samples and np.ndim(a) > len(samples)
+            else np.broadcast_to(a, samples + np.shape(a))
+            for a in operands
+        )  # fmt: skip
+    return np.concatenate(operands, axis=axis)
+
+
+def batch_mean(a: Array) -> Array:
+    """The mean over the samples, for each of them."""
+    a = np.asarray(a)
+    return np.broadcast_to(a.mean(axis=0, keepdims=True), a.shape) if a.ndim else a
+
+
+STRUCTURAL: dict[str, Callable[..., Array]] = {
+    "matmul": matmul,
+    "transpose": transpose,
+    "reshape": reshape,
+    "broadcast": broadcast,
+    "sum": lambda a, axes: np.sum(a, axis=axes),
+    "largest": lambda a, axes: np.max(a, axis=axes),
+    "take": take,
+    "scatter": scatter,
+    "concatenate": concatenate,
+    "batch_mean": batch_mean,
+}
+
+
 def function(name: str) -> Callable[..., Array]:
     """A primitive on arrays.
 
     >>> function("max")(np.array([1.0, 5.0]), 3.0)
     array([3., 5.])
     """
+    if isinstance(name, Structural):
+        run, setting = STRUCTURAL[name.kind], name.setting
+        return lambda *operands: run(*operands, *setting)
     return primitive(name).function or FUNCTIONS[name]

@@ -6,10 +6,12 @@ Text has as few parentheses as the grammar allows, and parses back to the same t
 from __future__ import annotations
 
 import math
+from typing import Any
 from itertools import groupby
 
 from cgprimer.core.language import parser
-from cgprimer.core.language.syntax import Definition, Expression, Name, Number, Program
+from cgprimer.core.language.syntax import Apply, Definition, Expression, Name, Number, Program, Structural
+from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS
 from cgprimer.core.primitives.registry import FUNCTIONS, primitive
 
 # How tightly each operator binds, and how tightly its operands must bind to need no parentheses.
@@ -18,6 +20,7 @@ _INFIX = {
     "sub": (" - ", 1, 1, 2),
     "mul": ("*", 2, 2, 3),
     "div": ("/", 2, 2, 3),
+    "matmul": (" @ ", 2, 2, 3),
     "pow": ("^", 4, 5, 3),
 }
 _SIGN, _ATOM = 3, 5
@@ -69,15 +72,50 @@ def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
     if isinstance(node, Number):
         negative = math.copysign(1.0, node.value) < 0
         return _SIGN if negative else _ATOM, [number_text(node.value)]
-    if node.primitive in _INFIX:
-        symbol, binding, left, right = _INFIX[node.primitive]
+    operator = _INFIX.get(getattr(node.primitive, "kind", node.primitive))
+    if operator is not None:
+        symbol, binding, left, right = operator
         return binding, [(node.arguments[0], left), symbol, (node.arguments[1], right)]
     if node.primitive == "neg":
         return _SIGN, ["-", (node.arguments[0], _SIGN)]
     if node.primitive == "copy":
         return _parts(node.arguments[0])
+    if isinstance(node.primitive, Structural):
+        return _ATOM, _structural_parts(node)
     listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
-    return _ATOM, [primitive(node.primitive).spelling, "(", *listed[1:], ")"]
+    row = ARRAY_FUNCTIONS.get(node.primitive) or primitive(node.primitive)
+    return _ATOM, [row.spelling, "(", *listed[1:], ")"]
+
+
+def _structural_parts(node: Apply) -> list[str | tuple[Expression, int]]:
+    """An index as it is written; of a tape, a primitive with its settings."""
+    kind, setting = node.primitive.kind, node.primitive.setting  # type: ignore[attr-defined]
+    if kind in ("index", "take"):
+        places = setting if kind == "index" else setting[0]
+        return [(node.arguments[0], _ATOM), f"[{','.join(map(_place_text, places))}]"]
+    listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
+    numbers = setting[-1] if setting and isinstance(setting[-1], tuple) else setting
+    if kind == "scatter":
+        numbers = (f"[{','.join(map(_place_text, setting[0]))}]", *numbers)
+    return [kind, "(", *listed[1:], *(f", {number}" for number in numbers), ")"]
+
+
+def _place_text(place: Any) -> str:
+    """One place of an index: a number, a slice, or a list of numbers."""
+    if isinstance(place, range | slice):
+        parts = [place.start, place.stop, None if place.step == 1 else place.step]
+        if isinstance(place, range) and place.stop < 0:
+            parts[1] = None  # down to the first
+        start, stop, step = ("" if n is None else str(n) for n in parts)
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+    return f"[{','.join(map(_place_text, place))}]" if isinstance(place, tuple) else str(place)
+
+
+def value_text(value: Any) -> str:
+    """A declared value as it is written: a number, or nested brackets."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(value_text, value))}]"
+    return number_text(value)
 
 
 def program_text(program: Program) -> str:
@@ -89,6 +127,8 @@ def program_text(program: Program) -> str:
             if isinstance(s, Definition):
                 texts.append(f"{s.name} = {unparse(s.expression)}")
             else:
-                texts.append(s.name if s.value is None else f"{s.name} = {number_text(s.value)}")
+                shape = f"[{','.join(map(str, s.shape))}]" if s.shape else ""
+                value = "" if s.value is None else f" = {value_text(s.value)}"
+                texts.append(s.name + shape + value)
         lines += [f"{role} {', '.join(texts)}"] if role else texts
     return "\n".join(lines)

@@ -62,10 +62,10 @@ class Primitive:
         return self.function is None
 
 
-class _Functions(dict[str, list[Primitive]]):
+class _Functions(dict[str, list[Any]]):
     """What the parser is given: by name, the rows that ``name(...)`` may mean."""
 
-    def __missing__(self, name: str) -> list[Primitive]:
+    def __missing__(self, name: str) -> list[Any]:
         if name not in _INSTALLED:
             return []
         add_row(_INSTALLED[name])

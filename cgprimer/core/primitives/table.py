@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cgprimer.core.primitives.registry import OPERANDS, Primitive, add_row
+from cgprimer.core.primitives.registry import FUNCTIONS, OPERANDS, Primitive, add_row
+from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS
 
 
 def _function(name: str, *partials: str, latex: str = "", **more: Any) -> None:
@@ -128,3 +129,7 @@ _function("where", "0", "where(a, 1, 0)", "where(a, 0, 1)", analytic=False,
           edges="b where a is not 0, else c")  # fmt: skip
 _function("less", "0", "0", analytic=False, edges="1 where a < b, else 0")
 _function("equal", "0", "0", analytic=False, edges="1 where a = b, else 0")
+
+for _row in ARRAY_FUNCTIONS.values():  # those that are written out when shapes are known
+    if _row.spelling:
+        FUNCTIONS.setdefault(_row.spelling, []).append(_row)

@@ -13,7 +13,9 @@ from functools import partialmethod
 from itertools import chain
 from typing import Any
 
+from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import floats
+from cgprimer.core.primitives.structural import Shape, common_shape_of, result_shape
 from cgprimer.core.tape.tape import Instruction, Kind, Leaf, Share, Tape
 
 _LOOK_THROUGH = ("add", "neg")  # simplified by what their operands are, constants or not
@@ -46,6 +48,7 @@ class Builder:
         self.simplify = simplify
         self.entries: list[Leaf | Instruction] = []
         self.names: dict[str, int] = {}
+        self.shapes: dict[int, Shape] = {}  # of values that are no single numbers
         self.pinned: set[int] = set()
         self.shares: list[Share] = []
         self._before: list[int] = []  # of each share: the total before it, or -1
@@ -58,15 +61,21 @@ class Builder:
 
     # --- leaves --------------------------------------------------------------------------------
 
-    def leaf(self, kind: Kind, name: str, value: float = 0.0) -> int:
+    def leaf(self, kind: Kind, name: str, value: float = 0.0, shape: Shape = ()) -> int:
         """A column or a scalar, the same one for the same name; or a constant of a value."""
         if kind == "constant":
             return self.constant(value)
         found = self.names.get(name)
         if found is None:
             found = self.names[name] = len(self.entries)
-            self.entries.append(Leaf(kind, name))
+            self.entries.append(Leaf(kind, name, 0.0, shape))
+            if shape:
+                self.shapes[found] = shape
         return found
+
+    def shape(self, index: int) -> Shape:
+        """The shape of a value, per sample."""
+        return self.shapes.get(index, ())
 
     column = partialmethod(leaf, "column")
     scalar = partialmethod(leaf, "scalar")
@@ -86,6 +95,8 @@ class Builder:
 
     def emit(self, name: str, *operands: int, pinned: bool = False) -> int:
         """The value of a primitive applied to values."""
+        if self.shapes:
+            return self._emit_shaped(name, operands, pinned=pinned)
         entries = self.entries
         if pinned:
             self.pinned.add(len(entries))
@@ -109,12 +120,46 @@ class Builder:
             entries.append(instruction)
         return found
 
+    def _emit_shaped(self, name: str, operands: tuple[int, ...], *, pinned: bool) -> int:
+        """The same where values have shapes: elementwise ones broadcast operands to one shape."""
+        ours = [self.shape(o) for o in operands]
+        if isinstance(name, Structural):
+            shape = result_shape(name, *ours)
+        else:
+            shape = common_shape_of(name, *ours)
+            known = None if pinned else self._simpler(name, operands)
+            if known is not None:
+                return self.broadcast(known, shape)
+            operands = tuple(
+                [o if o in self._value_of else self.broadcast(o, shape) for o in operands]
+            )  # a constant fits every shape
+        instruction, here = _new(Instruction, (name, operands)), len(self.entries)
+        shared = self.share and not pinned
+        made = self._known.setdefault(instruction, here) if shared else here
+        if made == here:
+            self.entries.append(instruction)
+            self.pinned.update([here] if pinned else [])
+            if shape:
+                self.shapes[here] = shape
+        return made
+
+    def broadcast(self, index: int, shape: Shape) -> int:
+        """A value repeated to a shape, as numpy does it; itself where it has the shape."""
+        own = self.shape(index)
+        if own == shape:
+            return index
+        return self.emit(Structural("broadcast", len(own), shape), index)
+
     def pin(self, index: int) -> None:
         """Keep an instruction that was just emitted from being given to anybody else."""
         entry = self.entries[index]
         if isinstance(entry, Instruction) and self._known.get(entry) == index:
             del self._known[entry]
         self.pinned.add(index)
+
+    def product(self, bar: int, partial: int) -> int:
+        """An adjoint times a partial; nothing is emitted where the partial is 1."""
+        return bar if self.value_of(partial) == 1.0 else self.emit("mul", bar, partial)
 
     def hand(
         self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
@@ -159,6 +204,7 @@ class Builder:
             names[index].append(name)
         first, instructions = len(tape.leaves), tape.instructions
         entries, known, value_of = self.entries, self._known, self._value_of
+        shaped = bool(tape.shapes)
         for index, leaf in enumerate(tape.leaves):
             if keep is None or keep[index] or leaf.kind != "constant":
                 new[index] = self.leaf(*leaf)
@@ -175,7 +221,7 @@ class Builder:
             if own is not None:  # named at once: what ``then`` emits must not name it first
                 new[index] = self.emit(name, *moved, pinned=True)
                 self.names.update(dict.fromkeys(own, here))
-            elif name in _LOOK_THROUGH or moved[0] in value_of or moved[-1] in value_of:
+            elif name in _LOOK_THROUGH or shaped or moved[0] in value_of or moved[-1] in value_of:
                 new[index] = self.emit(name, *moved)
             else:  # as emit does it, without the call: a million instructions come through here
                 instruction = _new(Instruction, (name, moved))

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold, postorder
+from cgprimer.core.language.syntax import (
+    Apply,
+    Definition,
+    Expression,
+    Name,
+    Number,
+    fold,
+    postorder,
+)
 from cgprimer.core.primitives import OPERANDS, RESULT, primitive
+from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS, expanded
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import partial_tree
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.core.tape.verifier import checked
+from cgprimer.errors import ShapeError, TextShapeError
 from cgprimer.garbage_collection import collector_paused
 
 
@@ -25,27 +36,55 @@ def lower(graph: ExpressionGraph) -> Tape:
     builder = Builder(simplify=False)
     with collector_paused():
         for name in graph.inputs:
-            builder.column(name)
+            builder.leaf("column", name, shape=graph.shapes.get(name, ()))
         for name in graph.parameters:
-            builder.scalar(name)
+            builder.leaf("scalar", name, shape=graph.shapes.get(name, ()))
         for name, expression in graph.definitions.items():
-            emit_vertex(builder, name, expression)
+            emit_vertex(builder, name, expression, graph)
         return checked(builder.finish({name: builder.names[name] for name in graph.outputs}))
 
 
-def emit_vertex(builder: Builder, name: str, expression: Expression) -> int:
+def emit_vertex(
+    builder: Builder, name: str, expression: Expression, graph: ExpressionGraph | None = None
+) -> int:
     """Emit an expression as a named value that no other shares."""
 
     def leaf(node: Name | Number) -> int:
         return builder.names[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
-    root = fold(expression, leaf, lambda row, operands: builder.emit(row, *operands))
+    applied = 0
+
+    def emit(row: str, operands: list[int]) -> int:
+        nonlocal applied
+        applied += 1
+        if row in ARRAY_FUNCTIONS or type(row) is not str:
+            return expanded(builder, row, operands)
+        return builder.emit(row, *operands)
+
+    try:
+        root = fold(expression, leaf, emit)
+    except ShapeError as error:
+        operations = [node for node in postorder(expression) if isinstance(node, Apply)]
+        raise _located(graph, name, operations[applied - 1], error) from None
     last = root == len(builder.entries) - 1 and root not in builder.pinned
     if last and not isinstance(builder.entries[root], Leaf):
         builder.pin(root)
     else:  # a leaf, another vertex, or a part of one: this vertex is a copy of it
         root = builder.emit("copy", root, pinned=True)
     return builder.name(root, name)
+
+
+def _located(
+    graph: ExpressionGraph | None, name: str, operation: Expression, error: ShapeError
+) -> ShapeError:
+    """The error with the place of the operation in the text."""
+    if graph is None:
+        return error
+    statement = next(
+        s for s in graph.program.statements if isinstance(s, Definition) and s.name == name
+    )
+    place = graph.program.span_of(statement, unparse(operation))
+    return TextShapeError(error.message, place, hint=error.hint)
 
 
 def emit_partial(

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
+from cgprimer.core.language.syntax import Structural
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Share, Tape
+from cgprimer.core.tape.tape import Share, Tape, shape_of
 from cgprimer.core.tape.verifier import checked
 from cgprimer.garbage_collection import collector_paused
 
@@ -73,7 +75,17 @@ def _multiplied_out(builder: Builder, base: int, exponent: int) -> int:
     return result if exponent > 0 else builder.emit("div", builder.constant(1.0), result)
 
 
-def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
+def _seed(builder: Builder, value: Any) -> int | None:
+    """A seed as a constant, or as an array that is 1 at one place; None where it is 0."""
+    if isinstance(value, float):
+        return builder.constant(value) if value else None
+    places = [tuple(map(int, place)) for place in zip(*value.nonzero(), strict=True)]
+    if not places:
+        return None
+    return builder.emit(Structural("scatter", places[0], value.shape), builder.constant(1.0))
+
+
+def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
     """With seeds as constants, and what is multiplied by a seed of 0 left out altogether.
 
     A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
@@ -81,10 +93,13 @@ def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
     """
     builder = Builder()
     new: list[int | None] = []  # None: zero by construction
+
+    def zero(index: int) -> int:
+        return builder.broadcast(builder.constant(0.0), shape_of(tape, index))
+
     for leaf in tape.leaves:
         if leaf.name in seeds:
-            value = seeds[leaf.name]
-            new.append(builder.constant(value) if value else None)
+            new.append(_seed(builder, seeds[leaf.name]))
         else:
             new.append(builder.leaf(*leaf))
     for name, operands in tape.instructions:
@@ -98,9 +113,13 @@ def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
             new.append(builder.emit("neg", *known))
         elif name in ("mul", "neg", "copy") or (name == "div" and moved[0] is None):
             new.append(None)
+        elif isinstance(name, Structural) and (not known or name.kind == "matmul"):
+            new.append(None)
         else:  # not linear in the seed: a plain zero
-            zero = builder.constant(0.0)
-            new.append(builder.emit(name, *[zero if m is None else m for m in moved]))
-    zero = builder.constant(0.0)
-    outputs = {name: zero if new[i] is None else new[i] for name, i in tape.outputs.items()}
-    return checked(builder.finish(outputs, prune=True))  # type: ignore[arg-type]
+            filled = [zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)]
+            new.append(builder.emit(name, *filled))
+    outputs = {}
+    for name, index in tape.outputs.items():
+        found = new[index]
+        outputs[name] = zero(index) if found is None else found
+    return checked(builder.finish(outputs, prune=True))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.core.tape.tape import Tape
 
 
 def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
@@ -63,5 +63,6 @@ def live_memory(tape: Tape) -> int:
 
 def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
     """With these scalars as columns: a parameter that has a value per sample."""
-    moved = {Leaf("scalar", name): Leaf("column", name) for name in names}
-    return replace(tape, leaves=tuple([moved.get(leaf, leaf) for leaf in tape.leaves]))
+    moved = {("scalar", name) for name in names}
+    leaves = [f._replace(kind="column") if (f.kind, f.name) in moved else f for f in tape.leaves]
+    return replace(tape, leaves=tuple(leaves))

@@ -17,17 +17,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives.structural import Shape, result_shape
 from cgprimer.errors import UsageError, listed, name_hint
 
 Kind = Literal["column", "scalar", "constant"]
 
 
 class Leaf(NamedTuple):
-    """A value that is given. A column has one number per sample, a scalar one for all samples."""
+    """A value that is given. A column has one value per sample, a scalar one for all samples.
+
+    Values are numbers unless the leaf has a shape: then each is an array of that shape.
+    """
 
     kind: Kind
     name: str
     value: float = 0.0  # of a constant; dimensionless
+    shape: Shape = ()  # per sample
 
 
 class Instruction(NamedTuple):
@@ -119,6 +125,23 @@ class Tape:
             labels.setdefault(index, name)
         return labels
 
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shape of every value, per sample; empty where all values are numbers.
+
+        >>> import cgprimer
+        >>> cgprimer.tape(cgprimer.parse("parameter W[2,3]; input x[3]; xh = W @ x")).shapes[-1]
+        (2,)
+        """
+        if not any(leaf.shape for leaf in self.leaves):
+            return ()
+        shapes = [leaf.shape for leaf in self.leaves]
+        for name, operands in self.instructions:
+            ours = [shapes[o] for o in operands]
+            # Operands of an elementwise primitive have one shape, or are constants.
+            shapes.append(result_shape(name, *ours) if isinstance(name, Structural) else max(ours, key=len))
+        return tuple(shapes)
+
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
         """Names of the leaves of a kind, in their order."""
         return tuple(leaf.name for leaf in self.leaves if leaf.kind == kind)
@@ -131,3 +154,8 @@ class Tape:
         from cgprimer.core.tape.printing import listing  # only this method looks back
 
         return listing(self)
+
+
+def shape_of(tape: Tape, index: int) -> Shape:
+    """The shape of a value of a tape, per sample."""
+    return tape.shapes[index] if tape.shapes else ()

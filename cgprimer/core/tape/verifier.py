@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from cgprimer.core.primitives import primitives
+from cgprimer.core.language.syntax import Structural
+
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import TapeError
 
@@ -28,6 +30,8 @@ def checked(tape: Tape) -> Tape:
                 raise TapeError(f"two leaves are called {leaf.name!r}")
             seen.add(leaf.name)
     for position, (name, operands) in enumerate(tape.instructions):
+        if isinstance(name, Structural):
+            arity[name] = len(operands)
         if name not in arity:
             raise TapeError(f"instruction {position} uses the unknown primitive {name!r}")
         if len(operands) != arity[name]:
@@ -41,6 +45,8 @@ def checked(tape: Tape) -> Tape:
             raise TapeError(
                 f"instruction {position}: operand {operand} is not defined before its use"
             )
+    if tape.shapes and len(tape.shapes) != size:
+        raise TapeError("not every value has a shape")
     for what, table in (("output", tape.outputs), ("name", tape.names)):
         for name, index in table.items():
             if not 0 <= index < size:

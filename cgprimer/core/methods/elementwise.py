@@ -1,0 +1,94 @@
+"""Methods that know numbers alone, on graphs with arrays: differentiate each element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from cgprimer.core.methods.contract import (
+    DerivativeProgram,
+    Derivatives,
+    Differentiator,
+    Execute,
+    Number,
+    shapes_of,
+)
+from cgprimer.core.primitives.structural import Shape
+from cgprimer.core.tape.scalars import apart, elements, scalarize, together
+from cgprimer.core.tape.tape import Tape
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementwiseProgram(DerivativeProgram):
+    """A program for the elements of arrays, called with arrays.
+
+    Its tape is the one in numbers: what engines compile, and what is printed.
+    """
+
+    inner: DerivativeProgram | None = field(default=None, kw_only=True)
+    given: Mapping[str, Shape] = field(default_factory=dict, kw_only=True)  #: shapes of leaves
+    seeds_only: ClassVar[bool] = False
+
+    def run(
+        self,
+        execute: Execute,
+        columns: Mapping[str, Number],
+        scalars: Mapping[str, Number],
+        samples: int,
+        *,
+        alone: Callable[[int], Execute],
+        bits: int = 52,
+    ) -> Derivatives:
+        """As of any program; arrays are taken apart before and put together after."""
+        assert self.inner is not None
+        found = self.inner.run(
+            execute,
+            apart(columns, self.given),
+            apart(scalars, self.given),
+            samples,
+            alone=alone,
+            bits=bits,
+        )
+        shape = {name: self.shapes.get(name, ()) for name in (*self.of, *self.wrt)}
+        derivatives = {}
+        for of in self.of:
+            rows = {  # for each element of ``of`` its derivatives, in the shapes of ``wrt``
+                e: together(
+                    {w: v for (o, w), v in found.derivatives.items() if o == e},
+                    {name: shape[name] for name in self.wrt},
+                )
+                for e in elements(of, shape[of])
+            }
+            for wrt in self.wrt:
+                derivatives[of, wrt] = _stacked(
+                    [row[wrt] for row in rows.values()], shape[of], shape[wrt]
+                )
+        return Derivatives(together(found.values, {n: shape[n] for n in self.of}), derivatives)
+
+
+def _stacked(rows: list[Number], head: Shape, tail: Shape) -> Number:
+    """One array of a row for each element, of shape samples + head + tail."""
+    import numpy as np
+
+    if not head:
+        return rows[0]
+    made = np.stack(np.broadcast_arrays(*rows), axis=-1 - len(tail))
+    return made.reshape(made.shape[: made.ndim - 1 - len(tail)] + head + tail)
+
+
+def differentiate_elements(
+    method: Differentiator, tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], **options: Any
+) -> DerivativeProgram:
+    """The program of a method that knows numbers alone."""
+    shapes = shapes_of(tape, (*of, *wrt))
+
+    def each(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(e for name in names for e in elements(name, shapes.get(name, ())))
+
+    inner = method(scalarize(tape), each(of), each(wrt), **options)
+    known = {f.name: getattr(inner, f.name) for f in fields(DerivativeProgram)}
+    given = {leaf.name: leaf.shape for leaf in tape.leaves if leaf.shape}
+    return ElementwiseProgram(
+        **{**known, "of": of, "wrt": wrt, "shapes": shapes}, inner=inner, given=given
+    )

@@ -1,0 +1,260 @@
+"""Structural primitives: how they are emitted, and what their derivatives are.
+
+Each rule is a line or two, because the primitives are linear in every operand: forward mode
+applies the primitive to the tangent, reverse mode its transpose to the adjoint (broadcast and sum,
+take and scatter, reshape and reshape back, a product with the other factor transposed). The
+largest element is not linear: its slope is 1 where the element is, shared where several are.
+
+What a step that has nothing to do would emit (a reshape to the same shape) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives.structural import Shape, common_shape_of, shape_text
+from cgprimer.errors import ShapeError
+
+Builder = Any  #: of a tape, or one that computes at once: it has emit, shape, broadcast
+# --- what is emitted -----------------------------------------------------------------------------
+
+
+def matmul(b: Builder, left: int, right: int) -> int:
+    """The product of matrices, stacks of matrices and vectors, as numpy's ``@``."""
+    ranks = len(b.shape(left)), len(b.shape(right))
+    if max(ranks) > 2 and min(ranks) > 1:  # stacks: as many of the one as of the other
+        stack = common_shape_of("@", b.shape(left)[:-2], b.shape(right)[:-2])
+        left = b.broadcast(left, stack + b.shape(left)[-2:])
+        right = b.broadcast(right, stack + b.shape(right)[-2:])
+    return b.emit(Structural("matmul", *(min(rank, 2) for rank in ranks)), left, right)
+
+
+def reshape(b: Builder, a: int, shape: Shape) -> int:
+    """The same numbers in another shape; one size may be -1, for what is left."""
+    own = b.shape(a)
+    known = _product(n for n in shape if n != -1)
+    full = tuple(_product(own) // max(known, 1) if n == -1 else n for n in shape)
+    if shape.count(-1) > 1 or _product(full) != _product(own) or min(full, default=1) < 0:
+        raise ShapeError(
+            f"{shape_text(own)} has {_product(own)} numbers: they do not fill {shape_text(shape)}"
+        )
+    return a if full == own else b.emit(Structural("reshape", len(own), full), a)
+
+
+def transpose(b: Builder, a: int, axes: Sequence[int] | None = None) -> int:
+    """Axes in another order; backwards unless given."""
+    rank = len(b.shape(a))
+    order = tuple(_axis(b.shape(a), i) for i in (range(rank)[::-1] if axes is None else axes))
+    if sorted(order) != list(range(-rank, 0)):
+        raise ShapeError(f"{list(axes or ())} is no order of the axes of {shape_text(b.shape(a))}")
+    return a if order == tuple(range(-rank, 0)) else b.emit(Structural("transpose", order), a)
+
+
+def total(b: Builder, a: int, axes: Sequence[int] | None = None, *, keep: bool = False) -> int:
+    """The sum over axes, all unless given; ``keep`` leaves axes of length 1 in their places."""
+    return _reduced(b, "sum", a, axes, keep)
+
+
+def largest(b: Builder, a: int, axes: Sequence[int] | None = None, *, keep: bool = False) -> int:
+    """The largest element along axes, all unless given."""
+    if 0 in b.shape(a):
+        raise ShapeError(f"{shape_text(b.shape(a))} has no largest element: it has none")
+    return _reduced(b, "largest", a, axes, keep)
+
+
+def take(b: Builder, a: int, key: tuple[Any, ...]) -> int:
+    """Elements by an index: for each axis a number, a range, or nested tuples of numbers."""
+    own = b.shape(a)
+    if len(key) > len(own):
+        raise ShapeError(f"{shape_text(own)} has {len(own)} axes, the index has {len(key)}")
+    full = (*key, *map(range, own[len(key) :]))
+    places = [i for i, part in enumerate(full) if not isinstance(part, range)]
+    if any(isinstance(p, tuple) for p in full) and places[-1] - places[0] != len(places) - 1:
+        raise ShapeError("lists of places stand side by side in an index, with no slice between")
+    full = tuple(_checked_part(part, n, own) for part, n in zip(full, own, strict=True))
+    if full == tuple(map(range, own)):
+        return a
+    return b.emit(Structural("take", full), a)
+
+
+def scatter(b: Builder, a: int, key: tuple[Any, ...], shape: Shape) -> int:
+    """Elements at their places in zeros of a shape: the transpose of :func:`take`."""
+    return b.emit(Structural("scatter", key, shape), a)
+
+
+def concatenate(b: Builder, parts: Sequence[int], axis: int = 0) -> int:
+    """Values one after the other along an axis."""
+    if not parts:
+        raise ShapeError("there is nothing to join")
+    place = _axis(b.shape(parts[0]), axis)
+    return parts[0] if len(parts) == 1 else b.emit(Structural("concatenate", place), *parts)
+
+
+def axes_of(shape: Shape, axes: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Axes counted from the end, sorted; all unless given.
+
+    Raises:
+        ShapeError: there is no such axis, or one twice.
+    """
+    if axes is None:
+        return tuple(range(-len(shape), 0))
+    found = sorted(_axis(shape, a) for a in (axes if isinstance(axes, Sequence) else (axes,)))
+    if len(set(found)) < len(found):
+        raise ShapeError(f"an axis of {shape_text(shape)} is named twice")
+    return tuple(found)
+
+
+def _reduced(b: Builder, kind: str, a: int, axes: Sequence[int] | None, keep: bool) -> int:
+    shape = b.shape(a)
+    gone = axes_of(shape, axes)
+    made = b.emit(Structural(kind, gone), a) if gone else a
+    kept = tuple(1 if i in gone else n for i, n in enumerate(shape, -len(shape)))
+    return reshape(b, made, kept) if keep else made
+
+
+def _product(shape: Any) -> int:
+    found = 1
+    for n in shape:
+        found *= n
+    return found
+
+
+def _axis(shape: Shape, axis: int) -> int:
+    if not -len(shape) <= axis < len(shape):
+        what = f"{shape_text(shape)} has no axis {axis}"
+        raise ShapeError(what, hint=f"its axes are 0 to {len(shape) - 1}" if shape else "")
+    return axis % len(shape) - len(shape)
+
+
+def _checked_part(part: Any, size: int, shape: Shape) -> Any:
+    if isinstance(part, range):
+        return part
+    if isinstance(part, tuple):
+        return tuple(_checked_part(p, size, shape) for p in part)
+    if not -size <= part < size:
+        raise ShapeError(
+            f"the index {part} is outside of {shape_text(shape)}",
+            hint=f"this axis has the places 0 to {size - 1}" if size else "this axis is empty",
+        )
+    return part % size
+
+
+# --- derivatives ---------------------------------------------------------------------------------
+
+
+def push(b: Builder, name: Structural, which: int, tangent: int, values: Sequence[int]) -> int:
+    """What the tangent of one operand adds to the result's: forward mode.
+
+    Args:
+        b: where to.
+        name: the primitive.
+        which: the operand's number.
+        tangent: its tangent, of its shape.
+        values: the operands; the result comes last.
+    """
+    if name.kind == "largest":
+        weighted = b.emit("mul", tangent, _slope_of_largest(b, name, values))
+        return b.emit(Structural("sum", *name.setting), weighted)
+    if name.kind == "concatenate":
+        return scatter(b, tangent, _place(b, name, which, values), b.shape(values[-1]))
+    operands = [tangent if i == which else v for i, v in enumerate(values[:-1])]
+    return b.emit(name, *operands)
+
+
+def pull(b: Builder, name: Structural, which: int, bar: int, values: Sequence[int]) -> int:
+    """What the adjoint of the result adds to one operand's: reverse mode.
+
+    Args:
+        b: where to.
+        name: the primitive.
+        which: the operand's number.
+        bar: the adjoint of the result, of its shape.
+        values: the operands; the result comes last.
+    """
+    return _PULL[name.kind](b, name, which, bar, values)
+
+
+def _pull_matmul(b: Builder, name: Structural, which: int, bar: int, v: Sequence[int]) -> int:
+    left, right, _ = v
+    ranks = name.setting
+    if ranks == (1, 1):  # a dot product
+        return b.emit("mul", bar, v[1 - which])
+    if which == 0:
+        if ranks == (2, 1):
+            return _outer(b, bar, right)
+        turned = transpose_last(b, right)
+        return matmul(b, right, bar) if ranks == (1, 2) else matmul(b, bar, turned)
+    if ranks == (1, 2):
+        return _outer(b, left, bar)
+    return matmul(b, transpose_last(b, left), bar)
+
+
+def _outer(b: Builder, left: int, right: int) -> int:
+    """A column times a row."""
+    column = reshape(b, left, (*b.shape(left), 1))
+    row = reshape(b, right, (*b.shape(right)[:-1], 1, b.shape(right)[-1]))
+    return matmul(b, column, row)
+
+
+def transpose_last(b: Builder, a: int) -> int:
+    """Each matrix of a stack transposed."""
+    rank = len(b.shape(a))
+    return transpose(b, a, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def _pull_transpose(b: Builder, name: Structural, _: int, bar: int, v: Sequence[int]) -> int:
+    (order,) = name.setting
+    rank = len(order)
+    return transpose(b, bar, [order.index(i - rank) for i in range(rank)])
+
+
+def _pull_broadcast(b: Builder, _: Structural, __: int, bar: int, v: Sequence[int]) -> int:
+    own, shape = b.shape(v[0]), b.shape(v[-1])
+    new = len(shape) - len(own)
+    grown = [i for i, n in enumerate(shape) if i < new or (own[i - new] == 1 and n != 1)]
+    return reshape(b, total(b, bar, grown), own)
+
+
+def _pull_sum(b: Builder, name: Structural, _: int, bar: int, v: Sequence[int]) -> int:
+    (axes,) = name.setting
+    shape = b.shape(v[0])
+    if b.shape(bar):
+        bar = reshape(
+            b, bar, tuple(1 if i in axes else n for i, n in enumerate(shape, -len(shape)))
+        )
+    return b.broadcast(bar, shape)
+
+
+def _pull_largest(b: Builder, name: Structural, which: int, bar: int, v: Sequence[int]) -> int:
+    return b.emit("mul", _pull_sum(b, name, which, bar, v), _slope_of_largest(b, name, v))
+
+
+def _slope_of_largest(b: Builder, name: Structural, v: Sequence[int]) -> int:
+    """1 where the largest element is; where several are, each has its part."""
+    where = b.emit("equal", v[0], _pull_sum(b, name, 0, v[-1], v))
+    return b.emit("div", where, _pull_sum(b, name, 0, total(b, where, name.setting[0]), v))
+
+
+def _place(b: Builder, name: Structural, which: int, v: Sequence[int]) -> tuple[Any, ...]:
+    """Where one part stands in what was joined."""
+    (axis,) = name.setting
+    before = sum(b.shape(part)[axis] for part in v[:which])
+    key = [range(n) for n in b.shape(v[-1])]
+    key[axis] = range(before, before + b.shape(v[which])[axis])
+    return tuple(key)
+
+
+_PULL: dict[str, Callable[[Builder, Structural, int, int, Sequence[int]], int]] = {
+    "matmul": _pull_matmul,
+    "transpose": _pull_transpose,
+    "reshape": lambda b, name, which, bar, v: reshape(b, bar, b.shape(v[0])),
+    "broadcast": _pull_broadcast,
+    "sum": _pull_sum,
+    "largest": _pull_largest,
+    "take": lambda b, name, which, bar, v: scatter(b, bar, name.setting[0], b.shape(v[0])),
+    "scatter": lambda b, name, which, bar, v: b.emit(Structural("take", name.setting[0]), bar),
+    "concatenate": lambda b, name, which, bar, v: take(b, bar, _place(b, name, which, v)),
+    "batch_mean": lambda b, name, which, bar, v: b.emit(name, bar),
+}

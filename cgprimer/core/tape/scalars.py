@@ -1,0 +1,207 @@
+"""Any tape written out in numbers: the pass ``scalarize``, and arrays taken apart and put together.
+
+It runs the tape as an interpreter does, but on arrays of *values of the new tape* in the place of
+numbers: moving elements moves them, adding them emits additions. So every method, engine and
+picture that knows numbers alone works on every graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any
+
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives.structural import Shape
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.tape.verifier import checked
+
+
+def scalarize(tape: Tape) -> Tape:
+    """The same tape in numbers: ``W`` of shape (2, 3) is ``W[0,0]``, ``W[0,1]``, and so on.
+
+    >>> import cgprimer
+    >>> print(scalarize(cgprimer.tape(cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x"))))
+    column  x[0]
+    column  x[1]
+    scalar  w[0]
+    scalar  w[1]
+    v1 = w[0]*x[0]
+    v2 = w[1]*x[1]
+    xh = v1 + v2
+    output  xh
+    """
+    import numpy as np
+
+    if not tape.shapes:
+        return tape
+    builder = Builder(simplify=False)
+    values: list[Any] = []  # an array of values of the new tape for each value of the old
+    for leaf in tape.leaves:
+        if leaf.kind == "constant":
+            values.append(np.array(builder.constant(leaf.value)))
+        else:
+            ids = [builder.leaf(leaf.kind, name) for name in elements(leaf.name, leaf.shape)]
+            values.append(np.array(ids, dtype=int).reshape(leaf.shape))
+    for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        before = len(builder.entries)
+        made = _emitted(builder, name, [values[o] for o in operands])
+        if index in tape.labels:
+            made = _named(builder, made, tape.labels[index], before)
+        values.append(made)
+
+    def written_out(table: Mapping[str, int]) -> dict[str, int]:
+        return {
+            element: int(value)
+            for name, index in table.items()
+            for element, value in zip(
+                elements(name, shape_of(tape, index)), values[index].flat, strict=True
+            )
+        }
+
+    builder.names = {**written_out(tape.names), **builder.names}
+    return checked(builder.finish(written_out(tape.outputs)))
+
+
+def elements(name: str, shape: Shape) -> Iterator[str]:
+    """What the numbers of a value are called; its own name where it is a single number.
+
+    >>> list(elements("W", (2, 2))), list(elements("k", ()))
+    (['W[0,0]', 'W[0,1]', 'W[1,0]', 'W[1,1]'], ['k'])
+    """
+    if not shape:
+        return iter((name,))
+    places = itertools.product(*map(range, shape))
+    return (f"{name}[{','.join(map(str, place))}]" for place in places)
+
+
+def apart(given: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Numbers, or columns of samples, of arrays whose last axes have these shapes."""
+    import numpy as np
+
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        shape = shapes.get(name, ())
+        if not shape:
+            found[name] = value
+            continue
+        rows = np.asarray(value)
+        flat = np.moveaxis(rows.reshape(*rows.shape[: rows.ndim - len(shape)], -1), -1, 0)
+        found.update(
+            (element, np.ascontiguousarray(part) if part.ndim else float(part))
+            for element, part in zip(elements(name, shape), flat, strict=True)
+        )
+    return found
+
+
+def together(found: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Arrays of their numbers: the opposite of :func:`apart`.
+
+    Args:
+        found: a number or an array of samples for each element.
+        shapes: what to put together; ``()`` for single numbers.
+    """
+    import numpy as np
+
+    made = {}
+    for name, shape in shapes.items():
+        if not shape:
+            made[name] = found[name]
+            continue
+        parts = np.stack(
+            np.broadcast_arrays(*[np.asarray(found[e]) for e in elements(name, shape)]), axis=-1
+        )
+        made[name] = parts.reshape(parts.shape[:-1] + shape)
+    return made
+
+
+def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
+    """An instruction on arrays of values."""
+    import numpy as np
+
+    from cgprimer.core.primitives.arrays import STRUCTURAL
+
+    if not isinstance(name, Structural):
+        arrays = np.broadcast_arrays(*operands)
+        ids = [
+            builder.emit(name, *map(int, one))
+            for one in zip(*(a.flat for a in arrays), strict=True)
+        ]
+        return np.array(ids, dtype=int).reshape(arrays[0].shape)
+
+    def sums(a: Any, axes: tuple[int, ...], emit: str = "add") -> Any:
+        rows = np.moveaxis(a, axes, range(-len(axes), 0)).reshape(
+            *(n for i, n in enumerate(a.shape, -a.ndim) if i not in axes), -1
+        )
+        return _folded(builder, emit, rows)
+
+    match name.kind:
+        case "sum":
+            return sums(operands[0], *name.setting)
+        case "largest":
+            return sums(operands[0], *name.setting, emit="max")
+        case "matmul":
+            a, b = operands
+            left = a if name.setting[0] > 1 else a[..., None, :]
+            right = b if name.setting[1] > 1 else b[..., None]
+            products = _emitted(
+                builder, "mul", [left[..., :, None, :], np.swapaxes(right, -1, -2)[..., None, :, :]]
+            )
+            made = _folded(builder, "add", products)
+            made = made if name.setting[1] > 1 else made[..., 0]
+            return (
+                made
+                if name.setting[0] > 1
+                else made[..., 0]
+                if name.setting[1] == 1
+                else made[..., 0, :]
+            )
+        case "scatter":
+            places = STRUCTURAL["take"](
+                np.arange(np.prod(name.setting[1], dtype=int)).reshape(name.setting[1]),
+                name.setting[0],
+            )
+            made = np.full(int(np.prod(name.setting[1], dtype=int)), builder.constant(0.0))
+            seen: dict[int, int] = {}
+            for place, value in zip(places.flat, operands[0].flat, strict=True):
+                known = seen.get(int(place))
+                seen[int(place)] = (
+                    int(value) if known is None else builder.emit("add", known, int(value))
+                )
+            made[list(seen)] = list(seen.values())
+            return made.reshape(name.setting[1])
+        case "batch_mean":
+            ids = [builder.emit(name, int(one)) for one in operands[0].flat]
+            return np.array(ids, dtype=int).reshape(operands[0].shape)
+    return STRUCTURAL[name.kind](*operands, *name.setting)  # what only moves elements
+
+
+def _folded(builder: Builder, emit: str, rows: Any) -> Any:
+    """The last axis put together, two by two from the left."""
+    import numpy as np
+
+    flat = rows.reshape(-1, rows.shape[-1])
+    ids = [
+        reduce(lambda a, b: builder.emit(emit, a, b), map(int, row)) if len(row) else
+        builder.constant(0.0)
+        for row in flat
+    ]  # fmt: skip
+    return np.array(ids, dtype=int).reshape(rows.shape[:-1])
+
+
+def _named(builder: Builder, made: Any, name: str, before: int) -> Any:
+    """A named value of its own for each element, as every vertex is one."""
+    import numpy as np
+
+    ids = []
+    for element, value in zip(elements(name, made.shape), made.flat, strict=True):
+        index = int(value)
+        own = index >= before and index not in builder.pinned and index not in builder._value_of
+        if own:
+            builder.pin(index)
+        else:
+            index = builder.emit("copy", index, pinned=True)
+        ids.append(builder.name(index, element))
+    return np.array(ids, dtype=int).reshape(made.shape)

@@ -1,0 +1,1 @@
+"""Graphs recorded from running Python: values that remember how they were computed."""

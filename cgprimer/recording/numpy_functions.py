@@ -1,0 +1,206 @@
+"""Functions of numpy on values: what they are made of here, so that they are recorded.
+
+Source of what they mean: numpy's reference, NEP 13 and NEP 18.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.primitives import arrays
+from cgprimer.core.primitives import shaped
+from cgprimer.errors import DifferentiationError
+from cgprimer.recording.eager import Recorded
+from cgprimer.recording.value import EAGER, Value, lifted
+
+UFUNCS: dict[Any, Callable[..., Any]] = {
+    function: (lambda name: lambda *operands: EAGER.emit(name, *map(lifted, operands)))(name)
+    for name, function in reversed(arrays.FUNCTIONS.items())
+    if isinstance(function, np.ufunc)
+}
+UFUNCS |= {
+    np.matmul: lambda a, b: shaped.matmul(EAGER, lifted(a), lifted(b)),
+    np.square: lambda a: a * a,
+    np.reciprocal: lambda a: 1.0 / a,
+    np.positive: lambda a: a,
+    np.float_power: lambda a, b: EAGER.emit("pow", lifted(a), lifted(b)),
+    np.fabs: lambda a: EAGER.emit("abs", a),
+    np.exp2: lambda a: EAGER.emit("pow", 2.0, a),
+    np.hypot: lambda a, b: np.sqrt(a * a + b * b),
+    np.heaviside: lambda a, b: EAGER.emit("where", EAGER.emit("equal", a, 0.0), b,
+                                          EAGER.emit("less", 0.0, a)),
+}  # fmt: skip
+REDUCTIONS = {np.add: "sum", np.maximum: "max", np.minimum: "min"}
+#: What has no derivative that is not zero: computed on the plain numbers.
+PLAIN = {
+    np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal, np.isnan,
+    np.isfinite, np.isinf, np.signbit, np.floor, np.ceil, np.rint, np.trunc, np.logical_not,
+    np.logical_and, np.logical_or, np.argmax, np.argmin, np.argsort, np.shape, np.ndim, np.size,
+    np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.allclose, np.isclose, np.all,
+    np.any, np.array_equal, np.round, np.result_type, np.nonzero, np.count_nonzero,
+    np.array_repr, np.array_str, np.array2string, np.searchsorted,
+}  # fmt: skip
+
+
+def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
+    """What numpy asks for when one of its element-by-element functions meets a value."""
+    options = {k: v for k, v in options.items() if v is not None}
+    if "out" in options:
+        raise DifferentiationError(
+            f"numpy.{ufunc.__name__} cannot write into an array that is recorded",
+            hint="use its result, without out= or an in-place operator",
+        )
+    if method == "reduce" and ufunc in REDUCTIONS:
+        axis, keep = options.get("axis", 0), options.get("keepdims", False)
+        return getattr(inputs[0], REDUCTIONS[ufunc])(axis, keep)
+    if method == "outer" and ufunc is np.multiply:
+        return _outer(*inputs)
+    if ufunc in PLAIN:
+        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+    if method != "__call__" or ufunc not in UFUNCS:
+        what = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
+        raise _no_derivative(what, [u.__name__ for u in UFUNCS])
+    return UFUNCS[ufunc](*inputs)
+
+
+def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
+    """What numpy asks for when one of its other functions meets a value."""
+    if function in PLAIN:
+        return function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
+    known = FUNCTIONS.get(function.__name__)
+    if known is None:
+        raise _no_derivative(function.__name__, FUNCTIONS)
+    try:
+        return known(*args, **kwargs)
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        what = f"numpy.{function.__name__} is recorded without this argument: {error}"
+        raise DifferentiationError(what) from None
+
+
+def _no_derivative(name: str, known: Any) -> DifferentiationError:
+    near = difflib.get_close_matches(name, list(known), 1, 0.4)
+    hint = f"the nearest that can is numpy.{near[0]}" if near else "write it with those that can"
+    return DifferentiationError(
+        f"numpy.{name} cannot be differentiated here",
+        hint=f"{hint}; primitive() makes one of a function and its derivative",
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value._data if isinstance(value, Recorded) else value
+
+
+def _value(a: Any) -> Any:
+    """An argument as a value; lists of values are joined."""
+    if isinstance(a, Value):
+        return a
+    if isinstance(a, list | tuple) and any(isinstance(part, Value) for part in a):
+        return _stack(a)
+    return Value(a, requires_grad=False)
+
+
+def _stack(parts: Any, axis: int = 0) -> Any:
+    grown = []
+    for part in map(_value, parts):
+        place = axis % (part.ndim + 1)
+        grown.append(part.reshape(*part.shape[:place], 1, *part.shape[place:]))
+    return shaped.concatenate(EAGER, grown, axis)
+
+
+def _concatenate(parts: Any, axis: int | None = 0) -> Any:
+    values = [_value(p) for p in parts]
+    if axis is None:
+        values, axis = [v.reshape(-1) for v in values], 0
+    return shaped.concatenate(EAGER, values, axis)
+
+
+def _dot(a: Any, b: Any) -> Any:
+    a, b = _value(a), _value(b)
+    return a * b if not (a.ndim and b.ndim) else a @ b
+
+
+def _outer(a: Any, b: Any) -> Any:
+    return _value(a).reshape(-1, 1) * _value(b).reshape(1, -1)
+
+
+def _where(condition: Any, *choices: Any) -> Any:
+    if not choices:
+        return np.nonzero(_plain(condition))
+    return EAGER.emit("where", lifted(_plain(condition)), *map(lifted, choices))
+
+
+def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord not in (None, 2) or (ord == 2 and axis is None and a.ndim > 1):
+        raise DifferentiationError("numpy.linalg.norm is recorded for the Euclidean norm alone")
+    return np.sqrt((a * a).sum(axis, keepdims))
+
+
+def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+    moved = a - a.mean(axis, True)
+    count = a.size / max(np.size(_plain(a.sum(axis))), 1)
+    return (moved * moved).sum(axis, keepdims) / (count - ddof)
+
+
+def _swapped(a: Any, one: int, other: int) -> Any:
+    order = list(range(a.ndim))
+    order[one], order[other] = order[other], order[one]
+    return a.transpose(order)
+
+
+def _expand(a: Any, axis: int) -> Any:
+    place = axis % (a.ndim + 1)
+    return a.reshape(*a.shape[:place], 1, *a.shape[place:])
+
+
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    gone = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else np.atleast_1d(axis)
+    gone = [int(i) % a.ndim for i in gone]
+    return a.reshape(tuple(n for i, n in enumerate(a.shape) if i not in gone))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": lambda a, axis=None, keepdims=False: _value(a).sum(axis, keepdims),
+    "mean": lambda a, axis=None, keepdims=False: _value(a).mean(axis, keepdims),
+    "max": lambda a, axis=None, keepdims=False: _value(a).max(axis, keepdims),
+    "amax": lambda a, axis=None, keepdims=False: _value(a).max(axis, keepdims),
+    "min": lambda a, axis=None, keepdims=False: _value(a).min(axis, keepdims),
+    "amin": lambda a, axis=None, keepdims=False: _value(a).min(axis, keepdims),
+    "var": _variance,
+    "std": lambda a, axis=None, *, ddof=0, keepdims=False: np.sqrt(
+        _variance(a, axis, ddof=ddof, keepdims=keepdims)
+    ),
+    "dot": _dot,
+    "vdot": lambda a, b: _dot(_value(a).reshape(-1), _value(b).reshape(-1)),
+    "inner": lambda a, b: _dot(a, _value(b).T),
+    "outer": _outer,
+    "trace": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))].sum(),
+    "diag": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))]
+    if a.ndim > 1
+    else a.reshape(-1, 1) * np.eye(len(a)),
+    "transpose": lambda a, axes=None: _value(a).transpose(*(axes or ())),
+    "swapaxes": _swapped,
+    "reshape": lambda a, shape: _value(a).reshape(shape),
+    "ravel": lambda a: _value(a).reshape(-1),
+    "squeeze": _squeeze,
+    "expand_dims": _expand,
+    "broadcast_to": lambda a, shape: EAGER.broadcast(_value(a), tuple(shape)),
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "vstack": lambda parts: _concatenate([p.reshape(1, -1) if p.ndim < 2 else p
+                                          for p in map(_value, parts)]),
+    "hstack": lambda parts: _concatenate(parts, -1),
+    "where": _where,
+    "clip": lambda a, a_min=None, a_max=None: EAGER.emit(
+        "clamp", a, -np.inf if a_min is None else lifted(a_min),
+        np.inf if a_max is None else lifted(a_max)),
+    "norm": _norm,
+    "copy": lambda a: a * 1.0,
+    "flip": lambda a, axis=0: a[(*[slice(None)] * axis, slice(None, None, -1))],
+    "atleast_1d": lambda a: a if a.ndim else a.reshape(1),
+}  # fmt: skip

@@ -1,0 +1,161 @@
+"""Functions from functions: the derivative of what a Python function computes.
+
+They nest: inside another transform the backward pass is recorded, too, so that ``grad(grad(f))``
+is the second derivative. Arguments may be numbers, arrays, and lists, tuples and dictionaries of
+them; derivatives come in the same arrangement.
+
+Source: the interface of HIPS autograd and JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.recording.numpy_functions import _stack
+from cgprimer.recording.value import EAGER, Value, adjoints, as_data
+
+Tree = Any  # a number, an array, a value, or lists, tuples and dictionaries of them
+_depth = [0]  # transforms that are at work: inside of one, a backward pass is recorded
+
+
+def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> Callable[..., Tree]:
+    """The gradient of a function that returns a number.
+
+    Args:
+        function: of numbers, arrays or trees of them; written with numpy, ``if`` and ``for``.
+        argument: by which argument to differentiate, or by which ones.
+
+    Returns:
+        A function of the same arguments that returns the gradient, in the shape of the argument;
+        a tuple where there are several.
+
+    Raises:
+        DifferentiationError: the function returns more than one number.
+
+    >>> grad(lambda x: x**3)(2.0), grad(grad(lambda x: x**3))(2.0)
+    (12.0, 12.0)
+    >>> grad(lambda p: p["w"]*p["x"])({"w": 3.0, "x": 2.0})
+    {'w': 2.0, 'x': 3.0}
+    """
+
+    @wraps(function)
+    def differentiated(*args: Any, **kwargs: Any) -> Tree:
+        return value_and_grad(function, argument)(*args, **kwargs)[1]
+
+    return differentiated
+
+
+def value_and_grad(
+    function: Callable[..., Any], argument: int | tuple[int, ...] = 0
+) -> Callable[..., tuple[Any, Tree]]:
+    """The value and the gradient; everything else is as in :func:`grad`.
+
+    >>> value_and_grad(lambda x: x*x)(3.0)
+    (9.0, 6.0)
+    """
+
+    @wraps(function)
+    def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
+        value, chosen, nested = _called(function, argument, args, kwargs)
+        if not isinstance(value, Value):
+            value = Value(value, requires_grad=False)
+        if value.shape:
+            raise DifferentiationError(
+                f"a gradient is of one number, and the function returned the shape {value.shape}",
+                hint="sum it up, or take jacobian(f)",
+            )
+        bars = adjoints(value, create_graph=nested) if value.requires_grad else {}
+        found = _mapped(lambda v: _bar(bars, v), chosen)
+        return (value if nested else value._data), found
+
+    return differentiated
+
+
+def jacobian_of(
+    function: Callable[..., Any], argument: int | tuple[int, ...] = 0
+) -> Callable[..., Tree]:
+    """The derivatives of all that a function returns: shape of the result + shape of the argument."""
+
+    @wraps(function)
+    def differentiated(*args: Any, **kwargs: Any) -> Tree:
+        result, chosen, nested = _called(function, argument, args, kwargs)
+
+        def rows(value: Any) -> Tree:
+            if not isinstance(value, Value) or not value.requires_grad:
+                value = Value(value, requires_grad=False)
+                return _mapped(lambda v: np.zeros(value.shape + v.shape)[()], chosen)
+            seeds = np.eye(value.size, dtype=value.dtype).reshape(value.size, *value.shape)
+            passes = [
+                adjoints(value, seed if value.shape else None, create_graph=nested)
+                for seed in seeds
+            ]
+
+            def stacked(v: Value) -> Any:
+                found = [_bar(bars, v) for bars in passes]
+                whole = _stack(found) if nested else np.stack([np.asarray(f) for f in found])
+                made = whole.reshape(value.shape + v.shape)
+                return made if made.ndim or nested else float(made)
+
+            return _mapped(stacked, chosen)
+
+        return _mapped(rows, result)
+
+    return differentiated
+
+
+def hessian_of(
+    function: Callable[..., Any], argument: int | tuple[int, ...] = 0
+) -> Callable[..., Tree]:
+    """All second derivatives of a function that returns a number: the Jacobian of its gradient."""
+    return jacobian_of(grad(function, argument), argument)
+
+
+def _called(
+    function: Callable[..., Any], argument: int | tuple[int, ...], args: Any, kwargs: Any
+) -> tuple[Any, Tree, bool]:
+    """The result, the arguments to differentiate by as values, and whether this is nested."""
+    places = argument if isinstance(argument, tuple) else (argument,)
+    if not all(-len(args) <= place < len(args) for place in places):
+        raise UsageError(f"there are {len(args)} arguments: none is number {max(places)}")
+    nested = _depth[0] > 0
+    moved = list(args)
+    for place in places:
+        moved[place] = _mapped(_leaf, args[place])
+    _depth[0] += 1
+    try:
+        result = function(*moved, **kwargs)
+    finally:
+        _depth[0] -= 1
+    chosen = tuple(moved[p] for p in places)
+    return result, chosen if isinstance(argument, tuple) else chosen[0], nested
+
+
+def _leaf(data: Any) -> Value:
+    """A value of its own: of one that is recorded already, a copy."""
+    if isinstance(data, Value) and data.requires_grad:
+        made: Value = EAGER.emit("copy", data)
+        return made
+    return Value(data)
+
+
+def _bar(bars: dict[Value, Any], value: Value) -> Any:
+    found = bars.get(value)
+    if found is None:
+        return 0.0 if not value.shape else np.zeros(value.shape, value.dtype)
+    return found
+
+
+def _mapped(function: Callable[[Any], Any], tree: Tree) -> Tree:
+    """A function of each leaf of a tree, in the same arrangement."""
+    if isinstance(tree, dict):
+        return {key: _mapped(function, part) for key, part in tree.items()}
+    if isinstance(tree, tuple | list) and any(
+        isinstance(part, Value | np.ndarray | tuple | list | dict) for part in tree
+    ):
+        return type(tree)(_mapped(function, part) for part in tree)
+    return function(tree)
