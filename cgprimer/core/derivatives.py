@@ -219,6 +219,7 @@ def _run(
         return Runner(replace(program, tape=moved), engine=chosen)
 
     runner = kept(graph, ("runner", program, varying, chosen.name), make)
+
     def sizes(*names: str) -> Shape:
         return tuple(n for name in names for n in program.shapes.get(name, ()))
 

@@ -17,7 +17,6 @@ import numpy as np
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.structural import Shape, common_shape_of, result_shape
-from cgprimer.errors import ShapeError, UsageError
 
 Number = Any  # a float, an array, or a Value
 _serial = count(1).__next__

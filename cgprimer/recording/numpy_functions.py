@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives import arrays
-from cgprimer.core.primitives import shaped
+from cgprimer.core.primitives import arrays, shaped
 from cgprimer.errors import DifferentiationError
 from cgprimer.recording.eager import Recorded
 from cgprimer.recording.value import EAGER, Value, lifted

@@ -17,7 +17,7 @@ import numpy as np
 
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.recording.numpy_functions import _stack
-from cgprimer.recording.value import EAGER, Value, adjoints, as_data
+from cgprimer.recording.value import EAGER, Value, adjoints
 
 Tree = Any  # a number, an array, a value, or lists, tuples and dictionaries of them
 _depth = [0]  # transforms that are at work: inside of one, a backward pass is recorded

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.methods.reverse import Step, sweep
-from cgprimer.core.primitives import floats
-from cgprimer.core.primitives import shaped
+from cgprimer.core.primitives import floats, shaped
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.recording.eager import Eager, Recorded, State, _serial
@@ -295,7 +294,7 @@ class Value(Recorded):
         return shaped.transpose(EAGER, self, order or None)
 
     @property
-    def T(self) -> Any:  # noqa: N802 - numpy's name
+    def T(self) -> Any:
         """Axes backwards."""
         return self.transpose()
 

@@ -195,7 +195,9 @@ class _Parser:
                     self.fail("expected", self.index, "',', ':' or ']' in an index")
             if parts == [None]:
                 self.fail("expected", self.index, "a place, such as 0, or a slice, such as 1:3")
-            places.append(parts[0] if len(parts) == 1 else slice(*parts, *[None] * (3 - len(parts))))
+            places.append(
+                parts[0] if len(parts) == 1 else slice(*parts, *[None] * (3 - len(parts)))
+            )
             index = self.index
         self.index = index + 1
         return Structural("index", *places)

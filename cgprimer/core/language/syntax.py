@@ -99,7 +99,6 @@ class Program:
         """Where the name of a statement stands."""
         return spans(self.source)[statement.at]
 
-
     def span_of(self, statement: Definition, text: str) -> Span:
         """Where an expression stands in a definition; the whole right side if it is not found."""
         found = spans(self.source)

@@ -13,6 +13,7 @@ Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 
 from __future__ import annotations
 
+from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Pass,
@@ -22,7 +23,6 @@ from cgprimer.core.methods.contract import (
     unit_seeds,
 )
 from cgprimer.core.methods.one_pass import derivative_name
-from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import shaped
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial

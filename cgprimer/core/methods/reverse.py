@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Pass,
@@ -24,7 +25,6 @@ from cgprimer.core.methods.contract import (
     shapes_of,
     unit_seeds,
 )
-from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives.shaped import pull
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial

@@ -115,6 +115,7 @@ def _shifted(b: Builder, a: int, axis: int) -> int:
     top = b.emit("stop_gradient", shaped.largest(b, a, [axis], keep=True))
     return b.emit("sub", a, top)
 
+
 _MANY = 32  # more axes than numpy has
 ARRAY_FUNCTIONS = {
     row.name: row

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives.registry import RECIPROCALS, primitive
 from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives.registry import RECIPROCALS, primitive, primitives
 from cgprimer.core.primitives.structural import numpy_key
 
 Array = Any

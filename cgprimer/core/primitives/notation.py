@@ -6,11 +6,19 @@ Text has as few parentheses as the grammar allows, and parses back to the same t
 from __future__ import annotations
 
 import math
-from typing import Any
 from itertools import groupby
+from typing import Any
 
 from cgprimer.core.language import parser
-from cgprimer.core.language.syntax import Apply, Definition, Expression, Name, Number, Program, Structural
+from cgprimer.core.language.syntax import (
+    Apply,
+    Definition,
+    Expression,
+    Name,
+    Number,
+    Program,
+    Structural,
+)
 from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS
 from cgprimer.core.primitives.registry import FUNCTIONS, primitive
 

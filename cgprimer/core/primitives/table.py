@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cgprimer.core.primitives.registry import FUNCTIONS, OPERANDS, Primitive, add_row
 from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS
+from cgprimer.core.primitives.registry import FUNCTIONS, OPERANDS, Primitive, add_row
 
 
 def _function(name: str, *partials: str, latex: str = "", **more: Any) -> None:

@@ -111,9 +111,11 @@ def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
             new.append(known[0] if known else None)
         elif name == "sub":
             new.append(builder.emit("neg", *known))
-        elif name in ("mul", "neg", "copy") or (name == "div" and moved[0] is None):
-            new.append(None)
-        elif isinstance(name, Structural) and (not known or name.kind == "matmul"):
+        elif (
+            name in ("mul", "neg", "copy")
+            or (name == "div" and moved[0] is None)
+            or (isinstance(name, Structural) and (not known or name.kind == "matmul"))
+        ):
             new.append(None)
         else:  # not linear in the seed: a plain zero
             filled = [zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)]

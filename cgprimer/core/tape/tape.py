@@ -139,7 +139,9 @@ class Tape:
         for name, operands in self.instructions:
             ours = [shapes[o] for o in operands]
             # Operands of an elementwise primitive have one shape, or are constants.
-            shapes.append(result_shape(name, *ours) if isinstance(name, Structural) else max(ours, key=len))
+            shapes.append(
+                result_shape(name, *ours) if isinstance(name, Structural) else max(ours, key=len)
+            )
         return tuple(shapes)
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cgprimer.core.primitives import primitives
 from cgprimer.core.language.syntax import Structural
-
+from cgprimer.core.primitives import primitives
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import TapeError
 
