@@ -26,6 +26,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "numbers_and_arrays",
     "number_format",
     "core",
+    "recording",
     "registration",
     "native",
     "analysis",
@@ -189,7 +190,12 @@ def test_nothing_evaluates_or_executes_text() -> None:
 
 def test_only_methods_derive() -> None:
     """A sweep is told once: whoever shows a derivative reads the shares of its program."""
-    emitting = {"core.tape.lowering", *(n for n in MODULES if n.startswith("core.methods."))}
+    # The sweep over recorded numbers inlines what the sweep over a tape does.
+    emitting = {
+        "core.tape.lowering",
+        "recording.value",
+        *(n for n in MODULES if n.startswith("core.methods.")),
+    }
     assert {
         name
         for name, tree in TREES.items()
@@ -235,14 +241,14 @@ def test_the_house_does_not_grow() -> None:
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 31_100
-    assert sum(core.values()) <= 5_700, core
+    assert lines(*files) <= 32_000
+    assert sum(core.values()) <= 6_700, core
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:
     loaded = {name.partition(".")[2] for name in loaded_after(GRADIENT) if name.startswith("cgp")}
     found = {name: lines(MODULES[name]) for name in sorted(loaded)}
-    assert sum(found.values()) <= 3_500, found
+    assert sum(found.values()) <= 4_300, found
 
 
 # --- what is loaded ------------------------------------------------------------------------------

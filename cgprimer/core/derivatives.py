@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.language.syntax import Shape
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
@@ -18,12 +19,11 @@ from cgprimer.core.methods.contract import (
     Read,
     as_names,
 )
+from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.primitives import generation
-from cgprimer.core.primitives.structural import Shape
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns, reachable
-from cgprimer.core.tape.scalars import elements
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.numbers_and_arrays import Value, as_value, axes, common_shape
@@ -184,7 +184,7 @@ def _run(
     at: Point,
     program: DerivativeProgram,
     engine: str,
-    direction: Mapping[str, float] | None = None,
+    direction: Mapping[str, Value] | None = None,
 ) -> Derivatives:
     """A program at a point of a graph: from names and values to columns and scalars, and back.
 
@@ -192,30 +192,25 @@ def _run(
     """
     needed = reachable(program.tape, program.tape.outputs.values())
     leaves = zip(program.tape.leaves, needed, strict=False)
-    wanted = [leaf.name.partition("[")[0] for leaf, n in leaves if n]
-    point, own = graph.point(at, needed=wanted), graph.shapes
-    for name in (*graph.inputs, *graph.parameters):
-        if name not in point:  # nothing that is asked for depends on it
-            point[name] = as_value(name, 0.0, own.get(name, ()))
+    point = graph.point(at, needed=[leaf.name.partition("[")[0] for leaf, n in leaves if n])
+    own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
+    for name in own.keys() - point.keys():  # nothing that is asked for depends on these
+        point[name] = as_value(name, 0.0, own[name])
     shape = common_shape(point, own)
-    varying = tuple(n for n in graph.parameters if axes(point[n]) > len(own.get(n, ())))
+    varying = tuple(n for n in graph.parameters if axes(point[n]) > len(own[n]))
     columns = {name: point[name] for name in (*graph.inputs, *varying)}
     scalars = {name: point[name] for name in graph.parameters if name not in columns}
     samples = math.prod(shape)
     if shape:
         import numpy as np
 
-        columns = {
-            name: np.ascontiguousarray(
-                np.broadcast_to(value, shape + own.get(name, ())), float
-            ).reshape(-1, *own.get(name, ()))
-            for name, value in columns.items()
-        }
+        for name, value in columns.items():
+            whole = np.broadcast_to(value, shape + own[name])
+            columns[name] = np.ascontiguousarray(whole, float).reshape(-1, *own[name])
     chosen = engine_for(engine, program, samples, shape)
 
     def make() -> Runner:
-        names = {e for n in varying for e in (n, *elements(n, own.get(n, ())))}
-        moved = as_columns(program.tape, names) if varying else program.tape
+        moved = as_columns(program.tape, varying) if varying else program.tape
         return Runner(replace(program, tape=moved), engine=chosen)
 
     runner = kept(graph, ("runner", program, varying, chosen.name), make)
@@ -285,7 +280,7 @@ def hessian(
 def hessian_vector_product(
     graph: ExpressionGraph,
     at: Mapping[str, Value] | None = None,
-    vector: Mapping[str, float] | None = None,
+    vector: Mapping[str, Value] | None = None,
     *,
     of: str | None = None,
     engine: str = "auto",
@@ -294,7 +289,7 @@ def hessian_vector_product(
 
     Args:
         graph, at, of, engine: as in :func:`gradient`.
-        vector: a number for each name that belongs to the vector.
+        vector: for each name that belongs to the vector a number, or an array of its shape.
 
     Returns:
         The product's component for each name of the vector.
@@ -312,19 +307,14 @@ def hessian_vector_product(
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
         first, outputs = _gradient_tape(graph, target, names, "reverse")
         program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
-        # The passes seed one name each; the product leaves all seeds open and takes one pass.
-        seeds = {
-            run.reads[0].wrt: next(n for n, v in run.seeds.items() if v) for run in program.passes
-        }
+        # The passes seed one number each; the product leaves all seeds open and takes one pass.
         tangents = {read.of: read.output for read in program.passes[0].reads}
         reads = tuple(Read(target, name, tangents[outputs[name]]) for name in names)
-        return replace(program, passes=(Pass(reads),)), seeds
+        made = replace(program, passes=(Pass(reads),), by_column=False)
+        return made, {name: seed_name(first, name) for name in names}
 
     program, seeds = kept(graph, ("product", target, names), make)
-    try:
-        direction = {seeds[name]: float(vector[name]) for name in names}
-    except (TypeError, ValueError):
-        raise UsageError("the components of the vector must be numbers") from None
+    direction = {seeds[n]: as_value(n, vector[n], graph.shapes.get(n, ())) for n in names}
     found = _run(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in found.items()}
 
@@ -382,7 +372,7 @@ def partials(graph: ExpressionGraph, at: Point = None, *, engine: str = "auto") 
     point = checked_graph(graph).point(at)
     program = kept(graph, "partials", lambda: _partials_program(graph))
     found = _run(graph, point, program, engine).derivatives
-    shape = common_shape(point.values())
+    shape = common_shape(point, graph.shapes)
     zero: Value = 0.0  # of an edge whose partial is zero everywhere, and has no instruction
     if shape:
         import numpy as np

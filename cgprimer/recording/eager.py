@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.language.syntax import Structural
+from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives import arrays, floats
-from cgprimer.core.primitives.structural import Shape, common_shape_of, result_shape
+from cgprimer.core.primitives.structural import common_shape_of, result_shape
 
 Number = Any  # a float, an array, or a Value
 _serial = count(1).__next__
@@ -90,14 +90,9 @@ class Eager:
 
     def emit(self, name: str, *operands: Number) -> Number:
         """The value of a primitive; a recorded one where an operand is."""
-        kind, tracked, plain, data = self.kind, False, True, []
-        for operand in operands:
-            if isinstance(operand, Recorded):
-                tracked = tracked or operand.requires_grad
-                operand = operand._data
-            if type(operand) is not float:
-                plain = False
-            data.append(operand)
+        data = [o._data if isinstance(o, Recorded) else o for o in operands]
+        tracked = any(isinstance(o, Recorded) and o.requires_grad for o in operands)
+        plain = all(type(d) is float for d in data)
         if plain and not isinstance(name, Structural):
             function = _floats.get(name) or _floats.setdefault(name, floats.function(name))
             made = function(*data)

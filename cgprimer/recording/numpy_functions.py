@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ from cgprimer.errors import DifferentiationError
 from cgprimer.recording.eager import Recorded
 from cgprimer.recording.value import EAGER, Value, lifted
 
+
+def _emitted(name: str, *operands: Any) -> Any:
+    return EAGER.emit(name, *map(lifted, operands))
+
+
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    function: (lambda name: lambda *operands: EAGER.emit(name, *map(lifted, operands)))(name)
+    function: partial(_emitted, name)
     for name, function in reversed(arrays.FUNCTIONS.items())
     if isinstance(function, np.ufunc)
 }

@@ -79,7 +79,7 @@ def value_and_grad(
 def jacobian_of(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
-    """The derivatives of all that a function returns: shape of the result + shape of the argument."""
+    """All derivatives of what a function returns: the result's shape, then the argument's."""
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Tree:

@@ -219,8 +219,8 @@ class Value(Recorded):
         """
         for leaf, bar in adjoints(self, gradient).items():
             if not leaf.primitive:
-                bar = bar._data if isinstance(bar, Recorded) else bar
-                leaf._grad = bar if leaf._grad is None else leaf._grad + bar
+                own = bar._data if isinstance(bar, Recorded) else bar
+                leaf._grad = own if leaf._grad is None else leaf._grad + own
         if not retain_graph:
             for step in _reachable(self):
                 if step.primitive:
@@ -356,9 +356,9 @@ def adjoints(of: Value, gradient: Any = None, *, create_graph: bool = False) -> 
             f"the gradient must have the shape of the value, {of.shape}, not {np.shape(seed)}"
         )
     if type(seed) is not float and not isinstance(seed, Recorded):
-        seed = seed.astype(of.dtype, copy=False)
+        seed = np.asarray(seed, of.dtype)
     order, found = _reachable(of), {of: seed}
-    if not create_graph and all([type(value._data) is float for value in order]):
+    if not create_graph and all(type(value._data) is float for value in order):
         return _sweep_of_floats(order, found)
     sweep(EAGER, (_step(value, create_graph) for value in order), found)
     return found
@@ -411,7 +411,8 @@ def _step(value: Value, as_values: bool) -> Step:
             "the graph was freed by the backward pass before",
             hint="keep it with backward(retain_graph=True), or compute the value anew",
         )
-    tails, values = [], []
+    tails: list[Value | None] = []
+    values: list[Any] = []
     for operand in value.operands:
         if not isinstance(operand, Value):
             tails.append(None)

@@ -191,8 +191,8 @@ class ExpressionGraph:
         try:
             common_shape(given, shapes)
         except ValueError:
-            shapes = (f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float))
-            raise UsageError(f"the arrays do not broadcast together: {', '.join(shapes)}") from None
+            texts = [f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float)]
+            raise UsageError(f"the arrays do not broadcast together: {', '.join(texts)}") from None
         return given
 
     def _missing_hint(self, name: str) -> str:

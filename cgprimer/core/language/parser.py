@@ -121,7 +121,8 @@ class _Parser:
         found: list[Declaration] = []
         while not found or tokens[self.index] == ",":
             at = self.index + 1
-            name, value, shape = tokens[at], None, []
+            name, value = tokens[at], None
+            shape: list[int] = []
             if not name.isidentifier():
                 self.fail("expected", at, f"a name after '{role}'")
             self.index = at + 1
@@ -195,9 +196,7 @@ class _Parser:
                     self.fail("expected", self.index, "',', ':' or ']' in an index")
             if parts == [None]:
                 self.fail("expected", self.index, "a place, such as 0, or a slice, such as 1:3")
-            places.append(
-                parts[0] if len(parts) == 1 else slice(*parts, *[None] * (3 - len(parts)))
-            )
+            places.append(parts[0] if len(parts) == 1 else slice(*[*parts, None][:3]))
             index = self.index
         self.index = index + 1
         return Structural("index", *places)

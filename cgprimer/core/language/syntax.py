@@ -16,6 +16,7 @@ from cgprimer.core.language.tokens import spans, tokenize
 from cgprimer.errors import Source, Span
 
 T = TypeVar("T")
+Shape: TypeAlias = tuple[int, ...]  # of a value, for one sample
 
 
 # eq=False and repr=False: the generated ones would recurse into the tree.
@@ -85,7 +86,7 @@ class Declaration:
     name: str
     value: Any
     at: int
-    shape: tuple[int, ...] = ()
+    shape: Shape = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -6,7 +6,6 @@ import inspect
 from typing import Any
 
 from cgprimer.core.methods.contract import DerivativeProgram, Differentiator, Names, as_names
-from cgprimer.core.methods.elementwise import differentiate_elements
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.errors import UsageError
@@ -125,6 +124,8 @@ def differentiate(
     with collector_paused():
         names = as_names(of, "of"), as_names(wrt, "wrt")
         if tape.shapes and (method not in WITH_SHAPES or options.get("carry")):
+            from cgprimer.core.methods.elementwise import differentiate_elements
+
             program = differentiate_elements(function, tape, *names, **options)
         else:
             program = function(tape, *names, **options)

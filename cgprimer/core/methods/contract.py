@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from cgprimer.core.primitives.structural import Shape
+from cgprimer.core.language.syntax import Shape
 from cgprimer.core.tape.passes import dead_code, live_memory, reachable
 from cgprimer.core.tape.tape import Share, Tape, shape_of
 from cgprimer.errors import UsageError, listed, plural
@@ -113,6 +113,8 @@ class DerivativeProgram:
 
     #: Whether runs differ by their seeds alone, so that they can be put together in one tape.
     seeds_only: ClassVar[bool] = True
+    #: Whether a pass gives the derivatives by one element, not those of one element.
+    by_column: bool = field(default=False, kw_only=True)
     #: Whether it needs an engine with complex numbers.
     is_complex: bool = field(default=False, kw_only=True)
     #: Whether the derivatives are put together sample by sample: sums are taken after that.
@@ -155,9 +157,9 @@ class DerivativeProgram:
         import numpy as np
 
         head, tail = self.shapes.get(of, ()), self.shapes.get(wrt, ())
-        behind = 0 if self.method == "forward" else len(tail)
+        behind = 0 if self.by_column else len(tail)
         made = np.stack([np.asarray(part) for part in parts], axis=-1 - behind)
-        samples = made.shape[: made.ndim - 1 - (len(head) if self.method == "forward" else behind)]
+        samples = made.shape[: made.ndim - 1 - (len(head) if self.by_column else behind)]
         return made.reshape(samples + head + tail)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+from cgprimer.core.language.syntax import Shape
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Derivatives,
@@ -14,7 +15,6 @@ from cgprimer.core.methods.contract import (
     Number,
     shapes_of,
 )
-from cgprimer.core.primitives.structural import Shape
 from cgprimer.core.tape.scalars import apart, elements, scalarize, together
 from cgprimer.core.tape.tape import Tape
 

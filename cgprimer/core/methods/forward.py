@@ -23,7 +23,6 @@ from cgprimer.core.methods.contract import (
     unit_seeds,
 )
 from cgprimer.core.methods.one_pass import derivative_name
-from cgprimer.core.primitives import shaped
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -81,7 +80,9 @@ def differentiate(
     for name, index in tangents.items():
         builder.names.setdefault(name, index)
     finished = builder.finish(outputs, prune=True)
-    return DerivativeProgram("forward", finished, of, wrt, passes, shapes=shapes)
+    return DerivativeProgram(
+        "forward", finished, of, wrt, passes, shapes=shapes, by_column=not carry
+    )
 
 
 def push(
@@ -115,13 +116,15 @@ def push(
                     continue
                 partial: int | None = one
                 if isinstance(primitive, Structural):  # linear: applied to the tangent
+                    from cgprimer.core.primitives import shaped
+
                     moving = (*values, value[index])
                     product = shaped.push(builder, primitive, which, dot[operand], moving)
                 else:
                     partial = emit_partial(builder, primitive, which, values, value[index])
-                    if partial is None:
-                        continue
-                    product = builder.emit("mul", partial, dot[operand])
+                    product = -1 if partial is None else builder.emit("mul", partial, dot[operand])
+                if partial is None:
+                    continue
                 builder.hand(dot, index, product, values[which], value[index], partial)
             if seed is not None:
                 dot[index] = builder.emit("add", dot[index], seed) if index in dot else seed

@@ -25,7 +25,6 @@ from cgprimer.core.methods.contract import (
     shapes_of,
     unit_seeds,
 )
-from cgprimer.core.primitives.shaped import pull
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -88,6 +87,8 @@ def sweep(builder: Any, steps: Iterable[Step], adjoints: dict[Any, Any]) -> None
             if tail is None:
                 continue
             if isinstance(primitive, Structural):  # moves elements or multiplies matrices
+                from cgprimer.core.primitives.shaped import pull
+
                 partial = one
                 product = pull(builder, primitive, which, bar, (*values, out))
             else:

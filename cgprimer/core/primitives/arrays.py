@@ -140,6 +140,20 @@ def batch_mean(a: Array) -> Array:
     return np.broadcast_to(a.mean(axis=0, keepdims=True), a.shape) if a.ndim else a
 
 
+def batch_sum(a: Array, rank: int) -> Array:
+    """The sum over the samples, in double precision."""
+    return np.sum(a, axis=0, dtype=np.result_type(a, float)) if np.ndim(a) > rank else a
+
+
+def batch_matmul(a: Array, b: Array, left: int, right: int) -> Array:
+    """The sum over the samples of their matrix products: one product over all of them."""
+    if a.ndim == left and b.ndim == right:
+        return matmul(a, b, left, right)
+    if a.ndim > 3 or b.ndim > 3:
+        return np.sum(matmul(a, b, left, right), axis=0)
+    return np.tensordot(a, b, ([0, a.ndim - 1], [0, 1]))
+
+
 STRUCTURAL: dict[str, Callable[..., Array]] = {
     "matmul": matmul,
     "transpose": transpose,
@@ -151,6 +165,8 @@ STRUCTURAL: dict[str, Callable[..., Array]] = {
     "scatter": scatter,
     "concatenate": concatenate,
     "batch_mean": batch_mean,
+    "batch_sum": batch_sum,
+    "batch_matmul": batch_matmul,
 }
 
 

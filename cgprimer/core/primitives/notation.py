@@ -19,8 +19,7 @@ from cgprimer.core.language.syntax import (
     Program,
     Structural,
 )
-from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS
-from cgprimer.core.primitives.registry import FUNCTIONS, primitive
+from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, primitive
 
 # How tightly each operator binds, and how tightly its operands must bind to need no parentheses.
 _INFIX = {

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.language.syntax import Structural
+from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives import arrays
-from cgprimer.core.primitives.structural import Shape, common_shape_of, result_shape
+from cgprimer.core.primitives.structural import common_shape_of, result_shape
 
 
 class Shaped(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from cgprimer.core.language.parser import parse_expression
 from cgprimer.core.language.syntax import Expression, Name, postorder
@@ -60,6 +60,40 @@ class Primitive:
     def built_in(self) -> bool:
         """Whether the row belongs to the package."""
         return self.function is None
+
+
+class ArrayFunction(NamedTuple):
+    """A function of the language that is written out in primitives when shapes are known.
+
+    Attributes:
+        name: what a tree calls it.
+        operands: how many operands come first; 0 for all that are no numbers. What follows them
+            are whole numbers: axes, or sizes.
+        least, most: how many arguments there are.
+        spelling: what it is called in expressions.
+        latex: a format string with ``{a}``, ``{b}``; empty for the name and its arguments.
+    """
+
+    name: str
+    operands: int
+    least: int
+    most: int
+    spelling: str
+    latex: str = ""
+    associative: bool = False
+
+    @property
+    def arity(self) -> Any:
+        """The most arguments that it takes."""
+        return self.most
+
+    @property
+    def defaults(self) -> tuple[None, ...]:
+        """One for each argument that may be left out."""
+        return (None,) * (self.most - self.least)
+
+
+ARRAY_FUNCTIONS: dict[str, ArrayFunction] = {}
 
 
 class _Functions(dict[str, list[Any]]):

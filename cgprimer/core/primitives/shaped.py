@@ -13,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives.structural import Shape, common_shape_of, shape_text
+from cgprimer.core.language.syntax import Shape, Structural
+from cgprimer.core.primitives.structural import common_shape_of, shape_text
 from cgprimer.errors import ShapeError
 
 Builder = Any  #: of a tape, or one that computes at once: it has emit, shape, broadcast
+
 # --- what is emitted -----------------------------------------------------------------------------
 
 
-def matmul(b: Builder, left: int, right: int) -> int:
+def matmul(b: Builder, left: Any, right: Any) -> Any:
     """The product of matrices, stacks of matrices and vectors, as numpy's ``@``."""
     ranks = len(b.shape(left)), len(b.shape(right))
     if max(ranks) > 2 and min(ranks) > 1:  # stacks: as many of the one as of the other
@@ -31,7 +32,7 @@ def matmul(b: Builder, left: int, right: int) -> int:
     return b.emit(Structural("matmul", *(min(rank, 2) for rank in ranks)), left, right)
 
 
-def reshape(b: Builder, a: int, shape: Shape) -> int:
+def reshape(b: Builder, a: Any, shape: Shape) -> Any:
     """The same numbers in another shape; one size may be -1, for what is left."""
     own = b.shape(a)
     known = _product(n for n in shape if n != -1)
@@ -43,7 +44,7 @@ def reshape(b: Builder, a: int, shape: Shape) -> int:
     return a if full == own else b.emit(Structural("reshape", len(own), full), a)
 
 
-def transpose(b: Builder, a: int, axes: Sequence[int] | None = None) -> int:
+def transpose(b: Builder, a: Any, axes: Sequence[int] | None = None) -> Any:
     """Axes in another order; backwards unless given."""
     rank = len(b.shape(a))
     order = tuple(_axis(b.shape(a), i) for i in (range(rank)[::-1] if axes is None else axes))
@@ -52,19 +53,19 @@ def transpose(b: Builder, a: int, axes: Sequence[int] | None = None) -> int:
     return a if order == tuple(range(-rank, 0)) else b.emit(Structural("transpose", order), a)
 
 
-def total(b: Builder, a: int, axes: Sequence[int] | None = None, *, keep: bool = False) -> int:
+def total(b: Builder, a: Any, axes: Sequence[int] | None = None, *, keep: bool = False) -> Any:
     """The sum over axes, all unless given; ``keep`` leaves axes of length 1 in their places."""
     return _reduced(b, "sum", a, axes, keep)
 
 
-def largest(b: Builder, a: int, axes: Sequence[int] | None = None, *, keep: bool = False) -> int:
+def largest(b: Builder, a: Any, axes: Sequence[int] | None = None, *, keep: bool = False) -> Any:
     """The largest element along axes, all unless given."""
     if 0 in b.shape(a):
         raise ShapeError(f"{shape_text(b.shape(a))} has no largest element: it has none")
     return _reduced(b, "largest", a, axes, keep)
 
 
-def take(b: Builder, a: int, key: tuple[Any, ...]) -> int:
+def take(b: Builder, a: Any, key: tuple[Any, ...]) -> Any:
     """Elements by an index: for each axis a number, a range, or nested tuples of numbers."""
     own = b.shape(a)
     if len(key) > len(own):
@@ -79,12 +80,12 @@ def take(b: Builder, a: int, key: tuple[Any, ...]) -> int:
     return b.emit(Structural("take", full), a)
 
 
-def scatter(b: Builder, a: int, key: tuple[Any, ...], shape: Shape) -> int:
+def scatter(b: Builder, a: Any, key: tuple[Any, ...], shape: Shape) -> Any:
     """Elements at their places in zeros of a shape: the transpose of :func:`take`."""
     return b.emit(Structural("scatter", key, shape), a)
 
 
-def concatenate(b: Builder, parts: Sequence[int], axis: int = 0) -> int:
+def concatenate(b: Builder, parts: Sequence[Any], axis: int = 0) -> Any:
     """Values one after the other along an axis."""
     if not parts:
         raise ShapeError("there is nothing to join")
@@ -106,7 +107,7 @@ def axes_of(shape: Shape, axes: int | Sequence[int] | None) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _reduced(b: Builder, kind: str, a: int, axes: Sequence[int] | None, keep: bool) -> int:
+def _reduced(b: Builder, kind: str, a: Any, axes: Sequence[int] | None, keep: bool) -> Any:
     shape = b.shape(a)
     gone = axes_of(shape, axes)
     made = b.emit(Structural(kind, gone), a) if gone else a
@@ -144,7 +145,7 @@ def _checked_part(part: Any, size: int, shape: Shape) -> Any:
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-def push(b: Builder, name: Structural, which: int, tangent: int, values: Sequence[int]) -> int:
+def push(b: Builder, name: Structural, which: int, tangent: Any, values: Sequence[Any]) -> Any:
     """What the tangent of one operand adds to the result's: forward mode.
 
     Args:
@@ -163,7 +164,7 @@ def push(b: Builder, name: Structural, which: int, tangent: int, values: Sequenc
     return b.emit(name, *operands)
 
 
-def pull(b: Builder, name: Structural, which: int, bar: int, values: Sequence[int]) -> int:
+def pull(b: Builder, name: Structural, which: int, bar: Any, values: Sequence[Any]) -> Any:
     """What the adjoint of the result adds to one operand's: reverse mode.
 
     Args:
@@ -176,7 +177,7 @@ def pull(b: Builder, name: Structural, which: int, bar: int, values: Sequence[in
     return _PULL[name.kind](b, name, which, bar, values)
 
 
-def _pull_matmul(b: Builder, name: Structural, which: int, bar: int, v: Sequence[int]) -> int:
+def _pull_matmul(b: Builder, name: Structural, which: int, bar: Any, v: Sequence[Any]) -> Any:
     left, right, _ = v
     ranks = name.setting
     if ranks == (1, 1):  # a dot product
@@ -191,33 +192,33 @@ def _pull_matmul(b: Builder, name: Structural, which: int, bar: int, v: Sequence
     return matmul(b, transpose_last(b, left), bar)
 
 
-def _outer(b: Builder, left: int, right: int) -> int:
+def _outer(b: Builder, left: Any, right: Any) -> Any:
     """A column times a row."""
     column = reshape(b, left, (*b.shape(left), 1))
     row = reshape(b, right, (*b.shape(right)[:-1], 1, b.shape(right)[-1]))
     return matmul(b, column, row)
 
 
-def transpose_last(b: Builder, a: int) -> int:
+def transpose_last(b: Builder, a: Any) -> Any:
     """Each matrix of a stack transposed."""
     rank = len(b.shape(a))
     return transpose(b, a, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def _pull_transpose(b: Builder, name: Structural, _: int, bar: int, v: Sequence[int]) -> int:
+def _pull_transpose(b: Builder, name: Structural, _: int, bar: Any, v: Sequence[Any]) -> Any:
     (order,) = name.setting
     rank = len(order)
     return transpose(b, bar, [order.index(i - rank) for i in range(rank)])
 
 
-def _pull_broadcast(b: Builder, _: Structural, __: int, bar: int, v: Sequence[int]) -> int:
+def _pull_broadcast(b: Builder, _: Structural, __: int, bar: Any, v: Sequence[Any]) -> Any:
     own, shape = b.shape(v[0]), b.shape(v[-1])
     new = len(shape) - len(own)
     grown = [i for i, n in enumerate(shape) if i < new or (own[i - new] == 1 and n != 1)]
     return reshape(b, total(b, bar, grown), own)
 
 
-def _pull_sum(b: Builder, name: Structural, _: int, bar: int, v: Sequence[int]) -> int:
+def _pull_sum(b: Builder, name: Structural, _: int, bar: Any, v: Sequence[Any]) -> Any:
     (axes,) = name.setting
     shape = b.shape(v[0])
     if b.shape(bar):
@@ -227,17 +228,17 @@ def _pull_sum(b: Builder, name: Structural, _: int, bar: int, v: Sequence[int]) 
     return b.broadcast(bar, shape)
 
 
-def _pull_largest(b: Builder, name: Structural, which: int, bar: int, v: Sequence[int]) -> int:
+def _pull_largest(b: Builder, name: Structural, which: int, bar: Any, v: Sequence[Any]) -> Any:
     return b.emit("mul", _pull_sum(b, name, which, bar, v), _slope_of_largest(b, name, v))
 
 
-def _slope_of_largest(b: Builder, name: Structural, v: Sequence[int]) -> int:
+def _slope_of_largest(b: Builder, name: Structural, v: Sequence[Any]) -> Any:
     """1 where the largest element is; where several are, each has its part."""
     where = b.emit("equal", v[0], _pull_sum(b, name, 0, v[-1], v))
     return b.emit("div", where, _pull_sum(b, name, 0, total(b, where, name.setting[0]), v))
 
 
-def _place(b: Builder, name: Structural, which: int, v: Sequence[int]) -> tuple[Any, ...]:
+def _place(b: Builder, name: Structural, which: int, v: Sequence[Any]) -> tuple[Any, ...]:
     """Where one part stands in what was joined."""
     (axis,) = name.setting
     before = sum(b.shape(part)[axis] for part in v[:which])
@@ -246,7 +247,7 @@ def _place(b: Builder, name: Structural, which: int, v: Sequence[int]) -> tuple[
     return tuple(key)
 
 
-_PULL: dict[str, Callable[[Builder, Structural, int, int, Sequence[int]], int]] = {
+_PULL: dict[str, Callable[[Builder, Structural, int, Any, Sequence[Any]], Any]] = {
     "matmul": _pull_matmul,
     "transpose": _pull_transpose,
     "reshape": lambda b, name, which, bar, v: reshape(b, bar, b.shape(v[0])),

@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cgprimer.core.language.syntax import Structural
+from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.errors import ShapeError
-
-Shape = tuple[int, ...]
 
 
 def result_shape(name: Structural, *operands: Shape) -> Shape:
@@ -50,7 +48,7 @@ def _take(setting: Any, a: Shape) -> Shape:
     import numpy as np
 
     (key,) = setting
-    return np.broadcast_to(np.float64(0.0), a)[tuple(map(numpy_key, key))].shape
+    return tuple(np.broadcast_to(np.float64(0.0), a)[tuple(map(numpy_key, key))].shape)
 
 
 def _concatenate(setting: Any, *operands: Shape) -> Shape:
@@ -75,6 +73,8 @@ _SHAPES: dict[str, Callable[..., Shape]] = {
     "scatter": lambda setting, a: setting[1],
     "concatenate": _concatenate,
     "batch_mean": lambda setting, a: a,
+    "batch_sum": lambda setting, a: a,
+    "batch_matmul": _matmul,
 }
 
 

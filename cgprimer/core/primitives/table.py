@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS
-from cgprimer.core.primitives.registry import FUNCTIONS, OPERANDS, Primitive, add_row
+from cgprimer.core.primitives.registry import (
+    ARRAY_FUNCTIONS,
+    FUNCTIONS,
+    OPERANDS,
+    ArrayFunction,
+    Primitive,
+    add_row,
+)
 
 
 def _function(name: str, *partials: str, latex: str = "", **more: Any) -> None:
@@ -130,6 +136,18 @@ _function("where", "0", "where(a, 1, 0)", "where(a, 0, 1)", analytic=False,
 _function("less", "0", "0", analytic=False, edges="1 where a < b, else 0")
 _function("equal", "0", "0", analytic=False, edges="1 where a = b, else 0")
 
-for _row in ARRAY_FUNCTIONS.values():  # those that are written out when shapes are known
-    if _row.spelling:
-        FUNCTIONS.setdefault(_row.spelling, []).append(_row)
+# Functions of arrays: name, operands, fewest and most arguments, spelling, LaTeX. They are written
+# out in primitives when shapes are known, by ``array_functions.py``.
+_MANY = 32  # more axes than numpy has
+for _row in (
+    ("matmul", 2, 2, 2, "", r"{a} \, {b}"), ("dot", 2, 2, 2, "dot", r"{a} \cdot {b}"),
+    ("norm", 1, 1, 1, "norm", r"\left\lVert {a} \right\rVert"), ("sum", 1, 1, _MANY, "sum"),
+    ("mean", 1, 1, _MANY, "mean"), ("largest", 1, 1, 1, "max"), ("smallest", 1, 1, 1, "min"),
+    ("softmax", 1, 1, 2, "softmax"), ("log_softmax", 1, 1, 2, "log_softmax"),
+    ("transpose", 1, 1, _MANY, "transpose"), ("reshape", 1, 2, _MANY, "reshape"),
+    ("broadcast", 1, 2, _MANY, "broadcast"), ("concatenate", 0, 1, _MANY, "concatenate"),
+    ("batch_mean", 1, 1, 1, "batch_mean"),
+):  # fmt: skip
+    _found = ARRAY_FUNCTIONS[_row[0]] = ArrayFunction(*_row)
+    if _found.spelling:
+        FUNCTIONS.setdefault(_found.spelling, []).append(_found)

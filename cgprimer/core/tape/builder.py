@@ -13,9 +13,8 @@ from functools import partialmethod
 from itertools import chain
 from typing import Any
 
-from cgprimer.core.language.syntax import Structural
+from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives import floats
-from cgprimer.core.primitives.structural import Shape, common_shape_of, result_shape
 from cgprimer.core.tape.tape import Instruction, Kind, Leaf, Share, Tape
 
 _LOOK_THROUGH = ("add", "neg")  # simplified by what their operands are, constants or not
@@ -122,6 +121,8 @@ class Builder:
 
     def _emit_shaped(self, name: str, operands: tuple[int, ...], *, pinned: bool) -> int:
         """The same where values have shapes: elementwise ones broadcast operands to one shape."""
+        from cgprimer.core.primitives.structural import common_shape_of, result_shape
+
         ours = [self.shape(o) for o in operands]
         if isinstance(name, Structural):
             shape = result_shape(name, *ours)

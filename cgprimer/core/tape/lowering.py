@@ -13,9 +13,8 @@ from cgprimer.core.language.syntax import (
     postorder,
 )
 from cgprimer.core.primitives import OPERANDS, RESULT, primitive
-from cgprimer.core.primitives.array_functions import ARRAY_FUNCTIONS, expanded
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.registry import partial_tree
+from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, partial_tree
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.core.tape.verifier import checked
@@ -58,7 +57,9 @@ def emit_vertex(
         nonlocal applied
         applied += 1
         if row in ARRAY_FUNCTIONS or type(row) is not str:
-            return expanded(builder, row, operands)
+            from cgprimer.core.primitives.array_functions import expanded
+
+            return int(expanded(builder, row, operands))
         return builder.emit(row, *operands)
 
     try:

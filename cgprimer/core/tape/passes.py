@@ -62,7 +62,8 @@ def live_memory(tape: Tape) -> int:
 
 
 def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
-    """With these scalars as columns: a parameter that has a value per sample."""
+    """With these scalars, or their elements, as columns: a parameter with a value per sample."""
     moved = {("scalar", name) for name in names}
-    leaves = [f._replace(kind="column") if (f.kind, f.name) in moved else f for f in tape.leaves]
-    return replace(tape, leaves=tuple(leaves))
+    leaves = [(f.kind, f.name.partition("[")[0]) in moved for f in tape.leaves]
+    pairs = zip(leaves, tape.leaves, strict=True)
+    return replace(tape, leaves=tuple([f._replace(kind="column") if m else f for m, f in pairs]))

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives.structural import Shape
+from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.core.tape.verifier import checked
@@ -141,7 +140,7 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
         case "sum":
             return sums(operands[0], *name.setting)
         case "largest":
-            return sums(operands[0], *name.setting, emit="max")
+            return sums(operands[0], name.setting[0], "max")
         case "matmul":
             a, b = operands
             left = a if name.setting[0] > 1 else a[..., None, :]

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives.structural import Shape, result_shape
+from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.errors import UsageError, listed, name_hint
 
 Kind = Literal["column", "scalar", "constant"]
@@ -135,13 +134,15 @@ class Tape:
         """
         if not any(leaf.shape for leaf in self.leaves):
             return ()
+        from cgprimer.core.primitives.structural import result_shape
+
         shapes = [leaf.shape for leaf in self.leaves]
         for name, operands in self.instructions:
             ours = [shapes[o] for o in operands]
-            # Operands of an elementwise primitive have one shape, or are constants.
-            shapes.append(
-                result_shape(name, *ours) if isinstance(name, Structural) else max(ours, key=len)
-            )
+            if isinstance(name, Structural):
+                shapes.append(result_shape(name, *ours))
+            else:  # operands have one shape, or are constants
+                shapes.append(max(ours, key=len))
         return tuple(shapes)
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:

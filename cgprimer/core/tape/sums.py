@@ -1,0 +1,67 @@
+"""Sums over the samples, taken as early as they can be.
+
+The gradient of a weight matrix is the sum of an outer product for each sample: that is one matrix
+product over all samples, if the sum is taken before the products are. What is linear changes
+places with the sum; what is not is summed as it is.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.passes import depends
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.verifier import checked
+
+_LINEAR = ("reshape", "transpose", "broadcast", "sum", "take", "scatter")
+
+
+def summed(tape: Tape) -> tuple[Tape, tuple[str, ...], int]:
+    """A tape whose outputs are sums over the samples, the names of those that are sums, and how
+    many numbers the largest value of one sample has.
+
+    Outputs that no column reaches are left as they are: the same for each sample.
+    """
+    columns = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
+    varies = depends(tape, columns)
+    builder = Builder(simplify=False)
+    value = builder.extend(tape)
+    first, totals = len(tape.leaves), dict[int, int]()
+
+    def step(index: int) -> tuple[str, tuple[int, ...]]:
+        return tape.instructions[index - first] if index >= first else ("", ())
+
+    def parts(index: int) -> tuple[int, ...]:
+        """What the sum is made of; empty where it is taken here."""
+        name, operands = step(index)
+        linear = name in ("add", "sub", "neg", "copy")
+        if isinstance(name, Structural):
+            linear = name.kind in _LINEAR
+        return operands if linear and all(varies[o] for o in operands) else ()
+
+    stack = [i for i in tape.outputs.values() if varies[i]]
+    while stack:  # a long sum is deep
+        index = stack[-1]
+        waiting = [o for o in parts(index) if o not in totals]
+        if index in totals or waiting:
+            stack.extend(waiting) if index not in totals else stack.pop()
+            continue
+        stack.pop()
+        name, operands = step(index)
+        if parts(index):
+            totals[index] = builder.emit(name, *[totals[o] for o in operands])
+        elif getattr(name, "kind", "") == "matmul" and all(varies[o] for o in operands):
+            made = Structural("batch_matmul", *name.setting)  # type: ignore[attr-defined]
+            totals[index] = builder.emit(made, *[value[o] for o in operands])
+        else:
+            rank = len(tape.shapes[index])
+            totals[index] = builder.emit(Structural("batch_sum", rank), value[index])
+    outputs = {name: totals.get(i, value[i]) for name, i in tape.outputs.items()}
+    names = tuple(name for name, index in tape.outputs.items() if varies[index])
+    made = checked(builder.finish(outputs, prune=True))
+    each = depends(made, [i for i, leaf in enumerate(made.leaves) if leaf.kind == "column"])
+    here = [not getattr(n, "kind", "").startswith("batch_") for n, _ in made.instructions]
+    sizes = zip(made.shapes, each, [True] * len(made.leaves) + here, strict=True)
+    return made, names, max(prod(shape) for shape, varies_here, h in sizes if varies_here and h)
