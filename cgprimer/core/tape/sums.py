@@ -60,8 +60,8 @@ def summed(tape: Tape) -> tuple[Tape, tuple[str, ...], int]:
             totals[index] = builder.emit(Structural("batch_sum", rank), value[index])
     outputs = {name: totals.get(i, value[i]) for name, i in tape.outputs.items()}
     names = tuple(name for name, index in tape.outputs.items() if varies[index])
-    made = checked(builder.finish(outputs, prune=True))
-    each = depends(made, [i for i, leaf in enumerate(made.leaves) if leaf.kind == "column"])
-    here = [not getattr(n, "kind", "").startswith("batch_") for n, _ in made.instructions]
-    sizes = zip(made.shapes, each, [True] * len(made.leaves) + here, strict=True)
-    return made, names, max(prod(shape) for shape, varies_here, h in sizes if varies_here and h)
+    short = checked(builder.finish(outputs, prune=True))
+    each = depends(short, [i for i, leaf in enumerate(short.leaves) if leaf.kind == "column"])
+    here = [not getattr(n, "kind", "").startswith("batch_") for n, _ in short.instructions]
+    sizes = zip(short.shapes, each, [True] * len(short.leaves) + here, strict=True)
+    return short, names, max(prod(shape) for shape, varies_here, h in sizes if varies_here and h)
