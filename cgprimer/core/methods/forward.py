@@ -24,14 +24,7 @@ from cgprimer.core.tape.tape import Tape
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, carry: bool = False
 ) -> DerivativeProgram:
-    """The program of forward mode.
-
-    Args:
-        tape: the primal.
-        of: names to differentiate.
-        wrt: names with respect to which.
-        carry: carry all tangents along in one pass, instead of a pass for each of ``wrt``.
-    """
+    """The program of forward mode; ``carry`` takes all tangents along in one pass."""
     roots = [tape.index(name) for name in of]
     keep = reachable(tape, roots)
     builder = Builder()
@@ -80,15 +73,9 @@ def push(
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
     """Copy the tape, each instruction followed by its tangents: no value is held for long.
 
-    Args:
-        builder: where the instructions go.
-        tape: the primal.
-        keep: for each value whether it is needed.
-        directions: for each direction the tangents that are given (of leaves, and added to those
-            of inner values), and what is put behind the names of its tangents.
-
-    Returns:
-        The primal's values in the builder, and for each direction the tangents.
+    A direction is the tangents that are given (of leaves, and added to those of inner values), and
+    what is put behind the names of its tangents. Returns the primal's values in the builder, and
+    for each direction the tangents.
     """
     tangents = [dict(seeds) for seeds, _ in directions]
     active = [depends(tape, seeds) for seeds, _ in directions]

@@ -19,28 +19,14 @@ def one_pass(
     derivatives: Mapping[tuple[str, str], int],
     **more: Any,
 ) -> DerivativeProgram:
-    """A program of one pass that has every derivative as an output.
-
-    Args:
-        method, wrt, more: of the program.
-        builder: has its instructions.
-        tape: the primal.
-        values: of each differentiated name.
-        derivatives: of each pair ``(of, wrt)``.
-    """
-    named = {derivative_name(*pair): index for pair, index in derivatives.items()}
-    outputs = {**values, **named}
+    """A program of one pass: ``values`` of each name and ``derivatives`` of each pair, made."""
+    reads = tuple(Read(of, name, derivative_name(of, name)) for of, name in derivatives)
+    outputs = {**values, **{derivative_name(*pair): index for pair, index in derivatives.items()}}
     for name, index in outputs.items():
         builder.names.setdefault(name, index)
-    reads = tuple(Read(of, name, derivative_name(of, name)) for of, name in derivatives)
+    made, primal = builder.finish(outputs, prune=True), frozenset(tape.names)
     return DerivativeProgram(
-        method,
-        builder.finish(outputs, prune=True),
-        tuple(values),
-        wrt,
-        (Pass(reads),),
-        primal_names=frozenset(tape.names),
-        **more,
+        method, made, tuple(values), wrt, (Pass(reads),), primal_names=primal, **more
     )
 
 

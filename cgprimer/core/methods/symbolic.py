@@ -38,9 +38,6 @@ def differentiate(
     """The program of symbolic differentiation: one pass.
 
     Args:
-        tape: the primal.
-        of: names to differentiate.
-        wrt: names with respect to which.
         share: compute equal parts of the formulas once.
         limit: the most operations that the written-out expression may have.
 

@@ -194,10 +194,8 @@ class Builder:
     def finish(self, outputs: Mapping[str, int], *, prune: bool = False) -> Tape:
         """The tape, with leaves before instructions and columns before scalars.
 
-        Args:
-            outputs: names of the results and their values.
-            prune: leave out what no output needs. Columns and scalars always stay: they are the
-                program's signature. So do the parts of shares whose total is needed.
+        ``prune`` leaves out what no output needs. Columns and scalars always stay: they are the
+        program's signature. So do the parts of shares whose total is needed.
         """
         entries, shares = self.entries, self.shares
         needed = [True] * len(entries)

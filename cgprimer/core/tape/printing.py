@@ -56,9 +56,7 @@ def shown_names(tape: Tape) -> dict[str, str]:
 def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
     """The right-hand side of every instruction as a syntax tree.
 
-    Args:
-        tape: the tape.
-        inline: fold unnamed values that are used just once into their user; they get no entry.
+    ``inline`` folds unnamed values that are used just once into their user; they get no entry.
     """
     names = labels(tape)
     uses = [0] * tape.size
@@ -102,9 +100,7 @@ def listing(tape: Tape) -> str:
 def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
     """The tape as readable code, with values used once folded into their users.
 
-    Args:
-        tape: the tape.
-        primal: names of the values of the original graph; where the rest begins, a comment says so.
+    Where the values of the original graph, called ``primal``, end, a comment says so.
     """
     names, shown = labels(tape), shown_names(tape)
     trees = expressions(tape, inline=True)
@@ -123,10 +119,9 @@ def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
         if index == last_primal:
             if others or index != max(trees):
                 lines.append("# derivative")
-            for leaf in range(len(tape.leaves)):  # the adjoint of the output is the constant 1
-                lines.extend(others.pop(leaf, ()))
-            for earlier in [i for i in others if i <= last_primal]:
-                lines.extend(others.pop(earlier))
+            leaves = range(len(tape.leaves))  # the adjoint of the output is the constant 1
+            for earlier in (*leaves, *[i for i in others if i <= last_primal]):
+                lines.extend(others.pop(earlier, ()))
         elif index > last_primal:
             lines.extend(others.pop(index, ()))
     lines.extend(line for rest in others.values() for line in rest)
