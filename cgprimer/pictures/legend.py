@@ -17,7 +17,9 @@ Entry: TypeAlias = Role | Literal["path", "step"]
 _SWATCH: Size = (34.0, 22.0)
 _ROW = _SWATCH[1] + 10.0
 _GAP, _NEAR = 26.0, 8.0  # between entries, and between a swatch and its word
-_WORDS = {"path": "highlighted path", "step": "this step"}
+# Both themes have the same words.
+_WORDS: dict[Entry, str] = {"path": "highlighted path", "step": "this step"}
+_WORDS |= {role: style.word for role, style in theme(dark=False).roles.items()}
 
 
 class Legend:
@@ -71,13 +73,8 @@ class Legend:
             for patch in patches(style, box, small=True):
                 patch.set_zorder(4)
                 pen.axes.add_patch(patch)
-        pen.write(x + wide + _NEAR * self.scale, y, _word(entry), self.scale * LEGEND_SIZE)
-
-
-def _word(entry: Entry) -> str:
-    # Both themes have the same words.
-    return _WORDS.get(entry) or theme(dark=False).roles[entry].word  # type: ignore[index]
+        pen.write(x + wide + _NEAR * self.scale, y, _WORDS[entry], self.scale * LEGEND_SIZE)
 
 
 def _width(entry: Entry) -> float:
-    return _SWATCH[0] + _NEAR + text_width(_word(entry), LEGEND_SIZE)
+    return _SWATCH[0] + _NEAR + text_width(_WORDS[entry], LEGEND_SIZE)

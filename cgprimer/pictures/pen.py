@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cgprimer.pictures.lettering import families, text_width, wrap_words
+from cgprimer.pictures.geometry import Point
+from cgprimer.pictures.lettering import block_size, families, text_width, wrap_words
 from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix, theme
 
 if TYPE_CHECKING:
@@ -44,14 +45,8 @@ class Pen:
         """One line of text, vertically centred."""
         if not text:
             return
+        style: dict[str, Any] = {"color": self.look.ink, "zorder": 5, "clip_on": True, **more}
         # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
-        style: dict[str, Any] = {
-            "color": self.look.ink,
-            "weight": "normal",
-            "zorder": 5,
-            "clip_on": True,
-            **more,
-        }
         style |= {"parse_math": False, "usetex": False, "family": list(families())}
         style |= {"horizontalalignment": align, "verticalalignment": "center_baseline"}
         self.axes.text(x, y, text, fontsize=self.scale * size, **style)
@@ -66,9 +61,7 @@ class Pen:
             y += height
         return y
 
-    def line(
-        self, points: Sequence[tuple[float, float]], colour: str, width: float, **more: Any
-    ) -> None:
+    def line(self, points: Sequence[Point], colour: str, width: float, **more: Any) -> None:
         """A line through points."""
         from matplotlib.lines import Line2D
 
@@ -76,7 +69,7 @@ class Pen:
         # Not plot: it looks for units and limits, which takes longer than to draw the line.
         self.axes.add_artist(Line2D(x, y, color=colour, linewidth=self.scale * width, **more))
 
-    def polygon(self, points: Sequence[tuple[float, float]], colour: str, **more: Any) -> None:
+    def polygon(self, points: Sequence[Point], colour: str, **more: Any) -> None:
         """A filled polygon."""
         from matplotlib.patches import Polygon
 
@@ -206,21 +199,13 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as data, for slides and for pages.
+    """A table as data, for slides and for pages."""
 
-    Attributes:
-        header: titles of the columns, that of the titles of rows first.
-        rows: with a cell for each column but the first, or with a text instead.
-        bars: for each column of cells whether it has bars; with none, texts end at one line.
-        series: of each column of cells, -1 for none.
-        note: what stands below.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[Row, ...]
-    bars: tuple[bool, ...]
-    series: tuple[int, ...] = ()
-    note: str = ""
+    header: tuple[str, ...]  # titles of the columns, that of the titles of rows first
+    rows: tuple[Row, ...]  # with a cell for each column but the first, or with a text instead
+    bars: tuple[bool, ...]  # for each column of cells; with none, texts end at one line
+    series: tuple[int, ...] = ()  # of each column of cells, -1 for none
+    note: str = ""  # stands below
 
 
 class DrawnTable:
@@ -237,42 +222,24 @@ class DrawnTable:
         self.table, self.room, self.row = table, room, row
         able = [r.cells for r in table.rows if not r.instead]
         columns = list(zip(*able, strict=True)) if able else [()] * len(table.bars)
-        self.text = [
-            max((text_width(c.text, TEXT) for c in cells), default=0.0) for cells in columns
-        ]
-        more = [max((text_width(c.more, TEXT) for c in cells), default=0.0) for cells in columns]
+        self.text = [block_size((c.text for c in cells), TEXT)[0] for cells in columns]
+        more = [block_size((c.more for c in cells), TEXT)[0] for cells in columns]
         self.more = [wide + _NEAR if wide else 0.0 for wide in more]
         titles = [text_width(title, TEXT, bold=True) for title in table.header[1:]]
+        parts = zip(titles, self.text, self.more, table.bars, strict=True)
         self.wide = [
-            text + behind + (_NEAR if bar else 0.0) if bar else max(title, text + behind)
-            for title, text, behind, bar in zip(
-                titles, self.text, self.more, table.bars, strict=True
-            )
+            text + behind + _NEAR if bar else max(title, text + behind)
+            for title, text, behind, bar in parts
         ]
-        named = (text_width(r.title, TEXT, bold=True) for r in table.rows)
-        self.first = max(first, *named, text_width(table.header[0], TEXT, bold=True)) + _GAP
-        self.instead = {
-            k: [
-                shortened(line, room - self.first)
-                for line in wrap_words(r.instead, room - self.first, TEXT)
-            ]
-            for k, r in enumerate(table.rows)
-            if r.instead
-        }
-
-    @property
-    def width(self) -> float:
-        """At least, bars of any length included."""
-        return self.first + sum(self.wide) + _GAP * (len(self.wide) - 1)
-
-    @property
-    def height(self) -> float:
-        """Header, rows and note."""
-        below = LINE if self.table.note else 0.0
-        return self.row + sum(map(self._row, range(len(self.table.rows)))) + below
-
-    def _row(self, which: int) -> float:
-        return max(self.row, len(self.instead.get(which, ())) * LINE + self.row - LINE)
+        names = [table.header[0], *(r.title for r in table.rows)]
+        self.first = max(first, block_size(names, TEXT, bold=True)[0]) + _GAP
+        beside = room - self.first
+        broken = [wrap_words(r.instead, beside, TEXT) for r in table.rows]
+        self.instead = [[shortened(line, beside) for line in lines] for lines in broken]
+        self.rows = [row + LINE * max(0, len(lines) - 1) for lines in self.instead]  # heights
+        # At least, bars of any length included.
+        self.width = self.first + sum(self.wide) + _GAP * (len(self.wide) - 1)
+        self.height = row + sum(self.rows) + (LINE if table.note else 0.0)
 
     def draw(self, pen: Pen, left: float, top: float) -> None:
         """Draw it from a corner on."""
@@ -292,18 +259,15 @@ class DrawnTable:
             pen.write(at, y, title, align=align, weight="bold")
         pen.rule(left, right, top + self.row, strong=True)
         y = top + self.row
-        for number, row in enumerate(table.rows):
-            height = self._row(number)
-            if number:
+        for row, height, lines in zip(table.rows, self.rows, self.instead, strict=True):
+            if row is not table.rows[0]:
                 pen.rule(left, right, y)
             pen.write(left, y + height / 2, row.title, weight="bold")
-            lines = self.instead.get(number, [])
             start = y + (height - len(lines) * LINE) / 2
             pen.lines(left + self.first, start, lines, color=pen.faint, style="italic")
             for k, cell in enumerate(row.cells):
-                end = starts[k] + self.text[k] + self.more[k]
-                if not table.bars[k]:
-                    end = starts[k] + self.wide[k]
+                text = self.text[k] + self.more[k]
+                end = starts[k] + (text if table.bars[k] else self.wide[k])
                 pen.write(end - self.more[k], y + height / 2, cell.text, align="right")
                 pen.write(end, y + height / 2, cell.more, align="right", color=pen.faint)
                 if table.bars[k] and cell.share is not None:

@@ -109,11 +109,8 @@ def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
     corner = (box.x - box.width / 2, box.y - box.height / 2)
-    look: dict[str, Any] = {
-        "facecolor": style.fill,
-        "edgecolor": style.outline,
-        "linewidth": style.line_width,
-    }
+    look: Any = {"facecolor": style.fill, "edgecolor": style.outline}
+    look["linewidth"] = style.line_width
     if style.shape == "hexagon":
         return [Polygon(outline("hexagon", box, 6.0 if small else _SLANT), closed=True, **look)]
     if style.shape in ("circle", "rounded"):
@@ -121,11 +118,9 @@ def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
         round_box = f"round,pad=0,rounding_size={radius}"
         return [FancyBboxPatch(corner, box.width, box.height, boxstyle=round_box, **look)]
     if style.shape == "dotted":
-        return [Rectangle(corner, box.width, box.height, linestyle=(0, (1.2, 1.6)), **look)]
-    outer = Rectangle(corner, box.width, box.height, **look)
-    if style.shape == "rectangle":
-        return [outer]
-    gap = 3.0 if small else _INNER_OUTLINE
-    inner_corner = (corner[0] + gap, corner[1] + gap)
-    inner = Rectangle(inner_corner, box.width - 2 * gap, box.height - 2 * gap, **look)
-    return [outer, inner]
+        look["linestyle"] = (0, (1.2, 1.6))
+    inner = 3.0 if small else _INNER_OUTLINE
+    return [
+        Rectangle((corner[0] + g, corner[1] + g), box.width - 2 * g, box.height - 2 * g, **look)
+        for g in ((0.0, inner) if style.shape == "double" else (0.0,))
+    ]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from cgprimer.pictures.diagram import Diagram, Role
@@ -90,12 +89,12 @@ _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
 }
 
 
-def _roles(dark: bool, background: str, tint: float) -> Mapping[Role, RoleStyle]:
+def _roles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
     styles = {}
     for role, (word, shape, width, *colours) in _ROLES.items():
         fill = mix(colours[dark], background, 0.0 if shape == "dotted" else tint)
         styles[role] = RoleStyle(word, shape, colours[dark], fill, width)
-    return MappingProxyType(styles)
+    return styles
 
 
 LIGHT = Theme(
