@@ -249,24 +249,13 @@ def _check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
     known = (*graph.variables, *graph.parameters)
     for name in path:
         if name not in known:
-            raise UsageError(
-                f"the path names {name!r}, which the graph has not", hint=name_hint(name, known)
-            )
-    if len(path) < 2:
-        raise UsageError(
-            f"a path has two ends: {path[0]!r} is only one", hint=_onward(graph, path[0])
-        )
-    for tail, head in pairwise(path):
-        if head not in _leading_to(graph, tail):
-            raise UsageError(f"no edge leads from {tail!r} to {head!r}", hint=_onward(graph, tail))
-
-
-def _onward(graph: ExpressionGraph, name: str) -> str:
-    heads = _leading_to(graph, name)
-    return f"{name} leads to {', '.join(heads)}" if heads else f"{name} leads to nothing"
-
-
-def _leading_to(graph: ExpressionGraph, name: str) -> list[str]:
-    """The variables whose expressions use a variable or a parameter."""
-    using = (head for head, used in graph.parameters_of.items() if name in used)
-    return graph.leads_to.get(name) or list(using)
+            hint = name_hint(name, known)
+            raise UsageError(f"the path names {name!r}, which the graph has not", hint=hint)
+    for tail, head in pairwise(path) if len(path) > 1 else [(path[0], None)]:
+        using = [user for user, used in graph.parameters_of.items() if tail in used]
+        heads = graph.leads_to.get(tail) or using
+        onward = f"{tail} leads to {', '.join(heads) or 'nothing'}"
+        if head is None:
+            raise UsageError(f"a path has two ends: {tail!r} is only one", hint=onward)
+        if head not in heads:
+            raise UsageError(f"no edge leads from {tail!r} to {head!r}", hint=onward)

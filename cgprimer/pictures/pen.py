@@ -1,26 +1,44 @@
-"""One pen for every slide: text, lines, bars and tables. Lengths are points, y goes downwards."""
+"""One pen for every slide: text, lines, tables, legends. Lengths are points, y goes downwards."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from cgprimer.pictures.geometry import Point
+from cgprimer.pictures.diagram import Role
+from cgprimer.pictures.geometry import Box, Point, Size
 from cgprimer.pictures.lettering import block_size, families, text_width, wrap_words
-from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix, theme
+from cgprimer.pictures.shapes import patches
+from cgprimer.pictures.theme import (
+    DETAIL_SIZE,
+    READABLE_SIZE,
+    SLIDE_HEIGHT,
+    SLIDE_WIDTH,
+    Theme,
+    mix,
+    theme,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Entry: TypeAlias = Role | Literal["path", "step"]  # of a legend
+
 TEXT = READABLE_SIZE
 LINE = 18.0  #: of running text
 ROW = 23.0  #: of a table
-_GAP, _NEAR = 18.0, 8.0  # between columns of a table, and between the parts of a cell
+_GAP, _NEAR = 18.0, 8.0  # between columns of a table, and between the parts of a cell or entry
 _SHORTEST = 40.0  # of the longest bars
 _FEW = 4  # columns without bars; fewer are not pulled apart
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "oo")
+_SWATCH: Size = (34.0, 22.0)
+_LEGEND_ROW = _SWATCH[1] + 10.0
+_APART = 26.0  # entries of a legend
+# Both themes have the same words.
+_WORDS: dict[Entry, str] = {"path": "highlighted path", "step": "this step"}
+_WORDS |= {role: style.word for role, style in theme(dark=False).roles.items()}
 
 
 class Pen:
@@ -276,3 +294,61 @@ class DrawnTable:
             y += height
         if table.note:
             pen.write(left, y + LINE / 2 + 2, table.note, color=pen.faint, style="italic")
+
+
+class Legend:
+    """Rows of a legend, measured when made, and drawn when their place is known.
+
+    >>> Legend(["input", "output"], 400).height, Legend(["input", "output"], 120).height
+    (32.0, 64.0)
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry], room: float, *, row: float = _LEGEND_ROW, scale: float = 1.0
+    ) -> None:
+        """Break the entries into rows of at most so many points, drawn `scale` times as large."""
+        self.row, self.scale = row, scale
+        self.rows: list[list[Entry]] = []
+        self.width = used = 0.0
+        for entry in entries:
+            needed = self._wide(entry)
+            if not self.rows or used + _APART + needed > room / scale:
+                self.rows.append([])
+                used = -_APART
+            self.rows[-1].append(entry)
+            used += _APART + needed
+            self.width = max(self.width, scale * used)
+
+    @property
+    def height(self) -> float:
+        """Of all rows."""
+        return len(self.rows) * self.row
+
+    def draw(self, pen: Pen, middle: float, top: float) -> None:
+        """Draw the rows around a middle, the first one's upper end at `top`."""
+        for number, row in enumerate(self.rows):
+            wide = self.scale * (sum(map(self._wide, row)) + _APART * (len(row) - 1))
+            x, y = middle - wide / 2, top + (number + 0.5) * self.row
+            for entry in row:
+                self._draw(pen, entry, x, y)
+                x += self.scale * (self._wide(entry) + _APART)
+
+    def _draw(self, pen: Pen, entry: Entry, x: float, y: float) -> None:
+        look, wide, high = pen.look, self.scale * _SWATCH[0], self.scale * _SWATCH[1]
+        if entry == "path":
+            for width, ink in ((6.0, look.path), (2.0, look.background)):
+                pen.line([(x, y), (x + wide, y)], ink, width, zorder=4, solid_capstyle="butt")
+        elif entry == "step":  # the mark and the dashes of what is lit
+            pen.flag(x + 11, y)
+            pen.line([(x + 13, y), (x + wide, y)], pen.lit, 3.6, linestyle=(0, (2.2, 1.0)))
+        else:
+            style = look.roles[entry]
+            box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)
+            for patch in patches(style, box, small=True):
+                patch.set_zorder(4)
+                pen.axes.add_patch(patch)
+        pen.write(x + wide + _NEAR * self.scale, y, _WORDS[entry], self.scale * DETAIL_SIZE)
+
+    @staticmethod
+    def _wide(entry: Entry) -> float:
+        return _SWATCH[0] + _NEAR + text_width(_WORDS[entry], DETAIL_SIZE)

@@ -90,17 +90,15 @@ def pill_radius(box: Box) -> float:
     return half if box.width == box.height else min(half, _PILL_RADIUS)
 
 
-def outline(shape: Shape, box: Box, slant: float = _SLANT) -> list[Point]:
-    """Return the corners of a shape with straight sides, from the left one on.
+def hexagon(box: Box, slant: float = _SLANT) -> list[Point]:
+    """Return the corners of the hexagon that fills a box, from the left one on.
 
-    >>> outline("hexagon", Box(0, 0, 100, 40))[:2]
+    >>> hexagon(Box(0, 0, 100, 40))[:2]
     [(-50.0, 0), (-38.0, 20.0)]
     """
     right, top = box.width / 2, box.height / 2
-    inward = min(slant, box.width / 4) if shape == "hexagon" else 0.0
-    tips = [(-right, 0)] if inward else []
-    corners = [*tips, (-right + inward, top), (right - inward, top)]
-    corners += [(-x, -y) for x, y in corners]
+    inner = right - min(slant, right / 2)
+    corners = [(-right, 0), (-inner, top), (inner, top), (right, 0), (inner, -top), (-inner, -top)]
     return [(box.x + x, box.y + y) for x, y in corners]
 
 
@@ -112,7 +110,7 @@ def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
     look: Any = {"facecolor": style.fill, "edgecolor": style.outline}
     look["linewidth"] = style.line_width
     if style.shape == "hexagon":
-        return [Polygon(outline("hexagon", box, 6.0 if small else _SLANT), closed=True, **look)]
+        return [Polygon(hexagon(box, 6.0 if small else _SLANT), closed=True, **look)]
     if style.shape in ("circle", "rounded"):
         radius = pill_radius(box) if style.shape == "circle" else 5.0 if small else 10.0
         round_box = f"round,pad=0,rounding_size={radius}"

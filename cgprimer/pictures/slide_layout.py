@@ -17,18 +17,16 @@ from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.geometry import Size, crowded
 from cgprimer.pictures.labels import Labels, free_labels
 from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out
-from cgprimer.pictures.legend import Entry, Legend
 from cgprimer.pictures.lettering import block_size, fewer_digits, wrap_expression, wrap_words
+from cgprimer.pictures.pen import Entry, Legend
 from cgprimer.pictures.shapes import shape_size
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
-    EDGE_LABEL_SIZE,
     LABEL_SIZE,
     READABLE_SIZE,
     SLIDE_ASPECT,
     SLIDE_HEIGHT,
     SLIDE_WIDTH,
-    SMALLEST_SIZE,
     TITLE_SIZE,
     roles_in,
     theme,
@@ -120,7 +118,7 @@ def text_on_slide(width: float, height: float) -> float:
     >>> text_on_slide(800, 400), text_on_slide(1920, 1080)
     (16.0, 8.0)
     """
-    return SMALLEST_SIZE * min(SLIDE_WIDTH / width, SLIDE_HEIGHT / height, 1.0)
+    return DETAIL_SIZE * min(SLIDE_WIDTH / width, SLIDE_HEIGHT / height, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +188,7 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
         sizes[node.key] = shape_size(shapes[node.key], text, tight=setting.terse)
     parts = ([part for part in edge.label.split("\n") if part.strip()] for edge in diagram.edges)
     texts = tuple(_broken(lines, setting, setting.edge_wrap) for lines in parts)
-    blocks = (block_size(lines, EDGE_LABEL_SIZE) for lines in texts)
+    blocks = (block_size(lines, DETAIL_SIZE) for lines in texts)
     label_sizes = [(wide + 8.0, high + 2.0) if high else None for wide, high in blocks]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
@@ -218,7 +216,7 @@ def _wider(gap: float, found: Layout, around: Captions) -> float:
     # A fan of many edges in a narrow gap cannot be followed by eye.
     fan = gap + (SLIDE_ASPECT * found.height - found.width) / (found.layers - 1)
     fan = min(fan, _WIDEST_GAP * max(1.0, gap / COMFORTABLE.layer))
-    widest = SLIDE_WIDTH * SMALLEST_SIZE / READABLE_SIZE
+    widest = SLIDE_WIDTH * DETAIL_SIZE / READABLE_SIZE
     room = gap + 0.9 * (widest - around.filled[0]) / (found.layers - 1)
     return max(fan, min(room, COMFORTABLE.layer))
 

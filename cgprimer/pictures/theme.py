@@ -20,12 +20,9 @@ LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 
 FONT = "DejaVu Sans"  # ships with matplotlib, so every machine measures and draws the same glyphs
 LABEL_SIZE = 20.0
-DETAIL_SIZE = 16.0
-EDGE_LABEL_SIZE = 16.0
-LEGEND_SIZE = 16.0
+DETAIL_SIZE = 16.0  # the smallest: also of the labels of edges, and of legends
 TITLE_SIZE = 22.0
 AXIS_SIZE = 16.0
-SMALLEST_SIZE = min(LABEL_SIZE, DETAIL_SIZE, EDGE_LABEL_SIZE, LEGEND_SIZE)
 READABLE_SIZE = 14.0  # of the smallest text on a slide, to be read from the last row
 LINE_SPACING = 1.25  # times the font size
 SLIDE_WIDTH, SLIDE_HEIGHT = 960.0, 540.0  # 13.33 by 7.5 inches

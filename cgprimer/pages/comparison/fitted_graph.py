@@ -12,8 +12,7 @@ from cgprimer.errors import plural
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.figure import paint as paint_diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.legend import Legend
-from cgprimer.pictures.pen import Pen, sheet
+from cgprimer.pictures.pen import Legend, Pen, sheet
 from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.summary import is_readable, summarised
 from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in

@@ -12,9 +12,8 @@ from cgprimer.analysis.comparison import Comparison, checked_comparison
 from cgprimer.files import check_writable, write_whole
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
-from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.lettering import text_width, wrap_words
-from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, sheet, shortened
+from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Legend, Pen, sheet, shortened
 from cgprimer.pictures.saving import check_picture_path, figure_bytes
 from cgprimer.pictures.summary import is_readable
 from cgprimer.pictures.theme import (

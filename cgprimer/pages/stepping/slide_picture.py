@@ -21,8 +21,7 @@ from cgprimer.pages.stepping.slide_window import (
     window,
 )
 from cgprimer.pictures.geometry import Box, Point, Size, length
-from cgprimer.pictures.legend import Legend
-from cgprimer.pictures.pen import Pen
+from cgprimer.pictures.pen import Legend, Pen
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import SLIDE_HEIGHT, mix, theme
 
