@@ -24,11 +24,7 @@ from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 
 
 def backward_diagram(
-    graph: ExpressionGraph,
-    *,
-    at: Mapping[str, float] | None = None,
-    of: str | None = None,
-    title: str = "",
+    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, of: str | None = None
 ) -> Diagram:
     """A vertex per adjoint of the tape, from the seed to the inputs and parameters.
 
@@ -69,7 +65,7 @@ def backward_diagram(
         value = [f"{equals(total)} {number(total)}" for total in values]
         nodes.append(Node(str(index), f"bar_{names[index]}", role, (text, *value)))
     note = f"bar_v is the adjoint of v: the derivative of {target} with respect to it"
-    return Diagram(tuple(nodes), tuple(edges), title, (note,))
+    return Diagram(tuple(nodes), tuple(edges), notes=(note,))
 
 
 def _summands(partial: Expression) -> list[Expression]:

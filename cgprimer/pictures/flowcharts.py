@@ -11,9 +11,9 @@ import json
 import re
 from html import escape
 
-from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.diagram import Diagram, Node
 from cgprimer.pictures.lettering import wrap_expression
-from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, TITLE_SIZE, Theme, roles_in, theme
+from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, TITLE_SIZE, roles_in, theme
 
 _SHAPES = {
     "rounded": 'shape=box, style="filled,rounded"',
@@ -69,8 +69,23 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     ]
     if diagram.title:
         lines.append(f"  label=<<b>{escape(diagram.title)}</b><br/> >; labelloc=t;")
-    lines += [_vertex(node, look) for node in diagram.nodes]
-    lines += [_arrow(edge, look) for edge in diagram.edges]
+    for node in diagram.nodes:
+        style = look.roles[node.role]
+        label = f'<font point-size="{LABEL_SIZE:g}"><b>{escape(node.label)}</b></font>'
+        for line in _details(node):
+            label += f'<br/><font point-size="{DETAIL_SIZE:g}">{escape(line)}</font>'
+        outline = look.path if node.emphasis else style.outline
+        width = style.line_width + (2.4 if node.emphasis else 0.0)
+        lines.append(
+            f"  {_quoted(node.key)} [label=<{label}>, {_SHAPES[style.shape]},"
+            f' color="{outline}", fillcolor="{style.fill}", penwidth={width:g}];'
+        )
+    for edge in diagram.edges:
+        parts = [f"label={_quoted(edge.label)}"] if edge.label else []
+        if edge.emphasis:  # two parallel lines
+            parts.append(f'color="{look.path}:{look.background}:{look.path}", penwidth=2.4')
+        settings = f" [{', '.join(parts)}]" if parts else ""
+        lines.append(f"  {_quoted(edge.tail)} -> {_quoted(edge.head)}{settings};")
     if diagram.notes:  # below all vertices: a graph has one label, so they are that of a cluster
         lines += [
             f'  subgraph "cluster notes" {{ peripheries=0; labelloc=b; fontsize={DETAIL_SIZE:g};',
@@ -79,28 +94,6 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
             "  }",
         ]
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def _vertex(node: Node, look: Theme) -> str:
-    style = look.roles[node.role]
-    label = f'<font point-size="{LABEL_SIZE:g}"><b>{escape(node.label)}</b></font>'
-    label += "".join(
-        f'<br/><font point-size="{DETAIL_SIZE:g}">{escape(line)}</font>' for line in _details(node)
-    )
-    outline = look.path if node.emphasis else style.outline
-    width = style.line_width + (2.4 if node.emphasis else 0.0)
-    return (
-        f"  {_quoted(node.key)} [label=<{label}>, {_SHAPES[style.shape]},"
-        f' color="{outline}", fillcolor="{style.fill}", penwidth={width:g}];'
-    )
-
-
-def _arrow(edge: Edge, look: Theme) -> str:
-    parts = [f"label={_quoted(edge.label)}"] if edge.label else []
-    if edge.emphasis:  # two parallel lines
-        parts.append(f'color="{look.path}:{look.background}:{look.path}", penwidth=2.4')
-    settings = f" [{', '.join(parts)}]" if parts else ""
-    return f"  {_quoted(edge.tail)} -> {_quoted(edge.head)}{settings};"
 
 
 def _quoted(text: str) -> str:

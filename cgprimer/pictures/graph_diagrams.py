@@ -121,13 +121,14 @@ def graph_diagram(
     if level == "backward":
         if wanted:
             raise UsageError("the backward graph has no overlays", hint="values=True (--values)")
-        diagram = backward_diagram(graph, at=shown, of=of, title=title)
+        diagram = backward_diagram(graph, at=shown, of=of)
     elif level == "operations":
-        diagram = operation_diagram(graph, at=shown, title=title)
+        diagram = operation_diagram(graph, at=shown)
     else:
         at_vertices = adjoints or {tangents, *names} & {*graph.parameters}
         where = parameters or ("vertices" if at_vertices else "edges")
-        diagram = variable_diagram(graph, at=shown, parameters=where, title=title)
+        diagram = variable_diagram(graph, at=shown, parameters=where)
+    diagram = replace(diagram, title=title)
     if wanted:
         diagram = overlaid(diagram, graph, at=at, level=level, of=of, path=names, **sweeps)
     short = diagram if everything else summarised(diagram)
@@ -149,11 +150,7 @@ draw.__signature__ = _OWN.replace(  # type: ignore[attr-defined]
 
 
 def variable_diagram(
-    graph: ExpressionGraph,
-    *,
-    at: Mapping[str, float] | None = None,
-    parameters: str = "edges",
-    title: str = "",
+    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, parameters: str = "edges"
 ) -> Diagram:
     """A vertex per variable, with its expression and, given ``at``, its value.
 
@@ -178,12 +175,10 @@ def variable_diagram(
     ]
     for head, used in graph.parameters_of.items():
         edges += [Edge(name, head) for name in used if name in vertices]
-    return Diagram(tuple(nodes), tuple(edges), title)
+    return Diagram(tuple(nodes), tuple(edges))
 
 
-def operation_diagram(
-    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, title: str = ""
-) -> Diagram:
+def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None = None) -> Diagram:
     """A vertex per operation of the tape, each with its name and what it computes.
 
     >>> from cgprimer.core.graph import parse
@@ -209,7 +204,7 @@ def operation_diagram(
         nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
         uses = Counter(operands)
         edges.extend(Edge(str(o), str(index), _TIMES.get(uses[o], "")) for o in uses)
-    return Diagram(tuple(nodes), tuple(edges), title)
+    return Diagram(tuple(nodes), tuple(edges))
 
 
 def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str | int, float]:

@@ -143,13 +143,11 @@ def _request(
 def _answer(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
     from graphlay import layout
 
+    # graphlay folds a layout into rows only with orthogonal routes.
+    style = "orthogonal" if gaps.square else "diagonal"
     options = {
         "direction": "topbottom" if down else "leftright",
-        # graphlay folds a layout into rows only with orthogonal routes.
-        "routing": {
-            "port_sides": "facing_only",
-            "style": "orthogonal" if gaps.square else "diagonal",
-        },
+        "routing": {"style": style, "port_sides": "facing_only"},
         "spacing": {
             "layer_gap": gaps.layer,
             "node_gap": gaps.node,

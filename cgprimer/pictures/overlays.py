@@ -66,11 +66,7 @@ def overlaid(
 ) -> Diagram:
     """The diagram of a graph at a level, with lines on its vertices and edges, and notes under it.
 
-    Arguments are those of :func:`cgprimer.draw`.
-
-    Raises:
-        MissingValueError: a value is missing; the message names it.
-        UsageError: an unknown name, or a path along an edge that is not there.
+    Arguments and errors are those of :func:`cgprimer.draw`.
 
     >>> from cgprimer.pictures.graph_diagrams import variable_diagram
     >>> from cgprimer.core.graph import parse
@@ -125,12 +121,8 @@ def overlaid(
     if path:
         numbers = sweep_numbers(graph, at, wrt=path[0])
         notes += path_notes(numbers, path, [(edge.tail, edge.head) for edge in diagram.edges])
-    return replace(
-        diagram,
-        nodes=tuple(map(vertex, diagram.nodes)),
-        edges=tuple(map(arrow, diagram.edges)),
-        notes=tuple(notes),
-    )
+    nodes, edges = tuple(map(vertex, diagram.nodes)), tuple(map(arrow, diagram.edges))
+    return replace(diagram, nodes=nodes, edges=edges, notes=tuple(notes))
 
 
 def sweep_numbers(

@@ -185,9 +185,8 @@ def broken(text: str, width: float, size: float = TEXT, *, bold: bool = False) -
     for line in wrap_words(text, width, size, bold=bold):
         rest = line
         while text_width(rest, size, bold) > width and len(rest) > 1:
-            fits = len(rest) - 1
-            while fits > 1 and text_width(rest[:fits], size, bold) > width:
-                fits -= 1
+            short = (k for k in range(1, len(rest)) if text_width(rest[:k], size, bold) <= width)
+            fits = max(short, default=1)
             cut = max((k for k in range(1, fits + 1) if rest[k - 1] in "*/^(,+-_"), default=fits)
             found.append(rest[:cut])
             rest = rest[cut:]

@@ -103,11 +103,7 @@ class Captions:
         padded = max(wide, tall * SLIDE_ASPECT), max(tall, wide / SLIDE_ASPECT)
         near = padded[0] <= 2 * wide and padded[1] <= 2 * tall
         self.size = padded if near or wide <= _SMALLEST_WIDTH else self.filled
-
-    @property
-    def smallest_text(self) -> float:
-        """The size in points of the smallest text once the figure fills a 16:9 slide."""
-        return text_on_slide(*self.size)
+        self.smallest_text = text_on_slide(*self.size)
 
 
 def text_on_slide(width: float, height: float) -> float:

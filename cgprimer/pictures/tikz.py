@@ -236,10 +236,8 @@ def fallbacks(text: str) -> Iterable[str]:
     '  \\DeclareUnicodeCharacter{53D8}{\\textsuperscript{U+53D8}}'
     """
     strange = sorted({ord(character) for character in text if not character.isascii()})
-    if not strange:
-        return ()
     declaration = r"  \DeclareUnicodeCharacter{{{0:04X}}}{{\textsuperscript{{U+{0:04X}}}}}"
-    return (r"\ifPDFTeX", *map(declaration.format, strange), r"\fi")
+    return (r"\ifPDFTeX", *map(declaration.format, strange), r"\fi") if strange else ()
 
 
 def _character(character: str) -> str:
