@@ -53,6 +53,7 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
 
     Vertices are called by their keys. The title stands above, the notes below the picture.
 
+    >>> from cgprimer.pictures.diagram import Edge
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
     >>> print(dot(Diagram((a, b), (Edge("xa", "xb", "ab"),))).splitlines()[-2])
       "xa" -> "xb" [label="ab"];
@@ -107,6 +108,7 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     Vertices are called ``n0``, ``n1``, ... in the diagram's order, because a user's name may be a
     word of Mermaid's own. Notes become a box of their own.
 
+    >>> from cgprimer.pictures.diagram import Edge
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
     >>> text = mermaid(Diagram((a, b), (Edge("xa", "xb", "ab"),)))
     >>> print(text[text.index("flowchart LR") : text.index("  classDef")].rstrip())
