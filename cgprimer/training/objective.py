@@ -153,15 +153,14 @@ class Objective:
 
             return pass_by_pass
         tape = optimize(tape)
-        constants = [leaf.value for leaf in tape.leaves if leaf.kind == "constant"]
-        place = {name: k for k, name in enumerate((*names, *self.parameters))}
-        later = iter(range(len(place), len(place) + len(constants)))
-        order = [place[f.name] if f.kind != "constant" else next(later) for f in tape.leaves]
+        given = (*names, *self.parameters)
+        order = [given.index(f.name) for f in tape.leaves if f.kind != "constant"]
+        constants = [f.value for f in tape.leaves if f.kind == "constant"]  # they stand last
         functions, outputs = with_functions(tape, floats.function), list(tape.outputs.values())
 
         def at_once(sample: Sequence[float], values: Array) -> Point:
-            point = (*sample, *values.tolist(), *constants)
-            found = run_steps(functions, [point[k] for k in order])
+            point = (*sample, *values.tolist())
+            found = run_steps(functions, [*[point[k] for k in order], *constants])
             loss, *gradient = [found[k] for k in outputs]
             return loss, np.array(gradient)
 
