@@ -18,7 +18,7 @@ from matplotlib.patches import Polygon
 import cgprimer
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.graph_places import Placed
-from cgprimer.pages.stepping.slide_window import READABLE, dashes, extent, way_out, window
+from cgprimer.pages.stepping.slide_picture import READABLE, dashes, extent, way_out, window
 from cgprimer.pages.stepping.slides import headline, slide, slide_placed
 from cgprimer.pictures.geometry import Box
 from cgprimer.pictures.theme import theme

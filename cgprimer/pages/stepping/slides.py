@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from cgprimer.number_format import equals, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.graph_places import Placed, placed
-from cgprimer.pages.stepping.slide_picture import EDGE, draw_picture, fits
+from cgprimer.pages.stepping.slide_picture import EDGE, READABLE, draw_picture, fits
 from cgprimer.pages.stepping.slide_tables import ROW, Columns, columns, draw_tables, known
-from cgprimer.pages.stepping.slide_window import READABLE
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import TEXT, broken, sheet
 from cgprimer.pictures.saving import figure_bytes
