@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cgprimer.core.primitives import OPERANDS, RESULT, Primitive, primitive, primitives
-from cgprimer.core.primitives.registry import FUNCTIONS, add_row, remove_row
+from cgprimer.core.primitives.registry import FUNCTIONS, remove_row
+from cgprimer.core.primitives.table import function
 from cgprimer.errors import UsageError
 
 # Steps into which engines put several instructions; see cgprimer.native.plans.plan.
@@ -62,15 +63,10 @@ def register_primitive(
         raise UsageError(f"{name!r} is what engines call a step of their own: take another name")
     if not 1 <= len(texts) <= len(OPERANDS):
         raise UsageError(f"a primitive has one to three operands, {name!r} has {len(texts)}")
-    operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(texts)])
-    shown = name.replace("_", chr(92) + "_")
-    latex = rf"\operatorname{{{{{shown}}}}}\left({operands}\right)"
-    row = Primitive(
-        name, tuple(texts), latex, domain, edges, source, analytic, name,
-        function=numpy, sympy=sympy,
+    return function(
+        name, *texts, function=numpy, sympy=sympy,
+        domain=domain, edges=edges, source=source, analytic=analytic,
     )  # fmt: skip
-    add_row(row)
-    return row
 
 
 def unregister_primitive(name: str) -> None:

@@ -89,7 +89,7 @@ def put_row(row: Primitive) -> None:
     _TABLE[row.name] = row
 
 
-def add_row(row: Primitive) -> None:
+def add_row(row: Primitive) -> Primitive:
     """Put a new row at the end of the table.
 
     Raises:
@@ -104,6 +104,7 @@ def add_row(row: Primitive) -> None:
     put_row(row)
     if row.spelling:
         FUNCTIONS.setdefault(row.spelling, []).append(row)
+    return row
 
 
 def remove_row(row: Primitive) -> None:
