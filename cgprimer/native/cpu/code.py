@@ -37,15 +37,12 @@ class Code:
         side: further words.
         stride: bytes of a row; buffer: bytes of a block's buffer; unit: bytes of the shortest row.
         columns: names, in the order of the context's table; scalars likewise.
-        table: the uniform table: scalars first, then ``constants``, then computed numbers.
+        table: the uniform table: scalars first, then ``constants``, then computed numbers, then
+            those that the matrix kernels read.
         constants: values of the constants.
-        given: for the uniform part, which of the table's numbers go to its first rows.
-        computed: rows of the uniform part whose numbers end the table.
-        weights: for each number that the matrix kernels read, its place in the table.
-        sums: vectors of sums; places: for each accumulator its vector.
-        results: for outputs per sample, their number in the context's table.
+        count: vectors of sums, or outputs per sample.
+        reads: for each output its number among these, or behind them among ``fixed``.
         fixed: for outputs that do not vary, the place in the table.
-        summed: for outputs that are sums, the accumulator.
         functions: primitives that run in Python.
     """
 
@@ -60,14 +57,9 @@ class Code:
     scalars: tuple[str, ...]
     table: int
     constants: Array
-    given: Array
-    computed: Array
-    weights: Array
-    sums: int
-    places: Array
-    results: dict[str, int]
-    fixed: dict[str, int]
-    summed: dict[str, int]
+    count: int
+    reads: Array
+    fixed: Array
     functions: tuple[str, ...]
 
     def to_bytes(self) -> bytes:
@@ -178,7 +170,8 @@ def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
         aside = []
         for group in part.groups:
             aside.append(4 * len(side))
-            side.extend((*group.counts, group.begin * scale[group.name]))
+            begin = len(table.place) * itemsize if group.name == "affine" else 0
+            side.extend((*group.counts, begin + group.begin * scale[group.name]))
             side.extend(r * row for r in group.rows)
         code, out = part.code, np.zeros((len(part.code) + 2, WORDS), np.int32)
         out[:, 0] = number["end", ""]
@@ -193,38 +186,55 @@ def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
 
     indices = (i for i, leaf in enumerate(leaves) if leaf.kind == "column")
     columns = {index: number for number, index in enumerate(indices)}
+
+    def operation(name: str, target: int, given: int = 0) -> tuple[int, ...]:
+        return number[name, ""], target, given, 0, 0
+
+    def table_place(value: int) -> int:
+        return int(table.place[value]) * itemsize
+
     loads = [
-        (number["load", ""], row * stride, columns[value], 0, 0)
-        for row, value in enumerate(program.columns)
+        operation("load", row * stride, columns[value]) for row, value in enumerate(program.columns)
     ]
-    end = (number["end", ""], 0, 0, 0, 0)
-    filled = [
-        (number["splat", ""], row * stride, int(place[value]) * itemsize, 0, 0)
-        for row, value in program.filled
-    ]
+    end = operation("end", 0)
+    filled = [operation("splat", row * stride, table_place(value)) for row, value in program.filled]
     main, uniform = words(program.main, stride), words(program.uniform, unit)
-    rows = {value: len(program.given) + k for k, value in enumerate(
-        sorted(value for step in plan.uniform for value in step.results))}  # fmt: skip
+    # Uniform operations work on rows; what they read and what becomes of them is in the table.
+    given = [
+        operation("splat", row * unit, table_place(value))
+        for row, value in enumerate(program.given)
+    ]
+    made = sorted(value for step in plan.uniform for value in step.results)
+    after = [
+        operation("keep", table_place(value), row * unit)
+        for row, value in enumerate(made, len(given))
+    ]
+    if program.weights:
+        after.append(operation("weigh", 4 * len(side)))
+        sources = [table_place(value) for value in program.weights]
+        side += [len(sources), len(table.place) * itemsize, *sources]
+    once = [np.array(part, np.int32).reshape(-1, WORDS) for part in (given, [*after, end, end])]
     stored = {value: k for k, value in enumerate(program.stored)}
+    count = program.sums if plan.accumulators else len(stored)
+    fixed = [name for name, value in plan.outputs.items() if value in table.place]
+    reads = {name: stored[v] for name, v in plan.outputs.items() if v in stored}
+    reads |= {name: program.places[k] for name, k in plan.summed.items()}
+    reads |= {name: count + k for k, name in enumerate(fixed)}
+    rows = max(program.rows, -(-(len(given) + len(made)) * unit // stride))
     return Code(
         main=np.concatenate([np.array(loads, np.int32).reshape(-1, WORDS), main]),
         preamble=np.array([*filled, end, end], np.int32),
-        uniform=uniform,
+        uniform=np.concatenate([once[0], uniform[:-2], once[1]]),
         side=np.array(side or [0], np.int32),
         stride=stride,
-        buffer=program.rows * stride,
+        buffer=rows * stride,
         unit=unit,
         columns=tuple(leaves[i].name for i in columns),
         scalars=tuple(leaves[i].name for i in table.scalars),
-        table=len(table.place),
+        table=len(table.place) + len(program.weights),
         constants=np.array(table.constants),
-        given=np.array([table.place[value] for value in program.given], np.int64),
-        computed=np.array([rows[v] for step in plan.uniform for v in step.results], np.int64),
-        weights=np.array([table.place[value] for value in program.weights], np.int64),
-        sums=program.sums,
-        places=np.array(program.places, np.int64),
-        results={n: stored[v] for n, v in plan.outputs.items() if v in stored},
-        fixed={n: table.place[v] for n, v in plan.outputs.items() if v in table.place},
-        summed=dict(plan.summed),
+        count=count,
+        reads=np.array([reads[name] for name in plan.tape.outputs], np.int64),
+        fixed=np.array([table.place[plan.outputs[name]] for name in fixed], np.int64),
         functions=program.functions,
     )

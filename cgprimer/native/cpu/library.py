@@ -138,8 +138,3 @@ class Library:
         """Where a function begins."""
         found: int = self._engine.get_function_address(name)
         return found
-
-    def address_of_data(self, name: str) -> int:
-        """Where a global array begins."""
-        found: int = self._engine.get_global_value_address(name)
-        return found

@@ -14,17 +14,16 @@ from cgprimer.core.tape.printing import labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu.code import UniformTable, program_of
 from cgprimer.native.cpu.engine import straight_line_form
-from cgprimer.native.cpu.fused import Fused
 from cgprimer.native.cpu.handlers import tile_width
 from cgprimer.native.cpu.library import processor
 from cgprimer.native.cpu.operations import Emitter
-from cgprimer.native.cpu.straight_line import FLAGS, write_run
+from cgprimer.native.cpu.straight_line import FLAGS, Fused, write_vectors
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import varying
 from cgprimer.native.plans.printing import output_names
 
-_ARGUMENTS = ("columns", "results", "scalars", "begin", "end")
+_ARGUMENTS = ("columns", "results", "scalars", "begin", "end", "stride")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')
 _VECTOR = re.compile(r"<(double|float) ([^\s,>]+)((?:, \1 \2)+)>")
 
@@ -77,7 +76,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     tape, lanes = engine.tape, engine.lanes
     module = ir.Module("straight_line")
     emitter = _Named(tape, module, dtype, lanes, flags=FLAGS)
-    function = write_run(emitter, "run", tape, sums=sums)
+    function = write_vectors(emitter, tape, sums=sums)
     names = dict(zip((a.name for a in function.args), _ARGUMENTS, strict=True))
     # A variable may be called as an argument is; none has a dot in its name.
     taken = set(emitter.names.values())
@@ -94,11 +93,13 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
         f"; columns: {several([shown_name(n) for n in engine.columns])}",
         f"; scalars: {several([shown_name(n) for n in engine.scalars])}",
-        f"; results: {several([' and '.join(results[i]) for i in engine.varying])}"
+        f"; results: {several([' and '.join(results[i]) for i in engine.order.varying])}"
         + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
     ]
-    if engine.fixed:
-        lines.append(f"; once a call: {several([' and '.join(results[i]) for i in engine.fixed])}")
+    if engine.order.fixed:
+        lines.append(
+            f"; once a call: {several([' and '.join(results[i]) for i in engine.order.fixed])}"
+        )
     if factors:
         lines.append(f"; after the sum: {several(factors)}")
     lines += ["", *_readable(str(function), names).strip().split("\n")]

@@ -64,6 +64,13 @@ class Writer:
         zeros = ir.Constant(ir.VectorType(self.i32, lanes), None)
         return self.build.shuffle_vector(one, nothing, zeros)
 
+    def first(self, count: Any, lanes: int) -> Any:
+        """A truth value per lane: whether it is among so many first ones."""
+        numbers = list(range(lanes)) if lanes > 1 else 0
+        kind = self.ir.VectorType(self.i32, lanes) if lanes > 1 else self.i32
+        places, limit = self.ir.Constant(kind, numbers), self.build.trunc(count, self.i32)
+        return self.build.icmp_signed("<", places, self.splat(limit, lanes))
+
     def fold(
         self,
         limit: Any,
@@ -110,7 +117,7 @@ class Writer:
             merged[-1].add_incoming(result, last)
         return merged
 
-    def loop(self, limit: Any, step: int, body: Callable[[Any], None], **more: Any) -> None:
+    def loop(self, limit: Any, step: Any, body: Callable[[Any], None], **more: Any) -> None:
         """``for i in range(0, limit, step): body(i)``."""
 
         def stateless(position: Any, state: list[Any]) -> list[Any]:
@@ -186,10 +193,9 @@ class Frame(Writer):
         value = self.load(row, offset, self.kinds.vector)
         if not masked:
             return value
-        kinds, build = self.kinds, self.build
-        mask = self.load(self.context("mask", self.pointer), offset, kinds.vector)
-        zero = kinds.ir.Constant(kinds.vector, None)
-        return build.select(build.fcmp_ordered("!=", mask, zero), value, zero)
+        left = self.build.sub(self.length, offset)
+        inside = self.first(self.build.sdiv(left, self.number(self.kinds.size)), self.kinds.lanes)
+        return self.build.select(inside, value, self.ir.Constant(self.kinds.vector, None))
 
     # --- sums ------------------------------------------------------------------------------------
 

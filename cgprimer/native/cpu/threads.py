@@ -26,7 +26,7 @@ from cgprimer.native.cpu.library import Library
 THREADS = "CGPRIMER_THREADS"  # environment: how many threads; all cores of the process unless set
 WORTH = 500_000  # operations below which handing over to another thread costs more than it gives
 _PATIENCE = 200_000  # looks at the mailbox before a worker goes to sleep: some tenths of a ms
-_ARGUMENTS = 7  # of the functions that are called; those with fewer ignore the last ones
+_ARGUMENTS = 6  # of the functions that are called; those with fewer ignore the last ones
 # The mailbox: numbers of eight bytes, each of the first three in a cache line of its own.
 _TICKET, _DONE, _ASLEEP, _FUNCTION, _SIZE = 0, 8, 16, 24, 40
 
@@ -49,20 +49,18 @@ def parts(samples: int, unit: int, operations: int) -> list[tuple[int, int]]:
     """First and last sample of each thread's part.
 
     Args:
-        samples: how many there are, a multiple of ``unit``.
-        unit: how many samples are taken at a time.
+        samples: how many there are.
+        unit: how many samples are taken at a time; only the last part may end between.
         operations: per sample.
 
     >>> parts(64, 16, 1)
     [(0, 64)]
     """
-    units = samples // unit
-    if not units:
-        return []
+    units = max(1, samples // unit)
     worth = samples * operations // WORTH + 1
     wanted = min(count(), units, worth) if worth > 1 else 1
-    edges = [units * part // wanted * unit for part in range(wanted + 1)]
-    return list(pairwise(edges))
+    edges = [units * part // wanted * unit for part in range(wanted)]
+    return list(pairwise([*edges, samples]))
 
 
 def run(function: int, calls: Sequence[Sequence[int]]) -> None:
