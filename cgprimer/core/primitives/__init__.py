@@ -18,6 +18,5 @@ from cgprimer.core.primitives import table as table  # fills the registry
 from cgprimer.core.primitives.registry import OPERANDS as OPERANDS
 from cgprimer.core.primitives.registry import RESULT as RESULT
 from cgprimer.core.primitives.registry import Primitive as Primitive
-from cgprimer.core.primitives.registry import generation as generation
 from cgprimer.core.primitives.registry import primitive as primitive
 from cgprimer.core.primitives.registry import primitives as primitives

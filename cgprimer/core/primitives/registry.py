@@ -65,6 +65,8 @@ class Primitive:
 class _Functions(dict[str, list[Primitive]]):
     """What the parser is given: by name, the rows that ``name(...)`` may mean."""
 
+    generation = 0  # changes whenever the table does: what was compiled before is stale then
+
     def __missing__(self, name: str) -> list[Primitive]:
         if name not in _INSTALLED:
             return []
@@ -75,17 +77,11 @@ class _Functions(dict[str, list[Primitive]]):
 FUNCTIONS = _Functions()
 _TABLE: dict[str, Primitive] = {}
 _INSTALLED: Registry[Primitive] = Registry("primitive", "cgprimer.primitives")
-_GENERATION = [0]
-
-
-def generation() -> int:
-    """A number that changes whenever the table does: what was compiled before is stale then."""
-    return _GENERATION[0]
 
 
 def put_row(row: Primitive) -> None:
     """Put a row into the table, at the end or in the place of the one with its name."""
-    _GENERATION[0] += 1
+    FUNCTIONS.generation += 1
     _TABLE[row.name] = row
 
 
@@ -109,7 +105,7 @@ def add_row(row: Primitive) -> Primitive:
 
 def remove_row(row: Primitive) -> None:
     """Take a row out of the table."""
-    _GENERATION[0] += 1
+    FUNCTIONS.generation += 1
     del _TABLE[row.name]
     FUNCTIONS[row.spelling].remove(row)
     if not FUNCTIONS[row.spelling]:
