@@ -62,26 +62,23 @@ class Objective:
             raise UsageError("the graph has no parameters to learn", hint=hint)
         if not graph.outputs:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
-        self.graph = graph
-        self.parameters = graph.parameters
-        loss = loss_text(loss)  # a name may mean another text tomorrow, and the cache is kept
-        tree = loss_expression(loss)
+        self.graph, self.parameters, self.dtype = graph, graph.parameters, dtype
+        self.loss = loss_text(loss)  # a name may mean another text tomorrow: the cache is kept
+        tree = loss_expression(self.loss)
         rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
-        self.loss = loss
         self.program: DerivativeProgram = kept_program(
             tape(graph),
             of=LOSS,
             wrt=graph.parameters,
             method=method,
             prepare=lambda: self.primal,
-            about=f"loss {loss}",
+            about=f"loss {self.loss}",
             keep=all(primitive(row).built_in for row in rows),
             **(options or {}),
         )
         self.runner = Runner(
             self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
         )
-        self.dtype = dtype
         self._at_once = _at_once(self.runner, self.parameters)
 
     @cached_property
@@ -153,8 +150,8 @@ class Objective:
 
             return pass_by_pass
         tape = optimize(tape)
-        given = (*names, *self.parameters)
-        order = [given.index(f.name) for f in tape.leaves if f.kind != "constant"]
+        place = {name: k for k, name in enumerate((*names, *self.parameters))}
+        order = [place[f.name] for f in tape.leaves if f.kind != "constant"]
         constants = [f.value for f in tape.leaves if f.kind == "constant"]  # they stand last
         functions, outputs = with_functions(tape, floats.function), list(tape.outputs.values())
 
