@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ _WITHOUT = (  # FILE or -e; the end of --range; an older name; steps of `error`
 _CHOICES = {"by": "BY", "log": "LOG", "family": "FAMILIES", "schemes": "SCHEMES"}  # constants
 _TAKES = {"of": "NAME", "wrt": "NAME", "loss": "NAME|TEXT", "low": "LOW:HIGH"}
 _TAKES |= {"ranges": "LOW:HIGH..."}
+_HELPS = {"dark": "For dark slides", "title": "Above the picture"}  # where a kind says no more
 _TYPES = {  # annotation -> what the option takes
     "Names": "NAME,...",
     "Mapping": "NAME=VALUE,...",
@@ -49,7 +49,9 @@ _TYPES = {  # annotation -> what the option takes
 
 
 @click.group(
-    commands=Lazy(plot.__all__, lambda kind: command_of(getattr(plot, kind))),  # type: ignore
+    commands=Lazy(
+        {kind: lambda kind=kind: command_of(getattr(plot, kind)) for kind in plot.__all__}
+    ),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def command() -> None:
@@ -65,7 +67,6 @@ def command() -> None:
     """
 
 
-@cache
 def command_of(function: Callable[..., Any]) -> click.Command:
     """The command that draws what a function of :mod:`cgprimer.plot` returns."""
     text = re.sub(r":\w+:|`", "", inspect.getdoc(function) or "")
@@ -95,7 +96,7 @@ def command_of(function: Callable[..., Any]) -> click.Command:
             )
             run = runs(run)
         elif (name, parameter.annotation) not in _WITHOUT:
-            lines.insert(-1, _option(function, parameter, helps[name]))
+            lines.insert(-1, _option(function, parameter, helps.get(name) or _HELPS[name]))
     shown = "\n".join(f"  {line}" for line in examples.splitlines())
     make = graph_command if "graph" in known else make_command
     return make(*lines, help=f"{about}\n\n\b\nExamples:\n{shown}")(run)

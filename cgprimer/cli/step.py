@@ -80,10 +80,6 @@ def command(
 
 
 def _heading(expression: str) -> str:
-    """Expressions in one line, cut where they are too long for a heading.
-
-    >>> _heading("xx = xa^2\\n\\n xw = cd*xx")
-    'xx = xa^2; xw = cd*xx'
-    """
+    """Expressions in one line, cut where they are too long for a heading."""
     lines = (" ".join(line.split()).rstrip("; ") for line in expression.splitlines())
     return shorten("; ".join(filter(None, lines)), _LONGEST_HEADING, placeholder=" …")

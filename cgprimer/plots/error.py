@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,6 @@ from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.number_format import equals, number
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = Any
 SCHEMES = ("forward", "central", "complex-step")
@@ -59,7 +55,7 @@ def error(
     steps: float | Sequence[float] | None = None,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The error of finite differences against their step: the V.
 
     Errors are against a derivative of fifty digits. A star marks the best step of each scheme.
@@ -74,7 +70,6 @@ def error(
         schemes: only this scheme, or these.
         steps: the step or steps, in the unit of the variable; ten for every power of ten from
             1e-16 to 1 unless given.
-        dark: for dark slides.
         title: above the picture; the derivative unless given.
 
     Raises:
@@ -92,10 +87,8 @@ def error(
     ('step h', 'log')
     """
     found = step_errors(graph, at, of=of, wrt=wrt, schemes=schemes, steps=steps)
-    usual = _usual_title(found) if title is None else title
-    figure, axes, look = slide.framed(
-        dark=dark, title=usual, x="step h", y="absolute error of the derivative"
-    )
+    words = {"x": "step h", "y": "absolute error of the derivative"}
+    figure, axes, look = slide.framed(dark, title, _usual_title(found), **words)
     axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
     floor = _floor(found)
     stars: list[tuple[float, float]] = []
@@ -257,20 +250,17 @@ def _floor(found: StepErrors) -> float:
 
 
 def _usual_title(found: StepErrors) -> str:
-    value = found.at.get(found.wrt)
-    place = ""
-    if value is not None:
-        place = f" at {found.wrt} {equals(value, digits=6)} {number(value, 6)}"
     formula = f"{found.of} = {found.formula}: " if len(found.formula) <= _SHORT else ""
+    value = found.at.get(found.wrt)  # none of a variable inside
+    place = "" if value is None else f" at {found.wrt} {equals(value, digits=6)} {number(value, 6)}"
     return f"{formula}d {found.of} / d {found.wrt}{place}"
 
 
 def _label(found: StepErrors, scheme: str) -> str:
     errors = found.errors[scheme]
-    if not np.isfinite(errors).any():
-        return f"{scheme}: no number at any step"
-    if not np.nanmax(errors) > 0:
-        return f"{scheme}: no error at any step"
+    if not np.nanmax(errors, initial=0) > 0:
+        what = "error" if np.isfinite(errors).any() else "number"
+        return f"{scheme}: no {what} at any step"
     best = found.best(scheme)
     smaller = found.as_good(scheme)[found.steps <= best]
     which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"
@@ -279,15 +269,14 @@ def _label(found: StepErrors, scheme: str) -> str:
 
 def _best_place(found: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
     """The best step, on the curve."""
-    numbers = np.isfinite(shown)
-    if not numbers.any() or not np.nanmax(found.errors[scheme]) > 0:
+    if not np.nanmax(found.errors[scheme], initial=0) > 0:
         return None
     apart = np.abs(np.log(found.steps / found.best(scheme)))
-    best = int(np.argmin(np.where(numbers, apart, np.inf)))
+    best = int(np.argmin(np.where(np.isfinite(shown), apart, np.inf)))
     return found.steps[best], shown[best]
 
 
-def _guides(axes: Axes, found: StepErrors, look: Theme) -> None:
+def _guides(axes: slide.Axes, found: StepErrors, look: Theme) -> None:
     """Straight lines of the known slopes beside the curves: above, but below central."""
     drawn: set[int] = set()
     for scheme, errors in found.errors.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.number_format import marked, number
 from cgprimer.plots import slide
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = Any
 Execute = Callable[[Array], Array]
@@ -54,7 +50,7 @@ def function(
     tangent: float | None = None,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """A function of one variable, its derivatives, and the tangent at a point.
 
     Where a function runs off to infinity the picture is cut, so that the rest can be seen, and the
@@ -69,7 +65,6 @@ def function(
             parameter, unless given.
         order: of the highest derivative, up to 6: 0 for the function alone.
         tangent: where the tangent touches.
-        dark: for dark slides.
         title: above the picture; the function unless given.
 
     Raises:
@@ -91,12 +86,8 @@ def function(
     places, place = found.places, found.wrt
     whole = f"{found.of} = {found.formula}"
     usual = whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"
-    figure, axes, look = slide.framed(
-        dark=dark,
-        title=usual if title is None else title,
-        x=place,
-        y=found.of if len(found.orders) == 1 else "value",
-    )
+    value = found.of if len(found.orders) == 1 else "value"
+    figure, axes, look = slide.framed(dark, title, usual, x=place, y=value)
     low, high = _window(found)
     axes.axhline(0.0, color=look.edge, linewidth=1.0)
     if places[0] <= 0 <= places[-1]:
@@ -301,7 +292,7 @@ def _broken(
     return np.insert(places, index, between), np.insert(drawn, index, ends)
 
 
-def _number_axis(axes: Axes, which: str) -> None:
+def _number_axis(axes: slide.Axes, which: str) -> None:
     """Numbers on an axis; where they differ only in late digits its name subtracts the rest."""
     slide.linear_axis(axes, which)
     axis = axes.xaxis if which == "x" else axes.yaxis

@@ -11,10 +11,9 @@ survey" (2018), table 1, for the logistic map.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import parse
@@ -25,9 +24,6 @@ from cgprimer.errors import ExpressionSwellError
 from cgprimer.pictures.theme import AXIS_SIZE
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LIMIT = 20_000  # operations beyond which a formula is not written out
 _CURVES = {  # the curves, and which count of a `Swell` each shows
@@ -45,7 +41,7 @@ def swell(
     *,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The growth of a symbolic derivative with the depth of nesting, beside reverse mode.
 
     Formulas of more than 20,000 operations are left out; a ring stands where their curve ends.
@@ -53,8 +49,6 @@ def swell(
     Args:
         family: what is nested.
         depths: levels of nesting, a number or several; up to 10, for softmax up to 5, unless given.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: an unknown family, or a depth that is not positive.
@@ -67,8 +61,11 @@ def swell(
     'depth of nesting'
     """
     rows = swell_counts(family, depths)
-    usual = f"Expression swell: nested {family}" if title is None else title
-    figure, axes, look = slide.framed(dark=dark, title=usual, x="depth of nesting", y="operations")
+    usual, words = (
+        f"Expression swell: nested {family}",
+        {"x": "depth of nesting", "y": "operations"},
+    )
+    figure, axes, look = slide.framed(dark, title, usual, **words)
     ends: list[tuple[float, float]] = []
     for order, (name, what) in enumerate(_CURVES.items()):
         points = [(row.depth, getattr(row, what)) for row in rows if getattr(row, what) is not None]
@@ -101,12 +98,7 @@ def swell(
 
 
 def _nested(level: str, depth: int) -> str:
-    """Variables x1, x2, ..., each a formula of the one before, which ``@`` stands for.
-
-    >>> print(_nested("@*sin(@)", 2))
-    x1 = xa*sin(xa)
-    x2 = x1*sin(x1)
-    """
+    """Variables x1, x2, ..., each a formula of the one before, which ``@`` stands for."""
     names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
     return "\n".join(f"{new} = {level.replace('@', old)}" for old, new in pairwise(names))
 
@@ -132,8 +124,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 DEPTHS = {"product": range(1, 11), "logistic": range(1, 11), "softmax": range(1, 6)}
 
 
-@dataclass(frozen=True, slots=True)
-class Swell:
+class Swell(NamedTuple):
     """Counts of operations for one depth; None where the formula is larger than the limit."""
 
     depth: int

@@ -17,7 +17,7 @@ from cgprimer.errors import (
     UsageError,
 )
 from cgprimer.plots.function import function_curves
-from cgprimer.plots.landscape import landscape
+from cgprimer.plots.landscape import Landscape, landscape, relief
 from cgprimer.plots.loss import over_time, smoothed
 from cgprimer.plots.runs import axis_of, common_truth, named_runs
 from cgprimer.training.checkpoint import save_run
@@ -41,6 +41,13 @@ def test_heights_are_mean_losses() -> None:
     for row, k in enumerate(found.second):
         for column, b in enumerate(found.first):
             assert found.losses[row, column] == pytest.approx(losses({"k": k, "b": b})[0])
+
+
+def test_between_the_points_of_the_grid_a_parabola_is_exact() -> None:
+    side = np.arange(4.0)
+    found = Landscape(("k", "b"), side, side, side**2 + side[:, None] ** 2 - 1, {}, None, "", ())
+    fine = np.arange(13) / 4
+    assert relief(found).losses == pytest.approx(fine**2 + fine[:, None] ** 2 - 1)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
