@@ -86,8 +86,8 @@ def function(
     places, place = found.places, found.wrt
     whole = f"{found.of} = {found.formula}"
     usual = whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"
-    value = found.of if len(found.orders) == 1 else "value"
-    figure, axes, look = slide.framed(dark, title, usual, x=place, y=value)
+    named = found.of if len(found.orders) == 1 else "value"
+    figure, axes, look = slide.framed(dark, title, usual, x=place, y=named)
     low, high = _window(found)
     axes.axhline(0.0, color=look.edge, linewidth=1.0)
     if places[0] <= 0 <= places[-1]:
