@@ -113,13 +113,12 @@ def command(
     """
     from cgprimer.errors import NonFiniteError, TrainingError
     from cgprimer.files import check_writable
+    from cgprimer.pictures.saving import check_picture_path, save_figure
     from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
     from cgprimer.training.identifiability import identifiability
 
     options = own_options(method, settings)
     if plot:
-        from cgprimer.pictures.saving import check_picture_path
-
         check_picture_path(Path(plot))
     if save:
         check_writable(save)
@@ -159,7 +158,6 @@ def command(
         raise failure
     if plot and run.step_losses:
         from cgprimer import plot as plots
-        from cgprimer.pictures.saving import save_figure
 
         title = f"Mean loss, {Path(graph.source.name).stem}"
         save_figure(plots.loss({"training": run}, title=title), Path(plot))
@@ -226,13 +224,11 @@ def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGr
         remark = "not determined by itself" if name in undetermined else ""
         rows.append([name, number(value), number(beside.get(name)), remark])
     for combination in found.determined if found else ():
-        learnt, known = (
-            sum(c * of[n] for n, c in combination.items())
-            if combination.keys() <= of.keys()
-            else None
-            for of in (run.parameters, beside)
-        )
-        rows.append([combination_text(combination), number(learnt), number(known), "determined"])
+        sums = ["", ""]
+        for k, values in enumerate((run.parameters, beside)):
+            if combination.keys() <= values.keys():
+                sums[k] = number(sum(c * values[n] for n, c in combination.items()))
+        rows.append([combination_text(combination), *sums, "determined"])
     width = 4 if any(row[3] for row in rows) else 3
     header = ["parameter", "learnt", word, ""]
     comparable = run.start_loss > 0 and run.loss >= 0
@@ -240,17 +236,19 @@ def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGr
     settings = run.settings
     shared = isinstance(settings["validation"], float)  # a share of the data is not trained on
     samples = settings["samples"] - (settings["validation_samples"] if shared else 0)
+    how = ", ".join(f"{name} {settings[name]}" for name in ("method", "engine", "optimizer"))
+    sentences = found.sentences(graph.outputs) if found else []
     lines = [
         f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
-        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.3f} s;"
-        f" method {settings['method']}, engine {settings['engine']},"
-        f" optimizer {settings['optimizer']}",
+        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
+        f" {run.seconds:.3f} s; {how}",
         *_validation_lines(run),
         "",
         table(header[:width], [row[:width] for row in rows], left=(0, 3)),
+        *([""] if sentences else []),
+        *sentences,
     ]
-    sentences = found.sentences(graph.outputs) if found else []
-    return "\n".join([*lines, *([""] if sentences else []), *sentences])
+    return "\n".join(lines)
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:

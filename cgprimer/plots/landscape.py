@@ -226,7 +226,7 @@ class Relief:
     @cached_property
     def heights(self) -> Array:
         """What stands up in 3-D: the losses, or their logarithms; shape (m, n)."""
-        return np.log10(np.maximum(self.losses, self.floor)) if self.logarithmic else self.losses
+        return np.log10(self.losses) if self.logarithmic else self.losses
 
     @property
     def top(self) -> float:

@@ -113,10 +113,7 @@ def loss(
                       markeredgewidth=1.6, markevery=max(1, len(other) // 20),
                       markerfacecolor=look.background,
                       label=slide.plain(f"{name}, validation{unknown}"))  # fmt: skip
-    if longest == 1:
-        axes.set_xlim(0, 2)  # one step: around it there is nothing to number
-        axes.set_xticks([1])
-    elif "x" in logarithmic:
+    if "x" in logarithmic and longest > 1:
         slide.log_axis(axes, "x")
     else:
         slide.linear_axis(axes, "x", whole=True)
