@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from cgprimer.cli.options import options
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.graph.loading import load
 from cgprimer.core.methods import methods
 from cgprimer.core.methods.finite_difference import SCHEMES
+from cgprimer.errors import UsageError
 from cgprimer.files import json_text
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 
@@ -95,10 +95,6 @@ def is_given(option: str) -> bool:
 
 
 def _read_graph(file: str | None, expression: str | None, optional: bool) -> ExpressionGraph | None:
-    from cgprimer.core.graph import parse
-    from cgprimer.core.graph.loading import load
-    from cgprimer.errors import UsageError
-
     if expression is not None:
         if file is not None:
             hint = "; values are joined by commas: --at a=2,x=3" if "=" in file else ""

@@ -70,7 +70,9 @@ def command() -> None:
 def command_of(function: Callable[..., Any]) -> click.Command:
     """The command that draws what a function of :mod:`cgprimer.plot` returns."""
     text = re.sub(r":\w+:|`", "", inspect.getdoc(function) or "")
-    about, arguments, examples = (_section(text, name) for name in ("", "Args", "Command line"))
+    parts = re.split(r"^(Args|Raises|Command line):\n|^>>> ", text, flags=re.MULTILINE)
+    sections = dict(zip(["", *parts[1::2]], map(inspect.cleandoc, parts[::2]), strict=True))
+    about, arguments, examples = (sections[name] for name in ("", "Args", "Command line"))
     helps = {
         name: " ".join(f"{what[0].upper()}{what[1:]}".split())
         for names, what in re.findall(r"^(\w[\w, ]*): (.*(?:\n .*)*)", arguments, re.MULTILINE)
@@ -91,22 +93,13 @@ def command_of(function: Callable[..., Any]) -> click.Command:
     lines = ["-o, --output PATH!  A .png, .svg or .pdf file."]
     for name, parameter in known.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            runs = click.argument(
-                name, nargs=-1, required=True, type=click.Path(), metavar="RUN..."
-            )
-            run = runs(run)
+            path = click.Path()
+            run = click.argument(name, nargs=-1, required=True, type=path, metavar="RUN...")(run)
         elif (name, parameter.annotation) not in _WITHOUT:
             lines.insert(-1, _option(function, parameter, helps.get(name) or _HELPS[name]))
     shown = "\n".join(f"  {line}" for line in examples.splitlines())
     make = graph_command if "graph" in known else make_command
     return make(*lines, help=f"{about}\n\n\b\nExamples:\n{shown}")(run)
-
-
-def _section(docstring: str, name: str) -> str:
-    """The text under a heading of a docstring, or before the first of them."""
-    parts = re.split(r"^(Args|Raises|Command line):\n|^>>> ", docstring, flags=re.MULTILINE)
-    found = dict(zip(["", *parts[1::2]], parts[::2], strict=True))
-    return inspect.cleandoc(found[name])
 
 
 def _option(function: Callable[..., Any], parameter: inspect.Parameter, text: str) -> str:

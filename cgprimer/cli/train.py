@@ -7,10 +7,11 @@ from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from cgprimer.analysis.tables import table
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import (
     echo_json,
@@ -26,13 +27,14 @@ from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import DTYPES
 from cgprimer.data import Dataset, make_dataset
+from cgprimer.errors import NonFiniteError, TrainingError
+from cgprimer.files import check_writable
 from cgprimer.number_format import number
+from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
+from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.steps import SCHEDULES
-
-if TYPE_CHECKING:
-    from cgprimer.training.identifiability import Identifiability
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
@@ -111,14 +113,10 @@ def command(
     the data are your own, and says which parameters the data cannot determine.
     Ctrl-C ends the run and saves what has been learnt.
     """
-    from cgprimer.errors import NonFiniteError, TrainingError
-    from cgprimer.files import check_writable
-    from cgprimer.pictures.saving import check_picture_path, save_figure
-    from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
-    from cgprimer.training.identifiability import identifiability
-
     options = own_options(method, settings)
     if plot:
+        from cgprimer.pictures.saving import check_picture_path
+
         check_picture_path(Path(plot))
     if save:
         check_writable(save)
@@ -158,6 +156,7 @@ def command(
         raise failure
     if plot and run.step_losses:
         from cgprimer import plot as plots
+        from cgprimer.pictures.saving import save_figure
 
         title = f"Mean loss, {Path(graph.source.name).stem}"
         save_figure(plots.loss({"training": run}, title=title), Path(plot))
@@ -213,9 +212,6 @@ def _data(
 
 
 def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph) -> str:
-    from cgprimer.analysis.tables import table
-    from cgprimer.training.identifiability import combination_text
-
     undetermined = found.undetermined() if found else ()
     # Only data that were made have a truth; beside others stands what the graph declares.
     word, beside = ("true", run.truth) if run.truth else ("declared", graph.values)

@@ -135,19 +135,16 @@ class StepErrors:
     errors: dict[str, Array]  # by scheme, absolute; shape (steps,); nan outside the domain
     refused: dict[str, str]  # schemes that cannot be used here, and why
 
-    def smoothed(self, scheme: str) -> Array:
-        """The largest error of each step's neighbourhood: what one may expect there."""
-        padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
-        near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
-        return np.fmax.reduce(near, axis=1)
-
     def as_good(self, scheme: str) -> Array:
         """At which steps no other step has an error to be expected that is less.
 
         Raises:
             UsageError: the scheme has no finite error.
         """
-        expected = self.smoothed(scheme)
+        # What one may expect at a step is the largest error of its neighbourhood.
+        padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
+        near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
+        expected = np.fmax.reduce(near, axis=1)
         if not np.isfinite(expected).any():
             raise UsageError(f"the scheme {scheme!r} gave no number at any of the steps")
         # Nothing is better than the last digit of the derivative itself; and where no two numbers

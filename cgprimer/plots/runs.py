@@ -44,19 +44,16 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
         for name, run in (one if isinstance(one, Mapping) else {usual: one}).items():
             if name in found:
                 raise UsageError(f"two runs are called {name!r}")
-            found[str(name)] = load_run(run) if isinstance(run, str | Path) else _checked(run)
+            read = load_run(run) if isinstance(run, str | Path) else run
+            if not isinstance(read, TrainingRun):
+                raise UsageError(
+                    f"expected a TrainingRun or a file, not {type(read).__name__}",
+                    hint="cgprimer.train(...) returns one, cgprimer train --save writes one",
+                )
+            found[str(name)] = read
     if not found:
         raise UsageError("which runs? Give files that cgprimer train --save wrote, or runs")
     return found
-
-
-def _checked(run: object) -> TrainingRun:
-    if isinstance(run, TrainingRun):
-        return run
-    raise UsageError(
-        f"expected a TrainingRun or a file, not {type(run).__name__}",
-        hint="cgprimer.train(...) returns one, cgprimer train --save writes one",
-    )
 
 
 def axis_of(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:

@@ -238,20 +238,15 @@ def legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
 
 
 def one_of(what: str, word: str, known: Iterable[str]) -> str:
-    """The word, if it is a known one.
-
-    Raises:
-        UsageError: it is none of them.
-    """
+    """The word, if it is a known one, else a UsageError."""
     if word not in list(known):
         raise UsageError(f"there is no {what} {word!r}", hint=name_hint(word, known))
     return word
 
 
 def plain(name: str) -> str:
-    """A name for a legend.
+    """A name for a legend, from which matplotlib leaves labels out that begin with an underscore.
 
-    matplotlib leaves a label that begins with an underscore out of the legend; the invisible word
-    joiner before it keeps the name as the user wrote it.
+    The invisible word joiner before it keeps the name as the user wrote it.
     """
     return f"\u2060{name}" if name.startswith("_") else name

@@ -280,8 +280,7 @@ def _level(shown: Relief, first: Array, second: Array) -> Array:
 def seen_points(shown: Relief, places: Array, view: tuple[float, float]) -> Array:
     """Which places on the surface, shape (places, 3), the eye sees; shape (places,)."""
     height = float(np.nanmax(shown.heights) - np.nanmin(shown.heights))
-    (left, right), (front, back) = ((side[0], side[-1]) for side in (shown.first, shown.second))
-    spans = np.array([right - left, back - front, height or 1.0])
+    spans = np.array([np.ptp(shown.first), np.ptp(shown.second), height or 1.0])
     up, around = radians(view[0]), radians(view[1])
     eye = np.array([cos(up) * cos(around), cos(up) * sin(around), sin(up)])
     ray = eye * spans / np.array(_BOX)  # in the units of the axes, for a length of 1 in the box
@@ -289,10 +288,8 @@ def seen_points(shown: Relief, places: Array, view: tuple[float, float]) -> Arra
     # Above the box there is no surface any more.
     for length in np.linspace(0.0, _BOX[2] / sin(up), 160)[1:]:
         point = places + length * ray
-        x, y = point[:, 0], point[:, 1]
-        over = (left <= x) & (x <= right) & (front <= y) & (y <= back)
-        level = _level(shown, x, y)
-        hidden |= over & (level > point[:, 2] + _LIFT * spans[2])  # False over holes
+        above = _level(shown, *point[:, :2].T) > point[:, 2] + _LIFT * spans[2]  # not in holes
+        hidden |= above & shown.contains(point[:, :2])
     return ~hidden
 
 

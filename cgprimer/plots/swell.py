@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import NamedTuple
 
 from cgprimer.core.derivatives import tape as tape_of
@@ -173,13 +174,10 @@ def apart(levels: Sequence[float], least: float) -> list[float]:
     >>> apart([0.0, 4.0, 30.0], 10.0)
     [-3.0, 7.0, 30.0]
     """
-    groups: list[list[float]] = []  # levels that touch one another, centred on where they were
-
-    def bottom(group: Sequence[float]) -> float:
-        return sum(group) / len(group) - 0.5 * least * (len(group) - 1)
-
-    for level in levels:
-        groups.append([level])
-        while len(groups) > 1 and bottom(groups[-2]) + least * len(groups[-2]) > bottom(groups[-1]):
-            groups[-2:] = [groups[-2] + groups[-1]]
-    return [bottom(group) + least * k for group in groups for k in range(len(group))]
+    # What ascends and is nearest to given numbers lies, at each place, between means around it.
+    free = [level - least * k for k, level in enumerate(levels)]
+    ends = range(1, len(free) + 1)
+    return [
+        least * k + max(min(fmean(free[i:j]) for j in ends[k:]) for i in range(k + 1))
+        for k in range(len(free))
+    ]
