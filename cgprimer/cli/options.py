@@ -45,11 +45,7 @@ _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)?")
 
 
 def options(*texts: str, **readers: Callable[[Any], Any]) -> Callable[[F], F]:
-    """The options that some texts describe, in their order.
-
-    Args:
-        texts: lines as the module describes them.
-        readers: what reads the value of an option, by the option's name in Python.
+    """The options that some texts describe, and by their names in Python what reads their values.
 
     >>> @click.command()
     ... @options("--steps 1.. =3  How many.")

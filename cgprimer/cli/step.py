@@ -58,7 +58,9 @@ def command(
     check_step_path(path, how["kind"])
     file = file_of(graph)
     if title is None:
-        title = file.name if file else _heading(graph.source.text)
+        lines = (" ".join(line.split()).rstrip("; ") for line in graph.source.text.splitlines())
+        text = "; ".join(filter(None, lines))
+        title = file.name if file else shorten(text, _LONGEST_HEADING, placeholder=" …")
     # Slides show one method; the others need not be worked out.
     methods = METHODS if path.suffix.lower() == ".html" and how["kind"] is None else (method,)
     for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
@@ -69,9 +71,3 @@ def command(
     with progress_bar("drawing", methods != METHODS) as on_frame:
         written = write_steps(shown, path, method=method, on_frame=on_frame, **how)
     note(f"wrote {written}")
-
-
-def _heading(expression: str) -> str:
-    """Expressions in one line, cut where they are too long for a heading."""
-    lines = (" ".join(line.split()).rstrip("; ") for line in expression.splitlines())
-    return shorten("; ".join(filter(None, lines)), _LONGEST_HEADING, placeholder=" …")

@@ -171,11 +171,7 @@ def cost_growth(
 
 
 def as_counts(given: int | Iterable[int], what: str) -> list[int]:
-    """How many, one number or several, ascending; numbers of numpy are whole numbers, too.
-
-    Raises:
-        UsageError: there is none, or something else; it is called ``what``.
-    """
+    """How many, one number or several, ascending; numbers of numpy are whole numbers, too."""
     found = list(given) if isinstance(given, Iterable) else [given]
     if not found or any(not isinstance(one, Integral) or one < 1 for one in found):
         raise UsageError(f"{what} must be positive whole numbers")

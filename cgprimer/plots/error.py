@@ -90,7 +90,9 @@ def error(
     words = {"x": "step h", "y": "absolute error of the derivative"}
     figure, axes, look = slide.framed(dark, title, _usual_title(found), **words)
     axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
-    floor = _floor(found)
+    every = np.concatenate(list(found.errors.values()))
+    least = min(every[every > 0], default=2.0**-52)
+    floor = 10.0 ** float(np.floor(np.log10(least)) - 1)  # where errors of 0 lie
     stars: list[tuple[float, float]] = []
     for order, (scheme, errors) in enumerate(found.errors.items()):
         shown = np.where(errors == 0, floor, errors)
@@ -110,7 +112,7 @@ def error(
     _guides(axes, found, look)
     slide.log_axis(axes, "x")
     slide.log_axis(axes, "y", most=_MOST)
-    if any((errors == 0).any() for errors in found.errors.values()):
+    if (every == 0).any():
         axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
         high = max(axes.get_ylim()[1], 1e4 * floor)
         axes.set_ylim(floor / 3, high)
@@ -136,11 +138,7 @@ class StepErrors:
     refused: dict[str, str]  # schemes that cannot be used here, and why
 
     def as_good(self, scheme: str) -> Array:
-        """At which steps no other step has an error to be expected that is less.
-
-        Raises:
-            UsageError: the scheme has no finite error.
-        """
+        """At which steps no other step has an error to be expected that is less."""
         # What one may expect at a step is the largest error of its neighbourhood.
         padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
         near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
@@ -236,14 +234,6 @@ def _error(value: float, exact: Any) -> float:
         difference = abs(mpmath.mpf(value) - exact)
         # The reference is good to about fifty digits: anything smaller is zero.
         return float(difference) if difference > mpmath.mpf("1e-45") * abs(exact) else 0.0
-
-
-def _floor(found: StepErrors) -> float:
-    """Where errors of 0 lie: a power of ten well below all others."""
-    every = np.concatenate(list(found.errors.values()))
-    least = float(np.min(every, where=every > 0, initial=math.inf))
-    least = least if math.isfinite(least) else 2.0**-52
-    return float(10.0 ** (np.floor(np.log10(least)) - 1))
 
 
 def _usual_title(found: StepErrors) -> str:

@@ -87,8 +87,10 @@ def parameters(
     moved = {name: over_time(run, by, drawn) for name, run in found.items()}
     gone = {name for name, m in moved.items() if any(_far(m, n, truth) for n in drawn)}
     gone |= {name for name, run in found.items() if run.stopped == "diverged"}
-    if log_steps:
-        moved = {name: one.after_start() for name, one in moved.items()}
+    if log_steps:  # the start has no place there, and no say in the scales
+        for places, values in moved.values():
+            for begun in (places, *values.values()):
+                del begun[0]
     rows, columns = _GRID.get(len(drawn), (3, 3))
     panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
     for axes in panels[len(drawn) :]:
@@ -111,13 +113,8 @@ def parameters(
 class OverTime(NamedTuple):
     """Parameters over time."""
 
-    places: list[float]  # steps or epochs, ascending, from 0 where the start is known
+    places: list[float]  # steps or epochs, ascending, from 0
     values: dict[str, list[float]]  # of each parameter, at each place
-
-    def after_start(self) -> OverTime:
-        """Without the start, which has no place on a logarithmic axis and no say in the scales."""
-        first = sum(place <= 0 for place in self.places)
-        return OverTime(self.places[first:], {n: v[first:] for n, v in self.values.items()})
 
 
 def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:

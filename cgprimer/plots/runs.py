@@ -24,10 +24,6 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
     A file's name is its own without ``.json``, or the whole path where two would be the same. A
     run that comes alone and without a name is called ``training``.
 
-    Raises:
-        UsageError: no run is given, one is given twice, or a file cannot be read.
-        DataError: a file holds no run.
-
     >>> run = TrainingRun(parameters={}, start={}, truth={}, settings={})
     >>> list(named_runs([run, run])), list(named_runs([run])), list(named_runs([{"adam": run}]))
     (['run 1', 'run 2'], ['training'], ['adam'])
@@ -57,11 +53,7 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
 
 
 def axis_of(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
-    """`step` or `epoch`; `auto` is epochs where every run has at least five.
-
-    Raises:
-        UsageError: a run without a step, or by epoch for a run without a whole one.
-    """
+    """`step` or `epoch`; `auto` is epochs where every run has at least five."""
     for name, run in runs.items():
         if not run.steps:
             raise UsageError(
@@ -82,11 +74,7 @@ def steps_per_epoch(run: TrainingRun) -> float:
 
 
 def common_truth(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
-    """The true values on which all runs that know them agree.
-
-    Raises:
-        UsageError: two runs had different truths, so one picture cannot show both.
-    """
+    """The true values on which all runs that know them agree: one picture cannot show others."""
     truth: dict[str, float] = {}
     for name, run in runs.items():
         for parameter, value in run.truth.items():

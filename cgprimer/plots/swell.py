@@ -122,7 +122,6 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "logistic": partial(_nested, "4*@*(1 - @)"),
     "softmax": _softmax,
 }
-DEPTHS = {"product": range(1, 11), "logistic": range(1, 11), "softmax": range(1, 6)}
 
 
 class Swell(NamedTuple):
@@ -145,7 +144,8 @@ def swell_counts(
     [(1, 6, 5), (4, 280, 26)]
     """
     text_of = FAMILIES[slide.one_of("family", family, FAMILIES)]
-    given = DEPTHS[family] if isinstance(depths, Sequence) and not depths else depths
+    usual = range(1, 6 if family == "softmax" else 11)
+    given = usual if isinstance(depths, Sequence) and not depths else depths
     rows = []
     too_large = False
     for depth in as_counts(given, "depths"):
