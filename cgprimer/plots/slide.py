@@ -180,21 +180,11 @@ def curve_style(order: int, look: Theme) -> dict[str, Any]:
 
 
 def line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
-    """Colour, dash and, once the dashes are used up, markers of a curve of many points.
-
-    >>> from cgprimer.pictures.theme import LIGHT
-    >>> styles = [line_style(k, LIGHT, 100) for k in range(8)]
-    >>> len({(str(one["linestyle"]), one["marker"]) for one in styles})
-    8
-    """
-    rounds = order // len(DASHES)
-    between = max(1, points // 10)
-    return {
-        **curve_style(order, look),
-        "marker": _MARKERS[(rounds - 1) % len(_MARKERS)] if rounds else "",
-        "markersize": 9,
-        "markevery": (order * between // 4 % between, between),
-    }
+    """Colour, dash and, once the dashes are used up, markers of a curve of many points."""
+    rounds, between = order // len(DASHES), max(1, points // 10)
+    marker = _MARKERS[(rounds - 1) % len(_MARKERS)] if rounds else ""
+    markers = {"marker": marker, "markevery": (order * between // 4 % between, between)}
+    return curve_style(order, look) | markers | {"markersize": 9}
 
 
 def beside(axes: Axes, text: str, point: Any, aside: Any, look: Theme, **more: Any) -> None:
