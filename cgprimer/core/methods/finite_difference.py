@@ -186,7 +186,13 @@ def differentiate(
     place = {name: tape.index(name) for name in (*of, *wrt)}
     needed = reachable(tape, (place[name] for name in of))
     if scheme == "complex-step":
-        _refuse_kinks(tape, needed, depends(tape, (place[name] for name in wrt)))
+        active = depends(tape, (place[name] for name in wrt))
+        for index, (row, _) in enumerate(tape.instructions, len(tape.leaves)):
+            if needed[index] and active[index] and not primitive(row).analytic:
+                raise DifferentiationError(
+                    f"a complex step cannot go through {row!r}: it is not analytic",
+                    hint="use scheme='central' (--scheme central)",
+                )
     builder = Builder(simplify=False)
     inner = [name for name in wrt if place[name] >= len(tape.leaves)]
     columns = {place[name]: fresh("shift", name, tape) for name in inner}
@@ -223,12 +229,3 @@ def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Shi
             reads = tuple(Read(t, name, t, weight) for t in of)
             passes.append(Shifted(reads, shifted=name, steps=steps))
     return tuple(passes)
-
-
-def _refuse_kinks(tape: Tape, needed: list[bool], active: list[bool]) -> None:
-    for index, (name, _) in enumerate(tape.instructions, len(tape.leaves)):
-        if needed[index] and active[index] and not primitive(name).analytic:
-            raise DifferentiationError(
-                f"a complex step cannot go through {name!r}: it is not analytic",
-                hint="use scheme='central' (--scheme central)",
-            )

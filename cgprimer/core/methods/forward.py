@@ -13,8 +13,7 @@ Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 
 from __future__ import annotations
 
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, fresh
-from cgprimer.core.methods.one_pass import derivative_name
+from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, derivative_name, fresh
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -34,16 +33,14 @@ def differentiate(
 
     if carry:
         one = builder.constant(1.0)
-        value, directions = push(
-            builder, tape, keep, [({tape.index(w): one}, f".{w}") for w in wrt]
-        )
+        starts = [({tape.index(name): one}, f".{name}") for name in wrt]
+        value, directions = push(builder, tape, keep, starts)
         tangents = {
             derivative_name(target, name): direction.get(root, zero)
             for name, direction in zip(wrt, directions, strict=True)
             for target, root in zip(of, roots, strict=True)
         }
-        reads = tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)
-        passes = (Pass(reads),)
+        passes = (Pass(tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)),)
     else:
         names = {name: seed_name(tape, name) for name in wrt}
         dots = {target: fresh("dot", target, tape) for target in of}
@@ -52,13 +49,11 @@ def differentiate(
             index, seed = tape.index(name), builder.scalar(names[name])
             seeds[index] = builder.emit("add", seeds[index], seed) if index in seeds else seed
         value, (direction,) = push(builder, tape, keep, [(seeds, "")])
-        tangents = {
-            dots[target]: direction.get(root, zero) for target, root in zip(of, roots, strict=True)
-        }
+        tangents = {dots[t]: direction.get(root, zero) for t, root in zip(of, roots, strict=True)}
         passes = tuple(
             Pass(
-                reads=tuple(Read(target, name, dots[target]) for target in of),
-                seeds={names[other]: float(other == name) for other in wrt},
+                tuple(Read(target, name, dots[target]) for target in of),
+                {seed: float(other == name) for other, seed in names.items()},
             )
             for name in wrt
         )

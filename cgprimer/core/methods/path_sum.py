@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 
-from cgprimer.core.methods.contract import DerivativeProgram
+from cgprimer.core.methods.contract import DerivativeProgram, one_pass
 from cgprimer.core.methods.edges import edge_partials
-from cgprimer.core.methods.one_pass import one_pass
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape

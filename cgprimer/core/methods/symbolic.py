@@ -20,8 +20,7 @@ from functools import cache, partial, reduce
 from importlib.util import find_spec
 from typing import Any
 
-from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.methods.one_pass import one_pass
+from cgprimer.core.methods.contract import DerivativeProgram, one_pass
 from cgprimer.core.primitives import primitive, primitives
 from cgprimer.core.primitives.formulas import form, opaque_function, symbolic_call
 from cgprimer.core.tape.builder import Builder

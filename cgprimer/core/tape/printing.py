@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
+from itertools import count
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
@@ -17,17 +19,15 @@ def shown_name(name: str) -> str:
 def labels(tape: Tape) -> list[str]:
     """What each value is called in print: its name, its number, or ``v1``, ``v2``, ..."""
     shown, found = shown_names(tape), []
-    taken, count = set(shown.values()), 0
+    taken = set(shown.values())
+    free = (name for name in map("v{}".format, count(1)) if name not in taken)
     for index in range(tape.size):
         if index < len(tape.leaves) and tape.leaves[index].kind == "constant":
             found.append("")  # printed by value, whatever names it has
         elif index in tape.labels:
             found.append(shown[tape.labels[index]])
         else:
-            count += 1
-            while f"v{count}" in taken:
-                count += 1
-            found.append(f"v{count}")
+            found.append(next(free))
     return found
 
 
@@ -59,12 +59,8 @@ def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
     ``inline`` folds unnamed values that are used just once into their user; they get no entry.
     """
     names = labels(tape)
-    uses = [0] * tape.size
-    for _, operands in tape.instructions:
-        for operand in operands:
-            uses[operand] += 1
-    for index in tape.outputs.values():
-        uses[index] += 2
+    uses = Counter(operand for _, operands in tape.instructions for operand in operands)
+    uses.update(dict.fromkeys(tape.outputs.values(), 2))
     first = len(tape.leaves)
     trees: dict[int, Expression] = {}
     folded: set[int] = set()
