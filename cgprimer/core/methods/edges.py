@@ -107,7 +107,7 @@ def edge_partials(
         sweep(builder, tape, value, adjoints, sorted(region), varies, name_adjoints=False)
         tails = sorted((adjoints.keys() & vertices) - {head})
         edges |= {(tail, head): adjoints[tail] for tail in tails}
-    builder.forget_shares()  # those inside of a vertex
+    builder.shares.clear()  # those inside of a vertex
     for (tail, head), partial in edges.items():
         if tail in tape.labels and head in tape.labels:
             builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
