@@ -24,8 +24,6 @@ from cgprimer.core.graph import parse as parse
 from cgprimer.core.graph.loading import load as load
 from cgprimer.core.methods import differentiate as differentiate
 from cgprimer.core.methods import methods as methods
-from cgprimer.core.methods import register_method as register_method
-from cgprimer.core.methods import unregister_method as unregister_method
 from cgprimer.core.methods.contract import DerivativeProgram as DerivativeProgram
 from cgprimer.core.primitives import Primitive as Primitive
 from cgprimer.core.tape.tape import Tape as Tape
@@ -54,7 +52,9 @@ from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
 from cgprimer.pictures.graph_diagrams import draw as draw
+from cgprimer.registration import register_method as register_method
 from cgprimer.registration import register_primitive as register_primitive
+from cgprimer.registration import unregister_method as unregister_method
 from cgprimer.registration import unregister_primitive as unregister_primitive
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.checkpoint import save_run as save_run

@@ -1,10 +1,12 @@
-"""What a user adds by a call: functions with their own derivatives."""
+"""What a user adds by a call: functions with their own derivatives, and methods."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cgprimer.core.methods import METHODS
+from cgprimer.core.methods.contract import Differentiator
 from cgprimer.core.primitives import OPERANDS, RESULT, Primitive, primitive, primitives
 from cgprimer.core.primitives.registry import FUNCTIONS, remove_row
 from cgprimer.core.primitives.table import function
@@ -79,3 +81,26 @@ def unregister_primitive(name: str) -> None:
     if row.built_in:
         raise UsageError(f"{name!r} belongs to the package and stays")
     remove_row(row)
+
+
+def register_method(name: str, differentiate: Differentiator) -> None:
+    """Add a method of one's own; a package may have it as an entry point instead.
+
+    Args:
+        name: what ``method=...`` calls it.
+        differentiate: a function ``(tape, of, wrt, **options)`` to a program.
+
+    Raises:
+        UsageError: there is a method of this name.
+
+    >>> import cgprimer
+    >>> from cgprimer.core.methods import reverse
+    >>> register_method("backprop", reverse.differentiate)
+    >>> cgprimer.gradient(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}, method="backprop")
+    {'k': 3.0}
+    >>> unregister_method("backprop")
+    """
+    METHODS.register(name, differentiate)
+
+
+unregister_method = METHODS.unregister
