@@ -29,38 +29,23 @@ _LARGEST_BUFFER = 2**31 - 2**20  # places are 32-bit words
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A program of the interpreter.
+    """A program of the interpreter; operations have the shape (operations, 5)."""
 
-    Attributes:
-        main: for every block; preamble: once per thread; uniform: once per call, over rows of one
-            unit, a row for each value; shape (operations, 5) each.
-        side: further words.
-        stride: bytes of a row; buffer: bytes of a block's buffer; unit: bytes of the shortest row.
-        columns: names, in the order of the context's table; scalars likewise.
-        table: the uniform table: scalars first, then ``constants``, then computed numbers, then
-            those that the matrix kernels read.
-        constants: values of the constants.
-        count: vectors of sums, or outputs per sample.
-        reads: for each output its number among these, or behind them among ``fixed``.
-        fixed: for outputs that do not vary, the place in the table.
-        functions: primitives that run in Python.
-    """
-
-    main: Array
-    preamble: Array
-    uniform: Array
-    side: Array
-    stride: int
-    buffer: int
-    unit: int
-    columns: tuple[str, ...]
+    main: Array  #: for every block
+    preamble: Array  #: once per thread
+    uniform: Array  #: once per call, on rows of one unit
+    side: Array  #: further words
+    stride: int  #: bytes of a row
+    buffer: int  #: bytes of a block's buffer
+    unit: int  #: bytes of the shortest row
+    columns: tuple[str, ...]  #: names, in the order of the addresses
     scalars: tuple[str, ...]
-    table: int
+    table: int  #: numbers that no sample changes: scalars, constants, computed ones, weights
     constants: Array
-    count: int
-    reads: Array
-    fixed: Array
-    functions: tuple[str, ...]
+    count: int  #: vectors of sums, or outputs per sample
+    reads: Array  #: of each output: its number among ``count``, then ``fixed``
+    fixed: Array  #: for outputs that do not vary, the place in the table
+    functions: tuple[str, ...]  #: primitives that run in Python
 
     def to_bytes(self) -> bytes:
         """For the cache: a line that describes the arrays, then the arrays."""
@@ -94,12 +79,7 @@ class Code:
 
 
 def program_of(plan: Plan, tile: int) -> Program:
-    """The program of a plan.
-
-    Args:
-        plan: what to run.
-        tile: right-hand values in a tile of the outer kernel.
-    """
+    """The program of a plan; an outer kernel takes so many right-hand values at a time."""
     return encoded(plan, tile=(TILE, tile), known=opcodes())
 
 
@@ -129,24 +109,12 @@ def _counted_in(name: str, pattern: str, lanes: int) -> int:
     """What an operation's result is counted in: rows, groups, else so many bytes."""
     if pattern:
         return _GROUPS if pattern == CALL else _ROWS
-    return {
-        "affine": _GROUPS,
-        "outer": _GROUPS,
-        "sum": 8 * lanes,
-        "dot": 8 * lanes,
-        "store": 1,
-    }.get(name, _ROWS)
+    own = {"affine": _GROUPS, "outer": _GROUPS, "sum": 8 * lanes, "dot": 8 * lanes, "store": 1}
+    return own.get(name, _ROWS)
 
 
 def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
-    """The code of a plan.
-
-    Args:
-        plan: what to run.
-        itemsize: bytes of a number.
-        lanes: numbers in a vector.
-        tile: right-hand values in a tile of the outer kernel.
-    """
+    """The code of a plan, for numbers of so many bytes in vectors of so many lanes."""
     program, table = program_of(plan, tile), UniformTable(plan)
     leaves, number = plan.tape.leaves, opcodes()
     unit = itemsize * lanes * UNROLL

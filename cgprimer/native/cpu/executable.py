@@ -16,39 +16,23 @@ Call = tuple[int, ...]  # arguments of ``run``
 
 
 class Executable:
-    """A tape as machine code.
+    """A tape as machine code."""
 
-    Attributes:
-        function: the address of ``run``.
-        dtype: of the computation.
-        sums: whether the outputs are sums.
-        outputs, columns, scalars: names.
-        operations: per sample.
-        unit: samples that are best taken at a time.
-        count: arrays or sums that are written, for outputs that vary with the sample.
-        lanes: numbers that a sum consists of.
-        size: numbers that no sample changes: scalars, constants, and what is computed from them.
-        constants: their values.
-        fixed: which of these numbers are outputs.
-        reads: for each output which of ``count``, or behind these which of ``fixed``.
-        factors: what each sum is multiplied by.
-    """
-
-    function: int
+    function: int  #: the address of ``run``
     dtype: np.dtype[Any]
-    sums: bool
-    outputs: tuple[str, ...]
+    sums: bool  #: whether the outputs are sums
+    outputs: tuple[str, ...]  #: names, as those below
     columns: tuple[str, ...]
     scalars: tuple[str, ...]
-    operations: int
-    unit: int
-    count: int
-    lanes: int
-    size: int
+    operations: int  #: per sample
+    unit: int  #: samples that are best taken at a time
+    count: int  #: arrays or sums that are written, for outputs that vary with the sample
+    lanes: int  #: numbers that a sum consists of
+    size: int  #: of the table: scalars, ``constants``, and what is computed from them
     constants: Sequence[float] | Array = ()
-    fixed: Array
-    reads: Array
-    factors: Array
+    fixed: Array  #: which numbers of the table are outputs
+    reads: Array  #: of each output: its number among ``count``, then ``fixed``
+    factors: Array  #: what each sum is multiplied by
     alone: AbstractContextManager[Any] = nullcontext()  # of one call at a time, if it must be
 
     def calls(

@@ -214,8 +214,9 @@ class _Handlers:
         frame.loop(frame.length, self.size * lanes, body, once=True)
 
     def _load(self, frame: Frame, masked: bool) -> None:
-        position = frame.context("position", self.i64)
-        column = frame.at(frame.entry_of("columns", 2), position)
+        columns = frame.context("columns", self.pointer)
+        column = frame.get(columns, frame.word(2), self.pointer)
+        column = frame.at(column, frame.context("position", self.i64))
         if not masked:
             self._fill(frame, frame.row(1), lambda o: frame.load(column, o, self.wide))
             return
@@ -274,21 +275,23 @@ class _Handlers:
         frame.loop(frame.length, self.size * self.lanes, body, once=True)
 
     def _sum(self, frame: Frame, masked: bool) -> None:
-        row = frame.row(2)
-        (total,) = frame.accumulate(
-            1, lambda o, sums: [frame.build.fadd(sums[0], frame.masked(row, o, masked))]
-        )
-        frame.add_to(frame.at(frame.context("results", self.pointer), frame.word(1)), [total])
+        self._total(frame, masked, frame.row(2))
 
     def _dot(self, frame: Frame, masked: bool) -> None:
-        left, right = frame.row(2), frame.row(3)
+        self._total(frame, masked, frame.row(2), frame.row(3))
+
+    def _total(self, frame: Frame, masked: bool, *rows: Any) -> None:
+        """Add the products of rows to a sum."""
+        build = frame.build
 
         def body(offset: Any, sums: list[Any]) -> list[Any]:
-            a, b = frame.masked(left, offset, masked), frame.masked(right, offset, masked)
-            return [self.heavy.apply(frame.build, "fma", a, b, sums[0])]
+            values = [frame.masked(row, offset, masked) for row in rows]
+            if len(rows) == 1:
+                return [build.fadd(sums[0], *values)]
+            return [self.heavy.apply(build, "fma", *values, sums[0])]
 
-        (total,) = frame.accumulate(1, body)
-        frame.add_to(frame.at(frame.context("results", self.pointer), frame.word(1)), [total])
+        place = frame.at(frame.context("results", self.pointer), frame.word(1))
+        frame.add_to(place, frame.accumulate(1, body))
 
     def _affine(self, frame: Frame, masked: bool) -> None:
         """side: inputs, blocks of outputs, weights' place; then the places of both."""

@@ -44,9 +44,9 @@ class _Named(Emitter):
 
     def __init__(self, tape: Tape, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        first = len(tape.leaves)
-        kinds = _fixed_first(tape)
-        self.order = iter(first + position for position in kinds)
+        first, varies = len(tape.leaves), varying(tape)
+        # What does not vary is written first.
+        self.order = iter(sorted(range(first, first + len(tape)), key=varies.__getitem__))
         self.tape = tape
         self.labels = labels(tape)
         self.names: dict[str, str] = {}
@@ -61,12 +61,6 @@ class _Named(Emitter):
             if name and self.labels[place]:
                 self.names.setdefault(name, self.labels[place])
         return made
-
-
-def _fixed_first(tape: Tape) -> list[int]:
-    """Positions of the instructions in the order in which they are written."""
-    varies = varying(tape)[len(tape.leaves) :]
-    return sorted(range(len(tape)), key=varies.__getitem__)
 
 
 def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
@@ -93,12 +87,12 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
         f"; columns: {several([shown_name(n) for n in engine.columns])}",
         f"; scalars: {several([shown_name(n) for n in engine.scalars])}",
-        f"; results: {several([' and '.join(results[i]) for i in engine.order.varying])}"
+        f"; results: {several([' and '.join(results[i]) for i in engine.varying])}"
         + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
     ]
-    if engine.order.fixed:
+    if engine.unvarying:
         lines.append(
-            f"; once a call: {several([' and '.join(results[i]) for i in engine.order.fixed])}"
+            f"; once a call: {several([' and '.join(results[i]) for i in engine.unvarying])}"
         )
     if factors:
         lines.append(f"; after the sum: {several(factors)}")
@@ -149,13 +143,9 @@ def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
         *(names[value] for step in found.uniform for value in step.results),
     ]
     columns = found.tape.of_kind("column")
+    leaves = found.tape.leaves
     loads = [
-        Operation(
-            "load",
-            f"r{row}",
-            f"column {columns.index(found.tape.leaves[value].name)}",
-            names[value],
-        )
+        Operation("load", f"r{row}", f"column {columns.index(leaves[value].name)}", names[value])
         for row, value in enumerate(program.columns)
     ]
     filled = [

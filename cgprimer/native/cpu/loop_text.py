@@ -161,10 +161,6 @@ class Frame(Writer):
         place = self.at(self.place, self.kinds.context.index(name), self.i64)
         return self.build.load(place, typ=kind)
 
-    def entry_of(self, name: str, position: int) -> Any:
-        """An address out of a table of addresses; the operation names which."""
-        return self.get(self.context(name, self.pointer), self.word(position), self.pointer)
-
     def uniform(self, position: int) -> Any:
         """A number that all samples share; the operation names its place."""
         base = self.context("uniform", self.pointer)

@@ -28,22 +28,13 @@ register_symbols = special.register_symbols
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function of the module.
+    """A function of the module."""
 
-    Attributes:
-        write: writes its value.
-        arity: number of operands.
-        library: what the C library computes where the operand is too large.
-        narrow: the name of the kernel that is used, in float64, for a result in float32; empty
-            where the kernel itself works in float32.
-        alone: what the C library computes faster if there are no vectors at all.
-    """
-
-    write: Callable[..., Lanes | tuple[Lanes, Lanes]]
+    write: Callable[..., Lanes | tuple[Lanes, Lanes]]  #: writes its value
     arity: int = 1
-    library: tuple[str, ...] = ()
-    narrow: str = ""
-    alone: str = ""
+    library: tuple[str, ...] = ()  #: what the C library computes where the operand is too large
+    narrow: str = ""  #: the kernel that is used, in float64, for a result in float32; empty: itself
+    alone: str = ""  #: what the C library computes faster if there are no vectors at all
 
 
 _M, _T, _S = mathematics, trigonometry, special

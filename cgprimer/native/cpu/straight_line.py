@@ -8,7 +8,7 @@ computation over a tile of samples and in double precision over the tiles.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -61,12 +61,12 @@ class Fused(Executable):
         with collector_paused():
             self.library = Library("straight-line", key, text)
         self.function = self.library.address("run")
-        self.order = order_of(tape)
-        place = {value: k for k, value in enumerate((*self.order.varying, *self.order.fixed))}
+        self.varying, self.unvarying = order_of(tape)
+        place = {value: k for k, value in enumerate((*self.varying, *self.unvarying))}
         self.reads = np.array([place[value] for value in tape.outputs.values()], np.int64)
-        self.outputs, self.count = tuple(tape.outputs), len(self.order.varying)
+        self.outputs, self.count = tuple(tape.outputs), len(self.varying)
         self.columns, self.scalars = tape.of_kind("column"), tape.of_kind("scalar")
-        self.size = len(self.scalars) + len(self.order.fixed)
+        self.size = len(self.scalars) + len(self.unvarying)
         self.fixed = np.arange(len(self.scalars), self.size)
 
     def calls(
@@ -77,18 +77,10 @@ class Fused(Executable):
         return [(*places, begin, end, written.shape[1])], None
 
 
-class Order(NamedTuple):
-    """The values that ``run`` writes: those that vary with the sample, and those that do not."""
-
-    varying: tuple[int, ...]
-    fixed: tuple[int, ...]
-
-
-def order_of(tape: Tape) -> Order:
-    """Each output's value once, in the order of ``run``."""
-    varies = varying(tape)
-    values = dict.fromkeys(tape.outputs.values())
-    return Order(tuple(i for i in values if varies[i]), tuple(i for i in values if not varies[i]))
+def order_of(tape: Tape) -> tuple[list[int], list[int]]:
+    """The values that are written, each once: those that vary with the sample, and the others."""
+    varies, values = varying(tape), dict.fromkeys(tape.outputs.values())
+    return [i for i in values if varies[i]], [i for i in values if not varies[i]]
 
 
 def module_text(tape: Tape, *, sums: bool, dtype: str, lanes: int) -> str:
@@ -146,7 +138,7 @@ class _Vectors(TapeWriter):
         self.real, self.vector = emitter.format.scalar, emitter.type
         self.size = emitter.format.bits // 8
         self.wide = ir.VectorType(self.double, self.lanes) if self.lanes > 1 else self.double
-        self.order = order_of(tape)
+        self.written, self.fixed = order_of(tape)
         self._write()
 
     def _write(self) -> None:
@@ -158,9 +150,9 @@ class _Vectors(TapeWriter):
         kind = self.double if self.sums else self.real
         pointers = [
             self.at(results, build.mul(stride, self.number(number)), kind)
-            for number in range(len(self.order.varying))
+            for number in range(len(self.written))
         ]
-        for number, index in enumerate(self.order.fixed, len(self.tape.of_kind("scalar"))):
+        for number, index in enumerate(self.fixed, len(self.tape.of_kind("scalar"))):
             lane = values[index]
             if self.lanes > 1:
                 lane = build.extract_element(lane, self.ir.Constant(self.i32, 0))
@@ -169,7 +161,7 @@ class _Vectors(TapeWriter):
         def tile(start: Any) -> None:
             limit = build.add(start, self.number(TILE * self.lanes))
             limit = build.select(build.icmp_signed("<", limit, end), limit, end)
-            zeros = [self.ir.Constant(self.vector, None)] * len(self.order.varying)
+            zeros = [self.ir.Constant(self.vector, None)] * len(self.written)
             totals = self.fold(
                 limit, self.lanes, zeros if self.sums else [],
                 lambda sample, state: self._samples(sample, state, values, pointers),
@@ -193,7 +185,7 @@ class _Vectors(TapeWriter):
                 place = self.at(values[index], sample, self.real)
                 here[index] = build.load(place, typ=self.vector, align=self.size)
         self.instructions(here, varying=True)
-        found = [here[index] for index in self.order.varying]
+        found = [here[index] for index in self.written]
         if self.sums:
             return [
                 build.fadd(total, new, flags=FLAGS)
@@ -234,7 +226,7 @@ class _Run(Writer):
         rest = build.srem(build.sub(end, begin), width)
         whole = build.sub(end, rest)
         build.call(vectors, [columns, results, table, begin, whole, stride])
-        given, written = len(tape.of_kind("column")), len(order_of(tape).varying)
+        given, written = len(tape.of_kind("column")), len(order_of(tape)[0])
         filled = build.alloca(emitter.type, size=max(1, given))
         places = build.alloca(self.pointer, size=max(1, given))
         vector = ir.VectorType(kind, lanes)

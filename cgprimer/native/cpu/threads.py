@@ -150,10 +150,10 @@ class _Mail:
 
     def __init__(self) -> None:
         self.library = Library("threads", "", _mail_text)
-        i64 = ctypes.c_int64
-        self.serve = ctypes.CFUNCTYPE(i64, i64, i64, i64)(self.library.address("serve"))
-        self.post = ctypes.CFUNCTYPE(i64, i64)(self.library.address("post"))
-        self.wait = ctypes.CFUNCTYPE(i64, i64, i64)(self.library.address("wait"))
+        self.serve, self.post, self.wait = (
+            ctypes.CFUNCTYPE(*[ctypes.c_int64] * (count + 1))(self.library.address(name))
+            for name, count in (("serve", 3), ("post", 1), ("wait", 2))
+        )
 
 
 _mail = cache(_Mail)

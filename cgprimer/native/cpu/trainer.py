@@ -20,11 +20,7 @@ _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctype
 class CpuTrainer:
     """Epochs in compiled code; see :class:`cgprimer.native.contract.Trainer`.
 
-    Args:
-        program: its outputs are sums, its scalars all parameters.
-        outputs: names of the loss and of its derivatives, in the order of the parameters.
-        parameters: names, in the order of their values.
-        rule: how parameters are changed.
+    The program's outputs are sums: ``outputs`` names the loss, then a derivative per parameter.
     """
 
     def __init__(
