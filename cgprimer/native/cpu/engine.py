@@ -48,14 +48,9 @@ class CpuEngine:
         )
 
     def compile(
-        self,
-        tape: Tape,
-        *,
-        reduction: Reduction = "none",
-        dtype: str = "float64",
-        batch: int | None = None,
+        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64", batch: int = 0
     ) -> Executable:
-        """Prepare a tape for being run many times, on ``batch`` samples each if that is known."""
+        """Prepare a tape for being run many times, on ``batch`` samples each unless that is 0."""
         small = straight_line_form(tape)
         if small is not None:
             from cgprimer.native.cpu.straight_line import Fused

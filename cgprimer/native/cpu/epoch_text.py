@@ -136,11 +136,8 @@ class _Epoch(TapeWriter):
                 values[index] = self.ir.Constant(self.double, leaf.value)
             elif leaf.kind == "scalar":
                 number = self.rule.scalars.index(leaf.name)
-                values[index] = (
-                    self.get(field["rates"], step, self.double)
-                    if number == 0
-                    else self.get(field["shared"], number - 1, self.double)
-                )
+                place = ("rates", step) if number == 0 else ("shared", number - 1)
+                values[index] = self.get(field[place[0]], place[1], self.double)
         self.instructions(values, varying=False)
         arrays = [field["values"], field["slope"]] + [
             self.get(field["state"], k, self.pointer) for k in range(len(self.rule.columns) - 2)

@@ -13,6 +13,7 @@ from cgprimer.native.arguments import apart, as_columns, as_scalars, times_sampl
 from cgprimer.native.cpu import threads
 
 Call = tuple[int, ...]  # arguments of ``run``
+Pieces = list[tuple[int, int]]  # first and last sample of each
 
 
 class Executable:
@@ -88,11 +89,7 @@ class Executable:
         return found
 
     def _run(
-        self,
-        columns: Mapping[str, Array],
-        values: Array,
-        written: list[Array],
-        pieces: list[tuple[int, int]],
+        self, columns: Mapping[str, Array], values: Array, written: list[Array], pieces: Pieces
     ) -> Array:
         """Ranges of samples, each in a thread; returns the table."""
         given = as_columns(columns, self.columns, self.dtype, pieces[-1][1])

@@ -26,16 +26,8 @@ UNROLL = 4  # vectors that a handler takes at a time
 # Eight bytes each: addresses, the bytes from one result to the next, and where the block begins in
 # a column.
 CONTEXT = (
-    "columns",
-    "results",
-    "stride",
-    "uniform",
-    "side",
-    "callback",
-    "position",
-    "failed",
-    "reply",
-)
+    "columns", "results", "stride", "uniform", "side", "callback", "position", "failed", "reply",
+)  # fmt: skip
 
 # Operations of which an operand may be a single number: r a row, s a number.
 _MIXED = {

@@ -74,16 +74,12 @@ class Interpreted(Executable):
 
     def _kept_code(self, tape: Tape, reduction: Reduction) -> Code:
         def made() -> Code:
-            return assembled(
-                plan(tape, sums=reduction == "sum"),
-                itemsize=self.dtype.itemsize,
-                lanes=self.machine.lanes,
-                tile=self.machine.tile,
-            )
+            found, size = plan(tape, sums=reduction == "sum"), self.dtype.itemsize
+            return assembled(found, itemsize=size, lanes=self.lanes, tile=self.machine.tile)
 
         if len(tape) < _WORTH_KEEPING or not shareable(tape):
             return made()
-        layout = f"{reduction} {self.dtype} {self.machine.lanes} {self.machine.tile}"
+        layout = f"{reduction} {self.dtype} {self.lanes} {self.machine.tile}"
         key = key_of(package_state(), fingerprint(tape), layout)
         return Code.from_bytes(kept("code", key, lambda: made().to_bytes()))
 
@@ -100,10 +96,13 @@ class Interpreted(Executable):
         code = self.code
         stride = code.stride // self.dtype.itemsize
         rows = aligned(code.buffer)
-        places = [array.ctypes.data for array in (columns, written, table, code.side)]
         callback = (ctypes.cast(self.callback, _POINTER).value or 0) if self.callback else 0
-        places.insert(2, written.strides[0])
-        context = np.array([*places, callback, 0, 0, 0], np.int64)
+        fields = {
+            "columns": columns.ctypes.data, "results": written.ctypes.data,
+            "stride": written.strides[0], "uniform": table.ctypes.data,
+            "side": code.side.ctypes.data, "callback": callback,
+        }  # fmt: skip
+        context = np.array([fields.get(name, 0) for name in CONTEXT], np.int64)
         if self.callback:
             self.contexts.append(context)
         shared = rows.ctypes.data, context.ctypes.data

@@ -129,5 +129,4 @@ class Library:
 
     def address(self, name: str) -> int:
         """Where a function begins."""
-        found: int = self._engine.get_function_address(name)
-        return found
+        return int(self._engine.get_function_address(name))

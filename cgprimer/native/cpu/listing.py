@@ -17,7 +17,7 @@ from cgprimer.native.cpu.engine import straight_line_form
 from cgprimer.native.cpu.handlers import tile_width
 from cgprimer.native.cpu.library import processor
 from cgprimer.native.cpu.operations import Emitter
-from cgprimer.native.cpu.straight_line import FLAGS, Fused, write_vectors
+from cgprimer.native.cpu.straight_line import FLAGS, Fused, Vectors
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import varying
@@ -70,7 +70,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     tape, lanes = engine.tape, engine.lanes
     module = ir.Module("straight_line")
     emitter = _Named(tape, module, dtype, lanes, flags=FLAGS)
-    function = write_vectors(emitter, tape, sums=sums)
+    function = Vectors(emitter, tape, sums).function
     names = dict(zip((a.name for a in function.args), _ARGUMENTS, strict=True))
     # A variable may be called as an argument is; none has a dot in its name.
     taken = set(emitter.names.values())

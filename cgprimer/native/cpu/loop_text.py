@@ -20,14 +20,7 @@ class Called:
 
 
 class Writer:
-    """A function while it is being written.
-
-    Args:
-        function: llvmlite's, without blocks.
-
-    Attributes:
-        build: llvmlite's builder, at the end of what is written.
-    """
+    """A function of llvmlite's while it is being written, ``build`` at the end of what there is."""
 
     def __init__(self, function: Any) -> None:
         from llvmlite import ir
@@ -95,12 +88,8 @@ class Writer:
         else:
             build.cbranch(build.icmp_signed("<", begin, limit), loop, after)
         build.position_at_end(loop)
-        position = build.phi(self.i64)
-        position.add_incoming(begin, before)
-        held = []
-        for value in state:
-            held.append(build.phi(value.type))
-            held[-1].add_incoming(value, before)
+        position = self.joined((begin, before))
+        held = [self.joined((value, before)) for value in state]
         found = body(position, list(held))
         following = build.add(position, self.number(step) if isinstance(step, int) else step)
         last = build.block
@@ -110,12 +99,15 @@ class Writer:
         build.position_at_end(after)
         if once:
             return found
-        merged = []
-        for value, result in zip(state, found, strict=True):
-            merged.append(build.phi(value.type))
-            merged[-1].add_incoming(value, before)
-            merged[-1].add_incoming(result, last)
-        return merged
+        ends = zip(state, found, strict=True)
+        return [self.joined((value, before), (result, last)) for value, result in ends]
+
+    def joined(self, *given: tuple[Any, Any]) -> Any:
+        """A value that depends on the block from which one comes: values and blocks."""
+        phi = self.build.phi(given[0][0].type)
+        for value, block in given:
+            phi.add_incoming(value, block)
+        return phi
 
     def loop(self, limit: Any, step: Any, body: Callable[[Any], None], **more: Any) -> None:
         """``for i in range(0, limit, step): body(i)``."""
@@ -128,12 +120,7 @@ class Writer:
 
 
 class Frame(Writer):
-    """A handler of the interpreter.
-
-    Args:
-        kinds: the types, lanes and layout that all handlers share; see ``handlers``.
-        function: the handler.
-    """
+    """A handler of the interpreter; ``kinds`` has the types and the layout that all share."""
 
     def __init__(self, kinds: Any, function: Any) -> None:
         super().__init__(function)

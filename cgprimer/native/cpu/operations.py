@@ -8,20 +8,12 @@ of compilation and run more slowly, as nothing stays in registers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from cgprimer.native.cpu import mathematics, special, trigonometry
-from cgprimer.native.cpu.lanes import (
-    FLOAT64,
-    FORMATS,
-    Format,
-    Ir,
-    Lanes,
-    declared,
-    either,
-)
+from cgprimer.native.cpu.lanes import FLOAT64, FORMATS, Format, Ir, Lanes, declared, either
 
 register_symbols = special.register_symbols
 
@@ -142,13 +134,7 @@ class Emitter:
     """
 
     def __init__(
-        self,
-        module: Ir,
-        dtype: str,
-        width: int,
-        *,
-        flags: tuple[str, ...] = (),
-        inline: bool = False,
+        self, module: Ir, dtype: str, width: int, *, flags: Sequence[str] = (), inline: bool = False
     ) -> None:
         from llvmlite import ir
 
@@ -229,7 +215,7 @@ class Emitter:
         return function
 
     def _values(self, kernel: Kernel, name: str, operands: list[Lanes]) -> list[Lanes]:
-        if self.format is not FLOAT64 and (kernel.narrow):
+        if self.format is not FLOAT64 and kernel.narrow:
             return self._through_float64(kernel.narrow, operands)
         if kernel.alone and self.width == 1:
             return self._of_library((kernel.alone,), operands)
@@ -238,12 +224,9 @@ class Emitter:
         if not kernel.library:
             return values
         rare = trigonometry.too_large(operands[0])
-        return either(rare, values, lambda: self._of_large(kernel.library, name, operands))
-
-    def _of_large(self, library: tuple[str, ...], name: str, operands: list[Lanes]) -> list[Lanes]:
-        if self.format is not FLOAT64:
-            return self._through_float64(name, operands)
-        return self._of_library(library, operands)
+        if self.format is FLOAT64:
+            return either(rare, values, lambda: self._of_library(kernel.library, operands))
+        return either(rare, values, lambda: self._through_float64(name, operands))
 
     def _of_library(self, library: tuple[str, ...], operands: list[Lanes]) -> list[Lanes]:
         each = [special.one_by_one(self.module, name, self.type) for name in library]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 
@@ -139,19 +139,18 @@ def _is_integer(x: Lanes) -> Mask:
 
 def power(a: Lanes, b: Lanes) -> Lanes:
     """a^b with the special cases of IEEE 754 (there called pow)."""
-    return _power(a, b, precise=True)
+    return _power(a, b, _precise_power)
 
 
 def power_for_single(a: Lanes, b: Lanes) -> Lanes:
     """a^b in float64, with the digits that a result in float32 needs."""
-    return _power(a, b, precise=False)
+    return _power(a, b, lambda size, exponent: exp(exponent * log(size)))
 
 
-def _power(a: Lanes, b: Lanes, *, precise: bool) -> Lanes:
+def _power(a: Lanes, b: Lanes, of_size: Callable[[Lanes, Lanes], Lanes]) -> Lanes:
     size = abs(a)
     # A finite exponent of that size does to every base but 1 what an infinite one does.
-    exponent = b.at_most(2.0**1000).at_least(-(2.0**1000))
-    result = (_precise_power if precise else _rough_power)(size, exponent)
+    result = of_size(size, b.at_most(2.0**1000).at_least(-(2.0**1000)))
     length = abs(b)
     whole = _is_integer(length)
     odd = whole & ~_is_integer(length * 0.5)
@@ -159,10 +158,6 @@ def _power(a: Lanes, b: Lanes, *, precise: bool) -> Lanes:
     result = result.where((a < 0.0) & (a > -math.inf) & ~whole, math.nan)
     result = result.where(b.is_nan(), b)
     return result.where(b.equals(0.0) | a.equals(1.0), 1.0)
-
-
-def _rough_power(size: Lanes, exponent: Lanes) -> Lanes:
-    return exp(exponent * log(size))
 
 
 def _precise_power(size: Lanes, exponent: Lanes) -> Lanes:

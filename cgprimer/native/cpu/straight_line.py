@@ -38,12 +38,10 @@ class Fused(Executable):
         tape: an optimized tape whose primitives LLVM can do.
         reduction: ``none`` or ``sum``.
         dtype: ``float64`` or ``float32``.
-        batch: how many samples it will be run on, if that is known: no vector is wider.
+        batch: how many samples it will be run on, or 0: for few there are no vectors.
     """
 
-    def __init__(
-        self, tape: Tape, *, reduction: Reduction, dtype: str, batch: int | None = None
-    ) -> None:
+    def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str, batch: int = 0) -> None:
         self.sums = reduction == "sum"
         factors = dict.fromkeys(tape.outputs, 1.0)
         if self.sums:
@@ -51,7 +49,7 @@ class Fused(Executable):
         self.factors = np.array(list(factors.values()))
         self.tape, self.dtype, self.operations = tape, np.dtype(dtype), max(8, len(tape))
         lanes = processor().lanes(dtype)
-        if batch is not None:
+        if batch:
             lanes = lanes if batch >= lanes else 1
         elif len(tape) <= _SMALL and lanes > 1:
             lanes *= 2
@@ -88,29 +86,12 @@ def module_text(tape: Tape, *, sums: bool, dtype: str, lanes: int) -> str:
     from llvmlite import ir
 
     emitter = Emitter(ir.Module("straight_line"), dtype, lanes, flags=FLAGS)
-    _Run(write_vectors(emitter, tape, sums=sums), emitter, tape, sums)
+    _Run(Vectors(emitter, tape, sums).function, emitter, tape, sums)
     return str(emitter.module)
 
 
-def write_vectors(emitter: Emitter, tape: Tape, *, sums: bool) -> Any:
-    """A function ``vectors(columns, results, table, begin, end, stride)`` of the emitter's module.
-
-    Its arguments are the columns' addresses; where to write (sums: for each varying output as many
-    doubles as the emitter is wide, which are added to; else its values), ``stride`` numbers from
-    one output to the next; the scalars, behind which the outputs that do not vary are written; and
-    a range of samples, a multiple of that width long.
-    """
-    return _Vectors(emitter, tape, sums).function
-
-
 class TapeWriter(Writer):
-    """A function in which the instructions of a tape stand.
-
-    Args:
-        function: llvmlite's, without blocks.
-        tape: whose instructions they are.
-        emitter: of the module.
-    """
+    """A function in which the instructions of a tape stand."""
 
     def __init__(self, function: Any, tape: Tape, emitter: Emitter) -> None:
         super().__init__(function)
@@ -125,7 +106,15 @@ class TapeWriter(Writer):
                 values[first + position] = apply(self.build, name, *[values[o] for o in operands])
 
 
-class _Vectors(TapeWriter):
+class Vectors(TapeWriter):
+    """A function ``vectors(columns, results, table, begin, end, stride)`` of the emitter's module.
+
+    Its arguments are the columns' addresses; where to write (sums: for each varying output as many
+    doubles as the emitter is wide, which are added to; else its values), ``stride`` numbers from
+    one output to the next; the scalars, behind which the outputs that do not vary are written; and
+    a range of samples, a multiple of that width long.
+    """
+
     def __init__(self, emitter: Emitter, tape: Tape, sums: bool) -> None:
         from llvmlite import ir
 
@@ -199,10 +188,7 @@ class _Vectors(TapeWriter):
         column = scalar = 0
         for index, leaf in enumerate(self.tape.leaves):
             if leaf.kind == "constant":
-                one = self.ir.Constant(self.real, leaf.value)
-                values[index] = (
-                    one if self.lanes == 1 else self.ir.Constant(self.vector, [one] * self.lanes)
-                )
+                values[index] = splat(self.vector, leaf.value)
             elif leaf.kind == "scalar":
                 values[index] = self.splat(self.get(table, scalar, self.real), self.lanes)
                 scalar += 1

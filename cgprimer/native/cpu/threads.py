@@ -64,11 +64,9 @@ def parts(samples: int, unit: int, operations: int) -> list[tuple[int, int]]:
 
 
 def run(function: int, calls: Sequence[Sequence[int]]) -> None:
-    """Call a compiled function with each list of arguments, in a thread each; wait for all.
+    """Call the function at an address with each list of arguments, in a thread each; wait for all.
 
-    Args:
-        function: its address.
-        calls: integers and addresses. Whoever calls keeps what stands there alive.
+    The arguments are integers and addresses. Whoever calls keeps what stands there alive.
     """
     plain = _callable(function)
     taken: list[_Worker] = []

@@ -20,18 +20,15 @@ _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctype
 class CpuTrainer:
     """Epochs in compiled code; see :class:`cgprimer.native.contract.Trainer`.
 
-    The program's outputs are sums: ``outputs`` names the loss, then a derivative per parameter.
+    The program's outputs are sums: ``outputs`` names the loss, then its derivatives with respect to
+    the parameters ``wrt``.
     """
 
     def __init__(
-        self,
-        program: Executable,
-        outputs: Sequence[str],
-        parameters: Sequence[str],
-        rule: UpdateRule,
+        self, program: Executable, outputs: Sequence[str], wrt: Sequence[str], rule: UpdateRule
     ) -> None:
-        self.program, self.parameters = program, len(parameters)
-        place = {name: k for k, name in enumerate(parameters)}
+        self.program, self.parameters = program, len(wrt)
+        place = {name: k for k, name in enumerate(wrt)}
         self.order = np.array([place[name] for name in program.scalars], np.int64)
         place = {name: k for k, name in enumerate(program.outputs)}
         chosen = [place[name] for name in outputs]
