@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partialmethod
 from itertools import chain
 from typing import Any
 
@@ -67,8 +66,13 @@ class Builder:
             self.entries.append(Leaf(kind, name))
         return found
 
-    column = partialmethod(leaf, "column")
-    scalar = partialmethod(leaf, "scalar")
+    def column(self, name: str) -> int:
+        """A leaf with one value per sample."""
+        return self.leaf("column", name)
+
+    def scalar(self, name: str) -> int:
+        """A leaf that all samples share."""
+        return self.leaf("scalar", name)
 
     def constant(self, value: float) -> int:
         """A number. Zero and minus zero are two constants, and every nan is the same."""
