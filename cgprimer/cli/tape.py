@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.common import graph_command, method_lines, own_options
+from cgprimer.cli.common import graph_command
+from cgprimer.cli.options import method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer

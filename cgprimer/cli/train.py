@@ -13,17 +13,8 @@ import click
 
 from cgprimer.analysis.tables import table
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import (
-    echo_json,
-    graph_command,
-    is_given,
-    method_lines,
-    named_after,
-    note,
-    own_options,
-    progress_bar,
-)
-from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH
+from cgprimer.cli.common import echo_json, graph_command, named_after, note, progress_bar
+from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, is_given, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import DTYPES
 from cgprimer.data import Dataset, make_dataset

@@ -172,11 +172,9 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
 
 
 def _window_sums(values: Array, window: int) -> Array:
-    """The sum over the window around each value, with zeros beyond the ends.
-
-    A window is put together from blocks of 1, 2, 4, ... values. Differences of running sums would
-    be faster, but a loss of 1e50 at the start would swallow all that come after it.
-    """
+    """The sum over the window around each value, with zeros beyond the ends."""
+    # A window is put together from blocks of 1, 2, 4, ... values. Differences of running sums would
+    # be faster, but a loss of 1e50 at the start would swallow all that come after it.
     blocks = np.pad(values, ((window - 1) // 2, window // 2))
     found = np.zeros(len(values))
     begun, size = 0, 1

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Figure  # noqa: PLC0414
 
-SLIDE = (SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72)  # inches
 _ROOM = 930.0  # points for a legend under a picture
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -42,7 +41,9 @@ def new_figure(dark: bool, title: str | None, usual: str) -> tuple[Figure, Theme
 
     look = theme(dark)
     padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.12)  # inches
-    figure = Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
+    figure = Figure(
+        figsize=(SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72), facecolor=look.background, layout=padding
+    )
     if title or title is None:
         figure.suptitle(usual if title is None else title, **_heading(look))
     return figure, look
