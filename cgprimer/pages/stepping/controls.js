@@ -69,9 +69,8 @@ function fullScreen() {
   else document.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
 }
 function help() {
-  const box = $("help");
-  if (box.open) box.close();
-  else box.showModal();
+  if ($("help").open) $("help").close();
+  else $("help").showModal();
 }
 
 // --- numbers that move --------------------------------------------------------------------------
@@ -236,10 +235,8 @@ const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () =>
   end: () => go(Infinity) };
 for (const [id, act] of Object.entries(pressed))
   $(id).addEventListener("click", () => { stop(); act(); });
-$("play").addEventListener("click", play);
-$("whole").addEventListener("click", () => whole(!state.whole));
-$("full").addEventListener("click", fullScreen);
-$("keys").addEventListener("click", help);
+const turned = { play, full: fullScreen, keys: help, whole: () => whole(!state.whole) };
+for (const [id, act] of Object.entries(turned)) $(id).addEventListener("click", act);
 $("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
 document.addEventListener("keydown", keyed);
 for (const kind of ["touchstart", "touchend"])

@@ -1,8 +1,7 @@
 """The graph on a slide: shapes, numbers, what is lit, a legend, and where there is more.
 
-A graph that would have letters under 14 points is cut, but no vertex is: a slide shows whole
-vertices around what is lit. One that does not fit is left out, and the sides say how many there
-are.
+A graph that would have letters under 14 points is cut, but no vertex is: those around what is lit
+are shown whole, and the sides say how many are left out.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame
 from cgprimer.pages.stepping.graph_places import FLAG, LABEL, LETTER, RING, Placed
 from cgprimer.pages.stepping.scene import Scene, Vertex
-from cgprimer.pages.stepping.slide_tables import known, missing, so_far
-from cgprimer.pages.stepping.slide_tables import moved as moved_text
+from cgprimer.pages.stepping.slide_tables import known, missing, moved, so_far
 from cgprimer.pictures.geometry import Box, Point, Size, length, point_at, sampled
 from cgprimer.pictures.geometry import frame as around
 from cgprimer.pictures.pen import Legend, Pen
@@ -124,10 +122,10 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
     for vertex, box in zip(scene.vertices, place.boxes, strict=True):
         if vertex.name in shown:
             scale = chosen.scale
-            moved = Box(*chosen.to((box.x, box.y)), box.width * scale, box.height * scale)
+            here = Box(*chosen.to((box.x, box.y)), box.width * scale, box.height * scale)
             lit = vertex.name in frame.step.vertices
-            _vertex(pen, vertex, moved, lit, (place.across, scale))
-            _texts(pen, vertex, moved, scale, frame, mark)
+            _vertex(pen, vertex, here, lit, (place.across, scale))
+            _texts(pen, vertex, here, scale, frame, mark)
 
 
 def _fading(pen: Pen, points: list[Point], lit: bool) -> None:
@@ -183,7 +181,7 @@ def _texts(pen: Pen, vertex: Vertex, box: Box, scale: float, frame: Frame, mark:
     if derivative is None and so_far_at is not None:
         below = so_far(so_far_at)  # no room for the mark
     more: dict[str, Any] = {"align": "center", "zorder": 6}
-    text = known(None) if value is None else moved_text(value, frame.unmoved[k])
+    text = known(None) if value is None else moved(value, frame.unmoved[k])
     size = LETTER * scale
     pen.write(box.x, box.y - 21 * scale, vertex.name, size * 1.05, weight="bold", **more)
     for line, y, number in ((text, box.y, value), (below, box.y + 21 * scale, derivative)):
@@ -271,10 +269,6 @@ def way_out(window: Window, line: Sequence[Point], most: float) -> list[Point]:
 
     The line is in points on the slide; what is given back ends before it comes to another vertex
     that is left out.
-
-    >>> inner = (0.0, 0.0, 100.0, 100.0)
-    >>> way_out(Window(0, 0, 1, (), (0, 0, 0, 0), inner), [(50, 50), (50, 200)], 90)[-1]
-    (50.0, 100.0)
     """
     left, top, right, bottom = window.inner
     reach = min(length(line) - 14.0, most)
@@ -289,21 +283,13 @@ def way_out(window: Window, line: Sequence[Point], most: float) -> list[Point]:
 
 
 def dashes(line: Sequence[Point], dash: float, gap: float) -> list[list[Point]]:
-    """Cut a line into pieces of one length.
-
-    >>> dashes([(0, 0), (30, 0)], 10, 5)
-    [[(0.0, 0.0), (10.0, 0.0)], [(15.0, 0.0), (25.0, 0.0)]]
-    """
+    """Cut a line into pieces of one length."""
     starts = np.arange(0.0, length(line) - dash + 1e-9, dash + gap).tolist()
     return [[point_at(line, at), point_at(line, at + dash)] for at in starts]
 
 
 def extent(place: Placed) -> Box:
-    """What is drawn, in all: vertices with rings and flags, edges and their numbers.
-
-    >>> extent(Placed((Box(100, 100, 80, 40),), (), (), (), 200, 200))
-    Box(x=92.0, y=100.0, width=112.0, height=56.0)
-    """
+    """What is drawn, in all: vertices with rings and flags, edges and their numbers."""
     corners = np.stack([_spans(place, 0), _spans(place, 1)], axis=-1).reshape(-1, 2).tolist()
     points = [(x, y) for x, y in corners] + [point for line in place.lines for point in line]
     return around((Box(*middle, *LABEL) for middle in place.labels), points)
