@@ -144,11 +144,10 @@ def sweep_numbers(
     >>> found.partials, found.totals
     ({('xa', 'xb'): 2.0, ('xb', 'xw'): 12.0}, {'xw': 1.0, 'xb': 12.0, 'xa': 24.0})
     """
-    point = point_values(graph, at)
     primal = tape_of(graph)
     operations = level == "operations"
     made = edge_tape(primal, of=of, wrt=wrt, operations=operations)
-    found = [float(value) for value in values_of(made.tape, point)]
+    found = [float(value) for value in values_of(made.tape, point_values(graph, at))]
     key = {i: str(i) if operations else primal.labels[i] for i in made.vertices}
     name = {made.vertices[i]: key[i] for i in made.vertices}
     return SweepNumbers(
@@ -199,8 +198,7 @@ def path_notes(
     written = [_product(numbers, found) for found in paths]
     products = [product for _, product in written]
     notes += [f"{' → '.join(p)}: {text}" for p, (text, _) in zip(paths, written, strict=True)]
-    left = count - len(paths)
-    if left:
+    if left := count - len(paths):
         notes.append(f"and {plural(left, 'more path')}, together {_text(total - sum(products))}")
         return [*notes, f"{derivative} {is_} {_text(total)}"]
     terms = " + ".join([_text(products[0]), *map(_signed, products[1:])])

@@ -67,6 +67,7 @@ _SETTINGS: tuple[Setting, ...] = (
     Setting(Gaps(10, 30, 6), 12, 10, terse=True),
     Setting(Gaps(10, 2, 6), 10, 7, terse=True),
     Setting(Gaps(16, 12, 22, square=True, fold=SLIDE_ASPECT), 10, 7, terse=True),
+    Setting(Gaps(10, 60, 20), terse=True),
 )
 # For labels that found no free place.
 _ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=True))

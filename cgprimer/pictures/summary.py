@@ -60,13 +60,12 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     ends = ((place[edge.tail], place[edge.head]) for edge in diagram.edges)
     counts = Counter((tail, head) for tail, head in ends if tail != head)
     edges = tuple(Edge(*ends, f"{number:,}") for ends, number in counts.items())
-    inside = len(diagram.edges) - counts.total()
     note = (
         f"{plural(len(diagram.nodes), 'vertex', 'vertices')} and "
         f"{plural(len(diagram.edges), 'edge')}, summarised by layers; "
         "numbers on edges count them"
     )
-    if inside:
+    if inside := len(diagram.edges) - counts.total():
         note += f", {plural(inside, 'more edge')} inside of boxes"
     return Diagram(tuple(nodes), edges, diagram.title, (note,), summary=True)
 
