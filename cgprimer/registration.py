@@ -1,10 +1,12 @@
-"""What a user adds by a call: functions with their own derivatives, and methods."""
+"""What a user adds by a call: functions with their own derivatives, methods and engines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from cgprimer.core.engines import ENGINES, Engine, names
 from cgprimer.core.methods import METHODS
 from cgprimer.core.methods.contract import Differentiator
 from cgprimer.core.primitives import OPERANDS, RESULT, Primitive, primitive, primitives
@@ -104,3 +106,70 @@ def register_method(name: str, differentiate: Differentiator) -> None:
 
 
 unregister_method = METHODS.unregister
+
+
+def register_engine(engine: Engine) -> None:
+    """Add an engine of one's own; a package of one's own may have it as an entry point instead.
+
+    Args:
+        engine: anything with the attributes of :class:`Engine`.
+
+    Raises:
+        UsageError: there is an engine of this name.
+
+    >>> from cgprimer import gradient, parse
+    >>> from cgprimer.core.engines import select
+    >>> class Counting:
+    ...     name, compiled = "counting", 0
+    ...     def unavailable(self):
+    ...         return ""
+    ...     def compile(self, tape, *, reduction, dtype):
+    ...         self.compiled += 1
+    ...         return select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+    >>> register_engine(Counting())
+    >>> gradient(parse("xw = a*xa"), {"a": 2, "xa": 3}, engine="counting")
+    {'a': 3.0}
+    >>> select("counting").compiled
+    1
+    >>> ENGINES.unregister("counting")
+    """
+    ENGINES.register(engine.name, engine)
+
+
+unregister_engine = ENGINES.unregister
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """An engine, and whether it can be used here.
+
+    Attributes:
+        name: as in ``engine=...``.
+        available: whether it can be used on this machine.
+        reason: why it cannot.
+        detail: what it uses, a line ``what: which`` each.
+    """
+
+    name: str
+    available: bool
+    reason: str
+    detail: str = ""
+
+
+def engines() -> tuple[EngineInfo, ...]:
+    """All engines, whether each can be used on this machine, and if not, why.
+
+    >>> [engine.name for engine in engines()][:4]
+    ['plain', 'numpy', 'cpu', 'cuda']
+    """
+    found = []
+    for name in names():
+        detail = ""
+        try:
+            reason = ENGINES[name].unavailable()
+            if not reason:  # an engine need not describe itself
+                detail = getattr(ENGINES[name], "describe", str)()
+        except UsageError as error:  # an installed package's engine that cannot be imported
+            reason = error.message
+        found.append(EngineInfo(name, not reason, reason, detail))
+    return tuple(found)

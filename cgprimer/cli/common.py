@@ -13,9 +13,9 @@ import click
 
 from cgprimer.cli.options import options
 from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.graph.loading import load
 from cgprimer.errors import UsageError
 from cgprimer.files import json_text
+from cgprimer.loading import load
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 

@@ -47,8 +47,8 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
 
 
 def _machine() -> dict[str, object]:
-    from cgprimer.core.engines import engines
     from cgprimer.core.methods import methods
+    from cgprimer.registration import engines
 
     usable = engines()
     libraries = dict.fromkeys(_LIBRARIES, "missing")

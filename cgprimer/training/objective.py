@@ -18,13 +18,13 @@ from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
+from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import number
 from cgprimer.numbers_and_arrays import first_bad

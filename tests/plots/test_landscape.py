@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cgprimer.core.graph.loading import load, parse
 from cgprimer.data import make_dataset
 from cgprimer.errors import (
     CgprimerError,
@@ -16,6 +15,7 @@ from cgprimer.errors import (
     MissingValueError,
     UsageError,
 )
+from cgprimer.loading import load, parse
 from cgprimer.plots.function import function_curves
 from cgprimer.plots.landscape import Landscape, landscape, relief
 from cgprimer.plots.loss import over_time, smoothed

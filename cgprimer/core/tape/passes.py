@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.core.tape.verifier import checked
 
 
 def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
@@ -65,3 +66,36 @@ def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
     """With these scalars as columns: a parameter that has a value per sample."""
     moved = {Leaf("scalar", name): Leaf("column", name) for name in names}
     return replace(tape, leaves=tuple([moved.get(leaf, leaf) for leaf in tape.leaves]))
+
+
+def with_seeds(tape: Tape, seeds: Mapping[str, float]) -> Tape:
+    """With seeds as constants, and what is multiplied by a seed of 0 left out altogether.
+
+    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
+    nothing to multiply. (At run time ``0*inf`` would be nan.)
+    """
+    builder = Builder()
+    new: list[int | None] = []  # None: zero by construction
+    for leaf in tape.leaves:
+        if leaf.name in seeds:
+            value = seeds[leaf.name]
+            new.append(builder.constant(value) if value else None)
+        else:
+            new.append(builder.leaf(*leaf))
+    for name, operands in tape.instructions:
+        moved = [new[o] for o in operands]
+        known = [m for m in moved if m is not None]
+        if len(known) == len(moved):
+            new.append(builder.emit(name, *known))
+        elif name == "add" or (name == "sub" and moved[1] is None):
+            new.append(known[0] if known else None)
+        elif name == "sub":
+            new.append(builder.emit("neg", *known))
+        elif name in ("mul", "neg", "copy") or (name == "div" and moved[0] is None):
+            new.append(None)
+        else:  # not linear in the seed: a plain zero
+            zero = builder.constant(0.0)
+            new.append(builder.emit(name, *[zero if m is None else m for m in moved]))
+    zero = builder.constant(0.0)
+    outputs = {name: zero if new[i] is None else new[i] for name, i in tape.outputs.items()}
+    return checked(builder.finish(outputs, prune=True))  # type: ignore[arg-type]

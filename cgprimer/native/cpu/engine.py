@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from cgprimer.core.engines import Reduction
 from cgprimer.core.primitives import primitive
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.contract import Trainer, UpdateRule
 from cgprimer.native.cpu import library
+from cgprimer.native.plans.optimization import optimize
 
 if TYPE_CHECKING:
     from cgprimer.native.cpu.executable import Executable

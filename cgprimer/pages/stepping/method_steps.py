@@ -14,8 +14,7 @@ from cgprimer.core.methods.edges import edge_partials, edge_tape
 from cgprimer.core.methods.finite_difference import DifferenceProgram
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.optimization import with_seeds
-from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.passes import reachable, with_seeds
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import PathLimitError
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
