@@ -51,9 +51,8 @@ def whole_number(what: str, value: Any, *, least: int = 0) -> int:
     """
     whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not whole or value < least:
-        raise UsageError(
-            f"{what} must be a whole number from {least} on, not {reprlib.repr(value)}"
-        )
+        given = reprlib.repr(value)
+        raise UsageError(f"{what} must be a whole number from {least} on, not {given}")
     return int(value)
 
 

@@ -89,10 +89,8 @@ class Dataset:
         return len(next(iter(self.columns.values())))
 
     def __repr__(self) -> str:
-        return (
-            f"<Dataset: {len(self):,} samples, inputs {', '.join(self.inputs) or 'none'},"
-            f" targets {', '.join(self.targets) or 'none'}>"
-        )
+        inputs, targets = (", ".join(of) or "none" for of in (self.inputs, self.targets))
+        return f"<Dataset: {len(self):,} samples, inputs {inputs}, targets {targets}>"
 
     def where(self, chosen: Array) -> Dataset:
         """The samples that a mask, or their numbers, choose."""

@@ -72,8 +72,8 @@ def _shows_only_text() -> bool:
 
 
 def _own_figure(figure: Figure) -> Bundle | None:
-    managed = getattr(figure.canvas, "manager", None) is not None
-    return None if managed or _shows_only_text() else _figure(figure)
+    of_pyplot = getattr(figure.canvas, "manager", None) is not None
+    return None if of_pyplot or _shows_only_text() else _figure(figure)
 
 
 def _figure(figure: Figure) -> Bundle:
@@ -126,14 +126,11 @@ def _run(run: TrainingRun) -> Bundle:
     columns = {"start": run.start, "learnt": run.parameters, "true": run.truth}
     given = {title: values for title, values in columns.items() if values}
     rows = [[n, *(number(values.get(n)) for values in given.values())] for n in names]
-    said = (
-        f"{run.stopped} after {run.steps:,} steps,"
-        f" loss {number(run.start_loss)} → {number(run.loss)}"
-    )
+    losses = f"loss {number(run.start_loss)} → {number(run.loss)}"
+    said = escape(f"{run.stopped} after {run.steps:,} steps, {losses}")
     picture = _figure(plot.loss(run)) if run.step_losses else {}
-    parts = [f"<p>{escape(said)}</p>", _table(["parameter", *given], rows, left=1)]
-    html = "\n".join([*parts, picture.pop("image/svg+xml", "")])
-    return {"text/html": html, **picture}
+    parts = (f"<p>{said}</p>", _table(["parameter", *given], rows, left=1))
+    return {"text/html": "\n".join([*parts, picture.pop("image/svg+xml", "")]), **picture}
 
 
 def _page(page: Page) -> Bundle:

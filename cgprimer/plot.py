@@ -2,7 +2,7 @@
 
 ``cgprimer plot KIND`` calls the function of that name. A figure has the size of a slide (13.33 by
 7.5 inches) and is saved with ``figure.savefig(path)``, or shown by a notebook that it ends a cell
-of.
+of. All take ``dark``, for dark slides, and ``title``, in the place of the usual one, "" for none.
 
 >>> import cgprimer
 >>> figure = cgprimer.plot.function(cgprimer.parse("xw = tanh(xa)"), tangent=0.5)

@@ -1,12 +1,17 @@
-"""What a user adds by a call: functions with their own derivatives."""
+"""What a user adds by a call: functions with their own derivatives, methods and engines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from cgprimer.core.engines import ENGINES, Engine, names
+from cgprimer.core.methods import METHODS
+from cgprimer.core.methods.contract import Differentiator
 from cgprimer.core.primitives import OPERANDS, RESULT, Primitive, primitive, primitives
-from cgprimer.core.primitives.registry import FUNCTIONS, add_row, remove_row
+from cgprimer.core.primitives.registry import FUNCTIONS, remove_row
+from cgprimer.core.primitives.table import function
 from cgprimer.errors import UsageError
 
 # Steps into which engines put several instructions; see cgprimer.native.plans.plan.
@@ -62,15 +67,10 @@ def register_primitive(
         raise UsageError(f"{name!r} is what engines call a step of their own: take another name")
     if not 1 <= len(texts) <= len(OPERANDS):
         raise UsageError(f"a primitive has one to three operands, {name!r} has {len(texts)}")
-    operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(texts)])
-    shown = name.replace("_", chr(92) + "_")
-    latex = rf"\operatorname{{{{{shown}}}}}\left({operands}\right)"
-    row = Primitive(
-        name, tuple(texts), latex, domain, edges, source, analytic, name,
-        function=numpy, sympy=sympy,
+    return function(
+        name, *texts, function=numpy, sympy=sympy,
+        domain=domain, edges=edges, source=source, analytic=analytic,
     )  # fmt: skip
-    add_row(row)
-    return row
 
 
 def unregister_primitive(name: str) -> None:
@@ -83,3 +83,93 @@ def unregister_primitive(name: str) -> None:
     if row.built_in:
         raise UsageError(f"{name!r} belongs to the package and stays")
     remove_row(row)
+
+
+def register_method(name: str, differentiate: Differentiator) -> None:
+    """Add a method of one's own; a package may have it as an entry point instead.
+
+    Args:
+        name: what ``method=...`` calls it.
+        differentiate: a function ``(tape, of, wrt, **options)`` to a program.
+
+    Raises:
+        UsageError: there is a method of this name.
+
+    >>> import cgprimer
+    >>> from cgprimer.core.methods import reverse
+    >>> register_method("backprop", reverse.differentiate)
+    >>> cgprimer.gradient(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}, method="backprop")
+    {'k': 3.0}
+    >>> unregister_method("backprop")
+    """
+    METHODS.register(name, differentiate)
+
+
+unregister_method = METHODS.unregister
+
+
+def register_engine(engine: Engine) -> None:
+    """Add an engine of one's own; a package of one's own may have it as an entry point instead.
+
+    Args:
+        engine: anything with the attributes of :class:`Engine`.
+
+    Raises:
+        UsageError: there is an engine of this name.
+
+    >>> from cgprimer import gradient, parse
+    >>> from cgprimer.core.engines import select
+    >>> class Counting:
+    ...     name, compiled = "counting", 0
+    ...     def unavailable(self):
+    ...         return ""
+    ...     def compile(self, tape, *, reduction, dtype):
+    ...         self.compiled += 1
+    ...         return select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+    >>> register_engine(Counting())
+    >>> gradient(parse("xw = a*xa"), {"a": 2, "xa": 3}, engine="counting")
+    {'a': 3.0}
+    >>> select("counting").compiled
+    1
+    >>> ENGINES.unregister("counting")
+    """
+    ENGINES.register(engine.name, engine)
+
+
+unregister_engine = ENGINES.unregister
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """An engine, and whether it can be used here.
+
+    Attributes:
+        name: as in ``engine=...``.
+        available: whether it can be used on this machine.
+        reason: why it cannot.
+        detail: what it uses, a line ``what: which`` each.
+    """
+
+    name: str
+    available: bool
+    reason: str
+    detail: str = ""
+
+
+def engines() -> tuple[EngineInfo, ...]:
+    """All engines, whether each can be used on this machine, and if not, why.
+
+    >>> [engine.name for engine in engines()][:4]
+    ['plain', 'numpy', 'cpu', 'cuda']
+    """
+    found = []
+    for name in names():
+        detail = ""
+        try:
+            reason = ENGINES[name].unavailable()
+            if not reason:  # an engine need not describe itself
+                detail = getattr(ENGINES[name], "describe", str)()
+        except UsageError as error:  # an installed package's engine that cannot be imported
+            reason = error.message
+        found.append(EngineInfo(name, not reason, reason, detail))
+    return tuple(found)

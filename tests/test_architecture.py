@@ -27,6 +27,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "number_format",
     "core",
     "recording",
+    "loading",
     "registration",
     "native",
     "analysis",
@@ -237,7 +238,7 @@ def lines(*files: Path) -> int:
 def test_the_house_does_not_grow() -> None:
     """Lines are a cost: whoever adds some takes others out, or raises a bound with a reason.
 
-    Where it should come to: the package to 28,500, core below 4,500.
+    What the three rings were built for: the package at most 28,500, core below 4,500.
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}

@@ -242,7 +242,6 @@ def compare(
         results.append(MethodResult(method, derivatives, errors, *cost))
     digits = reference and {n: digits_of(v) for n, v in reference.items()}
     lossy = [r for r in results if r.method in _EXACT and 1e-12 < (r.worst_error or 0.0) < 1.0]
-    flat = sorted({s.primitive for s in primal.instructions} & _FLAT) if lossy else ()
-    return Comparison(
-        target, value, names, point, digits, len(primal), tuple(results), graph, tuple(flat)
-    )
+    flat = tuple(sorted({s.primitive for s in primal.instructions} & _FLAT)) if lossy else ()
+    made = tuple(results)
+    return Comparison(target, value, names, point, digits, len(primal), made, graph, flat)

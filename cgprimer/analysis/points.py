@@ -28,9 +28,8 @@ def point_values(
     """
     primal = tape(graph)
     needed = reachable(primal, [primal.index(of)] if of else range(primal.size))
-    point = graph.point(
-        at, needed=[leaf.name for leaf, n in zip(primal.leaves, needed, strict=False) if n]
-    )
+    leaves = zip(primal.leaves, needed, strict=False)
+    point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
     arrays = [name for name, value in point.items() if not isinstance(value, float)]
     if arrays:
         raise UsageError(f"this needs numbers, and {arrays[0]!r} has an array")

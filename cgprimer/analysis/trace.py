@@ -167,10 +167,8 @@ def trace(
         if others:
             raise UsageError("a trace is seeded by one name; the others get a trace of their own")
     elif wrt is not None:
-        raise UsageError(
-            "reverse mode seeds the output: its adjoints are with respect to every value",
-            hint="choose the output with of=... (--of), or another method",
-        )
+        what = "reverse mode seeds the output: its adjoints are with respect to every value"
+        raise UsageError(what, hint="choose the output with of=... (--of), or another method")
     primal = tape_of(graph)
     shown = _shown(primal, target, level)
     point = point_values(graph, at, of=target)

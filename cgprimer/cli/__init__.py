@@ -11,8 +11,9 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import UserDict
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -37,22 +38,11 @@ _COMMANDS = {
 INTERRUPTED = 130
 
 
-class Lazy(Mapping[str, click.Command]):
+class Lazy(UserDict[str, Any]):
     """Commands by name; each is made, and what is behind it loaded, when it is asked for."""
 
-    def __init__(self, names: Iterable[str], made: Callable[[str], click.Command]) -> None:
-        self.names, self.made = list(names), made
-
-    def __getitem__(self, name: str) -> click.Command:
-        if name not in self.names:
-            raise KeyError(name)
-        return self.made(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
+    def __getitem__(self, name: str) -> Any:
+        return self.data[name]()
 
 
 class _Commands(click.Group):
@@ -75,7 +65,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    commands=Lazy(_COMMANDS, lambda name: import_module(f"cgprimer.cli.{name}").command),
+    commands=Lazy({n: lambda n=n: import_module(f"cgprimer.cli.{n}").command for n in _COMMANDS}),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="cgprimer")

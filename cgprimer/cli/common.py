@@ -7,39 +7,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from cgprimer.cli.options import options
-from cgprimer.core.methods import methods
-from cgprimer.core.methods.finite_difference import SCHEMES
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.errors import UsageError
 from cgprimer.files import json_text
-
-if TYPE_CHECKING:
-    from cgprimer.core.graph import ExpressionGraph
+from cgprimer.loading import load
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 
 _EXPRESSION = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
-_OWN_OPTIONS = {  # option of the command line -> method and that method's name for it
-    "scheme": ("finite-difference", "scheme"),
-    "step": ("finite-difference", "step"),
-    "symbolic_share": ("symbolic", "share"),
-    "symbolic_limit": ("symbolic", "limit"),
-    "path_limit": ("path-sum", "limit"),
-    "carry": ("forward", "carry"),
-}
 
 
 def make_command(
     *texts: str, help: str | None = None, **readers: Callable[[Any], Any]
 ) -> Decorator:
-    """A command with ``-h`` and the options that the texts describe.
-
-    Its help is the function's docstring, unless it is given.
-    """
+    """A command with ``-h`` and such options; its help is its docstring, unless it is given."""
     settings = {"help_option_names": ["-h", "--help"]}
     made = click.command(help=help, context_settings=settings)
     return lambda function: made(options(*texts, **readers)(function))
@@ -59,46 +45,7 @@ def graph_command(*texts: str, optional: bool = False, **more: Any) -> Decorator
     return decorate
 
 
-def method_lines(default: str = "") -> str:
-    """``--method`` and the options that belong to one method each."""
-    return f"""\
---method {"|".join(methods())}{default and f" ={default}"}  How to differentiate.
---scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
---step NUMBER  finite-difference: the step (default: by size).
---symbolic-share/--no-symbolic-share  symbolic: compute equal parts of the formulas once (default),
-  or not.
---symbolic-limit 1..  symbolic: the largest expression, in operations.
---path-limit 1..  path-sum: the most paths to walk.
---carry  forward: carry all tangents along in one pass."""
-
-
-def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
-    """The options of the method, taken out of all options of the command."""
-    found = {}
-    for name, (owner, theirs) in _OWN_OPTIONS.items():
-        value = given.pop(name)
-        if not is_given(name):
-            continue
-        if method is None:
-            raise click.UsageError("the options of a method need a --method")
-        if owner != method:
-            flag = name.replace("_", "-")
-            raise click.UsageError(f"--{flag} belongs to --method {owner}, not to {method}")
-        found[theirs] = value
-    return found
-
-
-def is_given(option: str) -> bool:
-    """Whether an option stands on the command line."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is not ParameterSource.DEFAULT
-
-
 def _read_graph(file: str | None, expression: str | None, optional: bool) -> ExpressionGraph | None:
-    from cgprimer.core.graph import parse
-    from cgprimer.core.graph.loading import load
-    from cgprimer.errors import UsageError
-
     if expression is not None:
         if file is not None:
             hint = "; values are joined by commas: --at a=2,x=3" if "=" in file else ""

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from cgprimer.analysis.tables import FORMATS
-from cgprimer.cli.common import echo_json, file_of, graph_command, is_given, note
-from cgprimer.cli.options import AT, ENGINE, JSON, WRT
+from cgprimer.cli.common import echo_json, file_of, graph_command, note
+from cgprimer.cli.options import AT, ENGINE, JSON, WRT, is_given
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import methods
 
@@ -38,13 +38,7 @@ def _output(path: str | None) -> str | None:
     output=_output,
 )
 def command(
-    graph: ExpressionGraph,
-    format: str,
-    output: str | None,
-    dark: bool,
-    title: str | None,
-    as_json: bool,
-    **settings: Any,
+    graph: ExpressionGraph, format: str, output: str | None, as_json: bool, **settings: Any
 ) -> None:
     """All methods side by side: each derivative, its error, and what it cost.
 
@@ -65,6 +59,7 @@ def command(
     """
     from cgprimer.analysis.comparison import compare
 
+    dark, title = settings.pop("dark"), settings.pop("title")
     if output is None and (dark or title is not None):
         option = "--dark" if dark else "--title"
         raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")

@@ -8,8 +8,9 @@ from typing import Any
 from cgprimer.cli.common import graph_command, named_after, note
 from cgprimer.cli.options import AT, DARK
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.pictures.formats import formats
+from cgprimer.pictures.formats import formats, save_diagram
 from cgprimer.pictures.graph_diagrams import LEVELS, PARAMETERS, graph_diagram
+from cgprimer.pictures.saving import check_picture_path
 from cgprimer.pictures.theme import READABLE_SIZE
 
 _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can be left out
@@ -47,9 +48,6 @@ def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: 
       cgprimer draw log_sine -o backward.tex --values --adjoints
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
     """
-    from cgprimer.pictures.formats import save_diagram
-    from cgprimer.pictures.saving import check_picture_path
-
     path = Path(output) if output else named_after(graph, ".png")
     check_picture_path(path, formats())
     diagram = graph_diagram(graph, **_kept(settings))

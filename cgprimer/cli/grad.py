@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.common import echo_json, graph_command, method_lines, note, own_options
-from cgprimer.cli.options import AT, ENGINE, JSON, WRT
+from cgprimer.cli.common import echo_json, graph_command, note
+from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -44,19 +47,14 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
 
 
 def _machine() -> dict[str, object]:
-    import os
-    from importlib.metadata import PackageNotFoundError, version
-
-    from cgprimer.core.engines import engines
     from cgprimer.core.methods import methods
+    from cgprimer.registration import engines
 
     usable = engines()
-    libraries: dict[str, str] = {}
+    libraries = dict.fromkeys(_LIBRARIES, "missing")
     for name in _LIBRARIES:
-        try:
+        with suppress(PackageNotFoundError):
             libraries[name] = version(name)
-        except PackageNotFoundError:
-            libraries[name] = "missing"
     return {
         "cgprimer": __version__,
         "python": platform.python_version(),

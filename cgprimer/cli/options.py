@@ -18,6 +18,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
+
+from cgprimer.core.methods import methods
+from cgprimer.core.methods.finite_difference import SCHEMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,14 +46,18 @@ _OPTION = re.compile(
     r" \s+(?P<help>\S.*)"
 )
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)?")
+_OWN_OPTIONS = {  # option of the command line -> method and that method's name for it
+    "scheme": ("finite-difference", "scheme"),
+    "step": ("finite-difference", "step"),
+    "symbolic_share": ("symbolic", "share"),
+    "symbolic_limit": ("symbolic", "limit"),
+    "path_limit": ("path-sum", "limit"),
+    "carry": ("forward", "carry"),
+}
 
 
 def options(*texts: str, **readers: Callable[[Any], Any]) -> Callable[[F], F]:
-    """The options that some texts describe, in their order.
-
-    Args:
-        texts: lines as the module describes them.
-        readers: what reads the value of an option, by the option's name in Python.
+    """The options that some texts describe, and by their names in Python what reads their values.
 
     >>> @click.command()
     ... @options("--steps 1.. =3  How many.")
@@ -138,3 +146,38 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "NAME,...": _names,
     "NAME=VALUE,...": _assignments,
 }
+
+
+def method_lines(default: str = "") -> str:
+    """``--method`` and the options that belong to one method each."""
+    return f"""\
+--method {"|".join(methods())}{default and f" ={default}"}  How to differentiate.
+--scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
+--step NUMBER  finite-difference: the step (default: by size).
+--symbolic-share/--no-symbolic-share  symbolic: compute equal parts of the formulas once (default),
+  or not.
+--symbolic-limit 1..  symbolic: the largest expression, in operations.
+--path-limit 1..  path-sum: the most paths to walk.
+--carry  forward: carry all tangents along in one pass."""
+
+
+def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
+    """The options of the method, taken out of all options of the command."""
+    found = {}
+    for name, (owner, theirs) in _OWN_OPTIONS.items():
+        value = given.pop(name)
+        if not is_given(name):
+            continue
+        if method is None:
+            raise click.UsageError("the options of a method need a --method")
+        if owner != method:
+            flag = name.replace("_", "-")
+            raise click.UsageError(f"--{flag} belongs to --method {owner}, not to {method}")
+        found[theirs] = value
+    return found
+
+
+def is_given(option: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ _WITHOUT = (  # FILE or -e; the end of --range; an older name; steps of `error`
 _CHOICES = {"by": "BY", "log": "LOG", "family": "FAMILIES", "schemes": "SCHEMES"}  # constants
 _TAKES = {"of": "NAME", "wrt": "NAME", "loss": "NAME|TEXT", "low": "LOW:HIGH"}
 _TAKES |= {"ranges": "LOW:HIGH..."}
+_HELPS = {"dark": "For dark slides", "title": "Above the picture"}  # where a kind says no more
 _TYPES = {  # annotation -> what the option takes
     "Names": "NAME,...",
     "Mapping": "NAME=VALUE,...",
@@ -49,7 +49,9 @@ _TYPES = {  # annotation -> what the option takes
 
 
 @click.group(
-    commands=Lazy(plot.__all__, lambda kind: command_of(getattr(plot, kind))),  # type: ignore
+    commands=Lazy(
+        {kind: lambda kind=kind: command_of(getattr(plot, kind)) for kind in plot.__all__}
+    ),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def command() -> None:
@@ -65,11 +67,12 @@ def command() -> None:
     """
 
 
-@cache
 def command_of(function: Callable[..., Any]) -> click.Command:
     """The command that draws what a function of :mod:`cgprimer.plot` returns."""
     text = re.sub(r":\w+:|`", "", inspect.getdoc(function) or "")
-    about, arguments, examples = (_section(text, name) for name in ("", "Args", "Command line"))
+    parts = re.split(r"^(Args|Raises|Command line):\n|^>>> ", text, flags=re.MULTILINE)
+    sections = dict(zip(["", *parts[1::2]], map(inspect.cleandoc, parts[::2]), strict=True))
+    about, arguments, examples = (sections[name] for name in ("", "Args", "Command line"))
     helps = {
         name: " ".join(f"{what[0].upper()}{what[1:]}".split())
         for names, what in re.findall(r"^(\w[\w, ]*): (.*(?:\n .*)*)", arguments, re.MULTILINE)
@@ -90,22 +93,13 @@ def command_of(function: Callable[..., Any]) -> click.Command:
     lines = ["-o, --output PATH!  A .png, .svg or .pdf file."]
     for name, parameter in known.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            runs = click.argument(
-                name, nargs=-1, required=True, type=click.Path(), metavar="RUN..."
-            )
-            run = runs(run)
+            path = click.Path()
+            run = click.argument(name, nargs=-1, required=True, type=path, metavar="RUN...")(run)
         elif (name, parameter.annotation) not in _WITHOUT:
-            lines.insert(-1, _option(function, parameter, helps[name]))
+            lines.insert(-1, _option(function, parameter, helps.get(name) or _HELPS[name]))
     shown = "\n".join(f"  {line}" for line in examples.splitlines())
     make = graph_command if "graph" in known else make_command
     return make(*lines, help=f"{about}\n\n\b\nExamples:\n{shown}")(run)
-
-
-def _section(docstring: str, name: str) -> str:
-    """The text under a heading of a docstring, or before the first of them."""
-    parts = re.split(r"^(Args|Raises|Command line):\n|^>>> ", docstring, flags=re.MULTILINE)
-    found = dict(zip(["", *parts[1::2]], parts[::2], strict=True))
-    return inspect.cleandoc(found[name])
 
 
 def _option(function: Callable[..., Any], parameter: inspect.Parameter, text: str) -> str:

@@ -25,19 +25,16 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     """
     from cgprimer.analysis.tables import table
     from cgprimer.core.language.syntax import Apply, Name
-    from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives
+    from cgprimer.core.primitives import OPERANDS, primitive, primitives
     from cgprimer.core.primitives.notation import unparse
     from cgprimer.core.primitives.registry import FUNCTIONS
 
-    rows: list[Primitive] = []
-    for name in names:
-        rows.extend(FUNCTIONS[name] or (primitive(_SIGNS.get(name, name)),))
-    rows = rows or list(primitives())
+    found = (FUNCTIONS[name] or (primitive(_SIGNS.get(name, name)),) for name in names)
+    rows = [row for several in found for row in several] or list(primitives())
     if as_json:
         shown = ("arity", "partials", "domain", "edges", "analytic")
-        fields = [{n: getattr(r, n) for n in shown} for r in rows]
-        named = [{"name": r.name, "function": r.spelling} for r in rows]
-        echo_json([name | more for name, more in zip(named, fields, strict=True)])
+        named = ({"name": r.name, "function": r.spelling} for r in rows)
+        echo_json([n | {s: getattr(r, s) for s in shown} for n, r in zip(named, rows, strict=True)])
         return
     cells = []
     for r in rows:

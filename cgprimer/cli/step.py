@@ -34,14 +34,7 @@ _LONGEST_HEADING = 60  # characters
 --title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
 )
 def command(
-    graph: ExpressionGraph,
-    output: str | None,
-    method: str,
-    kind: str | None,
-    speed: float,
-    dark: bool,
-    title: str | None,
-    **settings: Any,
+    graph: ExpressionGraph, output: str | None, method: str, title: str | None, **settings: Any
 ) -> None:
     """Step through a derivative: one page with graph, trace and program side by side.
 
@@ -61,29 +54,20 @@ def command(
     from cgprimer.pages.stepping.page import check_step_path, write_steps
 
     path = Path(output) if output else named_after(graph, ".html")
-    check_step_path(path, kind)
+    how = {name: settings.pop(name) for name in ("kind", "dark", "speed")}
+    check_step_path(path, how["kind"])
     file = file_of(graph)
     if title is None:
-        title = file.name if file else _heading(graph.source.text)
+        lines = (" ".join(line.split()).rstrip("; ") for line in graph.source.text.splitlines())
+        text = "; ".join(filter(None, lines))
+        title = file.name if file else shorten(text, _LONGEST_HEADING, placeholder=" …")
     # Slides show one method; the others need not be worked out.
-    methods = METHODS if path.suffix.lower() == ".html" and kind is None else (method,)
+    methods = METHODS if path.suffix.lower() == ".html" and how["kind"] is None else (method,)
     for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
         if settings[name] is not None and "finite-difference" not in methods:
             raise click.UsageError(f"{flag} belongs to --method finite-difference, not to {method}")
     settings["wrt"] = settings["wrt"] or None
     shown = stepping(graph, methods=methods, title=title, **settings)
     with progress_bar("drawing", methods != METHODS) as on_frame:
-        written = write_steps(
-            shown, path, method=method, kind=kind, dark=dark, speed=speed, on_frame=on_frame
-        )
+        written = write_steps(shown, path, method=method, on_frame=on_frame, **how)
     note(f"wrote {written}")
-
-
-def _heading(expression: str) -> str:
-    """Expressions in one line, cut where they are too long for a heading.
-
-    >>> _heading("xx = xa^2\\n\\n xw = cd*xx")
-    'xx = xa^2; xw = cd*xx'
-    """
-    lines = (" ".join(line.split()).rstrip("; ") for line in expression.splitlines())
-    return shorten("; ".join(filter(None, lines)), _LONGEST_HEADING, placeholder=" …")

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.common import graph_command, method_lines, own_options
+from cgprimer.cli.common import graph_command
+from cgprimer.cli.options import method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer
@@ -25,15 +26,7 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
     "--all (whole)  Show all of a large tape.",
 )
 def command(
-    graph: ExpressionGraph,
-    method: str | None,
-    of: tuple[str, ...],
-    wrt: tuple[str, ...],
-    loss: str | None,
-    passes: bool,
-    form: str | None,
-    whole: bool,
-    **own: Any,
+    graph: ExpressionGraph, method: str | None, passes: bool, whole: bool, **settings: Any
 ) -> None:
     """The tape of a graph, or of its derivative, one instruction a line.
 
@@ -54,9 +47,10 @@ def command(
     from cgprimer.native.plans.printing import cut, passes_text
     from cgprimer.training.losses import LOSS, with_loss
 
+    options = own_options(method, settings)
+    of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
     if passes and form is not None:
         raise click.UsageError("give either --passes or --code, not both")
-    options = own_options(method, own)
     found = tape(graph)
     if loss is not None:
         found = with_loss(found, loss)
@@ -69,15 +63,13 @@ def command(
         found = differentiate(found, of=of, wrt=names, method=method, **options).tape
     if passes:
         text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)
-        lines = text.split("\n")
     elif form is not None:
         from cgprimer.native.listing import code_text
 
         text = code_text(found, form, sums=loss is not None)
-        lines = cut(text.split("\n"), None if whole else _MOST_LINES)
     else:
-        lines = cut(str(found).split("\n"), None if whole else _MOST_LINES)
-    for line in lines:
-        click.echo(line)
+        text = str(found)
+    lines = cut(text.split("\n"), None if whole or passes else _MOST_LINES)
+    click.echo("\n".join(lines))
     if any(line.startswith("... ") for line in lines):
         click.echo("(--all shows all)")

@@ -8,8 +8,8 @@ import click
 
 from cgprimer.analysis.tables import FORMATS
 from cgprimer.analysis.trace import LEVELS, trace
-from cgprimer.cli.common import echo_json, graph_command, method_lines, own_options
-from cgprimer.cli.options import AT, JSON
+from cgprimer.cli.common import echo_json, graph_command
+from cgprimer.cli.options import AT, JSON, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 
 

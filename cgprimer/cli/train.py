@@ -7,32 +7,25 @@ from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from cgprimer.analysis.tables import table
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import (
-    echo_json,
-    graph_command,
-    is_given,
-    method_lines,
-    named_after,
-    note,
-    own_options,
-    progress_bar,
-)
-from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH
+from cgprimer.cli.common import echo_json, graph_command, named_after, note, progress_bar
+from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, is_given, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import DTYPES
 from cgprimer.data import Dataset, make_dataset
+from cgprimer.errors import NonFiniteError, TrainingError
+from cgprimer.files import check_writable
 from cgprimer.number_format import number
+from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
+from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.steps import SCHEDULES
-
-if TYPE_CHECKING:
-    from cgprimer.training.identifiability import Identifiability
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
@@ -111,11 +104,6 @@ def command(
     the data are your own, and says which parameters the data cannot determine.
     Ctrl-C ends the run and saves what has been learnt.
     """
-    from cgprimer.errors import NonFiniteError, TrainingError
-    from cgprimer.files import check_writable
-    from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
-    from cgprimer.training.identifiability import identifiability
-
     options = own_options(method, settings)
     if plot:
         from cgprimer.pictures.saving import check_picture_path
@@ -215,9 +203,6 @@ def _data(
 
 
 def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph) -> str:
-    from cgprimer.analysis.tables import table
-    from cgprimer.training.identifiability import combination_text
-
     undetermined = found.undetermined() if found else ()
     # Only data that were made have a truth; beside others stands what the graph declares.
     word, beside = ("true", run.truth) if run.truth else ("declared", graph.values)
@@ -226,13 +211,11 @@ def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGr
         remark = "not determined by itself" if name in undetermined else ""
         rows.append([name, number(value), number(beside.get(name)), remark])
     for combination in found.determined if found else ():
-        learnt, known = (
-            sum(c * of[n] for n, c in combination.items())
-            if combination.keys() <= of.keys()
-            else None
-            for of in (run.parameters, beside)
-        )
-        rows.append([combination_text(combination), number(learnt), number(known), "determined"])
+        sums = ["", ""]
+        for k, values in enumerate((run.parameters, beside)):
+            if combination.keys() <= values.keys():
+                sums[k] = number(sum(c * values[n] for n, c in combination.items()))
+        rows.append([combination_text(combination), *sums, "determined"])
     width = 4 if any(row[3] for row in rows) else 3
     header = ["parameter", "learnt", word, ""]
     comparable = run.start_loss > 0 and run.loss >= 0
@@ -240,17 +223,19 @@ def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGr
     settings = run.settings
     shared = isinstance(settings["validation"], float)  # a share of the data is not trained on
     samples = settings["samples"] - (settings["validation_samples"] if shared else 0)
+    how = ", ".join(f"{name} {settings[name]}" for name in ("method", "engine", "optimizer"))
+    sentences = found.sentences(graph.outputs) if found else []
     lines = [
         f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
-        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples, {run.seconds:.3f} s;"
-        f" method {settings['method']}, engine {settings['engine']},"
-        f" optimizer {settings['optimizer']}",
+        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
+        f" {run.seconds:.3f} s; {how}",
         *_validation_lines(run),
         "",
         table(header[:width], [row[:width] for row in rows], left=(0, 3)),
+        *([""] if sentences else []),
+        *sentences,
     ]
-    sentences = found.sentences(graph.outputs) if found else []
-    return "\n".join([*lines, *([""] if sentences else []), *sentences])
+    return "\n".join(lines)
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:

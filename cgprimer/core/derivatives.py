@@ -20,7 +20,7 @@ from cgprimer.core.methods.contract import (
     as_names,
 )
 from cgprimer.core.methods.forward import seed_name
-from cgprimer.core.primitives import generation
+from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns, reachable
@@ -36,7 +36,7 @@ _KEPT: WeakKeyDictionary[ExpressionGraph, dict[Hashable, Any]] = WeakKeyDictiona
 
 def kept(graph: ExpressionGraph, key: Hashable, make: Callable[[], Made]) -> Made:
     """What was made for a graph before, or made now: it goes when the graph goes."""
-    entries, key = _KEPT.setdefault(graph, {}), (generation(), key)
+    entries, key = _KEPT.setdefault(graph, {}), (FUNCTIONS.generation, key)
     if key not in entries:
         entries[key] = make()
         if len(entries) > _MOST_KEPT:

@@ -1,14 +1,12 @@
 """What every engine offers, and how one is chosen.
 
 An engine turns a tape into something that can be called with columns and scalars. It knows
-nothing of derivatives: whatever a differentiator made is a tape like any other. Fast engines live
-outside of this ring and are found by the entry points of installed packages, cgprimer's own ones
-included; :func:`register_engine` adds one by a call.
+nothing of derivatives: what a differentiator made is a tape like any other. Fast engines, our own
+too, are found by entry points of installed packages, or added by :func:`cgprimer.register_engine`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from cgprimer.core.methods.contract import Execute
@@ -37,75 +35,9 @@ class Engine(Protocol):
         """Prepare a tape for being run many times."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineInfo:
-    """An engine, and whether it can be used here.
-
-    Attributes:
-        name: as in ``engine=...``.
-        available: whether it can be used on this machine.
-        reason: why it cannot.
-        detail: what it uses, a line ``what: which`` each.
-    """
-
-    name: str
-    available: bool
-    reason: str
-    detail: str = ""
-
-
 ENGINES: Registry[Engine] = Registry(
     "engine", "cgprimer.engines", {"plain": "cgprimer.core.run:PLAIN"}
 )
-
-
-def register_engine(engine: Engine) -> None:
-    """Add an engine of one's own; a package of one's own may have it as an entry point instead.
-
-    Args:
-        engine: anything with the attributes of :class:`Engine`.
-
-    Raises:
-        UsageError: there is an engine of this name.
-
-    >>> from cgprimer import gradient, parse
-    >>> class Counting:
-    ...     name, compiled = "counting", 0
-    ...     def unavailable(self):
-    ...         return ""
-    ...     def compile(self, tape, *, reduction, dtype):
-    ...         self.compiled += 1
-    ...         return select("numpy").compile(tape, reduction=reduction, dtype=dtype)
-    >>> register_engine(Counting())
-    >>> gradient(parse("xw = a*xa"), {"a": 2, "xa": 3}, engine="counting")
-    {'a': 3.0}
-    >>> select("counting").compiled
-    1
-    >>> ENGINES.unregister("counting")
-    """
-    ENGINES.register(engine.name, engine)
-
-
-unregister_engine = ENGINES.unregister
-
-
-def engines() -> tuple[EngineInfo, ...]:
-    """All engines, whether each can be used on this machine, and if not, why.
-
-    >>> [engine.name for engine in engines()][:4]
-    ['plain', 'numpy', 'cpu', 'cuda']
-    """
-    found = []
-    for name in _names():
-        detail = ""
-        try:
-            reason = ENGINES[name].unavailable()
-            if not reason:  # an engine need not describe itself
-                detail = getattr(ENGINES[name], "describe", str)()
-        except UsageError as error:  # an installed package's engine that cannot be imported
-            reason = error.message
-        found.append(EngineInfo(name, not reason, reason, detail))
-    return tuple(found)
 
 
 def select(name: str, *, work: int | None = None) -> Engine:
@@ -135,11 +67,11 @@ def select(name: str, *, work: int | None = None) -> Engine:
         elif name.lower() == "gpu":
             hint = "GPUs are used by the engine 'cuda'"
         else:
-            hint = did_you_mean(name, _names()) or f"one of: auto, {', '.join(_names())}"
+            hint = did_you_mean(name, names()) or f"one of: auto, {', '.join(names())}"
         raise UsageError(f"there is no engine {name!r}", hint=hint)
     reason = ENGINES[name].unavailable()
     if reason:
-        usable = ", ".join(e.name for e in engines() if e.available)
+        usable = ", ".join(n for n in names() if not ENGINES[n].unavailable())
         raise EngineError(
             f"the engine {name!r} cannot be used here: {reason}",
             hint=f"usable here: {usable}; 'auto' takes the fastest of them",
@@ -147,7 +79,7 @@ def select(name: str, *, work: int | None = None) -> Engine:
     return ENGINES[name]
 
 
-def _names() -> tuple[str, ...]:
+def names() -> tuple[str, ...]:
     """Those that ``auto`` knows come first, the slowest before the others."""
     names = ENGINES.names()
     return tuple(dict.fromkeys((*(name for name in _WORTH if name in names), *names)))

@@ -231,7 +231,7 @@ class Runner:
         @cache
         def alone(number: int) -> Execute:
             """One pass on a tape of its own, without what its zero seeds would multiply."""
-            from cgprimer.core.tape.optimization import with_seeds
+            from cgprimer.core.tape.passes import with_seeds
 
             return prepare(with_seeds(program.tape, program.passes[number].seeds))
 

@@ -18,7 +18,7 @@ from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.optimization import with_seeds
+from cgprimer.core.tape.passes import with_seeds
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
 from cgprimer.garbage_collection import collector_paused
 

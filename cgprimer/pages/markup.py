@@ -12,24 +12,23 @@ from cgprimer.pictures.theme import mix, theme
 _FOCUS = {False: "#0050d0", True: "#ffe14d"}
 
 
-def page(folder: str, title: str, fills: Mapping[str, str], *, look: str = "") -> str:
+def page(folder: str, title: str, fills: Mapping[str, str], *, dark: bool = False) -> str:
     """A page that needs no network, no server and nothing beside it.
 
     Args:
         folder: of ``cgprimer/pages``, with ``page.html``, ``page.css`` and the scripts.
         title: the heading.
         fills: of the marks ``@NAME@`` in them; a mark ``@name.js@`` stands for that file.
-        look: ``light`` or ``dark``; what the reader's system has if empty.
+        dark: open dark, not as the reader's system has it.
 
     >>> parts = dict.fromkeys(("SUBTITLE", "GRAPH", "TABLES", "METHODS", "OF"), "")
     >>> page("comparison", "a < b", parts).splitlines()[0]
     '<!doctype html>'
     """
-    given = {"TITLE": escape(title), "LOOK": f' data-look="{look}"' if look else "", **fills}
+    given = {"TITLE": escape(title), "LOOK": ' data-look="dark"' if dark else "", **fills}
     body = filled(part(f"{folder}/page.html"), given, folder)
-    style = filled(
-        part("common.css") + part(f"{folder}/page.css"), {"COLOURS": colours(), **fills}, folder
-    )
+    sheet = part("common.css") + part(f"{folder}/page.css")
+    style = filled(sheet, {"COLOURS": colours(), **fills}, folder)
     return filled(part("page.html"), {**given, "STYLE": style, "BODY": body})
 
 

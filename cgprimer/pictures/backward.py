@@ -24,19 +24,11 @@ from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 
 
 def backward_diagram(
-    graph: ExpressionGraph,
-    *,
-    at: Mapping[str, float] | None = None,
-    of: str | None = None,
-    title: str = "",
+    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, of: str | None = None
 ) -> Diagram:
     """A vertex per adjoint of the tape, from the seed to the inputs and parameters.
 
-    Args:
-        graph: the graph.
-        at: given, every adjoint shows its number there; declared values fill the rest.
-        of: the variable that is differentiated; the only output unless given.
-        title: above the picture.
+    Arguments are those of :func:`cgprimer.draw`; with ``at`` every adjoint shows its number there.
 
     >>> from cgprimer.core.graph import parse
     >>> for node in backward_diagram(parse("xx = xa^2; xw = xx*k")).nodes:
@@ -60,22 +52,20 @@ def backward_diagram(
         partial = _tree(made.tape, share.partial, known)
         instruction = tape.instruction(head)
         again = instruction is not None and instruction.operands.count(tail) > 1
+        parts = _summands(partial) if again else [partial]
         bar = Name(f"bar_{names[head]}")
-        terms.setdefault(tail, []).extend(
-            _times(bar, part) for part in (_summands(partial) if again else [partial])
-        )
+        terms.setdefault(tail, []).extend(_times(bar, part) for part in parts)
         edges.append(Edge(str(head), str(tail)))
-    nodes = [Node(str(tape.index(target)), f"bar_{names[tape.index(target)]}", "seed", ("= 1",))]
+    root = tape.index(target)
+    nodes = [Node(str(root), f"bar_{names[root]}", "seed", ("= 1",))]
     for index in sorted(terms, reverse=True):
         role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
         text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms[index]))
-        value = []
-        if found:
-            total = float(found[made.totals[index]])
-            value = [f"{equals(total)} {number(total)}"]
+        values = [float(found[made.totals[index]])] if found else []
+        value = [f"{equals(total)} {number(total)}" for total in values]
         nodes.append(Node(str(index), f"bar_{names[index]}", role, (text, *value)))
     note = f"bar_v is the adjoint of v: the derivative of {target} with respect to it"
-    return Diagram(tuple(nodes), tuple(edges), title, (note,))
+    return Diagram(tuple(nodes), tuple(edges), notes=(note,))
 
 
 def _summands(partial: Expression) -> list[Expression]:

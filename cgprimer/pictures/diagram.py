@@ -7,6 +7,7 @@ This module imports neither matplotlib nor a layout library.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -69,12 +70,10 @@ class Diagram:
 
     def __post_init__(self) -> None:
         """Check that every edge ends at nodes that exist."""
-        known: set[str] = set()
-        for node in self.nodes:
-            if node.key in known:
-                raise ValueError(f"two nodes have the key {node.key!r}")
-            known.add(node.key)
-        for edge in self.edges:
-            for key in (edge.tail, edge.head):
-                if key not in known:
-                    raise ValueError(f"an edge names {key!r}, which is no node of the diagram")
+        known = Counter(node.key for node in self.nodes)
+        for key, count in known.items():
+            if count > 1:
+                raise ValueError(f"two nodes have the key {key!r}")
+        for key in (key for edge in self.edges for key in (edge.tail, edge.head)):
+            if key not in known:
+                raise ValueError(f"an edge names {key!r}, which is no node of the diagram")

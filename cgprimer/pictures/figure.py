@@ -15,13 +15,7 @@ from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import Pen, sheet
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.slide_layout import MARGIN, NOTES_GAP, SlideLayout, slide_layout
-from cgprimer.pictures.theme import (
-    DETAIL_SIZE,
-    EDGE_LABEL_SIZE,
-    LABEL_SIZE,
-    LINE_SPACING,
-    TITLE_SIZE,
-)
+from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, LINE_SPACING, TITLE_SIZE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,13 +77,11 @@ def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
 def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
     high = box.height / len(lines) / 2 + (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
     for number, text in enumerate(lines):
-        y = box.y + (number - (len(lines) - 1) / 2) * EDGE_LABEL_SIZE * LINE_SPACING
-        left, right = (
-            box.x + side * (text_width(text, EDGE_LABEL_SIZE) / 2 + 4) for side in (-1, 1)
-        )
+        y = box.y + (number - (len(lines) - 1) / 2) * DETAIL_SIZE * LINE_SPACING
+        left, right = (box.x + side * (text_width(text, DETAIL_SIZE) / 2 + 4) for side in (-1, 1))
         corners = [(left, y - high), (right, y - high), (right, y + high), (left, y + high)]
         pen.polygon(corners, pen.look.background, zorder=3)
-        pen.write(box.x, y, text, EDGE_LABEL_SIZE, align="center")
+        pen.write(box.x, y, text, DETAIL_SIZE, align="center")
 
 
 def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool) -> None:

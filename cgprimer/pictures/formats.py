@@ -15,9 +15,9 @@ TEXTS: Registry[Callable[..., str]] = Registry(
     "picture format",
     "cgprimer.picture_formats",
     {
-        "dot": "cgprimer.pictures.dot:dot",
-        "gv": "cgprimer.pictures.dot:dot",
-        "mmd": "cgprimer.pictures.mermaid:mermaid",
+        "dot": "cgprimer.pictures.flowcharts:dot",
+        "gv": "cgprimer.pictures.flowcharts:dot",
+        "mmd": "cgprimer.pictures.flowcharts:mermaid",
         "tex": "cgprimer.pictures.tikz:tikz",
     },
 )

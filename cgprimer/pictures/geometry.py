@@ -45,10 +45,8 @@ def frame(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
     >>> frame([Box(0, 0, 10, 10)], [(25, 0)])
     Box(x=10.0, y=0.0, width=30.0, height=10.0)
     """
-    xs, ys = map(list, zip(*points, strict=True)) if (points := [*points]) else ([], [])
-    for box in boxes:
-        xs += [box.x - box.width / 2, box.x + box.width / 2]
-        ys += [box.y - box.height / 2, box.y + box.height / 2]
+    corners = [(b.x + k * b.width, b.y + k * b.height) for b in boxes for k in (-0.5, 0.5)]
+    xs, ys = zip(*corners, *points, strict=True)
     left, right, top, bottom = min(xs), max(xs), min(ys), max(ys)
     return Box((left + right) / 2, (top + bottom) / 2, right - left, bottom - top)
 

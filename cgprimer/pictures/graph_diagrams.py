@@ -101,10 +101,9 @@ def graph_diagram(
     checked_graph(graph)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
-    if parameters is not None and parameters not in PARAMETERS:
-        raise UsageError(
-            f"parameters cannot be drawn as {parameters!r}", hint=f"one of: {', '.join(PARAMETERS)}"
-        )
+    if parameters not in (None, *PARAMETERS):
+        one_of = f"one of: {', '.join(PARAMETERS)}"
+        raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=one_of)
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")
     names = path_names(path)
@@ -122,13 +121,14 @@ def graph_diagram(
     if level == "backward":
         if wanted:
             raise UsageError("the backward graph has no overlays", hint="values=True (--values)")
-        diagram = backward_diagram(graph, at=shown, of=of, title=title)
+        diagram = backward_diagram(graph, at=shown, of=of)
     elif level == "operations":
-        diagram = operation_diagram(graph, at=shown, title=title)
+        diagram = operation_diagram(graph, at=shown)
     else:
         at_vertices = adjoints or {tangents, *names} & {*graph.parameters}
         where = parameters or ("vertices" if at_vertices else "edges")
-        diagram = variable_diagram(graph, at=shown, parameters=where, title=title)
+        diagram = variable_diagram(graph, at=shown, parameters=where)
+    diagram = replace(diagram, title=title)
     if wanted:
         diagram = overlaid(diagram, graph, at=at, level=level, of=of, path=names, **sweeps)
     short = diagram if everything else summarised(diagram)
@@ -150,11 +150,7 @@ draw.__signature__ = _OWN.replace(  # type: ignore[attr-defined]
 
 
 def variable_diagram(
-    graph: ExpressionGraph,
-    *,
-    at: Mapping[str, float] | None = None,
-    parameters: str = "edges",
-    title: str = "",
+    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, parameters: str = "edges"
 ) -> Diagram:
     """A vertex per variable, with its expression and, given ``at``, its value.
 
@@ -164,30 +160,25 @@ def variable_diagram(
     """
     values = _values(graph, at)
     on_edges = {} if parameters == "vertices" else _parameters_on_edges(graph)
-    # What multiplies no variable has no edge to stand on: it is drawn as a vertex.
     placed = {name for names in on_edges.values() for name in names}
+    # What multiplies no variable has no edge to stand on: it is drawn as a vertex.
     vertices = [name for name in graph.parameters if name not in placed]
     nodes = [Node(n, n, "parameter", _shown(values, n)) for n in vertices]
     for name in graph.variables:
         detail = (graph.expression(name),) if name in graph.definitions else ()
-        nodes.append(Node(name, name, _role(graph, name), (*detail, *_shown(values, name))))
+        role: Role = "output" if name in graph.outputs else "inner" if detail else "input"
+        nodes.append(Node(name, name, role, (*detail, *_shown(values, name))))
     edges = [
         Edge(tail, head, ", ".join(_named(n, values) for n in on_edges.get((tail, head), ())))
         for tail, heads in graph.leads_to.items()
         for head in heads
     ]
-    edges += [
-        Edge(name, head)
-        for head, used in graph.parameters_of.items()
-        for name in used
-        if name in vertices
-    ]
-    return Diagram(tuple(nodes), tuple(edges), title)
+    for head, used in graph.parameters_of.items():
+        edges += [Edge(name, head) for name in used if name in vertices]
+    return Diagram(tuple(nodes), tuple(edges))
 
 
-def operation_diagram(
-    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, title: str = ""
-) -> Diagram:
+def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None = None) -> Diagram:
     """A vertex per operation of the tape, each with its name and what it computes.
 
     >>> from cgprimer.core.graph import parse
@@ -206,22 +197,14 @@ def operation_diagram(
             role: Role = "input" if leaf.kind == "column" else "parameter"
             nodes.append(Node(str(index), leaf.name, role, _shown(values, index)))
     edges: list[Edge] = []
-    for index, tree in trees.items():
-        instruction = tape.instruction(index)
-        assert instruction is not None
-        symbol = _SYMBOLS.get(instruction.primitive) or primitive(instruction.primitive).spelling
+    for (index, tree), (name, operands) in zip(trees.items(), tape.instructions, strict=True):
+        symbol = _SYMBOLS.get(name) or primitive(name).spelling
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
         nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
-        uses = Counter(instruction.operands)
+        uses = Counter(operands)
         edges.extend(Edge(str(o), str(index), _TIMES.get(uses[o], "")) for o in uses)
-    return Diagram(tuple(nodes), tuple(edges), title)
-
-
-def _role(graph: ExpressionGraph, name: str) -> Role:
-    if name in graph.outputs:
-        return "output"
-    return "inner" if name in graph.definitions else "input"
+    return Diagram(tuple(nodes), tuple(edges))
 
 
 def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str | int, float]:

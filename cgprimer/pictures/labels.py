@@ -6,16 +6,15 @@ stands beside it. Lengths are in points.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from cgprimer.pictures.geometry import Box, length, point_at, sampled
+from cgprimer.pictures.geometry import Array, Box, length, point_at, sampled
 from cgprimer.pictures.layout import Layout
-
-Array: TypeAlias = npt.NDArray[np.float64]
 
 _GAP = 2.0  # points that are free around a label
 _STEP = 8.0
@@ -27,17 +26,12 @@ _BESIDE = 0.5
 _ROUNDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """One box per edge (None where it has no label).
+class Labels(NamedTuple):
+    """Where labels of edges stand."""
 
-    `touching` counts labels that touch a vertex or another label, `covering` those that lie over
-    the line of another edge or over an arrow head.
-    """
-
-    boxes: tuple[Box | None, ...]
-    touching: int = 0
-    covering: int = 0
+    boxes: tuple[Box | None, ...]  # one per edge; None where it has no label
+    touching: int = 0  # labels that touch a vertex or another label
+    covering: int = 0  # labels over the line of another edge or over an arrow head
 
 
 def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
@@ -49,16 +43,11 @@ def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
     >>> free_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
     Labels(boxes=(Box(x=63.3..., y=30.0, width=20.0, height=10.0), None), touching=0, covering=0)
     """
-    labels, lines, vertices = layout.labels, layout.lines, layout.boxes.values()
-    count = len(lines)
-    rows = np.full((count, 4), np.nan)  # a missing label touches nothing
-    for number, box in enumerate(labels):
-        if box:
-            rows[number] = (box.x, box.y, box.width, box.height)
-    fixed = np.array([(b.x, b.y, b.width, b.height) for b in vertices]).reshape(-1, 4)
+    labels, lines = layout.labels, layout.lines
+    rows, fixed = _rows(labels), _rows(layout.boxes.values())
     taken = [sampled(line, _STEP) for line in lines]
     points = np.array([point for line in taken for point in line]).reshape(-1, 2)
-    owners = np.repeat(np.arange(count), [len(line) for line in taken])
+    owners = np.repeat(np.arange(len(lines)), [len(line) for line in taken])
 
     whole = np.array([layout.width / 2, layout.height / 2])  # a label stays inside
     heads = np.array([(*line[-1], _HEAD, _HEAD) for line in lines]).reshape(-1, 4)
@@ -76,7 +65,7 @@ def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
         return np.asarray(_TOUCHING * (touched + beyond) + covered + on_heads, dtype=float)
 
     shown = [number for number, box in enumerate(labels) if box]
-    found = {number: float(costs(number, rows[number : number + 1])[0]) for number in shown}
+    found = {number: float(costs(number, rows[[number]])[0]) for number in shown}
     for _ in range(_ROUNDS):
         moved = False
         for number in [number for number in shown if found[number]]:
@@ -92,12 +81,18 @@ def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
                 rows[number], moved = places[best], True
         if not moved:
             break
-        found = {number: float(costs(number, rows[number : number + 1])[0]) for number in shown}
+        found = {number: float(costs(number, rows[[number]])[0]) for number in shown}
     return Labels(
-        tuple(Box(*rows[number].tolist()) if box else None for number, box in enumerate(labels)),
+        tuple(Box(*row) if box else None for row, box in zip(rows.tolist(), labels, strict=True)),
         sum(cost >= _TOUCHING for cost in found.values()),
         sum(cost % _TOUCHING > 0 for cost in found.values()),
     )
+
+
+def _rows(boxes: Iterable[Box | None]) -> Array:
+    missing = (math.nan,) * 4  # touches nothing
+    rows = [(b.x, b.y, b.width, b.height) if b else missing for b in boxes]
+    return np.array(rows, dtype=float).reshape(-1, 4)
 
 
 def _near(boxes: Array, others: Array) -> npt.NDArray[np.bool_]:

@@ -62,15 +62,10 @@ def lay_out(
     gaps: Gaps = COMFORTABLE,
     down: bool = False,
 ) -> Layout:
-    """Lay a graph out, the same way at every run.
+    """Lay a graph out, the same way at every run; `down`: from top to bottom.
 
-    Args:
-        sizes: width and height of each vertex; operands come before what is computed from them.
-        edges: tail and head.
-        label_sizes: one entry per edge, None where it has no label.
-        shapes: outlines that edges meet; rectangles unless given.
-        gaps: the room between things.
-        down: layers from top to bottom, not from left to right.
+    Vertices come after those that lead to them, `label_sizes` has None for an edge without a label,
+    and `shapes` are the outlines that edges meet: rectangles unless given.
 
     >>> found = lay_out({"a": (40, 20), "b": (40, 20)}, [("a", "b")], [(20, 10)])
     >>> found.boxes["a"].x < found.labels[0].x < found.boxes["b"].x
@@ -148,13 +143,11 @@ def _request(
 def _answer(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
     from graphlay import layout
 
+    # graphlay folds a layout into rows only with orthogonal routes.
+    style = "orthogonal" if gaps.square else "diagonal"
     options = {
         "direction": "topbottom" if down else "leftright",
-        # graphlay folds a layout into rows only with orthogonal routes.
-        "routing": {
-            "port_sides": "facing_only",
-            "style": "orthogonal" if gaps.square else "diagonal",
-        },
+        "routing": {"style": style, "port_sides": "facing_only"},
         "spacing": {
             "layer_gap": gaps.layer,
             "node_gap": gaps.node,

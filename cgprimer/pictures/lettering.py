@@ -121,8 +121,7 @@ def fewer_digits(text: str) -> str:
     >>> fewer_digits("22.6875 × 0.25 = 5.671875")
     '22.688 × 0.25 ≈ 5.6719'
     """
-    found = _EQUATION.fullmatch(text)
-    if not found:
+    if not (found := _EQUATION.fullmatch(text)):
         return text
     left, sign, result = found.groups()
     if _FACTORS.fullmatch(left):

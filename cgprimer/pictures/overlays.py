@@ -66,11 +66,7 @@ def overlaid(
 ) -> Diagram:
     """The diagram of a graph at a level, with lines on its vertices and edges, and notes under it.
 
-    Arguments are those of :func:`cgprimer.draw`.
-
-    Raises:
-        MissingValueError: a value is missing; the message names it.
-        UsageError: an unknown name, or a path along an edge that is not there.
+    Arguments and errors are those of :func:`cgprimer.draw`.
 
     >>> from cgprimer.pictures.graph_diagrams import variable_diagram
     >>> from cgprimer.core.graph import parse
@@ -125,12 +121,8 @@ def overlaid(
     if path:
         numbers = sweep_numbers(graph, at, wrt=path[0])
         notes += path_notes(numbers, path, [(edge.tail, edge.head) for edge in diagram.edges])
-    return replace(
-        diagram,
-        nodes=tuple(map(vertex, diagram.nodes)),
-        edges=tuple(map(arrow, diagram.edges)),
-        notes=tuple(notes),
-    )
+    nodes, edges = tuple(map(vertex, diagram.nodes)), tuple(map(arrow, diagram.edges))
+    return replace(diagram, nodes=nodes, edges=edges, notes=tuple(notes))
 
 
 def sweep_numbers(
@@ -152,11 +144,10 @@ def sweep_numbers(
     >>> found.partials, found.totals
     ({('xa', 'xb'): 2.0, ('xb', 'xw'): 12.0}, {'xw': 1.0, 'xb': 12.0, 'xa': 24.0})
     """
-    point = point_values(graph, at)
     primal = tape_of(graph)
     operations = level == "operations"
     made = edge_tape(primal, of=of, wrt=wrt, operations=operations)
-    found = [float(value) for value in values_of(made.tape, point)]
+    found = [float(value) for value in values_of(made.tape, point_values(graph, at))]
     key = {i: str(i) if operations else primal.labels[i] for i in made.vertices}
     name = {made.vertices[i]: key[i] for i in made.vertices}
     return SweepNumbers(
@@ -207,8 +198,7 @@ def path_notes(
     written = [_product(numbers, found) for found in paths]
     products = [product for _, product in written]
     notes += [f"{' → '.join(p)}: {text}" for p, (text, _) in zip(paths, written, strict=True)]
-    left = count - len(paths)
-    if left:
+    if left := count - len(paths):
         notes.append(f"and {plural(left, 'more path')}, together {_text(total - sum(products))}")
         return [*notes, f"{derivative} {is_} {_text(total)}"]
     terms = " + ".join([_text(products[0]), *map(_signed, products[1:])])
@@ -249,24 +239,13 @@ def _check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
     known = (*graph.variables, *graph.parameters)
     for name in path:
         if name not in known:
-            raise UsageError(
-                f"the path names {name!r}, which the graph has not", hint=name_hint(name, known)
-            )
-    if len(path) < 2:
-        raise UsageError(
-            f"a path has two ends: {path[0]!r} is only one", hint=_onward(graph, path[0])
-        )
-    for tail, head in pairwise(path):
-        if head not in _leading_to(graph, tail):
-            raise UsageError(f"no edge leads from {tail!r} to {head!r}", hint=_onward(graph, tail))
-
-
-def _onward(graph: ExpressionGraph, name: str) -> str:
-    heads = _leading_to(graph, name)
-    return f"{name} leads to {', '.join(heads)}" if heads else f"{name} leads to nothing"
-
-
-def _leading_to(graph: ExpressionGraph, name: str) -> list[str]:
-    """The variables whose expressions use a variable or a parameter."""
-    using = (head for head, used in graph.parameters_of.items() if name in used)
-    return graph.leads_to.get(name) or list(using)
+            hint = name_hint(name, known)
+            raise UsageError(f"the path names {name!r}, which the graph has not", hint=hint)
+    for tail, head in pairwise(path) if len(path) > 1 else [(path[0], None)]:
+        using = [user for user, used in graph.parameters_of.items() if tail in used]
+        heads = graph.leads_to.get(tail) or using
+        onward = f"{tail} leads to {', '.join(heads) or 'nothing'}"
+        if head is None:
+            raise UsageError(f"a path has two ends: {tail!r} is only one", hint=onward)
+        if head not in heads:
+            raise UsageError(f"no edge leads from {tail!r} to {head!r}", hint=onward)

@@ -1,25 +1,44 @@
-"""One pen for every slide: text, lines, bars and tables. Lengths are points, y goes downwards."""
+"""One pen for every slide: text, lines, tables, legends. Lengths are points, y goes downwards."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from cgprimer.pictures.lettering import families, text_width, wrap_words
-from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, SLIDE_WIDTH, Theme, mix, theme
+from cgprimer.pictures.diagram import Role
+from cgprimer.pictures.geometry import Box, Point, Size
+from cgprimer.pictures.lettering import block_size, families, text_width, wrap_words
+from cgprimer.pictures.shapes import patches
+from cgprimer.pictures.theme import (
+    DETAIL_SIZE,
+    READABLE_SIZE,
+    SLIDE_HEIGHT,
+    SLIDE_WIDTH,
+    Theme,
+    mix,
+    theme,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Entry: TypeAlias = Role | Literal["path", "step"]  # of a legend
+
 TEXT = READABLE_SIZE
 LINE = 18.0  #: of running text
 ROW = 23.0  #: of a table
-_GAP, _NEAR = 18.0, 8.0  # between columns of a table, and between the parts of a cell
+_GAP, _NEAR = 18.0, 8.0  # between columns of a table, and between the parts of a cell or entry
 _SHORTEST = 40.0  # of the longest bars
 _FEW = 4  # columns without bars; fewer are not pulled apart
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "oo")
+_SWATCH: Size = (34.0, 22.0)
+_LEGEND_ROW = _SWATCH[1] + 10.0
+_APART = 26.0  # entries of a legend
+# Both themes have the same words.
+_WORDS: dict[Entry, str] = {"path": "highlighted path", "step": "this step"}
+_WORDS |= {role: style.word for role, style in theme(dark=False).roles.items()}
 
 
 class Pen:
@@ -44,14 +63,8 @@ class Pen:
         """One line of text, vertically centred."""
         if not text:
             return
+        style: dict[str, Any] = {"color": self.look.ink, "zorder": 5, "clip_on": True, **more}
         # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
-        style: dict[str, Any] = {
-            "color": self.look.ink,
-            "weight": "normal",
-            "zorder": 5,
-            "clip_on": True,
-            **more,
-        }
         style |= {"parse_math": False, "usetex": False, "family": list(families())}
         style |= {"horizontalalignment": align, "verticalalignment": "center_baseline"}
         self.axes.text(x, y, text, fontsize=self.scale * size, **style)
@@ -66,9 +79,7 @@ class Pen:
             y += height
         return y
 
-    def line(
-        self, points: Sequence[tuple[float, float]], colour: str, width: float, **more: Any
-    ) -> None:
+    def line(self, points: Sequence[Point], colour: str, width: float, **more: Any) -> None:
         """A line through points."""
         from matplotlib.lines import Line2D
 
@@ -76,7 +87,7 @@ class Pen:
         # Not plot: it looks for units and limits, which takes longer than to draw the line.
         self.axes.add_artist(Line2D(x, y, color=colour, linewidth=self.scale * width, **more))
 
-    def polygon(self, points: Sequence[tuple[float, float]], colour: str, **more: Any) -> None:
+    def polygon(self, points: Sequence[Point], colour: str, **more: Any) -> None:
         """A filled polygon."""
         from matplotlib.patches import Polygon
 
@@ -174,9 +185,8 @@ def broken(text: str, width: float, size: float = TEXT, *, bold: bool = False) -
     for line in wrap_words(text, width, size, bold=bold):
         rest = line
         while text_width(rest, size, bold) > width and len(rest) > 1:
-            fits = len(rest) - 1
-            while fits > 1 and text_width(rest[:fits], size, bold) > width:
-                fits -= 1
+            short = (k for k in range(1, len(rest)) if text_width(rest[:k], size, bold) <= width)
+            fits = max(short, default=1)
             cut = max((k for k in range(1, fits + 1) if rest[k - 1] in "*/^(,+-_"), default=fits)
             found.append(rest[:cut])
             rest = rest[cut:]
@@ -206,21 +216,13 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as data, for slides and for pages.
+    """A table as data, for slides and for pages."""
 
-    Attributes:
-        header: titles of the columns, that of the titles of rows first.
-        rows: with a cell for each column but the first, or with a text instead.
-        bars: for each column of cells whether it has bars; with none, texts end at one line.
-        series: of each column of cells, -1 for none.
-        note: what stands below.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[Row, ...]
-    bars: tuple[bool, ...]
-    series: tuple[int, ...] = ()
-    note: str = ""
+    header: tuple[str, ...]  # titles of the columns, that of the titles of rows first
+    rows: tuple[Row, ...]  # with a cell for each column but the first, or with a text instead
+    bars: tuple[bool, ...]  # for each column of cells; with none, texts end at one line
+    series: tuple[int, ...] = ()  # of each column of cells, -1 for none
+    note: str = ""  # stands below
 
 
 class DrawnTable:
@@ -237,42 +239,24 @@ class DrawnTable:
         self.table, self.room, self.row = table, room, row
         able = [r.cells for r in table.rows if not r.instead]
         columns = list(zip(*able, strict=True)) if able else [()] * len(table.bars)
-        self.text = [
-            max((text_width(c.text, TEXT) for c in cells), default=0.0) for cells in columns
-        ]
-        more = [max((text_width(c.more, TEXT) for c in cells), default=0.0) for cells in columns]
+        self.text = [block_size((c.text for c in cells), TEXT)[0] for cells in columns]
+        more = [block_size((c.more for c in cells), TEXT)[0] for cells in columns]
         self.more = [wide + _NEAR if wide else 0.0 for wide in more]
         titles = [text_width(title, TEXT, bold=True) for title in table.header[1:]]
+        parts = zip(titles, self.text, self.more, table.bars, strict=True)
         self.wide = [
-            text + behind + (_NEAR if bar else 0.0) if bar else max(title, text + behind)
-            for title, text, behind, bar in zip(
-                titles, self.text, self.more, table.bars, strict=True
-            )
+            text + behind + _NEAR if bar else max(title, text + behind)
+            for title, text, behind, bar in parts
         ]
-        named = (text_width(r.title, TEXT, bold=True) for r in table.rows)
-        self.first = max(first, *named, text_width(table.header[0], TEXT, bold=True)) + _GAP
-        self.instead = {
-            k: [
-                shortened(line, room - self.first)
-                for line in wrap_words(r.instead, room - self.first, TEXT)
-            ]
-            for k, r in enumerate(table.rows)
-            if r.instead
-        }
-
-    @property
-    def width(self) -> float:
-        """At least, bars of any length included."""
-        return self.first + sum(self.wide) + _GAP * (len(self.wide) - 1)
-
-    @property
-    def height(self) -> float:
-        """Header, rows and note."""
-        below = LINE if self.table.note else 0.0
-        return self.row + sum(map(self._row, range(len(self.table.rows)))) + below
-
-    def _row(self, which: int) -> float:
-        return max(self.row, len(self.instead.get(which, ())) * LINE + self.row - LINE)
+        names = [table.header[0], *(r.title for r in table.rows)]
+        self.first = max(first, block_size(names, TEXT, bold=True)[0]) + _GAP
+        beside = room - self.first
+        broken = [wrap_words(r.instead, beside, TEXT) for r in table.rows]
+        self.instead = [[shortened(line, beside) for line in lines] for lines in broken]
+        self.rows = [row + LINE * max(0, len(lines) - 1) for lines in self.instead]  # heights
+        # At least, bars of any length included.
+        self.width = self.first + sum(self.wide) + _GAP * (len(self.wide) - 1)
+        self.height = row + sum(self.rows) + (LINE if table.note else 0.0)
 
     def draw(self, pen: Pen, left: float, top: float) -> None:
         """Draw it from a corner on."""
@@ -292,18 +276,15 @@ class DrawnTable:
             pen.write(at, y, title, align=align, weight="bold")
         pen.rule(left, right, top + self.row, strong=True)
         y = top + self.row
-        for number, row in enumerate(table.rows):
-            height = self._row(number)
-            if number:
+        for row, height, lines in zip(table.rows, self.rows, self.instead, strict=True):
+            if row is not table.rows[0]:
                 pen.rule(left, right, y)
             pen.write(left, y + height / 2, row.title, weight="bold")
-            lines = self.instead.get(number, [])
             start = y + (height - len(lines) * LINE) / 2
             pen.lines(left + self.first, start, lines, color=pen.faint, style="italic")
             for k, cell in enumerate(row.cells):
-                end = starts[k] + self.text[k] + self.more[k]
-                if not table.bars[k]:
-                    end = starts[k] + self.wide[k]
+                text = self.text[k] + self.more[k]
+                end = starts[k] + (text if table.bars[k] else self.wide[k])
                 pen.write(end - self.more[k], y + height / 2, cell.text, align="right")
                 pen.write(end, y + height / 2, cell.more, align="right", color=pen.faint)
                 if table.bars[k] and cell.share is not None:
@@ -312,3 +293,61 @@ class DrawnTable:
             y += height
         if table.note:
             pen.write(left, y + LINE / 2 + 2, table.note, color=pen.faint, style="italic")
+
+
+class Legend:
+    """Rows of a legend, measured when made, and drawn when their place is known.
+
+    >>> Legend(["input", "output"], 400).height, Legend(["input", "output"], 120).height
+    (32.0, 64.0)
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry], room: float, *, row: float = _LEGEND_ROW, scale: float = 1.0
+    ) -> None:
+        """Break the entries into rows of at most so many points, drawn `scale` times as large."""
+        self.row, self.scale = row, scale
+        self.rows: list[list[Entry]] = []
+        self.width = used = 0.0
+        for entry in entries:
+            needed = self._wide(entry)
+            if not self.rows or used + _APART + needed > room / scale:
+                self.rows.append([])
+                used = -_APART
+            self.rows[-1].append(entry)
+            used += _APART + needed
+            self.width = max(self.width, scale * used)
+
+    @property
+    def height(self) -> float:
+        """Of all rows."""
+        return len(self.rows) * self.row
+
+    def draw(self, pen: Pen, middle: float, top: float) -> None:
+        """Draw the rows around a middle, the first one's upper end at `top`."""
+        for number, row in enumerate(self.rows):
+            wide = self.scale * (sum(map(self._wide, row)) + _APART * (len(row) - 1))
+            x, y = middle - wide / 2, top + (number + 0.5) * self.row
+            for entry in row:
+                self._draw(pen, entry, x, y)
+                x += self.scale * (self._wide(entry) + _APART)
+
+    def _draw(self, pen: Pen, entry: Entry, x: float, y: float) -> None:
+        look, wide, high = pen.look, self.scale * _SWATCH[0], self.scale * _SWATCH[1]
+        if entry == "path":
+            for width, ink in ((6.0, look.path), (2.0, look.background)):
+                pen.line([(x, y), (x + wide, y)], ink, width, zorder=4, solid_capstyle="butt")
+        elif entry == "step":  # the mark and the dashes of what is lit
+            pen.flag(x + 11, y)
+            pen.line([(x + 13, y), (x + wide, y)], pen.lit, 3.6, linestyle=(0, (2.2, 1.0)))
+        else:
+            style = look.roles[entry]
+            box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)
+            for patch in patches(style, box, small=True):
+                patch.set_zorder(4)
+                pen.axes.add_patch(patch)
+        pen.write(x + wide + _NEAR * self.scale, y, _WORDS[entry], self.scale * DETAIL_SIZE)
+
+    @staticmethod
+    def _wide(entry: Entry) -> float:
+        return _SWATCH[0] + _NEAR + text_width(_WORDS[entry], DETAIL_SIZE)

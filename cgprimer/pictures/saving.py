@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _DPI = 200.0
 _LONGEST_SIDE = 16_000  # pixels; matplotlib's raster engine ends at 2^16
 _MOST_PIXELS = 60_000_000
@@ -58,15 +57,10 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     warn_of_unknown_letters(text.get_text() for text in figure.findobj(Text))
     width, height = (float(side) for side in figure.get_size_inches())
     dense = math.sqrt(_MOST_PIXELS / (width * height))
+    dpi = min(_DPI, _LONGEST_SIDE / max(width, height), dense)
+    look: Any = {"facecolor": figure.get_facecolor(), "bbox_inches": None}
     with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}), quiet():
-        figure.savefig(
-            picture,
-            format=kind,
-            dpi=min(_DPI, _LONGEST_SIDE / max(width, height), dense),
-            metadata=_METADATA.get(kind),
-            facecolor=figure.get_facecolor(),
-            bbox_inches=None,
-        )
+        figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA.get(kind), **look)
     content = picture.getvalue()
     return printable(content.decode()).encode() if kind == "svg" else content
 
@@ -77,7 +71,7 @@ def printable(text: str) -> str:
     >>> printable("a\x07b\n")
     'a?b\n'
     """
-    return _CONTROL.sub("?", text)
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "?", text)
 
 
 def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:

@@ -90,17 +90,15 @@ def pill_radius(box: Box) -> float:
     return half if box.width == box.height else min(half, _PILL_RADIUS)
 
 
-def outline(shape: Shape, box: Box, slant: float = _SLANT) -> list[Point]:
-    """Return the corners of a shape with straight sides, from the left one on.
+def hexagon(box: Box, slant: float = _SLANT) -> list[Point]:
+    """Return the corners of the hexagon that fills a box, from the left one on.
 
-    >>> outline("hexagon", Box(0, 0, 100, 40))[:2]
+    >>> hexagon(Box(0, 0, 100, 40))[:2]
     [(-50.0, 0), (-38.0, 20.0)]
     """
     right, top = box.width / 2, box.height / 2
-    inward = min(slant, box.width / 4) if shape == "hexagon" else 0.0
-    tips = [(-right, 0)] if inward else []
-    corners = [*tips, (-right + inward, top), (right - inward, top)]
-    corners += [(-x, -y) for x, y in corners]
+    inner = right - min(slant, right / 2)
+    corners = [(-right, 0), (-inner, top), (inner, top), (right, 0), (inner, -top), (-inner, -top)]
     return [(box.x + x, box.y + y) for x, y in corners]
 
 
@@ -109,23 +107,18 @@ def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
     corner = (box.x - box.width / 2, box.y - box.height / 2)
-    look: dict[str, Any] = {
-        "facecolor": style.fill,
-        "edgecolor": style.outline,
-        "linewidth": style.line_width,
-    }
+    look: Any = {"facecolor": style.fill, "edgecolor": style.outline}
+    look["linewidth"] = style.line_width
     if style.shape == "hexagon":
-        return [Polygon(outline("hexagon", box, 6.0 if small else _SLANT), closed=True, **look)]
+        return [Polygon(hexagon(box, 6.0 if small else _SLANT), closed=True, **look)]
     if style.shape in ("circle", "rounded"):
         radius = pill_radius(box) if style.shape == "circle" else 5.0 if small else 10.0
         round_box = f"round,pad=0,rounding_size={radius}"
         return [FancyBboxPatch(corner, box.width, box.height, boxstyle=round_box, **look)]
     if style.shape == "dotted":
-        return [Rectangle(corner, box.width, box.height, linestyle=(0, (1.2, 1.6)), **look)]
-    outer = Rectangle(corner, box.width, box.height, **look)
-    if style.shape == "rectangle":
-        return [outer]
-    gap = 3.0 if small else _INNER_OUTLINE
-    inner_corner = (corner[0] + gap, corner[1] + gap)
-    inner = Rectangle(inner_corner, box.width - 2 * gap, box.height - 2 * gap, **look)
-    return [outer, inner]
+        look["linestyle"] = (0, (1.2, 1.6))
+    inner = 3.0 if small else _INNER_OUTLINE
+    return [
+        Rectangle((corner[0] + g, corner[1] + g), box.width - 2 * g, box.height - 2 * g, **look)
+        for g in ((0.0, inner) if style.shape == "double" else (0.0,))
+    ]

@@ -17,18 +17,16 @@ from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.geometry import Size, crowded
 from cgprimer.pictures.labels import Labels, free_labels
 from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out
-from cgprimer.pictures.legend import Entry, Legend
 from cgprimer.pictures.lettering import block_size, fewer_digits, wrap_expression, wrap_words
+from cgprimer.pictures.pen import Entry, Legend
 from cgprimer.pictures.shapes import shape_size
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
-    EDGE_LABEL_SIZE,
     LABEL_SIZE,
     READABLE_SIZE,
     SLIDE_ASPECT,
     SLIDE_HEIGHT,
     SLIDE_WIDTH,
-    SMALLEST_SIZE,
     TITLE_SIZE,
     roles_in,
     theme,
@@ -69,6 +67,7 @@ _SETTINGS: tuple[Setting, ...] = (
     Setting(Gaps(10, 30, 6), 12, 10, terse=True),
     Setting(Gaps(10, 2, 6), 10, 7, terse=True),
     Setting(Gaps(16, 12, 22, square=True, fold=SLIDE_ASPECT), 10, 7, terse=True),
+    Setting(Gaps(10, 60, 20), terse=True),
 )
 # For labels that found no free place.
 _ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=True))
@@ -105,11 +104,7 @@ class Captions:
         padded = max(wide, tall * SLIDE_ASPECT), max(tall, wide / SLIDE_ASPECT)
         near = padded[0] <= 2 * wide and padded[1] <= 2 * tall
         self.size = padded if near or wide <= _SMALLEST_WIDTH else self.filled
-
-    @property
-    def smallest_text(self) -> float:
-        """The size in points of the smallest text once the figure fills a 16:9 slide."""
-        return text_on_slide(*self.size)
+        self.smallest_text = text_on_slide(*self.size)
 
 
 def text_on_slide(width: float, height: float) -> float:
@@ -120,7 +115,7 @@ def text_on_slide(width: float, height: float) -> float:
     >>> text_on_slide(800, 400), text_on_slide(1920, 1080)
     (16.0, 8.0)
     """
-    return SMALLEST_SIZE * min(SLIDE_WIDTH / width, SLIDE_HEIGHT / height, 1.0)
+    return DETAIL_SIZE * min(SLIDE_WIDTH / width, SLIDE_HEIGHT / height, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +185,7 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
         sizes[node.key] = shape_size(shapes[node.key], text, tight=setting.terse)
     parts = ([part for part in edge.label.split("\n") if part.strip()] for edge in diagram.edges)
     texts = tuple(_broken(lines, setting, setting.edge_wrap) for lines in parts)
-    blocks = (block_size(lines, EDGE_LABEL_SIZE) for lines in texts)
+    blocks = (block_size(lines, DETAIL_SIZE) for lines in texts)
     label_sizes = [(wide + 8.0, high + 2.0) if high else None for wide, high in blocks]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
@@ -218,7 +213,7 @@ def _wider(gap: float, found: Layout, around: Captions) -> float:
     # A fan of many edges in a narrow gap cannot be followed by eye.
     fan = gap + (SLIDE_ASPECT * found.height - found.width) / (found.layers - 1)
     fan = min(fan, _WIDEST_GAP * max(1.0, gap / COMFORTABLE.layer))
-    widest = SLIDE_WIDTH * SMALLEST_SIZE / READABLE_SIZE
+    widest = SLIDE_WIDTH * DETAIL_SIZE / READABLE_SIZE
     room = gap + 0.9 * (widest - around.filled[0]) / (found.layers - 1)
     return max(fan, min(room, COMFORTABLE.layer))
 

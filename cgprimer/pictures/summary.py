@@ -14,8 +14,6 @@ _MOST_LAYERS = 4
 _MOST_SIDE_BY_SIDE = 25  # vertices of one layer, which stand under each other
 _NAMED = 3
 
-_NOUNS: dict[Role, str] = {"inner": "variable"}  # the others are called by their role
-
 
 def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
     """Tell whether a slide has room for every vertex and edge of a diagram.
@@ -58,50 +56,41 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     for node in diagram.nodes:
         members[group[node.key], node.role].append(node)
     place = {node.key: f"{g} {role}" for (g, role), found in members.items() for node in found}
-    nodes = [
-        _vertex(f"{g} {role}", role, members[g, role], layer)
-        for g, role in sorted(members, key=lambda pair: (pair[0], pair[1]))
-    ]
-    counts = Counter(
-        (place[edge.tail], place[edge.head])
-        for edge in diagram.edges
-        if place[edge.tail] != place[edge.head]
-    )
+    nodes = [_vertex(f"{g} {role}", role, members[g, role], layer) for g, role in sorted(members)]
+    ends = ((place[edge.tail], place[edge.head]) for edge in diagram.edges)
+    counts = Counter((tail, head) for tail, head in ends if tail != head)
     edges = tuple(Edge(*ends, f"{number:,}") for ends, number in counts.items())
-    inside = len(diagram.edges) - counts.total()
     note = (
         f"{plural(len(diagram.nodes), 'vertex', 'vertices')} and "
         f"{plural(len(diagram.edges), 'edge')}, summarised by layers; "
         "numbers on edges count them"
     )
-    if inside:
+    if inside := len(diagram.edges) - counts.total():
         note += f", {plural(inside, 'more edge')} inside of boxes"
     return Diagram(tuple(nodes), edges, diagram.title, (note,), summary=True)
 
 
 def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:
-    first = min(layer[node.key] for node in found) + 1
-    last = max(layer[node.key] for node in found) + 1
+    layers = [layer[node.key] + 1 for node in found]
+    first, last = min(layers), max(layers)
     where = f"layer {first}" if first == last else f"layers {first} to {last}"
     kinds = Counter(node.label for node in found)
     if role in ("operation", "constant"):
         named = [f"{number} {label}" for label, number in kinds.most_common(_NAMED)]
     else:
         named = [", ".join([*list(kinds)[:_NAMED], *["…"][: len(kinds) > _NAMED]])]
-    return Node(key, plural(len(found), _NOUNS.get(role, role)), role, (where, *named))
+    noun = "variable" if role == "inner" else role
+    return Node(key, plural(len(found), noun), role, (where, *named))
 
 
 def _layers(diagram: Diagram) -> dict[str, int]:
     heads: dict[str, list[str]] = defaultdict(list)
-    fed = set()
     for edge in diagram.edges:
         heads[edge.tail].append(edge.head)
-        fed.add(edge.head)
     layer = {node.key: 0 for node in diagram.nodes}
     for node in diagram.nodes:  # in topological order
         for head in heads[node.key]:
             layer[head] = max(layer[head], layer[node.key] + 1)
-    for key in layer:
-        if key not in fed and heads[key]:
-            layer[key] = min(layer[head] for head in heads[key]) - 1
+    for key in layer.keys() - {edge.head for edge in diagram.edges}:
+        layer[key] = min((layer[head] for head in heads[key]), default=1) - 1
     return layer

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from cgprimer.pictures.diagram import Diagram, Role
@@ -21,12 +20,9 @@ LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 
 FONT = "DejaVu Sans"  # ships with matplotlib, so every machine measures and draws the same glyphs
 LABEL_SIZE = 20.0
-DETAIL_SIZE = 16.0
-EDGE_LABEL_SIZE = 16.0
-LEGEND_SIZE = 16.0
+DETAIL_SIZE = 16.0  # the smallest: also of the labels of edges, and of legends
 TITLE_SIZE = 22.0
 AXIS_SIZE = 16.0
-SMALLEST_SIZE = min(LABEL_SIZE, DETAIL_SIZE, EDGE_LABEL_SIZE, LEGEND_SIZE)
 READABLE_SIZE = 14.0  # of the smallest text on a slide, to be read from the last row
 LINE_SPACING = 1.25  # times the font size
 SLIDE_WIDTH, SLIDE_HEIGHT = 960.0, 540.0  # 13.33 by 7.5 inches
@@ -90,12 +86,12 @@ _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
 }
 
 
-def _roles(dark: bool, background: str, tint: float) -> Mapping[Role, RoleStyle]:
+def _roles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
     styles = {}
     for role, (word, shape, width, *colours) in _ROLES.items():
         fill = mix(colours[dark], background, 0.0 if shape == "dotted" else tint)
         styles[role] = RoleStyle(word, shape, colours[dark], fill, width)
-    return MappingProxyType(styles)
+    return styles
 
 
 LIGHT = Theme(

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 
 from cgprimer.pictures.diagram import Diagram, Node
 from cgprimer.pictures.geometry import Box, Point
-from cgprimer.pictures.shapes import outline, pill_radius
+from cgprimer.pictures.shapes import hexagon, pill_radius
 from cgprimer.pictures.slide_layout import NOTE_WIDTH, SlideLayout, slide_layout
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
-    EDGE_LABEL_SIZE,
     LABEL_SIZE,
     LINE_SPACING,
     TITLE_SIZE,
@@ -63,25 +62,22 @@ _END_OF_PAGE = r"""%
 _ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\char36{}", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\^{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "-": r"\ensuremath{-}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "\N{NO-BREAK SPACE}": "~", "…": r"\ldots{}",
     '"': r"{\ttfamily\char34}",  # not every encoding has the straight ones
     "'": r"{\ttfamily\char39}", "`": r"{\ttfamily\char96}",
-    "−": r"\ensuremath{-}", "×": r"\ensuremath{\times}", "÷": r"\ensuremath{\div}",
-    "·": r"\ensuremath{\cdot}", "∂": r"\ensuremath{\partial}", "→": r"\ensuremath{\to}",
-    "←": r"\ensuremath{\leftarrow}", "…": r"\ldots{}", "≈": r"\ensuremath{\approx}",
-    "≤": r"\ensuremath{\le}", "≥": r"\ensuremath{\ge}", "≠": r"\ensuremath{\ne}",
-    "±": r"\ensuremath{\pm}", "∞": r"\ensuremath{\infty}", "√": r"\ensuremath{\surd}",
-    "∇": r"\ensuremath{\nabla}", "∑": r"\ensuremath{\Sigma}", "∏": r"\ensuremath{\Pi}",
-    "²": r"\ensuremath{^2}", "³": r"\ensuremath{^3}", "°": r"\ensuremath{^\circ}",
     "–": "{--}", "—": "{---}", "‘": "{`}", "’": "{'}", "“": "{``}", "”": "{''}", "„": "{,,}",
-    "ς": r"\ensuremath{\varsigma}", "ϑ": r"\ensuremath{\vartheta}", "ϕ": r"\ensuremath{\phi}",
-    "φ": r"\ensuremath{\varphi}", "ϵ": r"\ensuremath{\epsilon}", "ε": r"\ensuremath{\varepsilon}",
-    "ϖ": r"\ensuremath{\varpi}", "ϱ": r"\ensuremath{\varrho}", "ο": "o", "µ": r"\ensuremath{\mu}",
-    "\N{NO-BREAK SPACE}": "~",
     "ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}",
-    "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}", "ı": r"\i{}",
+    "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}", "ı": r"\i{}", "ο": "o",
     **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧ", "ABEZHIKMNOPTX", strict=True)),
 }  # fmt: skip
+_MATHEMATICS = {
+    "-": "-", "−": "-", "×": r"\times", "÷": r"\div", "·": r"\cdot", "∂": r"\partial", "→": r"\to",
+    "←": r"\leftarrow", "≈": r"\approx", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "±": r"\pm",
+    "∞": r"\infty", "√": r"\surd", "∇": r"\nabla", "∑": r"\Sigma", "∏": r"\Pi", "²": "^2",
+    "³": "^3", "°": r"^\circ", "ς": r"\varsigma", "ϑ": r"\vartheta", "ϕ": r"\phi", "φ": r"\varphi",
+    "ϵ": r"\epsilon", "ε": r"\varepsilon", "ϖ": r"\varpi", "ϱ": r"\varrho", "µ": r"\mu",
+}  # fmt: skip
+_ESCAPES |= {sign: rf"\ensuremath{{{text}}}" for sign, text in _MATHEMATICS.items()}
 _ACCENTS = {
     "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u",
     "\u0307": ".", "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c",
@@ -172,7 +168,7 @@ def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     style = f"fill=background, inner sep={pen.length(2)}, "
     for box, texts in zip(picture.labels.boxes, picture.label_texts, strict=True):
         if box is not None:
-            lines.append(pen.node(style, EDGE_LABEL_SIZE, (box.x, box.y), map(escaped, texts)))
+            lines.append(pen.node(style, DETAIL_SIZE, (box.x, box.y), map(escaped, texts)))
     return lines
 
 
@@ -181,7 +177,7 @@ def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[st
     shape = look.roles[node.role].shape
     style = f"{node.role}, path vertex" if node.emphasis else node.role
     if shape == "hexagon":
-        path = " -- ".join(map(pen.point, outline(shape, box))) + " -- cycle"
+        path = " -- ".join(map(pen.point, hexagon(box))) + " -- cycle"
     else:
         path = pen.rectangle(box, 0.0)
     radius = {"rounded": 10.0, "circle": pill_radius(box) - 0.1}.get(shape)
@@ -240,10 +236,8 @@ def fallbacks(text: str) -> Iterable[str]:
     '  \\DeclareUnicodeCharacter{53D8}{\\textsuperscript{U+53D8}}'
     """
     strange = sorted({ord(character) for character in text if not character.isascii()})
-    if not strange:
-        return ()
     declaration = r"  \DeclareUnicodeCharacter{{{0:04X}}}{{\textsuperscript{{U+{0:04X}}}}}"
-    return (r"\ifPDFTeX", *map(declaration.format, strange), r"\fi")
+    return (r"\ifPDFTeX", *map(declaration.format, strange), r"\fi") if strange else ()
 
 
 def _character(character: str) -> str:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from timeit import repeat
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,10 +28,6 @@ from cgprimer.errors import DifferentiationError, ExpressionSwellError, PathLimi
 from cgprimer.number_format import number
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 _WIDE = 1.06  # times the only size: half the width of its band
@@ -58,7 +53,7 @@ def cost(
     bound: float = 5.0,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The cost of a gradient against the number of parameters, for each method.
 
     Operations are counted on the tapes. The shaded band reaches from the function's own cost to
@@ -72,8 +67,6 @@ def cost(
             beyond which it takes long.
         timed: seconds for one sample beside the operations, the least of five runs.
         bound: upper end of the shaded band, times the function's own cost.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: an unknown family or method, a size that is not positive, a bound below 1.
@@ -90,8 +83,7 @@ def cost(
     bound = real_number("the bound", bound, above=1)  # before the work
     several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
     growth = cost_growth(family, several, methods=methods, timed=timed)
-    usual = f"Cost of a gradient: {_WORDS[family]}"
-    figure, look = slide.new_figure(dark, usual if title is None else title)
+    figure, look = slide.new_figure(dark, title, f"Cost of a gradient: {_WORDS[family]}")
     kinds = {"operations": "operations", "seconds": "time in seconds"}
     panels = figure.subplots(1, 2 if timed else 1, squeeze=False)[0]
     for axes, (what, name) in zip(panels, kinds.items(), strict=False):
@@ -102,11 +94,7 @@ def cost(
 
 
 def _plus(term: str, size: int) -> str:
-    """A sum of so many terms, each with its own number in the place of ``#``.
-
-    >>> _plus("w#*x#", 2)
-    'w1*x1 + w2*x2'
-    """
+    """A sum of so many terms, each with its own number in the place of ``#``."""
     return " + ".join(term.replace("#", str(k)) for k in range(1, size + 1))
 
 
@@ -123,8 +111,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """What the whole gradient of one graph costs with one method; `seconds` is nan unless timed."""
 
     parameters: int
@@ -132,8 +119,7 @@ class Cost:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class CostGrowth:
+class CostGrowth(NamedTuple):
     """Costs over a family of graphs."""
 
     primal: list[Cost]  # of the function itself
@@ -185,11 +171,7 @@ def cost_growth(
 
 
 def as_counts(given: int | Iterable[int], what: str) -> list[int]:
-    """How many, one number or several, ascending; numbers of numpy are whole numbers, too.
-
-    Raises:
-        UsageError: there is none, or something else; it is called ``what``.
-    """
+    """How many, one number or several, ascending; numbers of numpy are whole numbers, too."""
     found = list(given) if isinstance(given, Iterable) else [given]
     if not found or any(not isinstance(one, Integral) or one < 1 for one in found):
         raise UsageError(f"{what} must be positive whole numbers")
@@ -206,7 +188,7 @@ def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
     return min(repeat(lambda: run(columns, scalars, 1), number=1, repeat=_REPEATS))
 
 
-def _draw_panel(axes: Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
+def _draw_panel(axes: slide.Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
     """Draw costs of one kind, ``operations`` or ``seconds``."""
 
     def points(costs: Sequence[Cost]) -> list[tuple[int, float]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,6 @@ from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.number_format import equals, number
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = Any
 SCHEMES = ("forward", "central", "complex-step")
@@ -59,7 +55,7 @@ def error(
     steps: float | Sequence[float] | None = None,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The error of finite differences against their step: the V.
 
     Errors are against a derivative of fifty digits. A star marks the best step of each scheme.
@@ -74,7 +70,6 @@ def error(
         schemes: only this scheme, or these.
         steps: the step or steps, in the unit of the variable; ten for every power of ten from
             1e-16 to 1 unless given.
-        dark: for dark slides.
         title: above the picture; the derivative unless given.
 
     Raises:
@@ -92,12 +87,12 @@ def error(
     ('step h', 'log')
     """
     found = step_errors(graph, at, of=of, wrt=wrt, schemes=schemes, steps=steps)
-    usual = _usual_title(found) if title is None else title
-    figure, axes, look = slide.framed(
-        dark=dark, title=usual, x="step h", y="absolute error of the derivative"
-    )
+    words = {"x": "step h", "y": "absolute error of the derivative"}
+    figure, axes, look = slide.framed(dark, title, _usual_title(found), **words)
     axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
-    floor = _floor(found)
+    every = np.concatenate(list(found.errors.values()))
+    least = min(every[every > 0], default=2.0**-52)
+    floor = 10.0 ** float(np.floor(np.log10(least)) - 1)  # where errors of 0 lie
     stars: list[tuple[float, float]] = []
     for order, (scheme, errors) in enumerate(found.errors.items()):
         shown = np.where(errors == 0, floor, errors)
@@ -117,7 +112,7 @@ def error(
     _guides(axes, found, look)
     slide.log_axis(axes, "x")
     slide.log_axis(axes, "y", most=_MOST)
-    if any((errors == 0).any() for errors in found.errors.values()):
+    if (every == 0).any():
         axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
         high = max(axes.get_ylim()[1], 1e4 * floor)
         axes.set_ylim(floor / 3, high)
@@ -142,19 +137,12 @@ class StepErrors:
     errors: dict[str, Array]  # by scheme, absolute; shape (steps,); nan outside the domain
     refused: dict[str, str]  # schemes that cannot be used here, and why
 
-    def smoothed(self, scheme: str) -> Array:
-        """The largest error of each step's neighbourhood: what one may expect there."""
+    def as_good(self, scheme: str) -> Array:
+        """At which steps no other step has an error to be expected that is less."""
+        # What one may expect at a step is the largest error of its neighbourhood.
         padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
         near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
-        return np.fmax.reduce(near, axis=1)
-
-    def as_good(self, scheme: str) -> Array:
-        """At which steps no other step has an error to be expected that is less.
-
-        Raises:
-            UsageError: the scheme has no finite error.
-        """
-        expected = self.smoothed(scheme)
+        expected = np.fmax.reduce(near, axis=1)
         if not np.isfinite(expected).any():
             raise UsageError(f"the scheme {scheme!r} gave no number at any of the steps")
         # Nothing is better than the last digit of the derivative itself; and where no two numbers
@@ -248,29 +236,18 @@ def _error(value: float, exact: Any) -> float:
         return float(difference) if difference > mpmath.mpf("1e-45") * abs(exact) else 0.0
 
 
-def _floor(found: StepErrors) -> float:
-    """Where errors of 0 lie: a power of ten well below all others."""
-    every = np.concatenate(list(found.errors.values()))
-    least = float(np.min(every, where=every > 0, initial=math.inf))
-    least = least if math.isfinite(least) else 2.0**-52
-    return float(10.0 ** (np.floor(np.log10(least)) - 1))
-
-
 def _usual_title(found: StepErrors) -> str:
-    value = found.at.get(found.wrt)
-    place = ""
-    if value is not None:
-        place = f" at {found.wrt} {equals(value, digits=6)} {number(value, 6)}"
     formula = f"{found.of} = {found.formula}: " if len(found.formula) <= _SHORT else ""
+    value = found.at.get(found.wrt)  # none of a variable inside
+    place = "" if value is None else f" at {found.wrt} {equals(value, digits=6)} {number(value, 6)}"
     return f"{formula}d {found.of} / d {found.wrt}{place}"
 
 
 def _label(found: StepErrors, scheme: str) -> str:
     errors = found.errors[scheme]
-    if not np.isfinite(errors).any():
-        return f"{scheme}: no number at any step"
-    if not np.nanmax(errors) > 0:
-        return f"{scheme}: no error at any step"
+    if not np.nanmax(errors, initial=0) > 0:
+        what = "error" if np.isfinite(errors).any() else "number"
+        return f"{scheme}: no {what} at any step"
     best = found.best(scheme)
     smaller = found.as_good(scheme)[found.steps <= best]
     which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"
@@ -279,15 +256,14 @@ def _label(found: StepErrors, scheme: str) -> str:
 
 def _best_place(found: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
     """The best step, on the curve."""
-    numbers = np.isfinite(shown)
-    if not numbers.any() or not np.nanmax(found.errors[scheme]) > 0:
+    if not np.nanmax(found.errors[scheme], initial=0) > 0:
         return None
     apart = np.abs(np.log(found.steps / found.best(scheme)))
-    best = int(np.argmin(np.where(numbers, apart, np.inf)))
+    best = int(np.argmin(np.where(np.isfinite(shown), apart, np.inf)))
     return found.steps[best], shown[best]
 
 
-def _guides(axes: Axes, found: StepErrors, look: Theme) -> None:
+def _guides(axes: slide.Axes, found: StepErrors, look: Theme) -> None:
     """Straight lines of the known slopes beside the curves: above, but below central."""
     drawn: set[int] = set()
     for scheme, errors in found.errors.items():

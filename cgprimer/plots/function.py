@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.number_format import marked, number
 from cgprimer.plots import slide
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = Any
 Execute = Callable[[Array], Array]
@@ -54,7 +50,7 @@ def function(
     tangent: float | None = None,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """A function of one variable, its derivatives, and the tangent at a point.
 
     Where a function runs off to infinity the picture is cut, so that the rest can be seen, and the
@@ -69,7 +65,6 @@ def function(
             parameter, unless given.
         order: of the highest derivative, up to 6: 0 for the function alone.
         tangent: where the tangent touches.
-        dark: for dark slides.
         title: above the picture; the function unless given.
 
     Raises:
@@ -91,12 +86,8 @@ def function(
     places, place = found.places, found.wrt
     whole = f"{found.of} = {found.formula}"
     usual = whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"
-    figure, axes, look = slide.framed(
-        dark=dark,
-        title=usual if title is None else title,
-        x=place,
-        y=found.of if len(found.orders) == 1 else "value",
-    )
+    named = found.of if len(found.orders) == 1 else "value"
+    figure, axes, look = slide.framed(dark, title, usual, x=place, y=named)
     low, high = _window(found)
     axes.axhline(0.0, color=look.edge, linewidth=1.0)
     if places[0] <= 0 <= places[-1]:
@@ -107,9 +98,8 @@ def function(
         y = np.clip(y, low - 9 * (high - low), high + 9 * (high - low))
         power = "⁰¹²³⁴⁵⁶"[k] if k > 1 else ""
         name = f"d{power} {found.of} / d {place}{power}" if k else found.of
-        axes.plot(
-            x, y, linewidth=2.4 if k else 3.0, label=name, **slide.line_style(k, look, len(x))
-        )
+        style = slide.line_style(k, look, len(x))
+        axes.plot(x, y, linewidth=2.4 if k else 3.0, label=name, **style)
     if found.tangent:
         touch, value, slope = found.tangent
         ends = places[[0, -1]]
@@ -261,11 +251,8 @@ def _jumps(execute: Execute, places: Array, values: Array) -> tuple[Jump, ...]:
             right[lower], after[lower] = middle[lower], value[lower]
             left[upper], before[upper] = middle[upper], value[upper]
         kept = np.abs(after - before) > _KEPT * change[found]
-    return tuple(
-        Jump(int(k), float(0.5 * (a + b)), float(u), float(v))
-        for k, a, b, u, v, jump in zip(found, left, right, before, after, kept, strict=True)
-        if jump
-    )
+    rows = np.stack([found, 0.5 * (left + right), before, after], axis=1)[kept].tolist()
+    return tuple(Jump(int(k), *between) for k, *between in rows)
 
 
 def _window(found: FunctionCurves) -> tuple[float, float]:
@@ -289,19 +276,18 @@ def _broken(
 
     A pole is where the line leaves the picture at one side and comes in at the other.
     """
-    index = np.repeat([jump.after + 1 for jump in jumps], 3).astype(int)
-    between = np.array([[jump.place] * 3 for jump in jumps])
-    ends = np.array([[jump.left, np.nan, jump.right] for jump in jumps])
     drawn = np.where(np.isfinite(values), values, np.nan)
     side = (drawn > window[1]).astype(int) - (drawn < window[0])
-    poles = np.setdiff1d(np.flatnonzero(side[:-1] * side[1:] < 0) + 1, index)
-    index = np.concatenate([index, poles])
-    between = np.concatenate([between.ravel(), places[poles]])
-    ends = np.concatenate([ends.ravel(), np.full(len(poles), np.nan)])
+    poles = {*(np.flatnonzero(side[:-1] * side[1:] < 0) + 1)} - {jump.after + 1 for jump in jumps}
+    gaps = [(k, places[k], np.nan) for k in poles]
+    for after, place, left, right in jumps:
+        gaps += [(after + 1, place, end) for end in (left, np.nan, right)]
+    index, between, ends = np.array(gaps).reshape(-1, 3).T
+    index = index.astype(int)
     return np.insert(places, index, between), np.insert(drawn, index, ends)
 
 
-def _number_axis(axes: Axes, which: str) -> None:
+def _number_axis(axes: slide.Axes, which: str) -> None:
     """Numbers on an axis; where they differ only in late digits its name subtracts the rest."""
     slide.linear_axis(axes, which)
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -320,13 +306,12 @@ def _number_axis(axes: Axes, which: str) -> None:
 def _notes(found: FunctionCurves, low: float, high: float) -> list[str]:
     """What the picture does not show: cut values, and values beyond the largest double."""
     every = np.concatenate([values[~np.isnan(values)] for values in found.orders])
-    sides = [side for side, cut in (("top", every.max() > high), ("bottom", every.min() < low))
-             if cut]  # fmt: skip
+    sides = ["top"] * bool(every.max() > high) + ["bottom"] * bool(every.min() < low)
     notes = [f"cut off at the {' and the '.join(sides)}"] if sides else []
     huge = np.isinf(found.orders[0])
-    for side, where in (("above", huge), ("below", huge[::-1])):
+    for side, way in {"above": 1, "below": -1}.items():
+        where = huge[::way]
         if where[-1] and where[-2]:
-            places = found.places if side == "above" else found.places[::-1]
-            last = float(places[np.flatnonzero(~where)[-1]])
+            last = float(found.places[::way][~where][-1])
             notes.append(f"too large for a double {side} {found.wrt} = {number(last, 3)}")
     return notes

@@ -147,8 +147,9 @@ def _path(
     """The steps of one optimizer, each with all samples and the same rate."""
     rule = _optimizer(name)
     loss, slope = at_point(begin)
-    if rate is None:
-        rate = _rate(name, slope, span)
+    if rate is None:  # the first step is about a hundredth of the picture; that of adam is the rate
+        steep = 1.0 if name == "adam" else float(np.max(np.abs(slope)))
+        rate = 0.01 * span / steep if np.isfinite(steep) and steep > 0 else rule.rate
     points, losses, state = [begin], [loss], rule.start(begin)
     diverged = not np.isfinite(loss)
     for _ in range(0 if diverged else steps):
@@ -161,15 +162,6 @@ def _path(
         points.append(point)
         losses.append(loss)
     return Descent(name, rate, np.array(points), np.array(losses), diverged)
-
-
-def _rate(name: str, slope: Array, span: float) -> float:
-    """A rate whose first step is about a hundredth of the picture."""
-    step = 0.01 * span
-    if name == "adam":  # its first step is the rate, whatever the slope
-        return step
-    steep = float(np.max(np.abs(slope)))
-    return step / steep if np.isfinite(steep) and steep > 0 else _optimizer(name).rate
 
 
 def _two(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
@@ -226,7 +218,7 @@ class Relief:
     @cached_property
     def heights(self) -> Array:
         """What stands up in 3-D: the losses, or their logarithms; shape (m, n)."""
-        return np.log10(np.maximum(self.losses, self.floor)) if self.logarithmic else self.losses
+        return np.log10(self.losses) if self.logarithmic else self.losses
 
     @property
     def top(self) -> float:
@@ -256,9 +248,6 @@ def _finer(values: Array) -> Array:
     """Rows with more points between their own: exact for parabolas, straight beside holes.
 
     Catmull-Rom splines: through each point, with the slope of the line through its neighbours.
-
-    >>> _finer(np.array([[0.0, 1.0, 4.0, 9.0]]))[0, :5].tolist()
-    [0.0, 0.0625, 0.25, 0.5625, 1.0]
     """
     if values.shape[1] < 4:
         return np.array([_between(row) for row in values])

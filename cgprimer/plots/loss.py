@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,7 @@ from cgprimer.checked_numbers import whole_number
 from cgprimer.errors import UsageError
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, named_runs, steps_per_epoch
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from cgprimer.training.loop import TrainingRun
+from cgprimer.training.loop import TrainingRun
 
 Array = Any
 LOG = ("auto", "none", "x", "y", "both")
@@ -37,7 +33,7 @@ def loss(
     validation: bool = True,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The losses of one or several runs, and beside them those on validation samples.
 
     Over epochs a curve begins with the loss before the first step, at 0. A run that diverges
@@ -52,8 +48,6 @@ def loss(
             unless given 1, and of more than 500 losses a hundredth of them.
         log: which axes are logarithmic; auto: the loss, where none is negative.
         validation: draw the validation losses, where a run has some.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: no run, a run without a step or without a finite loss, an unknown word.
@@ -89,8 +83,7 @@ def loss(
         smooth = 1 if longest <= _READABLE else longest // 100
     smooth = whole_number("the number of losses in a mean (smooth)", smooth, least=1)
     logarithmic = _log_axes(slide.one_of("choice of logarithmic axes", log, LOG), every)
-    usual = "Loss" if title is None else title
-    figure, axes, look = slide.framed(dark=dark, title=usual, x=by, y="loss")
+    figure, axes, look = slide.framed(dark, title, "Loss", x=by, y="loss")
     shown = [v for _, values in others.values() for v in values]
     for order, (name, run) in enumerate(found.items()):
         places, values = losses[name]
@@ -120,10 +113,7 @@ def loss(
                       markeredgewidth=1.6, markevery=max(1, len(other) // 20),
                       markerfacecolor=look.background,
                       label=slide.plain(f"{name}, validation{unknown}"))  # fmt: skip
-    if longest == 1:
-        axes.set_xlim(0, 2)  # one step: around it there is nothing to number
-        axes.set_xticks([1])
-    elif "x" in logarithmic:
+    if "x" in logarithmic and longest > 1:
         slide.log_axis(axes, "x")
     else:
         slide.linear_axis(axes, "x", whole=True)
@@ -182,11 +172,9 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
 
 
 def _window_sums(values: Array, window: int) -> Array:
-    """The sum over the window around each value, with zeros beyond the ends.
-
-    A window is put together from blocks of 1, 2, 4, ... values. Differences of running sums would
-    be faster, but a loss of 1e50 at the start would swallow all that come after it.
-    """
+    """The sum over the window around each value, with zeros beyond the ends."""
+    # A window is put together from blocks of 1, 2, 4, ... values. Differences of running sums would
+    # be faster, but a loss of 1e50 at the start would swallow all that come after it.
     blocks = np.pad(values, ((window - 1) // 2, window // 2))
     found = np.zeros(len(values))
     begun, size = 0, 1
@@ -200,22 +188,17 @@ def _window_sums(values: Array, window: int) -> Array:
 
 
 def _explodes(run: Sequence[float]) -> bool:
-    """Whether a run ends far above its beginning.
-
-    Its first losses say where it begins, unless every one is above the one before: then it
-    explodes from its first step, and the first loss does.
-    """
+    """Whether a run ends far above its beginning."""
+    # A run whose every loss is above the one before explodes from its first step.
     ascends = all(before < after for before, after in pairwise(run[:_FIRST]))
     start = abs(run[0] if ascends else _usual(run))
     return not isfinite(run[-1]) or (start > 0 and run[-1] > FAR * start)
 
 
 def _beginning(runs: Sequence[Sequence[float]]) -> float:
-    """The loss that runs begin with, or 0: that of the runs that do not diverge if there are some.
-
-    That is the first loss, or where that is a lucky sample's a usual one.
-    """
+    """The loss that runs begin with, or 0; of those that do not diverge if there are some."""
     calm = [run for run in runs if not _explodes(run)]
+    # Beside a lucky sample's first loss there is a usual one.
     first = [max(run[0], _usual(run)) for run in calm] or [run[0] for run in runs]
     return max((v for v in first if isfinite(v)), default=0.0)
 

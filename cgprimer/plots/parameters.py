@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from cgprimer.training.loop import TrainingRun
+from cgprimer.training.loop import TrainingRun
 
 Values = Mapping[str, float]
 _MOST_PANELS = 9  # whose numbers are still read from the last row
@@ -34,7 +29,7 @@ def parameters(
     log_steps: bool = False,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The parameters of one or several runs over time, and their true values as dashed levels.
 
     Every parameter has a panel with its own scale. A run whose values become a thousand times as
@@ -47,8 +42,6 @@ def parameters(
         final: what was learnt in the end, all parameters side by side, instead.
         by: over steps or epochs; auto: epochs if every run has five.
         log_steps: a logarithmic axis of steps or epochs; it begins after the start.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: no run, a run without a step, one saved before parameters were recorded, runs
@@ -82,21 +75,22 @@ def parameters(
     if final and log_steps:
         raise UsageError("final values have no axis of steps", hint="without --log-steps")
     if final:
-        usual = "What was learnt" if title is None else title
-        figure, axes, look = slide.framed(dark=dark, title=usual, x="parameter", y="value")
+        words = {"x": "parameter", "y": "value"}
+        figure, axes, look = slide.framed(dark, title, "What was learnt", **words)
         _draw_final(axes, found, chosen, truth, look)
         slide.legend_below(figure, axes, look)
         return figure
     by = axis_of(found, slide.one_of("axis", by, BY))
     drawn = chosen[:_MOST_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
-    usual = f"Parameters over time{cut}" if title is None else title
-    figure, look = slide.new_figure(dark, usual)
+    figure, look = slide.new_figure(dark, title, f"Parameters over time{cut}")
     moved = {name: over_time(run, by, drawn) for name, run in found.items()}
     gone = {name for name, m in moved.items() if any(_far(m, n, truth) for n in drawn)}
     gone |= {name for name, run in found.items() if run.stopped == "diverged"}
-    if log_steps:
-        moved = {name: one.after_start() for name, one in moved.items()}
+    if log_steps:  # the start has no place there, and no say in the scales
+        for places, values in moved.values():
+            for begun in (places, *values.values()):
+                del begun[0]
     rows, columns = _GRID.get(len(drawn), (3, 3))
     panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
     for axes in panels[len(drawn) :]:
@@ -119,13 +113,8 @@ def parameters(
 class OverTime(NamedTuple):
     """Parameters over time."""
 
-    places: list[float]  # steps or epochs, ascending, from 0 where the start is known
+    places: list[float]  # steps or epochs, ascending, from 0
     values: dict[str, list[float]]  # of each parameter, at each place
-
-    def after_start(self) -> OverTime:
-        """Without the start, which has no place on a logarithmic axis and no say in the scales."""
-        first = sum(place <= 0 for place in self.places)
-        return OverTime(self.places[first:], {n: v[first:] for n, v in self.values.items()})
 
 
 def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
@@ -161,7 +150,12 @@ def _limit(values: Sequence[float], name: str, truth: Values) -> float:
 
 
 def _draw_panel(
-    axes: Axes, name: str, runs: Mapping[str, OverTime], truth: Values, gone: set[str], look: Theme
+    axes: slide.Axes,
+    name: str,
+    runs: Mapping[str, OverTime],
+    truth: Values,
+    gone: set[str],
+    look: Theme,
 ) -> None:
     level: dict[str, Any] = {"color": look.ink, "linestyle": _TRUE_DASH, "linewidth": 2.0}
     if truth:  # in every panel, so that the legend of the first has it
@@ -186,7 +180,11 @@ def _draw_panel(
 
 
 def _draw_final(
-    axes: Axes, runs: Mapping[str, TrainingRun], names: Sequence[str], truth: Values, look: Theme
+    axes: slide.Axes,
+    runs: Mapping[str, TrainingRun],
+    names: Sequence[str],
+    truth: Values,
+    look: Theme,
 ) -> None:
     """Learnt parameters beside their true values, where those are known.
 

@@ -24,10 +24,6 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
     A file's name is its own without ``.json``, or the whole path where two would be the same. A
     run that comes alone and without a name is called ``training``.
 
-    Raises:
-        UsageError: no run is given, one is given twice, or a file cannot be read.
-        DataError: a file holds no run.
-
     >>> run = TrainingRun(parameters={}, start={}, truth={}, settings={})
     >>> list(named_runs([run, run])), list(named_runs([run])), list(named_runs([{"adam": run}]))
     (['run 1', 'run 2'], ['training'], ['adam'])
@@ -44,27 +40,20 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
         for name, run in (one if isinstance(one, Mapping) else {usual: one}).items():
             if name in found:
                 raise UsageError(f"two runs are called {name!r}")
-            found[str(name)] = load_run(run) if isinstance(run, str | Path) else _checked(run)
+            read = load_run(run) if isinstance(run, str | Path) else run
+            if not isinstance(read, TrainingRun):
+                raise UsageError(
+                    f"expected a TrainingRun or a file, not {type(read).__name__}",
+                    hint="cgprimer.train(...) returns one, cgprimer train --save writes one",
+                )
+            found[str(name)] = read
     if not found:
         raise UsageError("which runs? Give files that cgprimer train --save wrote, or runs")
     return found
 
 
-def _checked(run: object) -> TrainingRun:
-    if isinstance(run, TrainingRun):
-        return run
-    raise UsageError(
-        f"expected a TrainingRun or a file, not {type(run).__name__}",
-        hint="cgprimer.train(...) returns one, cgprimer train --save writes one",
-    )
-
-
 def axis_of(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
-    """`step` or `epoch`; `auto` is epochs where every run has at least five.
-
-    Raises:
-        UsageError: a run without a step, or by epoch for a run without a whole one.
-    """
+    """`step` or `epoch`; `auto` is epochs where every run has at least five."""
     for name, run in runs.items():
         if not run.steps:
             raise UsageError(
@@ -85,11 +74,7 @@ def steps_per_epoch(run: TrainingRun) -> float:
 
 
 def common_truth(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
-    """The true values on which all runs that know them agree.
-
-    Raises:
-        UsageError: two runs had different truths, so one picture cannot show both.
-    """
+    """The true values on which all runs that know them agree: one picture cannot show others."""
     truth: dict[str, float] = {}
     for name, run in runs.items():
         for parameter, value in run.truth.items():

@@ -26,25 +26,26 @@ from cgprimer.pictures.theme import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes  # noqa: PLC0414, for the plots
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure  # noqa: PLC0414
 
-SLIDE = (SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72)  # inches
 _ROOM = 930.0  # points for a legend under a picture
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def new_figure(dark: bool, title: str = "") -> tuple[Figure, Theme]:
-    """An empty slide, with a title over the whole of it, and its colours."""
+def new_figure(dark: bool, title: str | None, usual: str) -> tuple[Figure, Theme]:
+    """An empty slide, with its usual title or the given one over the whole, and its colours."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     look = theme(dark)
     padding = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.12)  # inches
-    figure = Figure(figsize=SLIDE, facecolor=look.background, layout=padding)
-    if title:
-        figure.suptitle(title, **_heading(look))
+    figure = Figure(
+        figsize=(SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72), facecolor=look.background, layout=padding
+    )
+    if title or title is None:
+        figure.suptitle(usual if title is None else title, **_heading(look))
     return figure, look
 
 
@@ -53,18 +54,18 @@ def _heading(look: Theme) -> dict[str, Any]:
 
 
 def framed(
-    *, dark: bool = False, title: str = "", x: str = "", y: str = ""
+    dark: bool, title: str | None, usual: str, *, x: str, y: str
 ) -> tuple[Figure, Axes, Theme]:
-    """A slide with one pair of axes, named and in the theme's colours.
+    """A slide with one pair of axes that are named, its usual title or the given one over them.
 
-    >>> figure, axes, look = framed(x="step", y="loss")
-    >>> axes.get_xlabel(), axes.get_ylabel(), [float(side) for side in figure.get_size_inches()][1]
-    ('step', 'loss', 7.5)
+    >>> figure, axes, look = framed(False, None, "Loss", x="step", y="loss")
+    >>> axes.get_title(), axes.get_xlabel(), [float(side) for side in figure.get_size_inches()][1]
+    ('Loss', 'step', 7.5)
     """
-    figure, look = new_figure(dark)
+    figure, look = new_figure(dark, "", "")
     axes = figure.add_subplot()
     dress(axes, look, x=x, y=y)
-    axes.set_title(title, pad=14, **_heading(look))
+    axes.set_title(usual if title is None else title, pad=14, **_heading(look))
     return figure, axes, look
 
 
@@ -180,21 +181,11 @@ def curve_style(order: int, look: Theme) -> dict[str, Any]:
 
 
 def line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
-    """Colour, dash and, once the dashes are used up, markers of a curve of many points.
-
-    >>> from cgprimer.pictures.theme import LIGHT
-    >>> styles = [line_style(k, LIGHT, 100) for k in range(8)]
-    >>> len({(str(one["linestyle"]), one["marker"]) for one in styles})
-    8
-    """
-    rounds = order // len(DASHES)
-    between = max(1, points // 10)
-    return {
-        **curve_style(order, look),
-        "marker": _MARKERS[(rounds - 1) % len(_MARKERS)] if rounds else "",
-        "markersize": 9,
-        "markevery": (order * between // 4 % between, between),
-    }
+    """Colour, dash and, once the dashes are used up, markers of a curve of many points."""
+    rounds, between = order // len(DASHES), max(1, points // 10)
+    marker = _MARKERS[(rounds - 1) % len(_MARKERS)] if rounds else ""
+    markers = {"marker": marker, "markevery": (order * between // 4 % between, between)}
+    return curve_style(order, look) | markers | {"markersize": 9}
 
 
 def beside(axes: Axes, text: str, point: Any, aside: Any, look: Theme, **more: Any) -> None:
@@ -238,20 +229,15 @@ def legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
 
 
 def one_of(what: str, word: str, known: Iterable[str]) -> str:
-    """The word, if it is a known one.
-
-    Raises:
-        UsageError: it is none of them.
-    """
+    """The word, if it is a known one, else a UsageError."""
     if word not in list(known):
         raise UsageError(f"there is no {what} {word!r}", hint=name_hint(word, known))
     return word
 
 
 def plain(name: str) -> str:
-    """A name for a legend.
+    """A name for a legend, from which matplotlib leaves labels out that begin with an underscore.
 
-    matplotlib leaves a label that begins with an underscore out of the legend; the invisible word
-    joiner before it keeps the name as the user wrote it.
+    The invisible word joiner before it keeps the name as the user wrote it.
     """
     return f"\u2060{name}" if name.startswith("_") else name

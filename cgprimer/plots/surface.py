@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import cos, log10, radians, sin
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from cgprimer.number_format import marked
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, landscape, relief
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = Any
 Drawn = dict[str, tuple[Array, dict[str, Any]]]  # by what the legend says: points and style
@@ -55,7 +52,7 @@ def surface(
     dark: bool = False,
     title: str | None = None,
     dataset: Dataset | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The mean loss over two parameters, with the path of each optimizer on it.
 
     All other parameters keep the values declared or given. Each step sees all samples. Colours,
@@ -79,8 +76,6 @@ def surface(
         steps: of each path.
         loss: as for training.
         seed: of the data.
-        dark: for dark slides.
-        title: above the picture.
         dataset: an older name of `data`.
 
     Raises:
@@ -105,7 +100,7 @@ def surface(
 
 def draw_surface(
     found: Landscape, *, in_3d: bool = False, dark: bool = False, title: str | None = None
-) -> Figure:
+) -> slide.Figure:
     """Draw what :func:`landscape` has found; the arguments are those of :func:`surface`.
 
     Paths begin at the ring, and a cross marks the true values, where the data have been made from
@@ -114,8 +109,7 @@ def draw_surface(
     from matplotlib.colors import LinearSegmentedColormap
 
     shown = relief(found)
-    usual = f"Loss over {found.names[0]} and {found.names[1]}"
-    figure, look = slide.new_figure(dark, usual if title is None else title)
+    figure, look = slide.new_figure(dark, title, "Loss over {} and {}".format(*found.names))
     # From the paper to the first colour of the theme: deep is pale, high is strong.
     strong = mix(look.curves[0], look.background, 0.75)
     colours = LinearSegmentedColormap.from_list("loss", [look.background, strong])
@@ -145,7 +139,7 @@ def draw_surface(
 
 
 def _draw_in_plane(
-    figure: Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
+    figure: slide.Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
 ) -> Any:
     from matplotlib.colors import LogNorm
 
@@ -203,7 +197,7 @@ def _paths(found: Landscape, shown: Relief, look: Theme) -> Drawn:
 
 
 def _draw_in_space(
-    figure: Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
+    figure: slide.Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
 ) -> Any:
     figure.set_layout_engine("none")  # it would leave half of the slide empty around a 3-D box
     axes: Any = figure.add_axes((0.0, 0.13, 1.0, 0.79), projection="3d", computed_zorder=False)
@@ -286,8 +280,7 @@ def _level(shown: Relief, first: Array, second: Array) -> Array:
 def seen_points(shown: Relief, places: Array, view: tuple[float, float]) -> Array:
     """Which places on the surface, shape (places, 3), the eye sees; shape (places,)."""
     height = float(np.nanmax(shown.heights) - np.nanmin(shown.heights))
-    (left, right), (front, back) = ((side[0], side[-1]) for side in (shown.first, shown.second))
-    spans = np.array([right - left, back - front, height or 1.0])
+    spans = np.array([np.ptp(shown.first), np.ptp(shown.second), height or 1.0])
     up, around = radians(view[0]), radians(view[1])
     eye = np.array([cos(up) * cos(around), cos(up) * sin(around), sin(up)])
     ray = eye * spans / np.array(_BOX)  # in the units of the axes, for a length of 1 in the box
@@ -295,10 +288,8 @@ def seen_points(shown: Relief, places: Array, view: tuple[float, float]) -> Arra
     # Above the box there is no surface any more.
     for length in np.linspace(0.0, _BOX[2] / sin(up), 160)[1:]:
         point = places + length * ray
-        x, y = point[:, 0], point[:, 1]
-        over = (left <= x) & (x <= right) & (front <= y) & (y <= back)
-        level = _level(shown, x, y)
-        hidden |= over & (level > point[:, 2] + _LIFT * spans[2])  # False over holes
+        above = _level(shown, *point[:, :2].T) > point[:, 2] + _LIFT * spans[2]  # not in holes
+        hidden |= above & shown.contains(point[:, :2])
     return ~hidden
 
 

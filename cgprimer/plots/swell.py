@@ -11,10 +11,10 @@ survey" (2018), table 1, for the logistic map.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import NamedTuple
 
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import parse
@@ -25,9 +25,6 @@ from cgprimer.errors import ExpressionSwellError
 from cgprimer.pictures.theme import AXIS_SIZE
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LIMIT = 20_000  # operations beyond which a formula is not written out
 _CURVES = {  # the curves, and which count of a `Swell` each shows
@@ -45,7 +42,7 @@ def swell(
     *,
     dark: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> slide.Figure:
     """The growth of a symbolic derivative with the depth of nesting, beside reverse mode.
 
     Formulas of more than 20,000 operations are left out; a ring stands where their curve ends.
@@ -53,8 +50,6 @@ def swell(
     Args:
         family: what is nested.
         depths: levels of nesting, a number or several; up to 10, for softmax up to 5, unless given.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: an unknown family, or a depth that is not positive.
@@ -67,8 +62,11 @@ def swell(
     'depth of nesting'
     """
     rows = swell_counts(family, depths)
-    usual = f"Expression swell: nested {family}" if title is None else title
-    figure, axes, look = slide.framed(dark=dark, title=usual, x="depth of nesting", y="operations")
+    usual, words = (
+        f"Expression swell: nested {family}",
+        {"x": "depth of nesting", "y": "operations"},
+    )
+    figure, axes, look = slide.framed(dark, title, usual, **words)
     ends: list[tuple[float, float]] = []
     for order, (name, what) in enumerate(_CURVES.items()):
         points = [(row.depth, getattr(row, what)) for row in rows if getattr(row, what) is not None]
@@ -101,12 +99,7 @@ def swell(
 
 
 def _nested(level: str, depth: int) -> str:
-    """Variables x1, x2, ..., each a formula of the one before, which ``@`` stands for.
-
-    >>> print(_nested("@*sin(@)", 2))
-    x1 = xa*sin(xa)
-    x2 = x1*sin(x1)
-    """
+    """Variables x1, x2, ..., each a formula of the one before, which ``@`` stands for."""
     names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
     return "\n".join(f"{new} = {level.replace('@', old)}" for old, new in pairwise(names))
 
@@ -129,11 +122,9 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "logistic": partial(_nested, "4*@*(1 - @)"),
     "softmax": _softmax,
 }
-DEPTHS = {"product": range(1, 11), "logistic": range(1, 11), "softmax": range(1, 6)}
 
 
-@dataclass(frozen=True, slots=True)
-class Swell:
+class Swell(NamedTuple):
     """Counts of operations for one depth; None where the formula is larger than the limit."""
 
     depth: int
@@ -153,7 +144,8 @@ def swell_counts(
     [(1, 6, 5), (4, 280, 26)]
     """
     text_of = FAMILIES[slide.one_of("family", family, FAMILIES)]
-    given = DEPTHS[family] if isinstance(depths, Sequence) and not depths else depths
+    usual = range(1, 6 if family == "softmax" else 11)
+    given = usual if isinstance(depths, Sequence) and not depths else depths
     rows = []
     too_large = False
     for depth in as_counts(given, "depths"):
@@ -182,13 +174,10 @@ def apart(levels: Sequence[float], least: float) -> list[float]:
     >>> apart([0.0, 4.0, 30.0], 10.0)
     [-3.0, 7.0, 30.0]
     """
-    groups: list[list[float]] = []  # levels that touch one another, centred on where they were
-
-    def bottom(group: Sequence[float]) -> float:
-        return sum(group) / len(group) - 0.5 * least * (len(group) - 1)
-
-    for level in levels:
-        groups.append([level])
-        while len(groups) > 1 and bottom(groups[-2]) + least * len(groups[-2]) > bottom(groups[-1]):
-            groups[-2:] = [groups[-2] + groups[-1]]
-    return [bottom(group) + least * k for group in groups for k in range(len(group))]
+    # What ascends and is nearest to given numbers lies, at each place, between means around it.
+    free = [level - least * k for k, level in enumerate(levels)]
+    ends = range(1, len(free) + 1)
+    return [
+        least * k + max(min(fmean(free[i:j]) for j in ends[k:]) for i in range(k + 1))
+        for k in range(len(free))
+    ]

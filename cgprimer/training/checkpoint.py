@@ -124,6 +124,5 @@ def _same_function(first: ExpressionGraph, second: ExpressionGraph) -> bool:
     random = np.random.default_rng(0)
     point = {name: random.normal(size=5) for name in (*second.inputs, *second.parameters)}
     here, there = first.evaluate(point), second.evaluate(point)
-    return all(
-        np.allclose(here[name], there[name], rtol=1e-9, equal_nan=True) for name in second.outputs
-    )
+    pairs = ((here[name], there[name]) for name in second.outputs)
+    return all(np.allclose(one, other, rtol=1e-9, equal_nan=True) for one, other in pairs)

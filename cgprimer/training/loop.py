@@ -89,10 +89,8 @@ class TrainingRun:
 
     def __repr__(self) -> str:
         learnt = listed(f"{name}={number(value, 6)}" for name, value in self.parameters.items())
-        return (
-            f"<TrainingRun {self.stopped}: {self.steps} steps,"
-            f" loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}, {learnt}>"
-        )
+        losses = f"loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}"
+        return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
 
 
 def train(

@@ -89,10 +89,8 @@ def loss_expression(loss: str) -> Expression:
     stray = sorted(names - {"out", "target"})
     if stray or "out" not in names:
         wrong = f"{text!r} also names {stray[0]!r}" if stray else f"{text!r} is not"
-        raise UsageError(
-            f"a loss is an expression in 'out' and 'target'; {wrong}",
-            hint=did_you_mean(stray[0], ("out", "target")) if stray else "",
-        )
+        hint = did_you_mean(stray[0], ("out", "target")) if stray else ""
+        raise UsageError(f"a loss is an expression in 'out' and 'target'; {wrong}", hint=hint)
     return tree
 
 

@@ -18,13 +18,13 @@ from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
+from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import number
 from cgprimer.numbers_and_arrays import first_bad
@@ -62,26 +62,23 @@ class Objective:
             raise UsageError("the graph has no parameters to learn", hint=hint)
         if not graph.outputs:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
-        self.graph = graph
-        self.parameters = graph.parameters
-        loss = loss_text(loss)  # a name may mean another text tomorrow, and the cache is kept
-        tree = loss_expression(loss)
+        self.graph, self.parameters, self.dtype = graph, graph.parameters, dtype
+        self.loss = loss_text(loss)  # a name may mean another text tomorrow: the cache is kept
+        tree = loss_expression(self.loss)
         rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
-        self.loss = loss
         self.program: DerivativeProgram = kept_program(
             tape(graph),
             of=LOSS,
             wrt=graph.parameters,
             method=method,
             prepare=lambda: self.primal,
-            about=f"loss {loss}",
+            about=f"loss {self.loss}",
             keep=all(primitive(row).built_in for row in rows),
             **(options or {}),
         )
         self.runner = Runner(
             self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
         )
-        self.dtype = dtype
         self._at_once = _at_once(self.runner, self.parameters)
 
     @cached_property
@@ -153,15 +150,14 @@ class Objective:
 
             return pass_by_pass
         tape = optimize(tape)
-        constants = [leaf.value for leaf in tape.leaves if leaf.kind == "constant"]
         place = {name: k for k, name in enumerate((*names, *self.parameters))}
-        later = iter(range(len(place), len(place) + len(constants)))
-        order = [place[f.name] if f.kind != "constant" else next(later) for f in tape.leaves]
+        order = [place[f.name] for f in tape.leaves if f.kind != "constant"]
+        constants = [f.value for f in tape.leaves if f.kind == "constant"]  # they stand last
         functions, outputs = with_functions(tape, floats.function), list(tape.outputs.values())
 
         def at_once(sample: Sequence[float], values: Array) -> Point:
-            point = (*sample, *values.tolist(), *constants)
-            found = run_steps(functions, [point[k] for k in order])
+            point = (*sample, *values.tolist())
+            found = run_steps(functions, [*[point[k] for k in order], *constants])
             loss, *gradient = [found[k] for k in outputs]
             return loss, np.array(gradient)
 

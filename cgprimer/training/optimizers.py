@@ -196,11 +196,9 @@ def _tried(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
 
 # --- an update as a tape: called once with numbers that record, it leaves one behind -------------
 
-_FUNCTIONS = {  # numpy's names of primitives that are called otherwise here
+_FUNCTIONS = {  # numpy's names of primitives that are called otherwise here, beside arcsin and kin
     "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "power": "pow",
     "float_power": "pow", "absolute": "abs", "fabs": "abs", "maximum": "max", "minimum": "min",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
-    "arctanh": "atanh",
 }  # fmt: skip
 
 
@@ -232,7 +230,8 @@ class Recorded(NDArrayOperatorsMixin):
         name = function.__name__
         if name == "square":
             return self * self  # type: ignore[no-any-return]
-        row = primitive(_FUNCTIONS.get(name, name)) if way == "__call__" and not options else None
+        known = _FUNCTIONS.get(name, name.replace("arc", "a"))
+        row = primitive(known) if way == "__call__" and not options else None
         if row is None or row.arity != len(given):
             raise TapeError(f"numpy's {name} cannot be recorded")
         values = [

@@ -11,7 +11,7 @@ import numpy as np
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.tape.optimization import with_seeds
+from cgprimer.core.tape.passes import with_seeds
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.blocks import ENGINE as NUMPY
 from cgprimer.native.cuda.engine import CudaEngine

@@ -293,9 +293,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_a_second_process_compiles_nothing(expected: tuple[Path, str]) -> None:
     folder, printed = expected
     names = {file.name: file.stat().st_ino for file in folder.iterdir()}
-    assert {"straight-line", "interpreter", "gradient", "epoch", "code", "program"} <= set(
-        kinds(folder)
-    )
+    assert {"straight-line", "interpreter", "epoch", "code", "program"} <= set(kinds(folder))
     done = in_a_process("warm", CGPRIMER_CACHE=str(folder))
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.constant_factors import constant_factors
 from cgprimer.native.plans.making import plan
+from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.plans.plan import FUSED, Affine, Plan
 from cgprimer.native.plans.storage import storage_of
 from tests.methods.graph_strategies import Case, cases

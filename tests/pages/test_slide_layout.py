@@ -18,7 +18,7 @@ from matplotlib.patches import Polygon
 import cgprimer
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.graph_places import Placed
-from cgprimer.pages.stepping.slide_window import READABLE, dashes, extent, way_out, window
+from cgprimer.pages.stepping.slide_picture import READABLE, dashes, extent, way_out, window
 from cgprimer.pages.stepping.slides import headline, slide, slide_placed
 from cgprimer.pictures.geometry import Box
 from cgprimer.pictures.theme import theme
@@ -208,6 +208,8 @@ def test_a_window_counts_to_the_side_where_something_is_missing() -> None:
     assert sum(found.more) == found.more[0]
     stub = way_out(found, [found.to((1800.0, 300.0)), found.to((100.0, 300.0))], math.inf)
     assert stub[-1][0] == pytest.approx(found.inner[0], abs=2.1)
+    assert dashes([(0, 0), (30, 0)], 10, 5) == [[(0, 0), (10, 0)], [(15, 0), (25, 0)]]
+    assert extent(Placed((Box(100, 100, 80, 40),), (), (), (), 200, 200)) == Box(92, 100, 112, 56)
     pieces = dashes(stub, 8, 3)
     assert all(math.dist(*piece) == pytest.approx(8) for piece in pieces)
 

@@ -17,7 +17,7 @@ from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.pictures.lettering import fewer_digits, wrap_expression
 from cgprimer.pictures.slide_layout import slide_layout, text_on_slide
 from cgprimer.pictures.summary import is_readable
-from cgprimer.pictures.theme import READABLE_SIZE, SMALLEST_SIZE
+from cgprimer.pictures.theme import DETAIL_SIZE, READABLE_SIZE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Full layers, and a sum over ten samples: a slide is too small for all that they hold.
@@ -44,7 +44,7 @@ def test_the_size_of_text_is_that_of_the_figure(settings: dict) -> None:
     diagram = graph_diagram(cgprimer.load(EXAMPLES / "lecture.cg"), **settings)
     figure = draw_diagram(diagram)
     smallest = min(text.get_fontsize() for text in figure.axes[0].texts)
-    assert smallest == SMALLEST_SIZE
+    assert smallest == DETAIL_SIZE
     width, height = figure.get_size_inches()
     on_slide = smallest * min(13.333 / width, 7.5 / height, 1.0)
     assert slide_layout(diagram).captions.smallest_text == pytest.approx(on_slide, rel=1e-3)

@@ -10,7 +10,7 @@ import pytest
 
 import cgprimer
 from cgprimer import plot
-from cgprimer.core.graph.loading import load, parse
+from cgprimer.loading import load, parse
 from cgprimer.pictures.saving import save_figure
 from cgprimer.plots.error import step_errors
 from cgprimer.plots.landscape import Relief, landscape

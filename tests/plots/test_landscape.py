@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cgprimer.core.graph.loading import load, parse
 from cgprimer.data import make_dataset
 from cgprimer.errors import (
     CgprimerError,
@@ -16,8 +15,9 @@ from cgprimer.errors import (
     MissingValueError,
     UsageError,
 )
+from cgprimer.loading import load, parse
 from cgprimer.plots.function import function_curves
-from cgprimer.plots.landscape import landscape
+from cgprimer.plots.landscape import Landscape, landscape, relief
 from cgprimer.plots.loss import over_time, smoothed
 from cgprimer.plots.runs import axis_of, common_truth, named_runs
 from cgprimer.training.checkpoint import save_run
@@ -41,6 +41,13 @@ def test_heights_are_mean_losses() -> None:
     for row, k in enumerate(found.second):
         for column, b in enumerate(found.first):
             assert found.losses[row, column] == pytest.approx(losses({"k": k, "b": b})[0])
+
+
+def test_between_the_points_of_the_grid_a_parabola_is_exact() -> None:
+    side = np.arange(4.0)
+    found = Landscape(("k", "b"), side, side, side**2 + side[:, None] ** 2 - 1, {}, None, "", ())
+    fine = np.arange(13) / 4
+    assert relief(found).losses == pytest.approx(fine**2 + fine[:, None] ** 2 - 1)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])

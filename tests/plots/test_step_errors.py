@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cgprimer.core.graph.loading import load, parse
 from cgprimer.errors import CgprimerError, DifferentiationError, MissingValueError, UsageError
+from cgprimer.loading import load, parse
 from cgprimer.plots.error import StepErrors, step_errors
 
 SINE = parse("xw = sin(xa)")

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from cgprimer import plot
-from cgprimer.core.graph.loading import load, parse
 from cgprimer.errors import UsageError
+from cgprimer.loading import load, parse
 from cgprimer.pictures.saving import save_figure
 from cgprimer.plots import cost
 from cgprimer.plots.cost import cost_growth

@@ -96,13 +96,12 @@ def _build(program: Program) -> ExpressionGraph:
     for edges in (*depends_on.values(), *leads_to.values()):
         if len(edges) > 1:
             list.sort(edges, key=place.__getitem__)
+    ends = outputs or {n for n in definitions if not leads_to[n]}
     return ExpressionGraph(
         program=program,
         variables=tuple(order),
         inputs=tuple(n for n in order if n not in definitions),
-        outputs=tuple(
-            n for n in order if (n in outputs if outputs else n in definitions and not leads_to[n])
-        ),
+        outputs=tuple(n for n in order if n in ends),
         parameters=tuple(parameters),
         values=FrozenDict({n: d.value for n, d in declarations.items() if d.value is not None}),
         definitions=FrozenDict({n: definitions[n].expression for n in order if n in definitions}),
@@ -122,12 +121,11 @@ def _cycle(source: Source, depends_on: Edges, stuck: set[str]) -> CycleError:
         walk.append(following)
     # The walk went from users to what they use; edges run the other way.
     circle = walk[seen[following] :][::-1]
-    first = next(token for token in tokens if seen.get(token, -1) >= seen[following])
-    start = circle.index(first)
+    start = circle.index(next(t for t in tokens if seen.get(t, -1) >= seen[following]))
     path = (*circle[start:], *circle[: start + 1])
     return CycleError(
         f"these definitions run in a circle: {' -> '.join(path)}",
-        spans(source)[tokens.index(first)],
+        spans(source)[tokens.index(path[0])],
         path=path,
         hint="a graph of expressions has no circles: one of these must not use the other",
     )

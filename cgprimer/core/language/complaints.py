@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cgprimer.core.language.parser import ENDS, ROLES
 from cgprimer.core.language.syntax import Functions
-from cgprimer.core.language.tokens import called, is_number, spans
+from cgprimer.core.language.tokens import called, is_number, spans, tokenize
 from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
 
 Groups = list[tuple[int, int]]  # the token that opened each, and operands before it
@@ -59,10 +59,10 @@ class Complaints:
         self.source, self.spans = source, spans(source)
         tokens = [_Token("", 0)]  # without new lines inside parentheses
         depth = place = 0
-        for number, span in enumerate(self.spans):
+        self.texts = tokenize(source.text)  # as the parser sees them
+        for number, (text, span) in enumerate(zip(self.texts, self.spans, strict=True)):
             if number == at:
                 place = len(tokens)
-            text = self.text(number)
             if text[-1:] == "(":
                 name = called(text)
                 if name:
@@ -72,10 +72,6 @@ class Complaints:
                 tokens.append(_Token(text, span.start))
             depth = 0 if text == ";" else max(0, depth + (text[-1:] == "(") - (text == ")"))
         self.before, self.token, self.following = [*tokens, tokens[-1]][place - 1 : place + 2]
-
-    def text(self, at: int) -> str:
-        """A token as the parser sees it."""
-        return self.source.text[self.spans[at].start : self.spans[at].end]
 
     def error(
         self, message: str, token: _Token | None = None, *, hint: str = "", since: int | None = None
@@ -112,8 +108,7 @@ class Complaints:
     def after_declaration(self, has_value: bool) -> ExpressionSyntaxError:
         """A declaration goes on after a name or its value."""
         if is_number(self.token.text):
-            between = f"{self.before.text!r} and {self.token.text!r}"
-            return self.error(f"expected '=' between {between}")
+            return self.error(f"expected '=' between {self.before.text!r} and {self.token.text!r}")
         message = f"expected the end of the statement, found {self.token.shown}"
         plain = "a declared value is a plain number, such as 0.5"
         return self.error(message, hint=plain if has_value else _SEPARATOR)
@@ -124,7 +119,7 @@ class Complaints:
         if token.text in (*ENDS, "=") and groups:
             return self.unclosed(groups)
         if token.text == ")" and groups and before.text not in _OPERATORS:
-            name = called(self.text(groups[-1][0]))
+            name = called(self.texts[groups[-1][0]])
             what = f"the call of {name!r}" if name else "these parentheses"
             return self.error(f"expected an expression in {what}, found ')'")
         hint = ""

@@ -32,29 +32,6 @@ def methods() -> tuple[str, ...]:
     return METHODS.names()
 
 
-def register_method(name: str, differentiate: Differentiator) -> None:
-    """Add a method of one's own; a package may have it as an entry point instead.
-
-    Args:
-        name: what ``method=...`` calls it.
-        differentiate: a function ``(tape, of, wrt, **options)`` to a program.
-
-    Raises:
-        UsageError: there is a method of this name.
-
-    >>> import cgprimer
-    >>> from cgprimer.core.methods import reverse
-    >>> register_method("backprop", reverse.differentiate)
-    >>> cgprimer.gradient(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}, method="backprop")
-    {'k': 3.0}
-    >>> unregister_method("backprop")
-    """
-    METHODS.register(name, differentiate)
-
-
-unregister_method = METHODS.unregister
-
-
 def differentiate(
     tape: Tape,
     of: Names | None = None,

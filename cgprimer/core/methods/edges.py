@@ -7,6 +7,7 @@ operands of a vertex's own expression are independent of each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cgprimer.core.methods.contract import fresh
@@ -37,13 +38,9 @@ class EdgeTape:
 def edge_tape(
     tape: Tape, *, of: str | None = None, wrt: str | None = None, operations: bool = False
 ) -> EdgeTape:
-    """Partials on all edges, and a sweep: back from ``of``, or forward from ``wrt``.
+    """Partials on all edges, and a sweep: back from the vertex ``of``, or forward from ``wrt``.
 
-    Args:
-        tape: the primal.
-        of: the vertex whose derivatives are wanted: adjoints.
-        wrt: the vertex along which tangents are wanted.
-        operations: every value of the tape counts as a vertex.
+    With ``operations`` every value of the tape counts as a vertex.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xb = xa^2; xw = xb*xa"))
@@ -53,9 +50,8 @@ def edge_tape(
     """
     builder = Builder()
     value = builder.extend(tape)
-    extra = set(range(tape.size)) if operations else None
-    edges = edge_partials(builder, tape, value, [True] * tape.size, extra=extra)
-    vertices = sorted(extra if extra is not None else tape.labels)
+    vertices = range(tape.size) if operations else sorted(tape.labels)
+    edges = edge_partials(builder, tape, value, [True] * tape.size, vertices)
     totals: dict[int, int] = {}
     seed = of if of is not None else wrt
     if seed is not None:
@@ -88,41 +84,30 @@ def edge_partials(
     tape: Tape,
     value: dict[int, int],
     needed: list[bool],
-    *,
-    extra: set[int] | None = None,
+    extra: Iterable[int] = (),
 ) -> dict[tuple[int, int], int]:
     """The partial derivative on every edge between vertices: a small reverse sweep per vertex.
 
-    Args:
-        builder: where the instructions go.
-        tape: the primal.
-        value: the primal's values in the builder.
-        needed: for each value whether it is of interest.
-        extra: values that count as vertices although they have no name.
-
-    Returns:
-        ``(tail, head)``, as values of the tape, to the partial's value in the builder.
+    ``value`` has the primal's values in the builder, ``needed`` says which are of interest, and
+    ``extra`` are values that count as vertices although they have no name. What is returned maps
+    ``(tail, head)``, values of the tape, to the partial's value in the builder.
     """
     first = len(tape.leaves)
-    vertices = {*tape.labels, *(extra or ())}
+    vertices = {*tape.labels, *extra}
     varies = [i >= first or tape.leaves[i].kind != "constant" for i in range(tape.size)]
     edges: dict[tuple[int, int], int] = {}
     for head in sorted(v for v in vertices if v >= first and needed[v]):
-        region = [head]
-        waiting, seen = [head], {head}
+        region, waiting = {head}, [head]
         while waiting:
-            instruction = tape.instruction(waiting.pop())
-            for operand in instruction.operands if instruction else ():
-                if operand not in seen and operand not in vertices and operand >= first:
-                    seen.add(operand)
-                    region.append(operand)
-                    waiting.append(operand)
+            _, operands = tape.instructions[waiting.pop() - first]
+            inner = {o for o in operands if o >= first and o not in vertices} - region
+            region |= inner
+            waiting += inner
         adjoints = {head: builder.constant(1.0)}
         sweep(builder, backwards(tape, value, sorted(region), varies), adjoints)
-        for tail in sorted(adjoints):
-            if tail != head and tail in vertices:
-                edges[tail, head] = adjoints[tail]
-    builder.forget_shares()  # those inside of a vertex
+        tails = sorted((adjoints.keys() & vertices) - {head})
+        edges |= {(tail, head): adjoints[tail] for tail in tails}
+    builder.shares.clear()  # those inside of a vertex
     for (tail, head), partial in edges.items():
         if tail in tape.labels and head in tape.labels:
             builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)

@@ -45,15 +45,10 @@ SCHEMES = tuple(_ROOT)
 
 @dataclass(frozen=True)
 class Shifted(Pass):
-    """A run with one variable moved; weights of its reads are in units of one over the step.
+    """A run with one variable moved; weights of its reads are in units of one over the step."""
 
-    Attributes:
-        shifted: the variable; empty for none.
-        steps: by how many of its steps it is moved; imaginary for a complex step.
-    """
-
-    shifted: str = ""
-    steps: complex = 0.0
+    shifted: str = ""  # the variable; empty for none
+    steps: complex = 0.0  # by how many of its steps; imaginary for a complex step
 
     def __str__(self) -> str:
         if not self.shifted:
@@ -70,21 +65,13 @@ class StepRule:
     power of two so that the shift itself is exact in most cases. A step has the unit of its
     variable.
 
-    Attributes:
-        size: the step, if it is given.
-        root: 2 for forward, 3 for central differences: the step is this root of the precision;
-            0 for a complex step, which can be as small as one likes.
     """
 
-    size: float | None
-    root: int
+    size: float | None  # the step, if it is given
+    root: int  # of the precision; 0 for a complex step, which can be as small as one likes
 
     def relative(self, bits: int) -> float:
-        """The step for a variable of size 1, in a precision of so many binary digits.
-
-        >>> StepRule(None, 3).relative(52) == 2.0**-17
-        True
-        """
+        """The step for a variable of size 1, in a precision of so many binary digits."""
         return 2.0 ** -round(bits / self.root) if self.root else 2.0**-300
 
     def step(self, value: Number, bits: int = 52) -> Number:
@@ -113,9 +100,7 @@ class StepRule:
 class DifferenceProgram(DerivativeProgram):
     """The primal, run with one variable moved after the other, and the quotients.
 
-    Attributes:
-        rule: how far variables are moved.
-        shifts: for an inner variable that is moved, the column that is added to it.
+    ``shifts`` has, for an inner variable that is moved, the column that is added to it.
     """
 
     seeds_only = False
@@ -187,9 +172,6 @@ def differentiate(
     """The program of finite differences.
 
     Args:
-        tape: the primal.
-        of: names to differentiate.
-        wrt: names with respect to which.
         scheme: ``central``, ``forward`` or ``complex-step``.
         step: by how much a variable is moved, in its own unit; chosen from its size if None.
 
@@ -204,7 +186,13 @@ def differentiate(
     place = {name: tape.index(name) for name in (*of, *wrt)}
     needed = reachable(tape, (place[name] for name in of))
     if scheme == "complex-step":
-        _refuse_kinks(tape, needed, depends(tape, (place[name] for name in wrt)))
+        active = depends(tape, (place[name] for name in wrt))
+        for index, (row, _) in enumerate(tape.instructions, len(tape.leaves)):
+            if needed[index] and active[index] and not primitive(row).analytic:
+                raise DifferentiationError(
+                    f"a complex step cannot go through {row!r}: it is not analytic",
+                    hint="use scheme='central' (--scheme central)",
+                )
     builder = Builder(simplify=False)
     inner = [name for name in wrt if place[name] >= len(tape.leaves)]
     columns = {place[name]: fresh("shift", name, tape) for name in inner}
@@ -241,12 +229,3 @@ def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Shi
             reads = tuple(Read(t, name, t, weight) for t in of)
             passes.append(Shifted(reads, shifted=name, steps=steps))
     return tuple(passes)
-
-
-def _refuse_kinks(tape: Tape, needed: list[bool], active: list[bool]) -> None:
-    for index, (name, _) in enumerate(tape.instructions, len(tape.leaves)):
-        if needed[index] and active[index] and not primitive(name).analytic:
-            raise DifferentiationError(
-                f"a complex step cannot go through {name!r}: it is not analytic",
-                hint="use scheme='central' (--scheme central)",
-            )

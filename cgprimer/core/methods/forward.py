@@ -18,11 +18,11 @@ from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Pass,
     Read,
+    derivative_name,
     fresh,
     shapes_of,
     unit_seeds,
 )
-from cgprimer.core.methods.one_pass import derivative_name
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import depends, reachable
@@ -32,14 +32,7 @@ from cgprimer.core.tape.tape import Tape
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, carry: bool = False
 ) -> DerivativeProgram:
-    """The program of forward mode.
-
-    Args:
-        tape: the primal.
-        of: names to differentiate.
-        wrt: names with respect to which.
-        carry: carry all tangents along in one pass, instead of a pass for each of ``wrt``.
-    """
+    """The program of forward mode; ``carry`` takes all tangents along in one pass."""
     roots = [tape.index(name) for name in of]
     keep = reachable(tape, roots)
     builder = Builder()
@@ -49,16 +42,14 @@ def differentiate(
 
     if carry:
         one = builder.constant(1.0)
-        value, directions = push(
-            builder, tape, keep, [({tape.index(w): one}, f".{w}") for w in wrt]
-        )
+        starts = [({tape.index(name): one}, f".{name}") for name in wrt]
+        value, directions = push(builder, tape, keep, starts)
         tangents = {
             derivative_name(target, name): direction.get(root, zero)
             for name, direction in zip(wrt, directions, strict=True)
             for target, root in zip(of, roots, strict=True)
         }
-        reads = tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)
-        passes = (Pass(reads),)
+        passes = (Pass(tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)),)
     else:
         names = {name: seed_name(tape, name) for name in wrt}
         dots = {target: fresh("dot", target, tape) for target in of}
@@ -90,15 +81,9 @@ def push(
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
     """Copy the tape, each instruction followed by its tangents: no value is held for long.
 
-    Args:
-        builder: where the instructions go.
-        tape: the primal.
-        keep: for each value whether it is needed.
-        directions: for each direction the tangents that are given (of leaves, and added to those
-            of inner values), and what is put behind the names of its tangents.
-
-    Returns:
-        The primal's values in the builder, and for each direction the tangents.
+    A direction is the tangents that are given (of leaves, and added to those of inner values), and
+    what is put behind the names of its tangents. Returns the primal's values in the builder, and
+    for each direction the tangents.
     """
     one = builder.constant(1.0)
     tangents = [dict(seeds) for seeds, _ in directions]

@@ -14,11 +14,10 @@ Source: Bauer 1974, "Computational graphs and rounding error".
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
-from cgprimer.core.methods.contract import DerivativeProgram
+from cgprimer.core.methods.contract import DerivativeProgram, one_pass
 from cgprimer.core.methods.edges import edge_partials
-from cgprimer.core.methods.one_pass import one_pass
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
@@ -30,13 +29,7 @@ LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, limit: int = LIMIT
 ) -> DerivativeProgram:
-    """The program of the sum over paths.
-
-    Args:
-        tape: the primal.
-        of: names to differentiate.
-        wrt: names with respect to which.
-        limit: the most paths that may be walked.
+    """The program of the sum over paths; at most ``limit`` may be walked.
 
     Raises:
         PathLimitError: there are more; the message says how many.
@@ -46,38 +39,37 @@ def differentiate(
     needed = reachable(tape, roots)
     builder = Builder()
     value = builder.extend(tape, keep=needed)
-    edges = edge_partials(builder, tape, value, needed, extra={*roots, *sources})
+    edges = edge_partials(builder, tape, value, needed, (*roots, *sources))
     heads: dict[int, list[int]] = {}
     for tail, head in edges:
         heads.setdefault(tail, []).append(head)
 
-    pairs = [(t, w) for t in range(len(of)) for w in range(len(wrt))]
-    leading = [count_paths(heads, root) for root in roots]
-    counts = {(t, w): leading[t].get(sources[w], 0) for t, w in pairs}
-    total = sum(counts.values())
+    leading = {root: count_paths(heads, root) for root in roots}
+    total = sum(leading[root].get(source, 0) for root in roots for source in sources)
     if total > limit:
         raise PathLimitError(
             f"there are {total:,} paths, more than the limit of {limit:,}",
             hint="reverse mode needs one pass, or raise the limit: limit=... (--path-limit N)",
         )
-    labels = tape.labels
     derivatives: dict[tuple[str, str], int] = {}
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
     builder.share = False  # every path pays for its own product: that is the method
-    for t, w in pairs:
-        found = list_paths(heads, sources[w], roots[t], leading[t]) if counts[t, w] else []
-        paths[of[t], wrt[w]] = tuple(
-            tuple(labels.get(i, of[t] if i == roots[t] else f"value {i}") for i in p) for p in found
+    labels = {**dict(zip(roots, of, strict=True)), **tape.labels}
+    for target, name in product(of, wrt):
+        source, root = tape.index(name), tape.index(target)
+        found = list_paths(heads, source, root, leading[root])
+        paths[target, name] = tuple(
+            tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in found
         )
         total_of_paths: int | None = None
         for path in found:
-            product = builder.constant(1.0)
+            along = builder.constant(1.0)
             for tail, head in pairwise(path):
-                product = builder.emit("mul", product, edges[tail, head])
+                along = builder.emit("mul", along, edges[tail, head])
             known = total_of_paths
-            total_of_paths = product if known is None else builder.emit("add", known, product)
+            total_of_paths = along if known is None else builder.emit("add", known, along)
         zero = builder.constant(0.0)
-        derivatives[of[t], wrt[w]] = zero if total_of_paths is None else total_of_paths
+        derivatives[target, name] = zero if total_of_paths is None else total_of_paths
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
     return one_pass("path-sum", builder, tape, wrt, values, derivatives, paths=paths)
 

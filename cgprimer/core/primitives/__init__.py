@@ -1,9 +1,8 @@
 """The table of primitives: one row per function, every mode of differentiation derived from it.
 
 A row states the partial derivatives **as text in cgprimer's own language**: ``a``, ``b``, ``c``
-are the operands and ``out`` is the result, so ``tanh`` says ``"1 - out*out"``. Forward and
-reverse mode, edge partials and the homework checks read that text and nothing else; there is no
-second place that could disagree with it.
+are the operands and ``out`` is the result, so ``tanh`` says ``"1 - out*out"``. Every mode of
+differentiation reads that text and nothing else: no second place could disagree with it.
 
 Conventions at the points where a derivative does not exist are choices, and each row states its
 own under ``edges``: ``relu'(0) = 0``, ``abs'(0) = 0``, ``max`` and ``min`` share a tie equally,
@@ -18,6 +17,5 @@ from cgprimer.core.primitives import table as table  # fills the registry
 from cgprimer.core.primitives.registry import OPERANDS as OPERANDS
 from cgprimer.core.primitives.registry import RESULT as RESULT
 from cgprimer.core.primitives.registry import Primitive as Primitive
-from cgprimer.core.primitives.registry import generation as generation
 from cgprimer.core.primitives.registry import primitive as primitive
 from cgprimer.core.primitives.registry import primitives as primitives

@@ -47,9 +47,7 @@ def _pow(a: float, b: float) -> float:
     except OverflowError:
         return -inf if a < 0.0 and odd else inf
     except ValueError:  # a pole at 0, or a fractional power of a negative number
-        if a != 0.0:
-            return nan
-        return copysign(inf, a) if odd else inf
+        return nan if a != 0.0 else copysign(inf, a) if odd else inf
 
 
 def _pole_at_zero(a: float) -> float:
@@ -57,18 +55,11 @@ def _pole_at_zero(a: float) -> float:
 
 
 _log = _quiet(math.log, _pole_at_zero)
-_exp = _quiet(math.exp)
 
 
 def _sigmoid(a: float) -> float:
-    decay = _exp(-abs(a))  # at most 1: no overflow
+    decay = math.exp(-abs(a))  # at most 1: no overflow
     return (1.0 if a >= 0.0 else decay) / (1.0 + decay)
-
-
-def _logaddexp(a: float, b: float) -> float:
-    if a == b:
-        return a + math.log(2.0)
-    return _max(a, b) + math.log1p(_exp(-abs(a - b)))
 
 
 def _max(a: float, b: float) -> float:
@@ -79,17 +70,20 @@ def _min(a: float, b: float) -> float:
     return a if a < b or isnan(a) else b
 
 
-_SAME = "expm1 sqrt sin cos tan asin acos cosh acosh"
+_SAME = "exp expm1 sqrt sin cos tan asin acos cosh acosh"
 FUNCTIONS: dict[str, Function] = {name: _quiet(getattr(math, name)) for name in _SAME.split()} | {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _div,
     "neg": operator.neg, "copy": operator.pos, "pow": _pow,
-    "exp": _exp, "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
+    "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
     "log1p": _quiet(math.log1p, lambda a: _pole_at_zero(1.0 + a)),
     "log2": _quiet(math.log2, _pole_at_zero), "log10": _quiet(math.log10, _pole_at_zero),
-    "logaddexp": _logaddexp, "atan": math.atan, "tanh": math.tanh, "asinh": math.asinh,
+    "logaddexp": lambda a, b: (
+        a + math.log(2.0) if a == b else _max(a, b) + math.log1p(math.exp(-abs(a - b)))
+    ),
+    "atan": math.atan, "tanh": math.tanh, "asinh": math.asinh,
     "sinh": _quiet(math.sinh, overflow=lambda a: copysign(inf, a)),
     "atanh": _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan),
-    "sigmoid": _sigmoid, "softplus": lambda a: _max(a, 0.0) + math.log1p(_exp(-abs(a))),
+    "sigmoid": _sigmoid, "softplus": lambda a: _max(a, 0.0) + math.log1p(math.exp(-abs(a))),
     "relu": lambda a: _max(a, 0.0), "leaky_relu": lambda a, b: a * b if a < 0.0 else a,
     "erf": math.erf, "erfc": math.erfc,
     "gelu": lambda a: 0.5 * a * math.erfc(-0.7071067811865476 * a),

@@ -57,8 +57,7 @@ def symbolic(expression: Expression) -> Any:
     def leaf(node: Name | Number) -> Any:
         if isinstance(node, Name):
             return sympy.Symbol(node.name, real=True)
-        whole = node.value % 1 == 0
-        return sympy.Integer(int(node.value)) if whole else sympy.Rational(repr(node.value))
+        return sympy.Rational(repr(node.value))
 
     return fold(expression, leaf, symbolic_call)
 

@@ -23,13 +23,10 @@ from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, primit
 
 # How tightly each operator binds, and how tightly its operands must bind to need no parentheses.
 _INFIX = {
-    "add": (" + ", 1, 1, 2),
-    "sub": (" - ", 1, 1, 2),
-    "mul": ("*", 2, 2, 3),
-    "div": ("/", 2, 2, 3),
+    "add": (" + ", 1, 1, 2), "sub": (" - ", 1, 1, 2),
+    "mul": ("*", 2, 2, 3), "div": ("/", 2, 2, 3), "pow": ("^", 4, 5, 3),
     "matmul": (" @ ", 2, 2, 3),
-    "pow": ("^", 4, 5, 3),
-}
+}  # fmt: skip
 _SIGN, _ATOM = 3, 5
 
 
@@ -45,7 +42,7 @@ def number_text(value: float) -> str:
     ('2', '0.1', '1e+300')
     """
     if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
-        return f"-{-value:.0f}" if math.copysign(1.0, value) < 0 else f"{value:.0f}"
+        return f"{value:.0f}"
     return repr(float(value))
 
 

@@ -99,6 +99,8 @@ ARRAY_FUNCTIONS: dict[str, ArrayFunction] = {}
 class _Functions(dict[str, list[Any]]):
     """What the parser is given: by name, the rows that ``name(...)`` may mean."""
 
+    generation = 0  # changes whenever the table does: what was compiled before is stale then
+
     def __missing__(self, name: str) -> list[Any]:
         if name not in _INSTALLED:
             return []
@@ -109,21 +111,15 @@ class _Functions(dict[str, list[Any]]):
 FUNCTIONS = _Functions()
 _TABLE: dict[str, Primitive] = {}
 _INSTALLED: Registry[Primitive] = Registry("primitive", "cgprimer.primitives")
-_GENERATION = [0]
-
-
-def generation() -> int:
-    """A number that changes whenever the table does: what was compiled before is stale then."""
-    return _GENERATION[0]
 
 
 def put_row(row: Primitive) -> None:
     """Put a row into the table, at the end or in the place of the one with its name."""
-    _GENERATION[0] += 1
+    FUNCTIONS.generation += 1
     _TABLE[row.name] = row
 
 
-def add_row(row: Primitive) -> None:
+def add_row(row: Primitive) -> Primitive:
     """Put a new row at the end of the table.
 
     Raises:
@@ -138,11 +134,12 @@ def add_row(row: Primitive) -> None:
     put_row(row)
     if row.spelling:
         FUNCTIONS.setdefault(row.spelling, []).append(row)
+    return row
 
 
 def remove_row(row: Primitive) -> None:
     """Take a row out of the table."""
-    _GENERATION[0] += 1
+    FUNCTIONS.generation += 1
     del _TABLE[row.name]
     FUNCTIONS[row.spelling].remove(row)
     if not FUNCTIONS[row.spelling]:

@@ -18,17 +18,17 @@ from cgprimer.core.primitives.registry import (
 )
 
 
-def _function(name: str, *partials: str, latex: str = "", **more: Any) -> None:
-    """A row whose name is also its spelling, unless it says otherwise."""
+def function(name: str, *partials: str, latex: str = "", **more: Any) -> Primitive:
+    """Add a row; its name is also its spelling, unless it says otherwise."""
     operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(partials)])
     latex = latex or rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}"
     if "{a}" not in latex:  # a bare name such as \sin: braces of LaTeX are doubled for format()
         latex = latex.replace("{", "{{").replace("}", "}}") + rf"\left({operands}\right)"
-    add_row(Primitive(name, partials, latex, **{"spelling": name, **more}))
+    return add_row(Primitive(name, partials, latex, **{"spelling": name, **more}))
 
 
 def _operator(name: str, *partials: str, latex: str, **more: Any) -> None:
-    _function(name, *partials, latex=latex, spelling="", **more)
+    function(name, *partials, latex=latex, spelling="", **more)
 
 
 # Keeping them would cost a layer of tanh a second exponential in the backward pass.
@@ -50,91 +50,91 @@ _operator("pow", "b * a^where(equal(b, 0), where(equal(a, 0), 1, b - 1), b - 1)"
           "d/db 0^b = 0 for b >= 0; d/db is nan for a < 0, where only integers b have a value",
 )  # fmt: skip
 
-_function("exp", "out", latex=r"\exp")
-_function("expm1", "exp(a)", edges="keeps its digits near 0, where exp(a) - 1 loses them")
-_function("log", "1/a", latex=r"\ln", domain="a > 0", edges="log(0) = -inf, nan below 0")
-_function("log_base", "1/(a*log(b))", "-out/(b*log(b))", latex=r"\log_{{{b}}}\left({a}\right)",
-          spelling="log", domain="a > 0, b > 0, b != 1")  # fmt: skip
-_function("log1p", "1/(1 + a)", domain="a > -1",
-          edges="keeps the digits near 0 that log(1 + a) loses")  # fmt: skip
-_function("log2", "1.4426950408889634/a", latex=r"\log_2", domain="a > 0")
-_function("log10", "0.4342944819032518/a", latex=r"\log_{10}", domain="a > 0")
-_function("logaddexp", "sigmoid(a - b)", "sigmoid(b - a)", analytic=False,
-          edges="log(exp(a) + exp(b)) without overflow")  # fmt: skip
-_function("sqrt", "0.5/out", latex=r"\sqrt{{{a}}}", domain="a >= 0", edges="sqrt'(0) = inf")
+function("exp", "out", latex=r"\exp")
+function("expm1", "exp(a)", edges="keeps its digits near 0, where exp(a) - 1 loses them")
+function("log", "1/a", latex=r"\ln", domain="a > 0", edges="log(0) = -inf, nan below 0")
+function("log_base", "1/(a*log(b))", "-out/(b*log(b))", latex=r"\log_{{{b}}}\left({a}\right)",
+         spelling="log", domain="a > 0, b > 0, b != 1")  # fmt: skip
+function("log1p", "1/(1 + a)", domain="a > -1",
+         edges="keeps the digits near 0 that log(1 + a) loses")  # fmt: skip
+function("log2", "1.4426950408889634/a", latex=r"\log_2", domain="a > 0")
+function("log10", "0.4342944819032518/a", latex=r"\log_{10}", domain="a > 0")
+function("logaddexp", "sigmoid(a - b)", "sigmoid(b - a)", analytic=False,
+         edges="log(exp(a) + exp(b)) without overflow")  # fmt: skip
+function("sqrt", "0.5/out", latex=r"\sqrt{{{a}}}", domain="a >= 0", edges="sqrt'(0) = inf")
 
-_function("sin", "cos(a)", latex=r"\sin")
-_function("cos", "-sin(a)", latex=r"\cos")
-_function("tan", "1 + out*out", latex=r"\tan", domain="a != pi/2 + k pi")
-_function("sec", "out*tan(a)", latex=r"\sec", domain="a != pi/2 + k pi")
-_function("csc", "-out/tan(a)", latex=r"\csc", domain="a != k pi")
-_function("cot", "-1 - out*out", latex=r"\cot", domain="a != k pi")
+function("sin", "cos(a)", latex=r"\sin")
+function("cos", "-sin(a)", latex=r"\cos")
+function("tan", "1 + out*out", latex=r"\tan", domain="a != pi/2 + k pi")
+function("sec", "out*tan(a)", latex=r"\sec", domain="a != pi/2 + k pi")
+function("csc", "-out/tan(a)", latex=r"\csc", domain="a != k pi")
+function("cot", "-1 - out*out", latex=r"\cot", domain="a != k pi")
 # (1 - a)*(1 + a) instead of 1 - a*a: no digits are lost near the edges of the domain.
-_function("asin", "1/sqrt((1 - a)*(1 + a))", latex=r"\arcsin", domain="-1 <= a <= 1",
-          edges="infinite slope at both ends")  # fmt: skip
-_function("acos", "-1/sqrt((1 - a)*(1 + a))", latex=r"\arccos", domain="-1 <= a <= 1",
-          edges="infinite slope at both ends")  # fmt: skip
-_function("atan", "1/(1 + a*a)", latex=r"\arctan")
-_function("asec", "1/(abs(a)*sqrt((abs(a) - 1)*(abs(a) + 1)))", domain="|a| >= 1",
-          analytic=False, edges="infinite slope at a = 1 and a = -1")  # fmt: skip
-_function("acsc", "-1/(abs(a)*sqrt((abs(a) - 1)*(abs(a) + 1)))", domain="|a| >= 1",
-          analytic=False, edges="infinite slope at a = 1 and a = -1")  # fmt: skip
-_function("acot", "-1/(1 + a*a)", domain="a != 0",
-          edges="atan(1/a): jumps from -pi/2 to pi/2 at 0")  # fmt: skip
+function("asin", "1/sqrt((1 - a)*(1 + a))", latex=r"\arcsin", domain="-1 <= a <= 1",
+         edges="infinite slope at both ends")  # fmt: skip
+function("acos", "-1/sqrt((1 - a)*(1 + a))", latex=r"\arccos", domain="-1 <= a <= 1",
+         edges="infinite slope at both ends")  # fmt: skip
+function("atan", "1/(1 + a*a)", latex=r"\arctan")
+function("asec", "1/(abs(a)*sqrt((abs(a) - 1)*(abs(a) + 1)))", domain="|a| >= 1",
+         analytic=False, edges="infinite slope at a = 1 and a = -1")  # fmt: skip
+function("acsc", "-1/(abs(a)*sqrt((abs(a) - 1)*(abs(a) + 1)))", domain="|a| >= 1",
+         analytic=False, edges="infinite slope at a = 1 and a = -1")  # fmt: skip
+function("acot", "-1/(1 + a*a)", domain="a != 0",
+         edges="atan(1/a): jumps from -pi/2 to pi/2 at 0")  # fmt: skip
 
-_function("sinh", "cosh(a)", latex=r"\sinh")
-_function("cosh", "sinh(a)", latex=r"\cosh")
-_function("tanh", "1 - out*out", latex=r"\tanh",
-          edges=_FLAT + "2e-10 of it at |a| = 9, 6e-4 at 16")  # fmt: skip
-_function("sech", "-out*tanh(a)")
-_function("csch", "-out/tanh(a)", domain="a != 0")
-_function("coth", "1 - out*out", domain="a != 0",
-          edges=_FLAT + "2e-10 of it at |a| = 9, 6e-4 at 16")  # fmt: skip
-_function("asinh", "1/sqrt(1 + a*a)")
-_function("acosh", "1/(sqrt(a - 1)*sqrt(a + 1))", domain="a >= 1",
-          edges="infinite slope at 1; nan below 1")  # fmt: skip
-_function("atanh", "1/((1 - a)*(1 + a))", domain="-1 < a < 1",
-          edges="atanh(1) = inf, atanh(-1) = -inf")  # fmt: skip
-_function("asech", "-1/(a*sqrt((1 - a)*(1 + a)))", domain="0 < a <= 1")
-_function("acsch", "-1/(abs(a)*sqrt(1 + a*a))", domain="a != 0", analytic=False)
-_function("acoth", "-1/sqrt((abs(a) - 1)*(abs(a) + 1))^2", domain="|a| > 1",
-          edges="nan where |a| < 1, infinite at 1 and -1")  # fmt: skip
+function("sinh", "cosh(a)", latex=r"\sinh")
+function("cosh", "sinh(a)", latex=r"\cosh")
+function("tanh", "1 - out*out", latex=r"\tanh",
+         edges=_FLAT + "2e-10 of it at |a| = 9, 6e-4 at 16")  # fmt: skip
+function("sech", "-out*tanh(a)")
+function("csch", "-out/tanh(a)", domain="a != 0")
+function("coth", "1 - out*out", domain="a != 0",
+         edges=_FLAT + "2e-10 of it at |a| = 9, 6e-4 at 16")  # fmt: skip
+function("asinh", "1/sqrt(1 + a*a)")
+function("acosh", "1/(sqrt(a - 1)*sqrt(a + 1))", domain="a >= 1",
+         edges="infinite slope at 1; nan below 1")  # fmt: skip
+function("atanh", "1/((1 - a)*(1 + a))", domain="-1 < a < 1",
+         edges="atanh(1) = inf, atanh(-1) = -inf")  # fmt: skip
+function("asech", "-1/(a*sqrt((1 - a)*(1 + a)))", domain="0 < a <= 1")
+function("acsch", "-1/(abs(a)*sqrt(1 + a*a))", domain="a != 0", analytic=False)
+function("acoth", "-1/sqrt((abs(a) - 1)*(abs(a) + 1))^2", domain="|a| > 1",
+         edges="nan where |a| < 1, infinite at 1 and -1")  # fmt: skip
 
-_function("sigmoid", "out*(1 - out)", latex=r"\sigma",
-          edges="no overflow: sigmoid(-1000) = 0, sigmoid(1000) = 1; "
-          + _FLAT + "9e-10 of it at a = 18, 1e-3 at 30")  # fmt: skip
-_function("softplus", "sigmoid(a)", edges="no overflow: softplus(1000) = 1000")
-_function("relu", "less(0, a)", analytic=False, edges="kink at 0: relu'(0) = 0")
-_function("leaky_relu", "where(less(a, 0), b, 1)", "where(less(a, 0), a, 0)", analytic=False,
-          defaults=(0.01,), edges="kink at 0: the slope there is 1")  # fmt: skip
-_function("erf", "1.1283791670955126*exp(-a*a)")
-_function("erfc", "-1.1283791670955126*exp(-a*a)")
-_function("gelu", "0.5*erfc(-0.7071067811865476*a) + 0.3989422804014327*a*exp(-0.5*a*a)",
-          source="Hendrycks and Gimpel 2016; the form with erf, not with tanh",
-          edges="gelu(-inf) is nan: it is -inf times 0")  # fmt: skip
-_function("abs", "sign(a)", latex=r"\left|{a}\right|", analytic=False,
-          edges="kink at 0: abs'(0) = 0")  # fmt: skip
-_function("sign", "0", analytic=False, edges="sign(0) = 0; derivative 0 everywhere")
-_function("heaviside", "0", analytic=False, edges="heaviside(0) = 1/2; its derivative is 0")
-_function("step", "0", analytic=False, edges="another name for heaviside")
-_function("max", "where(equal(a, b), 0.5, less(b, a))", "where(equal(a, b), 0.5, less(a, b))",
-          latex=r"\max", analytic=False, associative=True,
-          edges="a tie is shared: both partials are 1/2; nan if an operand is nan")  # fmt: skip
-_function("min", "where(equal(a, b), 0.5, less(a, b))", "where(equal(a, b), 0.5, less(b, a))",
-          latex=r"\min", analytic=False, associative=True,
-          edges="a tie is shared: both partials are 1/2; nan if an operand is nan")  # fmt: skip
-_function(
+function("sigmoid", "out*(1 - out)", latex=r"\sigma",
+         edges="no overflow: sigmoid(-1000) = 0, sigmoid(1000) = 1; "
+         + _FLAT + "9e-10 of it at a = 18, 1e-3 at 30")  # fmt: skip
+function("softplus", "sigmoid(a)", edges="no overflow: softplus(1000) = 1000")
+function("relu", "less(0, a)", analytic=False, edges="kink at 0: relu'(0) = 0")
+function("leaky_relu", "where(less(a, 0), b, 1)", "where(less(a, 0), a, 0)", analytic=False,
+         defaults=(0.01,), edges="kink at 0: the slope there is 1")  # fmt: skip
+function("erf", "1.1283791670955126*exp(-a*a)")
+function("erfc", "-1.1283791670955126*exp(-a*a)")
+function("gelu", "0.5*erfc(-0.7071067811865476*a) + 0.3989422804014327*a*exp(-0.5*a*a)",
+         source="Hendrycks and Gimpel 2016; the form with erf, not with tanh",
+         edges="gelu(-inf) is nan: it is -inf times 0")  # fmt: skip
+function("abs", "sign(a)", latex=r"\left|{a}\right|", analytic=False,
+         edges="kink at 0: abs'(0) = 0")  # fmt: skip
+function("sign", "0", analytic=False, edges="sign(0) = 0; derivative 0 everywhere")
+function("heaviside", "0", analytic=False, edges="heaviside(0) = 1/2; its derivative is 0")
+function("step", "0", analytic=False, edges="another name for heaviside")
+function("max", "where(equal(a, b), 0.5, less(b, a))", "where(equal(a, b), 0.5, less(a, b))",
+         latex=r"\max", analytic=False, associative=True,
+         edges="a tie is shared: both partials are 1/2; nan if an operand is nan")  # fmt: skip
+function("min", "where(equal(a, b), 0.5, less(a, b))", "where(equal(a, b), 0.5, less(b, a))",
+         latex=r"\min", analytic=False, associative=True,
+         edges="a tie is shared: both partials are 1/2; nan if an operand is nan")  # fmt: skip
+function(
     "clamp", "(1 - less(a, b))*(1 - less(c, a))*(1 - less(c, b))", "less(a, b)*(1 - less(c, b))",
     "1 - (1 - less(c, a))*(1 - less(c, b))", analytic=False,
     edges="clamp(a, low, high); slope 1 from low to high, both ends included, 0 outside",
 )  # fmt: skip
-_function("stop_gradient", "0", analytic=False,
-          edges="the value of a, but nothing flows back through it; finite differences, which "
-          "see values only, disagree on purpose")  # fmt: skip
-_function("where", "0", "where(a, 1, 0)", "where(a, 0, 1)", analytic=False,
-          edges="b where a is not 0, else c")  # fmt: skip
-_function("less", "0", "0", analytic=False, edges="1 where a < b, else 0")
-_function("equal", "0", "0", analytic=False, edges="1 where a = b, else 0")
+function("stop_gradient", "0", analytic=False,
+         edges="the value of a, but nothing flows back through it; finite differences, which "
+         "see values only, disagree on purpose")  # fmt: skip
+function("where", "0", "where(a, 1, 0)", "where(a, 0, 1)", analytic=False,
+         edges="b where a is not 0, else c")  # fmt: skip
+function("less", "0", "0", analytic=False, edges="1 where a < b, else 0")
+function("equal", "0", "0", analytic=False, edges="1 where a = b, else 0")
 
 # Functions of arrays: name, operands, fewest and most arguments, spelling, LaTeX. They are written
 # out in primitives when shapes are known, by ``array_functions.py``.

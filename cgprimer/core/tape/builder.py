@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partialmethod
 from itertools import chain
 from typing import Any
 
@@ -49,8 +48,7 @@ class Builder:
         self.names: dict[str, int] = {}
         self.shapes: dict[int, Shape] = {}  # of values that are no single numbers
         self.pinned: set[int] = set()
-        self.shares: list[Share] = []
-        self._before: list[int] = []  # of each share: the total before it, or -1
+        self.shares: list[tuple[Share, int | None]] = []  # each with the total before it
         self.moved: list[int] = []  # once finished: where each value is on the tape, or -1
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
         self._constants: dict[str | float, int] = {}
@@ -76,8 +74,13 @@ class Builder:
         """The shape of a value, per sample."""
         return self.shapes.get(index, ())
 
-    column = partialmethod(leaf, "column")
-    scalar = partialmethod(leaf, "scalar")
+    def column(self, name: str) -> int:
+        """A leaf with one value per sample."""
+        return self.leaf("column", name)
+
+    def scalar(self, name: str) -> int:
+        """A leaf that all samples share."""
+        return self.leaf("scalar", name)
 
     def constant(self, value: float) -> int:
         """A number. Zero and minus zero are two constants, and every nan is the same."""
@@ -168,13 +171,7 @@ class Builder:
         """Add a product to the adjoint or tangent of a value, and note the share: paths meet."""
         known = totals.get(to)
         total = totals[to] = product if known is None else self.emit("add", known, product)
-        self.shares.append(_new(Share, (tail, head, partial, product, total)))
-        self._before.append(-1 if known is None else known)
-
-    def forget_shares(self) -> None:
-        """Leave out the shares that were noted so far."""
-        self.shares.clear()
-        self._before.clear()
+        self.shares.append((_new(Share, (tail, head, partial, product, total)), known))
 
     def name(self, index: int, name: str) -> int:
         """Give a value a name; returns the value."""
@@ -241,12 +238,10 @@ class Builder:
     def finish(self, outputs: Mapping[str, int], *, prune: bool = False) -> Tape:
         """The tape, with leaves before instructions and columns before scalars.
 
-        Args:
-            outputs: names of the results and their values.
-            prune: leave out what no output needs. Columns and scalars always stay: they are the
-                program's signature. So do the parts of shares whose total is needed.
+        ``prune`` leaves out what no output needs. Columns and scalars always stay: they are the
+        program's signature. So do the parts of shares whose total is needed.
         """
-        entries, shares = self.entries, self.shares
+        entries, shares = self.entries, [share for share, _ in self.shares]
         needed = [True] * len(entries)
         if prune:
             needed = self._needed(outputs.values())
@@ -286,9 +281,9 @@ class Builder:
     def _needed_shares(self, needed: list[bool]) -> list[Share]:
         """Shares of sums that are needed: a sum may be a constant although its parts are two."""
         # A constant that has a name, such as bar_xw = -1, is shown, and so is where it comes from.
-        wanted = {index for index in self.names.values() if index in self._value_of}
+        wanted: set[int | None] = {i for i in self.names.values() if i in self._value_of}
         kept = []
-        for share, before in zip(reversed(self.shares), reversed(self._before), strict=True):
+        for share, before in reversed(self.shares):
             if needed[share[4]] or share[4] in wanted:
                 kept.append(share)
                 wanted.add(before)

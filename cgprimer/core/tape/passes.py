@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
+from cgprimer.core.language.syntax import Structural
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.tape.verifier import checked
 
 
 def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
@@ -67,3 +70,55 @@ def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
     leaves = [(f.kind, f.name.partition("[")[0]) in moved for f in tape.leaves]
     pairs = zip(leaves, tape.leaves, strict=True)
     return replace(tape, leaves=tuple([f._replace(kind="column") if m else f for m, f in pairs]))
+
+
+def _seed(builder: Builder, value: Any) -> int | None:
+    """A seed as a constant, or as an array that is 1 at one place; None where it is 0."""
+    if isinstance(value, float):
+        return builder.constant(value) if value else None
+    places = [tuple(map(int, place)) for place in zip(*value.nonzero(), strict=True)]
+    if not places:
+        return None
+    return builder.emit(Structural("scatter", places[0], value.shape), builder.constant(1.0))
+
+
+def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
+    """With seeds as constants, and what is multiplied by a seed of 0 left out altogether.
+
+    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
+    nothing to multiply. (At run time ``0*inf`` would be nan.)
+    """
+    builder = Builder()
+    new: list[int | None] = []  # None: zero by construction
+
+    def zero(index: int) -> int:
+        return builder.broadcast(builder.constant(0.0), shape_of(tape, index))
+
+    for leaf in tape.leaves:
+        if leaf.name in seeds:
+            new.append(_seed(builder, seeds[leaf.name]))
+        else:
+            new.append(builder.leaf(*leaf))
+    for name, operands in tape.instructions:
+        moved = [new[o] for o in operands]
+        known = [m for m in moved if m is not None]
+        if len(known) == len(moved):
+            new.append(builder.emit(name, *known))
+        elif name == "add" or (name == "sub" and moved[1] is None):
+            new.append(known[0] if known else None)
+        elif name == "sub":
+            new.append(builder.emit("neg", *known))
+        elif (
+            name in ("mul", "neg", "copy")
+            or (name == "div" and moved[0] is None)
+            or (isinstance(name, Structural) and (not known or name.kind == "matmul"))
+        ):
+            new.append(None)
+        else:  # not linear in the seed: a plain zero
+            filled = [zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)]
+            new.append(builder.emit(name, *filled))
+    outputs = {}
+    for name, index in tape.outputs.items():
+        found = new[index]
+        outputs[name] = zero(index) if found is None else found
+    return checked(builder.finish(outputs, prune=True))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
+from itertools import count
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
@@ -17,17 +19,15 @@ def shown_name(name: str) -> str:
 def labels(tape: Tape) -> list[str]:
     """What each value is called in print: its name, its number, or ``v1``, ``v2``, ..."""
     shown, found = shown_names(tape), []
-    taken, count = set(shown.values()), 0
+    taken = set(shown.values())
+    free = (name for name in map("v{}".format, count(1)) if name not in taken)
     for index in range(tape.size):
         if index < len(tape.leaves) and tape.leaves[index].kind == "constant":
             found.append("")  # printed by value, whatever names it has
         elif index in tape.labels:
             found.append(shown[tape.labels[index]])
         else:
-            count += 1
-            while f"v{count}" in taken:
-                count += 1
-            found.append(f"v{count}")
+            found.append(next(free))
     return found
 
 
@@ -56,17 +56,11 @@ def shown_names(tape: Tape) -> dict[str, str]:
 def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
     """The right-hand side of every instruction as a syntax tree.
 
-    Args:
-        tape: the tape.
-        inline: fold unnamed values that are used just once into their user; they get no entry.
+    ``inline`` folds unnamed values that are used just once into their user; they get no entry.
     """
     names = labels(tape)
-    uses = [0] * tape.size
-    for _, operands in tape.instructions:
-        for operand in operands:
-            uses[operand] += 1
-    for index in tape.outputs.values():
-        uses[index] += 2
+    uses = Counter(operand for _, operands in tape.instructions for operand in operands)
+    uses.update(dict.fromkeys(tape.outputs.values(), 2))
     first = len(tape.leaves)
     trees: dict[int, Expression] = {}
     folded: set[int] = set()
@@ -102,9 +96,7 @@ def listing(tape: Tape) -> str:
 def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
     """The tape as readable code, with values used once folded into their users.
 
-    Args:
-        tape: the tape.
-        primal: names of the values of the original graph; where the rest begins, a comment says so.
+    Where the values of the original graph, called ``primal``, end, a comment says so.
     """
     names, shown = labels(tape), shown_names(tape)
     trees = expressions(tape, inline=True)
@@ -123,10 +115,9 @@ def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
         if index == last_primal:
             if others or index != max(trees):
                 lines.append("# derivative")
-            for leaf in range(len(tape.leaves)):  # the adjoint of the output is the constant 1
-                lines.extend(others.pop(leaf, ()))
-            for earlier in [i for i in others if i <= last_primal]:
-                lines.extend(others.pop(earlier))
+            leaves = range(len(tape.leaves))  # the adjoint of the output is the constant 1
+            for earlier in (*leaves, *[i for i in others if i <= last_primal]):
+                lines.extend(others.pop(earlier, ()))
         elif index > last_primal:
             lines.extend(others.pop(index, ()))
     lines.extend(line for rest in others.values() for line in rest)

@@ -29,46 +29,23 @@ _LARGEST_BUFFER = 2**31 - 2**20  # places are 32-bit words
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A program of the interpreter.
+    """A program of the interpreter; operations have the shape (operations, 5)."""
 
-    Attributes:
-        main: for every block; preamble: once per thread; uniform: once per call, over rows of one
-            unit, a row for each value; shape (operations, 5) each.
-        side: further words.
-        stride: bytes of a row; buffer: bytes of a block's buffer; unit: bytes of the shortest row.
-        columns: names, in the order of the context's table; scalars likewise.
-        table: the uniform table: scalars first, then ``constants``, then computed numbers.
-        constants: values of the constants.
-        given: for the uniform part, which of the table's numbers go to its first rows.
-        computed: rows of the uniform part whose numbers end the table.
-        weights: for each number that the matrix kernels read, its place in the table.
-        sums: vectors of sums; places: for each accumulator its vector.
-        results: for outputs per sample, their number in the context's table.
-        fixed: for outputs that do not vary, the place in the table.
-        summed: for outputs that are sums, the accumulator.
-        functions: primitives that run in Python.
-    """
-
-    main: Array
-    preamble: Array
-    uniform: Array
-    side: Array
-    stride: int
-    buffer: int
-    unit: int
-    columns: tuple[str, ...]
+    main: Array  #: for every block
+    preamble: Array  #: once per thread
+    uniform: Array  #: once per call, on rows of one unit
+    side: Array  #: further words
+    stride: int  #: bytes of a row
+    buffer: int  #: bytes of a block's buffer
+    unit: int  #: bytes of the shortest row
+    columns: tuple[str, ...]  #: names, in the order of the addresses
     scalars: tuple[str, ...]
-    table: int
+    table: int  #: numbers that no sample changes: scalars, constants, computed ones, weights
     constants: Array
-    given: Array
-    computed: Array
-    weights: Array
-    sums: int
-    places: Array
-    results: dict[str, int]
-    fixed: dict[str, int]
-    summed: dict[str, int]
-    functions: tuple[str, ...]
+    count: int  #: vectors of sums, or outputs per sample
+    reads: Array  #: of each output: its number among ``count``, then ``fixed``
+    fixed: Array  #: for outputs that do not vary, the place in the table
+    functions: tuple[str, ...]  #: primitives that run in Python
 
     def to_bytes(self) -> bytes:
         """For the cache: a line that describes the arrays, then the arrays."""
@@ -102,12 +79,7 @@ class Code:
 
 
 def program_of(plan: Plan, tile: int) -> Program:
-    """The program of a plan.
-
-    Args:
-        plan: what to run.
-        tile: right-hand values in a tile of the outer kernel.
-    """
+    """The program of a plan; an outer kernel takes so many right-hand values at a time."""
     return encoded(plan, tile=(TILE, tile), known=opcodes())
 
 
@@ -137,24 +109,12 @@ def _counted_in(name: str, pattern: str, lanes: int) -> int:
     """What an operation's result is counted in: rows, groups, else so many bytes."""
     if pattern:
         return _GROUPS if pattern == CALL else _ROWS
-    return {
-        "affine": _GROUPS,
-        "outer": _GROUPS,
-        "sum": 8 * lanes,
-        "dot": 8 * lanes,
-        "store": 1,
-    }.get(name, _ROWS)
+    own = {"affine": _GROUPS, "outer": _GROUPS, "sum": 8 * lanes, "dot": 8 * lanes, "store": 1}
+    return own.get(name, _ROWS)
 
 
 def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
-    """The code of a plan.
-
-    Args:
-        plan: what to run.
-        itemsize: bytes of a number.
-        lanes: numbers in a vector.
-        tile: right-hand values in a tile of the outer kernel.
-    """
+    """The code of a plan, for numbers of so many bytes in vectors of so many lanes."""
     program, table = program_of(plan, tile), UniformTable(plan)
     leaves, number = plan.tape.leaves, opcodes()
     unit = itemsize * lanes * UNROLL
@@ -178,7 +138,8 @@ def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
         aside = []
         for group in part.groups:
             aside.append(4 * len(side))
-            side.extend((*group.counts, group.begin * scale[group.name]))
+            begin = len(table.place) * itemsize if group.name == "affine" else 0
+            side.extend((*group.counts, begin + group.begin * scale[group.name]))
             side.extend(r * row for r in group.rows)
         code, out = part.code, np.zeros((len(part.code) + 2, WORDS), np.int32)
         out[:, 0] = number["end", ""]
@@ -193,38 +154,55 @@ def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
 
     indices = (i for i, leaf in enumerate(leaves) if leaf.kind == "column")
     columns = {index: number for number, index in enumerate(indices)}
+
+    def operation(name: str, target: int, given: int = 0) -> tuple[int, ...]:
+        return number[name, ""], target, given, 0, 0
+
+    def table_place(value: int) -> int:
+        return int(table.place[value]) * itemsize
+
     loads = [
-        (number["load", ""], row * stride, columns[value], 0, 0)
-        for row, value in enumerate(program.columns)
+        operation("load", row * stride, columns[value]) for row, value in enumerate(program.columns)
     ]
-    end = (number["end", ""], 0, 0, 0, 0)
-    filled = [
-        (number["splat", ""], row * stride, int(place[value]) * itemsize, 0, 0)
-        for row, value in program.filled
-    ]
+    end = operation("end", 0)
+    filled = [operation("splat", row * stride, table_place(value)) for row, value in program.filled]
     main, uniform = words(program.main, stride), words(program.uniform, unit)
-    rows = {value: len(program.given) + k for k, value in enumerate(
-        sorted(value for step in plan.uniform for value in step.results))}  # fmt: skip
+    # Uniform operations work on rows; what they read and what becomes of them is in the table.
+    given = [
+        operation("splat", row * unit, table_place(value))
+        for row, value in enumerate(program.given)
+    ]
+    made = sorted(value for step in plan.uniform for value in step.results)
+    after = [
+        operation("keep", table_place(value), row * unit)
+        for row, value in enumerate(made, len(given))
+    ]
+    if program.weights:
+        after.append(operation("weigh", 4 * len(side)))
+        sources = [table_place(value) for value in program.weights]
+        side += [len(sources), len(table.place) * itemsize, *sources]
+    once = [np.array(part, np.int32).reshape(-1, WORDS) for part in (given, [*after, end, end])]
     stored = {value: k for k, value in enumerate(program.stored)}
+    count = program.sums if plan.accumulators else len(stored)
+    fixed = [name for name, value in plan.outputs.items() if value in table.place]
+    reads = {name: stored[v] for name, v in plan.outputs.items() if v in stored}
+    reads |= {name: program.places[k] for name, k in plan.summed.items()}
+    reads |= {name: count + k for k, name in enumerate(fixed)}
+    rows = max(program.rows, -(-(len(given) + len(made)) * unit // stride))
     return Code(
         main=np.concatenate([np.array(loads, np.int32).reshape(-1, WORDS), main]),
         preamble=np.array([*filled, end, end], np.int32),
-        uniform=uniform,
+        uniform=np.concatenate([once[0], uniform[:-2], once[1]]),
         side=np.array(side or [0], np.int32),
         stride=stride,
-        buffer=program.rows * stride,
+        buffer=rows * stride,
         unit=unit,
         columns=tuple(leaves[i].name for i in columns),
         scalars=tuple(leaves[i].name for i in table.scalars),
-        table=len(table.place),
+        table=len(table.place) + len(program.weights),
         constants=np.array(table.constants),
-        given=np.array([table.place[value] for value in program.given], np.int64),
-        computed=np.array([rows[v] for step in plan.uniform for v in step.results], np.int64),
-        weights=np.array([table.place[value] for value in program.weights], np.int64),
-        sums=program.sums,
-        places=np.array(program.places, np.int64),
-        results={n: stored[v] for n, v in plan.outputs.items() if v in stored},
-        fixed={n: table.place[v] for n, v in plan.outputs.items() if v in table.place},
-        summed=dict(plan.summed),
+        count=count,
+        reads=np.array([reads[name] for name in plan.tape.outputs], np.int64),
+        fixed=np.array([table.place[plan.outputs[name]] for name in fixed], np.int64),
         functions=program.functions,
     )

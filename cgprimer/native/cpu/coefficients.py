@@ -10,41 +10,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cgprimer.native.cpu.lanes import FLOAT32, FLOAT64, Format
+from cgprimer.native.cpu.lanes import FLOAT32, FLOAT64
 
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What the kernels need to know in one format.
+    """What the kernels need to know in one format; z is the square of r or s."""
 
-    Attributes:
-        exp: of (exp(r) - 1 - r)/r^2 where |r| <= ln(2)/2.
-        log: of 2*(atanh(s)/s - 1)/z at z = s^2, where exp(2*atanh(s)) is between sqrt(1/2) and
-            sqrt(2).
-        log1p: the same, where s is between 0 and 1/3.
-        sine: of (sin(r)/r - 1)/z at z = r^2, where |r| <= pi/4.
-        cosine: of (cos(r) - 1 + z/2)/z^2 at z = r^2, where |r| <= pi/4.
-        ln2: in two parts. The first has so few digits that its product with an exponent is exact.
-        log10_2: the same for the logarithm of 2 to base 10.
-        half_pi: in parts; products with integers below ``widest`` are exact but for the last.
-        widest: greatest operand of the trigonometric functions that is reduced by these parts.
-        lowest: exp rounds to 0 here.
-        highest: exp is infinite here.
-        unity: 1 - tanh rounds to 0 here.
-    """
-
-    exp: tuple[float, ...]
-    log: tuple[float, ...]
-    log1p: tuple[float, ...]
-    sine: tuple[float, ...]
-    cosine: tuple[float, ...]
-    ln2: tuple[float, float]
-    log10_2: tuple[float, float]
-    half_pi: tuple[float, ...]
-    widest: float
-    lowest: float
-    highest: float
-    unity: float
+    exp: tuple[float, ...]  #: (exp(r) - 1 - r)/r^2 where |r| <= ln(2)/2
+    log: tuple[float, ...]  #: 2*(atanh(s)/s - 1)/z, exp(2*atanh(s)) from sqrt(1/2) to sqrt(2)
+    log1p: tuple[float, ...]  #: the same, s from 0 to 1/3
+    sine: tuple[float, ...]  #: (sin(r)/r - 1)/z where |r| <= pi/4
+    cosine: tuple[float, ...]  #: (cos(r) - 1 + z/2)/z^2 where |r| <= pi/4
+    ln2: tuple[float, float]  #: its first part times an exponent is exact
+    log10_2: tuple[float, float]  #: the same
+    half_pi: tuple[float, ...]  #: times integers below ``widest`` exact, but for the last
+    widest: float  #: greatest operand that is reduced by these parts
+    lowest: float  #: exp rounds to 0 here
+    highest: float  #: exp is infinite here
+    unity: float  #: 1 - tanh rounds to 0 here
 
 
 _DOUBLE = Coefficients(
@@ -99,7 +83,7 @@ _SINGLE = Coefficients(
     unity=10.0,
 )  # fmt: skip
 
-_TABLE = {FLOAT64: _DOUBLE, FLOAT32: _SINGLE}
+COEFFICIENTS = {FLOAT64: _DOUBLE, FLOAT32: _SINGLE}
 
 # of (atan(y)/y - 1)/z at z = y^2 <= tan(pi/8)^2; error 4.5e-17 (times z <= .18)
 ATAN = (
@@ -119,8 +103,3 @@ QUARTER_PI = (0.7853981633974483, 3.061616997868383e-17)  #: the same
 LOG2_E = 1.4426950408889634
 LOG10_E = 0.4342944819032518
 LN2 = 0.6931471805599453
-
-
-def coefficients(form: Format) -> Coefficients:
-    """The numbers for a format."""
-    return _TABLE[form]

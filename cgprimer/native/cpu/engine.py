@@ -7,14 +7,17 @@ whose handlers are compiled once (:mod:`.handlers`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cgprimer.core.engines import Reduction
-from cgprimer.core.methods.contract import Execute
 from cgprimer.core.primitives import primitive
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.contract import Trainer, UpdateRule
 from cgprimer.native.cpu import library
+from cgprimer.native.plans.optimization import optimize
+
+if TYPE_CHECKING:
+    from cgprimer.native.cpu.executable import Executable
 
 STRAIGHT = 400  # instructions up to which straight-line code is compiled
 
@@ -45,15 +48,16 @@ class CpuEngine:
         )
 
     def compile(
-        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
-    ) -> Execute:
-        """Prepare a tape for being run many times."""
-        from cgprimer.native.cpu.fused import Fused
-        from cgprimer.native.cpu.interpreted import Interpreted
-
+        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64", batch: int = 0
+    ) -> Executable:
+        """Prepare a tape for being run many times, on ``batch`` samples each unless that is 0."""
         small = straight_line_form(tape)
         if small is not None:
-            return Fused(small, reduction=reduction, dtype=dtype)
+            from cgprimer.native.cpu.straight_line import Fused
+
+            return Fused(small, reduction=reduction, dtype=dtype, batch=batch)
+        from cgprimer.native.cpu.interpreted import Interpreted
+
         return Interpreted(tape, reduction=reduction, dtype=dtype)
 
     def trainer(
@@ -78,16 +82,10 @@ class CpuEngine:
             dtype: of loss and derivatives; parameters are ``float64`` always.
             batch: samples per step.
         """
-        from cgprimer.native.cpu.gradients import Gradient, InterpretedGradient, StraightGradient
         from cgprimer.native.cpu.trainer import CpuTrainer
 
-        small = straight_line_form(tape)
-        gradient: Gradient
-        if small is not None:
-            gradient = StraightGradient(small, parameters, dtype, batch)
-        else:
-            gradient = InterpretedGradient(tape, parameters, dtype)
-        return CpuTrainer(gradient, loss=loss, gradients=gradients, rule=rule)
+        program = self.compile(tape, reduction="sum", dtype=dtype, batch=batch)
+        return CpuTrainer(program, (loss, *gradients), parameters, rule)
 
 
 def straight_line_form(tape: Tape) -> Tape | None:

@@ -1,73 +1,86 @@
 """Whole epochs as machine code: gradient, update, next batch, without a word of Python between.
 
-``epoch`` is made of an optimizer's update tape; it calls a gradient function (see
-:mod:`cgprimer.native.cpu.gradients`) by its address, so that each is compiled once.
+``epoch`` is made of an optimizer's update tape; it calls a compiled tape (see
+:class:`cgprimer.native.cpu.executable.Executable`) by its address, so that each is compiled once.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cgprimer.core.tape.tape import Tape
+from cgprimer.native.contract import UpdateRule
 from cgprimer.native.cpu.loop_text import Called
 from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import TapeWriter
 
-# What ``epoch`` finds at its context's address. ``reads``: which sum is the loss, then which the
-# gradient of each parameter. ``state``: addresses of the state's arrays; ``shared``: its numbers.
+# What ``epoch`` finds at its context's address, eight bytes each: addresses, then numbers. The
+# first line is the tape's: ``values`` are the parameters, as doubles; ``order`` says which of them
+# each scalar of the tape is; ``calls`` has six arguments for each call of ``run``. ``lanes`` are
+# vectors of sums, then one for each output that no sample changes; ``reads`` says which is the
+# loss, then which the gradient of each parameter. ``state`` are addresses of the state's arrays,
+# ``shared`` its numbers.
 EPOCH = (
-    "gradient", "gradient_context", "sums", "reads", "values", "slope", "parameters", "state",
-    "shared", "rates", "losses", "batch", "samples",
+    "values", "order", "table", "run", "calls", "lanes", "fixed", "reads", "factors",
+    "slope", "state", "shared", "rates", "losses",
+    "scalars", "before", "count", "fixed_count", "width", "parameters", "batch", "samples",
 )  # fmt: skip
+CALL = 6  # arguments of a compiled tape
 
 
-def epoch_text(update: Tape, columns: list[str], scalars: list[str], after: list[str]) -> str:
+def epoch_text(rule: UpdateRule, dtype: str) -> str:
     """A module with ``epoch(context, first, last) -> the step that failed, or -1``.
 
     Args:
-        update: the tape of an update rule.
-        columns: its columns: parameter, gradient, then the state's arrays.
-        scalars: its scalars: learning rate, then the state's numbers.
-        after: its outputs: the parameter, then the state's parts as ``columns`` and ``scalars``
-            have them.
+        rule: how parameters are changed.
+        dtype: of the compiled tape.
     """
-    return str(_Epoch(update, columns, scalars, after).module)
+    return str(_Epoch(rule, dtype).module)
 
 
 class _Epoch(TapeWriter):
-    def __init__(
-        self, update: Tape, columns: list[str], scalars: list[str], after: list[str]
-    ) -> None:
+    def __init__(self, rule: UpdateRule, dtype: str) -> None:
         from llvmlite import ir
 
-        self.module = ir.Module("epoch")
-        kind = ir.FunctionType(ir.IntType(64), [ir.PointerType(), ir.IntType(64), ir.IntType(64)])
-        function = ir.Function(self.module, kind, "epoch")
-        super().__init__(function, update, Emitter(self.module, "float64", 1))
-        self.columns, self.scalars, self.after = columns, scalars, after
+        self.module, i64 = ir.Module("epoch"), ir.IntType(64)
+        kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
+        emitter = Emitter(self.module, "float64", 1)
+        super().__init__(ir.Function(self.module, kind, "epoch"), rule.tape, emitter)
+        self.rule, self.narrow = rule, dtype == "float32"
+        self.real = ir.FloatType() if self.narrow else self.double
         context, first, last = self.function.args
         self.field = {
-            name: self.get(context, k, self.pointer if k < EPOCH.index("batch") else self.i64)
+            name: self.get(context, k, self.pointer if k < EPOCH.index("scalars") else i64)
             for k, name in enumerate(EPOCH)
         }
-        self.parameters = self.build.ptrtoint(self.field["parameters"], self.i64)
         self.loop(last, 1, self._step, begin=first)
         self.build.ret(self.number(-1))
+
+    def index(self, name: str, number: Any) -> Any:
+        """An entry of a table of integers."""
+        return self.get(self.field[name], number, self.i64)
 
     def _step(self, step: Any) -> None:
         build, field = self.build, self.field
         begin = build.mul(step, field["batch"])
         end = build.add(begin, field["batch"])
         end = build.select(build.icmp_signed("<", end, field["samples"]), end, field["samples"])
-        kind = self.ir.FunctionType(self.ir.VoidType(), [self.pointer, self.i64, self.i64])
-        build.call(Called(field["gradient"], kind), [field["gradient_context"], begin, end])
         size = build.sitofp(build.sub(end, begin), self.double)
+        zero = self.ir.Constant(self.double, 0.0)
+        self._sums(begin, end, size)
 
         def mean(number: Any) -> Any:
-            place = self.get(field["reads"], number, self.i64)
-            return build.fdiv(self.get(field["sums"], place, self.double), size)
+            first = build.mul(self.index("reads", number), field["width"])
+            (total,) = self.fold(
+                field["width"], 1, [zero],
+                lambda lane, s: [
+                    build.fadd(s[0], self.get(field["lanes"], build.add(first, lane), self.double))
+                ],
+                once=True,
+            )  # fmt: skip
+            factor = self.get(field["factors"], number, self.double)
+            return build.fdiv(build.fmul(total, factor), size)
 
-        loss = mean(0)
+        loss = mean(self.number(0))
         self.put(loss, field["losses"], step)
 
         def slope(number: Any, state: list[Any]) -> list[Any]:
@@ -76,14 +89,43 @@ class _Epoch(TapeWriter):
             # Times zero: nan for whatever is not finite.
             return [build.fadd(state[0], build.fmul(value, zero))]
 
-        zero = self.ir.Constant(self.double, 0.0)
-        (check,) = self.fold(self.parameters, 1, [build.fmul(loss, zero)], slope)
+        (check,) = self.fold(field["parameters"], 1, [build.fmul(loss, zero)], slope)
         failed, going = (self.function.append_basic_block() for _ in range(2))
         build.cbranch(build.fcmp_ordered("==", check, zero), going, failed)
         build.position_at_end(failed)
         build.ret(step)
         build.position_at_end(going)
         self._update(step)
+
+    def _sums(self, begin: Any, end: Any, size: Any) -> None:
+        """Run the tape over a batch: its sums, lane by lane."""
+        build, field = self.build, self.field
+
+        def scalar(number: Any) -> None:
+            value = self.get(field["values"], self.index("order", number), self.double)
+            narrow = build.fptrunc(value, self.real) if self.narrow else value
+            self.put(narrow, field["table"], number)
+
+        def call(number: Any, *samples: Any) -> None:
+            first = build.mul(number, self.number(CALL))
+            given = [self.index("calls", build.add(first, self.number(k))) for k in range(CALL)]
+            given[3 : 3 + len(samples)] = samples
+            kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * CALL)
+            build.call(Called(field["run"], kind), given)
+
+        def fixed(number: Any) -> None:
+            value = self.get(field["table"], self.index("fixed", number), self.real)
+            wide = build.fpext(value, self.double) if self.narrow else value
+            place = build.mul(build.add(field["count"], number), field["width"])
+            self.put(build.fmul(wide, size), field["lanes"], place)
+
+        self.loop(field["scalars"], 1, scalar)
+        self.loop(field["before"], 1, call)
+        nothing = self.ir.Constant(self.double, 0.0)
+        lanes = build.mul(field["count"], field["width"])
+        self.loop(lanes, 1, lambda k: self.put(nothing, field["lanes"], k))
+        call(field["before"], begin, end)
+        self.loop(field["fixed_count"], 1, fixed)
 
     def _update(self, step: Any) -> None:
         """The update tape over the parameters; what all of them share is computed once."""
@@ -93,23 +135,20 @@ class _Epoch(TapeWriter):
             if leaf.kind == "constant":
                 values[index] = self.ir.Constant(self.double, leaf.value)
             elif leaf.kind == "scalar":
-                number = self.scalars.index(leaf.name)
-                values[index] = (
-                    self.get(field["rates"], step, self.double)
-                    if number == 0
-                    else self.get(field["shared"], number - 1, self.double)
-                )
+                number = self.rule.scalars.index(leaf.name)
+                place = ("rates", step) if number == 0 else ("shared", number - 1)
+                values[index] = self.get(field[place[0]], place[1], self.double)
         self.instructions(values, varying=False)
         arrays = [field["values"], field["slope"]] + [
-            self.get(field["state"], k, self.pointer) for k in range(len(self.columns) - 2)
+            self.get(field["state"], k, self.pointer) for k in range(len(self.rule.columns) - 2)
         ]
-        outputs = [tape.outputs[name] for name in self.after]
+        outputs = [tape.outputs[name] for name in self.rule.after]
 
         def parameter(number: Any) -> None:
             here = dict(values)
             for index, leaf in enumerate(tape.leaves):
                 if leaf.kind == "column":
-                    array = arrays[self.columns.index(leaf.name)]
+                    array = arrays[self.rule.columns.index(leaf.name)]
                     here[index] = self.get(array, number, self.double)
             self.instructions(here, varying=True)
             written = [arrays[0], *arrays[2:]]
@@ -117,7 +156,7 @@ class _Epoch(TapeWriter):
             for array, output in zip(written, moved, strict=True):
                 self.put(here[output], array, number)
 
-        self.loop(self.parameters, 1, parameter)
+        self.loop(field["parameters"], 1, parameter)
         shared = [o for o in outputs if not self.varies[o]]
         for number, output in enumerate(shared):
             self.put(values[output], field["shared"], number)

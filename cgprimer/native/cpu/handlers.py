@@ -23,10 +23,10 @@ from cgprimer.native.cpu.straight_line import FLAGS
 from cgprimer.native.encoding import TILE, WORDS
 
 UNROLL = 4  # vectors that a handler takes at a time
-# Eight bytes each: addresses, and where the block begins in a column.
+# Eight bytes each: addresses, the bytes from one result to the next, and where the block begins in
+# a column.
 CONTEXT = (
-    "columns", "results", "sums", "uniform", "weights", "side", "mask", "position", "callback",
-    "failed", "reply",
+    "columns", "results", "stride", "uniform", "side", "callback", "position", "failed", "reply",
 )  # fmt: skip
 
 # Operations of which an operand may be a single number: r a row, s a number.
@@ -42,7 +42,11 @@ _LIGHT = frozenset((
     "equal", "abs", "sign", "relu", "sqrt", "leaky_relu", "clamp", "heaviside", "step",
     "stop_gradient",
 ))  # fmt: skip
-_SPECIAL = ("end", "load", "store", "splat", "sum", "dot", "affine", "outer", "sincos", "call")
+_SPECIAL = (
+    "end", "load", "store", "splat", "keep", "weigh", "sum", "dot", "affine", "outer", "sincos",
+    "call",
+)  # fmt: skip
+_MASKED = ("load", "store", "sum", "dot", "outer")  # those that must know where the samples end
 
 
 def _operations() -> Iterator[tuple[str, str]]:
@@ -76,10 +80,10 @@ def tile_width(registers: int) -> int:
 
 
 def module_text(*, dtype: str, lanes: int, registers: int) -> str:
-    """The LLVM module: tables ``table`` and ``table_masked``, and a function ``run``.
+    """The LLVM module, with a function ``run(code, rows, context, begin, end, block)``.
 
-    ``run(code, rows, table, context, begin, end, block)`` goes through a range of samples (in
-    bytes of a column) block by block.
+    It goes through a range of samples; a block is so many bytes of a column. Those that do not
+    fill a unit come last, with masked handlers.
     """
     return str(_Handlers(dtype, lanes, registers).module)
 
@@ -108,15 +112,17 @@ class _Handlers:
             label = f"h{number}_{name}_{pattern}"
             handler = self._handler(label, name, pattern, masked=False)
             plain.append(handler)
-            if name in ("sum", "dot", "outer"):
+            if name in _MASKED:
                 handler = self._handler(label + "_masked", name, pattern, masked=True)
             masked.append(handler)
-        for name, handlers in (("table", plain), ("table_masked", masked)):
-            kind = ir.ArrayType(self.pointer, len(handlers))
-            table = ir.GlobalVariable(self.module, kind, name)
-            table.global_constant = True
-            table.initializer = ir.Constant(kind, handlers)
-        self._driver()
+        self._driver(self._table("table", plain), self._table("table_masked", masked))
+
+    def _table(self, name: str, handlers: list[Any]) -> Any:
+        kind = self.ir.ArrayType(self.pointer, len(handlers))
+        table = self.ir.GlobalVariable(self.module, kind, name)
+        table.global_constant = True
+        table.initializer = self.ir.Constant(kind, handlers)
+        return table
 
     # --- frame of a handler ----------------------------------------------------------------------
 
@@ -154,23 +160,27 @@ class _Handlers:
         opcode = writer.get(ip, WORDS * operations, self.i32)
         return writer.get(table, writer.build.zext(opcode, self.i64), self.pointer)
 
-    def _driver(self) -> None:
+    def _driver(self, plain: Any, masked: Any) -> None:
         ir, i64 = self.ir, self.i64
-        kinds = [self.pointer] * 4 + [i64] * 3
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), "run")
-        code, rows, table, context, begin, end, block = function.args
-        writer = Writer(function)
-        build = writer.build
-        first, second = (self._lookup(writer, code, table, k) for k in (0, 1))
+        kind = ir.FunctionType(ir.VoidType(), [self.pointer] * 3 + [i64] * 3)
+        writer = Writer(ir.Function(self.module, kind, "run"))
+        build, size = writer.build, writer.number(self.size)
+        code, rows, context, begin, end, block = writer.function.args
+        begin, end = build.mul(begin, size), build.mul(end, size)
+        unit = writer.number(self.size * self.lanes * UNROLL)
+        whole = build.sub(end, build.srem(build.sub(end, begin), unit))
+        for table, first, last in ((plain, begin, whole), (masked, whole, end)):
+            handlers = [self._lookup(writer, code, table, k) for k in (0, 1)]
 
-        def body(position: Any, state: list[Any]) -> list[Any]:
-            writer.put(position, context, CONTEXT.index("position"))
-            left = build.sub(end, position)
-            length = build.select(build.icmp_signed("<", left, block), left, block)
-            build.call(Called(first, self.type), [code, rows, table, context, length, second])
-            return state
+            def body(
+                position: Any, table: Any = table, last: Any = last, h: Any = handlers
+            ) -> None:
+                writer.put(position, context, CONTEXT.index("position"))
+                left = build.sub(last, position)
+                length = build.select(build.icmp_signed("<", left, block), left, block)
+                build.call(Called(h[0], self.type), [code, rows, table, context, length, h[1]])
 
-        writer.fold(end, block, [], body, begin=begin)
+            writer.loop(last, block, body, begin=first)
         build.ret_void()
 
     # --- operations ------------------------------------------------------------------------------
@@ -196,23 +206,53 @@ class _Handlers:
         frame.loop(frame.length, self.size * lanes, body, once=True)
 
     def _load(self, frame: Frame, masked: bool) -> None:
-        position = frame.context("position", self.i64)
-        column = frame.at(frame.entry_of("columns", 2), position)
-        self._fill(frame, frame.row(1), lambda o: frame.load(column, o, self.wide))
+        columns = frame.context("columns", self.pointer)
+        column = frame.get(columns, frame.word(2), self.pointer)
+        column = frame.at(column, frame.context("position", self.i64))
+        if not masked:
+            self._fill(frame, frame.row(1), lambda o: frame.load(column, o, self.wide))
+            return
+        build, target = frame.build, frame.row(1)
+
+        def number(offset: Any) -> None:  # unread lanes compute on an ordinary number
+            inside = build.icmp_signed("<", offset, frame.length)
+            chosen = build.select(inside, offset, frame.number(0))
+            frame.store(frame.load(column, chosen, self.real), target, offset)
+
+        frame.loop(self.size * self.lanes * UNROLL, self.size, number, once=True)
 
     def _store(self, frame: Frame, masked: bool) -> None:
-        position = frame.context("position", self.i64)
-        target = frame.at(frame.entry_of("results", 1), position)
-        row = frame.row(2)
-        self._fill(frame, target, lambda o: frame.load(row, o, self.wide))
+        place = frame.build.mul(frame.word(1), frame.context("stride", self.i64))
+        place = frame.build.add(place, frame.context("position", self.i64))
+        target, row = frame.at(frame.context("results", self.pointer), place), frame.row(2)
+        kind = self.real if masked else self.wide
+        self._fill(frame, target, lambda o: frame.load(row, o, kind), 1 if masked else 0)
+
+    def _keep(self, frame: Frame, masked: bool) -> None:
+        """The first number of a row becomes one that all samples share."""
+        value = frame.load(frame.row(2), 0, self.real)
+        frame.store(value, frame.context("uniform", self.pointer), frame.word(1))
+
+    def _weigh(self, frame: Frame, masked: bool) -> None:
+        """The matrices' weights, one after the other; side: how many, where to, where from."""
+        side, table = frame.side(1), frame.context("uniform", self.pointer)
+        target, sources = frame.at(table, frame.side_word(side, 1)), frame.at(side, 8)
+
+        def weight(number: Any) -> None:
+            place = frame.build.zext(frame.get(sources, number, self.i32), self.i64)
+            frame.put(frame.load(table, place, self.real), target, number)
+
+        frame.loop(frame.side_word(side, 0), 1, weight, once=True)
 
     def _splat(self, frame: Frame, masked: bool) -> None:
         value = frame.splat(frame.uniform(2), self.lanes * UNROLL)
         self._fill(frame, frame.row(1), lambda _: value)
 
-    def _fill(self, frame: Frame, target: Any, value_at: Callable[[Any], Any]) -> None:
-        """Store what stands at each offset of a block."""
-        step = self.size * self.lanes * UNROLL
+    def _fill(
+        self, frame: Frame, target: Any, value_at: Callable[[Any], Any], numbers: int = 0
+    ) -> None:
+        """Store what stands at each offset of a block, so many numbers at a time."""
+        step = self.size * (numbers or self.lanes * UNROLL)
         frame.loop(frame.length, step, lambda o: frame.store(value_at(o), target, o), once=True)
 
     def _sincos(self, frame: Frame, masked: bool) -> None:
@@ -227,28 +267,30 @@ class _Handlers:
         frame.loop(frame.length, self.size * self.lanes, body, once=True)
 
     def _sum(self, frame: Frame, masked: bool) -> None:
-        row = frame.row(2)
-        (total,) = frame.accumulate(
-            1, lambda o, sums: [frame.build.fadd(sums[0], frame.masked(row, o, masked))]
-        )
-        frame.add_to(frame.at(frame.context("sums", self.pointer), frame.word(1)), [total])
+        self._total(frame, masked, frame.row(2))
 
     def _dot(self, frame: Frame, masked: bool) -> None:
-        left, right = frame.row(2), frame.row(3)
+        self._total(frame, masked, frame.row(2), frame.row(3))
+
+    def _total(self, frame: Frame, masked: bool, *rows: Any) -> None:
+        """Add the products of rows to a sum."""
+        build = frame.build
 
         def body(offset: Any, sums: list[Any]) -> list[Any]:
-            a, b = frame.masked(left, offset, masked), frame.masked(right, offset, masked)
-            return [self.heavy.apply(frame.build, "fma", a, b, sums[0])]
+            values = [frame.masked(row, offset, masked) for row in rows]
+            if len(rows) == 1:
+                return [build.fadd(sums[0], *values)]
+            return [self.heavy.apply(build, "fma", *values, sums[0])]
 
-        (total,) = frame.accumulate(1, body)
-        frame.add_to(frame.at(frame.context("sums", self.pointer), frame.word(1)), [total])
+        place = frame.at(frame.context("results", self.pointer), frame.word(1))
+        frame.add_to(place, frame.accumulate(1, body))
 
     def _affine(self, frame: Frame, masked: bool) -> None:
         """side: inputs, blocks of outputs, weights' place; then the places of both."""
         build, apply = frame.build, self.light_tile.apply
         side = frame.side(1)
         inputs, blocks = frame.side_word(side, 0), frame.side_word(side, 1)
-        weights = frame.at(frame.context("weights", self.pointer), frame.side_word(side, 2))
+        weights = frame.at(frame.context("uniform", self.pointer), frame.side_word(side, 2))
         first_input = frame.at(side, 12)
         first_output = frame.at(first_input, build.mul(inputs, frame.number(4)))
         lanes = self.lanes * self.columns
@@ -290,7 +332,7 @@ class _Handlers:
         build, width = frame.build, self.columns
         side = frame.side(1)
         lefts, rights = frame.side_word(side, 0), frame.side_word(side, 1)
-        sums = frame.at(frame.context("sums", self.pointer), frame.side_word(side, 2))
+        sums = frame.at(frame.context("results", self.pointer), frame.side_word(side, 2))
         first_left = frame.at(side, 12)
         first_right = frame.at(first_left, build.mul(lefts, frame.number(4 * TILE)))
         tile_bytes = TILE * width * self.lanes * 8

@@ -16,19 +16,12 @@ Ir = Any  # an ir.Value, an ir.Type or an ir.Function: llvmlite has no type hint
 
 @dataclass(frozen=True)
 class Format:
-    """A floating-point format.
+    """A floating-point format."""
 
-    Attributes:
-        name: numpy's name.
-        bits: of the whole number.
-        fraction: stored bits of the fraction.
-        bias: of the exponent.
-    """
-
-    name: str
-    bits: int
-    fraction: int
-    bias: int
+    name: str  #: numpy's
+    bits: int  #: of the whole number
+    fraction: int  #: stored bits of the fraction
+    bias: int  #: of the exponent
 
     @property
     def scalar(self) -> Ir:
@@ -82,6 +75,26 @@ class Mask:
         return self.builder.call(reduce, [self.ir])
 
 
+def _arithmetic(name: str, *, turned: bool = False) -> Callable[[Lanes, Lanes | float], Lanes]:
+    """An operation of LLVM; turned, the second operand comes first."""
+
+    def written(a: Lanes, b: Lanes | float) -> Lanes:
+        given = (a.of(b).ir, a.ir) if turned else (a.ir, a.of(b).ir)
+        return a.like(getattr(a.builder, name)(*given))
+
+    return written
+
+
+def _question(sign: str, *, at_nan: bool = False) -> Callable[[Lanes, Lanes | float], Mask]:
+    """A comparison, and what it is if either operand is nan."""
+
+    def asked(a: Lanes, b: Lanes | float) -> Mask:
+        compare = a.builder.fcmp_unordered if at_nan else a.builder.fcmp_ordered
+        return Mask(a.builder, compare(sign, a.ir, a.of(b).ir))
+
+    return asked
+
+
 @dataclass(frozen=True)
 class Lanes:
     """A vector of one format, written into one builder."""
@@ -106,33 +119,10 @@ class Lanes:
 
     # --- arithmetic ---
 
-    def _binary(self, name: str, left: Lanes | float, right: Lanes | float) -> Lanes:
-        write = getattr(self.builder, name)
-        return self.like(write(self.of(left).ir, self.of(right).ir))
-
-    def __add__(self, other: Lanes | float) -> Lanes:
-        return self._binary("fadd", self, other)
-
-    def __radd__(self, other: float) -> Lanes:
-        return self._binary("fadd", other, self)
-
-    def __sub__(self, other: Lanes | float) -> Lanes:
-        return self._binary("fsub", self, other)
-
-    def __rsub__(self, other: float) -> Lanes:
-        return self._binary("fsub", other, self)
-
-    def __mul__(self, other: Lanes | float) -> Lanes:
-        return self._binary("fmul", self, other)
-
-    def __rmul__(self, other: float) -> Lanes:
-        return self._binary("fmul", other, self)
-
-    def __truediv__(self, other: Lanes | float) -> Lanes:
-        return self._binary("fdiv", self, other)
-
-    def __rtruediv__(self, other: float) -> Lanes:
-        return self._binary("fdiv", other, self)
+    __add__, __radd__ = _arithmetic("fadd"), _arithmetic("fadd", turned=True)
+    __sub__, __rsub__ = _arithmetic("fsub"), _arithmetic("fsub", turned=True)
+    __mul__, __rmul__ = _arithmetic("fmul"), _arithmetic("fmul", turned=True)
+    __truediv__, __rtruediv__ = _arithmetic("fdiv"), _arithmetic("fdiv", turned=True)
 
     def __neg__(self) -> Lanes:
         return self.like(self.builder.fneg(self.ir))
@@ -157,32 +147,13 @@ class Lanes:
 
     # --- questions; all are false at nan, except differs ---
 
-    def _ask(self, sign: str, other: Lanes | float) -> Mask:
-        return Mask(self.builder, self.builder.fcmp_ordered(sign, self.ir, self.of(other).ir))
-
-    def __lt__(self, other: Lanes | float) -> Mask:
-        return self._ask("<", other)
-
-    def __le__(self, other: Lanes | float) -> Mask:
-        return self._ask("<=", other)
-
-    def __gt__(self, other: Lanes | float) -> Mask:
-        return self._ask(">", other)
-
-    def __ge__(self, other: Lanes | float) -> Mask:
-        return self._ask(">=", other)
-
-    def equals(self, other: Lanes | float) -> Mask:
-        """Equal numbers; 0 and -0 are equal."""
-        return self._ask("==", other)
-
-    def differs(self, other: Lanes | float) -> Mask:
-        """Not equal; true if either is nan."""
-        return Mask(self.builder, self.builder.fcmp_unordered("!=", self.ir, self.of(other).ir))
+    __lt__, __le__, __gt__, __ge__ = (_question(sign) for sign in ("<", "<=", ">", ">="))
+    equals = _question("==")  #: 0 and -0 are equal
+    differs = _question("!=", at_nan=True)
 
     def is_nan(self) -> Mask:
         """Not a number."""
-        return Mask(self.builder, self.builder.fcmp_unordered("uno", self.ir, self.ir))
+        return self.differs(self)
 
     def where(self, mask: Mask, other: Lanes | float) -> Lanes:
         """``other`` in the lanes of the mask, ``self`` in the rest."""

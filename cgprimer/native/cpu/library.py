@@ -20,19 +20,12 @@ VECTORS = "CGPRIMER_VECTORS"  # environment: bits of a vector, 64 (no vectors) t
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What code is made for.
+    """What code is made for."""
 
-    Attributes:
-        name: LLVM's name of the processor; empty for any of its family.
-        features: LLVM's list of features.
-        bits: of a vector register; 64 if there is none that holds two numbers.
-        registers: number of vector registers.
-    """
-
-    name: str
-    features: str
-    bits: int
-    registers: int
+    name: str  #: LLVM's name of it; empty for any of its family
+    features: str  #: LLVM's list
+    bits: int  #: of a vector register; 64 if none holds two numbers
+    registers: int  #: vector registers that there are
 
     def lanes(self, dtype: str) -> int:
         """Numbers in a vector.
@@ -136,10 +129,4 @@ class Library:
 
     def address(self, name: str) -> int:
         """Where a function begins."""
-        found: int = self._engine.get_function_address(name)
-        return found
-
-    def address_of_data(self, name: str) -> int:
-        """Where a global array begins."""
-        found: int = self._engine.get_global_value_address(name)
-        return found
+        return int(self._engine.get_function_address(name))

@@ -14,17 +14,16 @@ from cgprimer.core.tape.printing import labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu.code import UniformTable, program_of
 from cgprimer.native.cpu.engine import straight_line_form
-from cgprimer.native.cpu.fused import Fused
 from cgprimer.native.cpu.handlers import tile_width
 from cgprimer.native.cpu.library import processor
 from cgprimer.native.cpu.operations import Emitter
-from cgprimer.native.cpu.straight_line import FLAGS, write_run
+from cgprimer.native.cpu.straight_line import FLAGS, Fused, Vectors
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import varying
 from cgprimer.native.plans.printing import output_names
 
-_ARGUMENTS = ("columns", "results", "scalars", "begin", "end")
+_ARGUMENTS = ("columns", "results", "scalars", "begin", "end", "stride")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')
 _VECTOR = re.compile(r"<(double|float) ([^\s,>]+)((?:, \1 \2)+)>")
 
@@ -45,9 +44,9 @@ class _Named(Emitter):
 
     def __init__(self, tape: Tape, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        first = len(tape.leaves)
-        kinds = _fixed_first(tape)
-        self.order = iter(first + position for position in kinds)
+        first, varies = len(tape.leaves), varying(tape)
+        # What does not vary is written first.
+        self.order = iter(sorted(range(first, first + len(tape)), key=varies.__getitem__))
         self.tape = tape
         self.labels = labels(tape)
         self.names: dict[str, str] = {}
@@ -64,12 +63,6 @@ class _Named(Emitter):
         return made
 
 
-def _fixed_first(tape: Tape) -> list[int]:
-    """Positions of the instructions in the order in which they are written."""
-    varies = varying(tape)[len(tape.leaves) :]
-    return sorted(range(len(tape)), key=varies.__getitem__)
-
-
 def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     from llvmlite import ir
 
@@ -77,7 +70,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     tape, lanes = engine.tape, engine.lanes
     module = ir.Module("straight_line")
     emitter = _Named(tape, module, dtype, lanes, flags=FLAGS)
-    function = write_run(emitter, "run", tape, sums=sums)
+    function = Vectors(emitter, tape, sums).function
     names = dict(zip((a.name for a in function.args), _ARGUMENTS, strict=True))
     # A variable may be called as an argument is; none has a dot in its name.
     taken = set(emitter.names.values())
@@ -97,8 +90,10 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
         f"; results: {several([' and '.join(results[i]) for i in engine.varying])}"
         + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
     ]
-    if engine.fixed:
-        lines.append(f"; once a call: {several([' and '.join(results[i]) for i in engine.fixed])}")
+    if engine.unvarying:
+        lines.append(
+            f"; once a call: {several([' and '.join(results[i]) for i in engine.unvarying])}"
+        )
     if factors:
         lines.append(f"; after the sum: {several(factors)}")
     lines += ["", *_readable(str(function), names).strip().split("\n")]
@@ -148,13 +143,9 @@ def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
         *(names[value] for step in found.uniform for value in step.results),
     ]
     columns = found.tape.of_kind("column")
+    leaves = found.tape.leaves
     loads = [
-        Operation(
-            "load",
-            f"r{row}",
-            f"column {columns.index(found.tape.leaves[value].name)}",
-            names[value],
-        )
+        Operation("load", f"r{row}", f"column {columns.index(leaves[value].name)}", names[value])
         for row, value in enumerate(program.columns)
     ]
     filled = [

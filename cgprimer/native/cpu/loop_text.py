@@ -20,14 +20,7 @@ class Called:
 
 
 class Writer:
-    """A function while it is being written.
-
-    Args:
-        function: llvmlite's, without blocks.
-
-    Attributes:
-        build: llvmlite's builder, at the end of what is written.
-    """
+    """A function of llvmlite's while it is being written, ``build`` at the end of what there is."""
 
     def __init__(self, function: Any) -> None:
         from llvmlite import ir
@@ -64,6 +57,13 @@ class Writer:
         zeros = ir.Constant(ir.VectorType(self.i32, lanes), None)
         return self.build.shuffle_vector(one, nothing, zeros)
 
+    def first(self, count: Any, lanes: int) -> Any:
+        """A truth value per lane: whether it is among so many first ones."""
+        numbers = list(range(lanes)) if lanes > 1 else 0
+        kind = self.ir.VectorType(self.i32, lanes) if lanes > 1 else self.i32
+        places, limit = self.ir.Constant(kind, numbers), self.build.trunc(count, self.i32)
+        return self.build.icmp_signed("<", places, self.splat(limit, lanes))
+
     def fold(
         self,
         limit: Any,
@@ -88,12 +88,8 @@ class Writer:
         else:
             build.cbranch(build.icmp_signed("<", begin, limit), loop, after)
         build.position_at_end(loop)
-        position = build.phi(self.i64)
-        position.add_incoming(begin, before)
-        held = []
-        for value in state:
-            held.append(build.phi(value.type))
-            held[-1].add_incoming(value, before)
+        position = self.joined((begin, before))
+        held = [self.joined((value, before)) for value in state]
         found = body(position, list(held))
         following = build.add(position, self.number(step) if isinstance(step, int) else step)
         last = build.block
@@ -103,14 +99,17 @@ class Writer:
         build.position_at_end(after)
         if once:
             return found
-        merged = []
-        for value, result in zip(state, found, strict=True):
-            merged.append(build.phi(value.type))
-            merged[-1].add_incoming(value, before)
-            merged[-1].add_incoming(result, last)
-        return merged
+        ends = zip(state, found, strict=True)
+        return [self.joined((value, before), (result, last)) for value, result in ends]
 
-    def loop(self, limit: Any, step: int, body: Callable[[Any], None], **more: Any) -> None:
+    def joined(self, *given: tuple[Any, Any]) -> Any:
+        """A value that depends on the block from which one comes: values and blocks."""
+        phi = self.build.phi(given[0][0].type)
+        for value, block in given:
+            phi.add_incoming(value, block)
+        return phi
+
+    def loop(self, limit: Any, step: Any, body: Callable[[Any], None], **more: Any) -> None:
         """``for i in range(0, limit, step): body(i)``."""
 
         def stateless(position: Any, state: list[Any]) -> list[Any]:
@@ -121,12 +120,7 @@ class Writer:
 
 
 class Frame(Writer):
-    """A handler of the interpreter.
-
-    Args:
-        kinds: the types, lanes and layout that all handlers share; see ``handlers``.
-        function: the handler.
-    """
+    """A handler of the interpreter; ``kinds`` has the types and the layout that all share."""
 
     def __init__(self, kinds: Any, function: Any) -> None:
         super().__init__(function)
@@ -153,10 +147,6 @@ class Frame(Writer):
         """An entry of the context."""
         place = self.at(self.place, self.kinds.context.index(name), self.i64)
         return self.build.load(place, typ=kind)
-
-    def entry_of(self, name: str, position: int) -> Any:
-        """An address out of a table of addresses; the operation names which."""
-        return self.get(self.context(name, self.pointer), self.word(position), self.pointer)
 
     def uniform(self, position: int) -> Any:
         """A number that all samples share; the operation names its place."""
@@ -186,10 +176,9 @@ class Frame(Writer):
         value = self.load(row, offset, self.kinds.vector)
         if not masked:
             return value
-        kinds, build = self.kinds, self.build
-        mask = self.load(self.context("mask", self.pointer), offset, kinds.vector)
-        zero = kinds.ir.Constant(kinds.vector, None)
-        return build.select(build.fcmp_ordered("!=", mask, zero), value, zero)
+        left = self.build.sub(self.length, offset)
+        inside = self.first(self.build.sdiv(left, self.number(self.kinds.size)), self.kinds.lanes)
+        return self.build.select(inside, value, self.ir.Constant(self.kinds.vector, None))
 
     # --- sums ------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from cgprimer.native.cpu.coefficients import LN2, LOG2_E, LOG10_E, Coefficients, coefficients
+from cgprimer.native.cpu.coefficients import COEFFICIENTS, LN2, LOG2_E, LOG10_E, Coefficients
 from cgprimer.native.cpu.lanes import Lanes
 
 INFINITY = math.inf
@@ -21,7 +21,7 @@ INFINITY = math.inf
 
 def table(x: Lanes) -> Coefficients:
     """The numbers for x's format."""
-    return coefficients(x.format)
+    return COEFFICIENTS[x.format]
 
 
 def rounded(x: Lanes) -> Lanes:

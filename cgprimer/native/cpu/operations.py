@@ -8,42 +8,25 @@ of compilation and run more slowly, as nothing stays in registers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from cgprimer.native.cpu import mathematics, special, trigonometry
-from cgprimer.native.cpu.lanes import (
-    FLOAT64,
-    FORMATS,
-    Format,
-    Ir,
-    Lanes,
-    declared,
-    either,
-)
+from cgprimer.native.cpu.lanes import FLOAT64, FORMATS, Format, Ir, Lanes, declared, either
 
 register_symbols = special.register_symbols
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function of the module.
+    """A function of the module."""
 
-    Attributes:
-        write: writes its value.
-        arity: number of operands.
-        library: what the C library computes where the operand is too large.
-        narrow: the name of the kernel that is used, in float64, for a result in float32; empty
-            where the kernel itself works in float32.
-        alone: what the C library computes faster if there are no vectors at all.
-    """
-
-    write: Callable[..., Lanes | tuple[Lanes, Lanes]]
+    write: Callable[..., Lanes | tuple[Lanes, Lanes]]  #: writes its value
     arity: int = 1
-    library: tuple[str, ...] = ()
-    narrow: str = ""
-    alone: str = ""
+    library: tuple[str, ...] = ()  #: what the C library computes where the operand is too large
+    narrow: str = ""  #: the kernel that is used, in float64, for a result in float32; empty: itself
+    alone: str = ""  #: what the C library computes faster if there are no vectors at all
 
 
 _M, _T, _S = mathematics, trigonometry, special
@@ -151,13 +134,7 @@ class Emitter:
     """
 
     def __init__(
-        self,
-        module: Ir,
-        dtype: str,
-        width: int,
-        *,
-        flags: tuple[str, ...] = (),
-        inline: bool = False,
+        self, module: Ir, dtype: str, width: int, *, flags: Sequence[str] = (), inline: bool = False
     ) -> None:
         from llvmlite import ir
 
@@ -238,7 +215,7 @@ class Emitter:
         return function
 
     def _values(self, kernel: Kernel, name: str, operands: list[Lanes]) -> list[Lanes]:
-        if self.format is not FLOAT64 and (kernel.narrow):
+        if self.format is not FLOAT64 and kernel.narrow:
             return self._through_float64(kernel.narrow, operands)
         if kernel.alone and self.width == 1:
             return self._of_library((kernel.alone,), operands)
@@ -247,12 +224,9 @@ class Emitter:
         if not kernel.library:
             return values
         rare = trigonometry.too_large(operands[0])
-        return either(rare, values, lambda: self._of_large(kernel.library, name, operands))
-
-    def _of_large(self, library: tuple[str, ...], name: str, operands: list[Lanes]) -> list[Lanes]:
-        if self.format is not FLOAT64:
-            return self._through_float64(name, operands)
-        return self._of_library(library, operands)
+        if self.format is FLOAT64:
+            return either(rare, values, lambda: self._of_library(kernel.library, operands))
+        return either(rare, values, lambda: self._through_float64(name, operands))
 
     def _of_library(self, library: tuple[str, ...], operands: list[Lanes]) -> list[Lanes]:
         each = [special.one_by_one(self.module, name, self.type) for name in library]

@@ -10,21 +10,13 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 
-from cgprimer.native.cpu.coefficients import coefficients
 from cgprimer.native.cpu.lanes import Ir, Lanes, Mask, declared, width_of
-from cgprimer.native.cpu.mathematics import (
-    INFINITY,
-    exp,
-    expm1_near_0,
-    log,
-    parts,
-    reduced,
-    scaled,
-)
+from cgprimer.native.cpu.loop_text import Writer
+from cgprimer.native.cpu.mathematics import exp, expm1_near_0, log, parts, reduced, scaled, table
 
 # --- the C library -----------------------------------------------------------------------------
 
@@ -61,7 +53,7 @@ def one_by_one(module: Ir, name: str, kind: Ir) -> Ir:
     """A function that applies the C library's function to each number of a vector."""
     from llvmlite import ir
 
-    double, number = ir.DoubleType(), ir.IntType(32)
+    double = ir.DoubleType()
     called = declared(module, _PREFIX + name, double, [double] * LIBRARY[name])
     width = width_of(kind)
     if not width:
@@ -72,21 +64,14 @@ def one_by_one(module: Ir, name: str, kind: Ir) -> Ir:
     function = declared(module, title, kind, [kind])
     function.linkage = "internal"
     function.attributes.add("noinline")
-    entry, loop, end = (function.append_basic_block(label) for label in ("entry", "loop", "end"))
-    builder = ir.IRBuilder(entry)
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    position, vector = builder.phi(number), builder.phi(kind)
-    result = builder.call(called, [builder.extract_element(vector, position)])
-    changed = builder.insert_element(vector, result, position)
-    following = builder.add(position, number(1))
-    position.add_incoming(number(0), entry)
-    position.add_incoming(following, loop)
-    vector.add_incoming(function.args[0], entry)
-    vector.add_incoming(changed, loop)
-    builder.cbranch(builder.icmp_unsigned("<", following, number(width)), loop, end)
-    builder.position_at_end(end)
-    builder.ret(changed)
+    writer = Writer(function)
+    build = writer.build
+
+    def one(position: Ir, vectors: list[Ir]) -> list[Ir]:
+        result = build.call(called, [build.extract_element(vectors[0], position)])
+        return [build.insert_element(vectors[0], result, position)]
+
+    build.ret(*writer.fold(width, 1, [function.args[0]], one, once=True))
     return function
 
 
@@ -135,7 +120,7 @@ def _precise_log(x: Lanes) -> tuple[Lanes, Lanes]:
     u_rest = z_head * c_rest + z_rest * (c + c_rest)
     head = (u + u_rest).head()
     u_rest = (u - head) + u_rest
-    high, low = coefficients(x.format).ln2
+    high, low = table(x).ln2
     total = e * high
     rest = (s_rest + s_rest) + s * u_rest + s_rest * (head + u_rest) + e * low
     for term in (s + s, s * head):  # each is smaller than the total so far, or that is 0
@@ -154,40 +139,35 @@ def _is_integer(x: Lanes) -> Mask:
 
 def power(a: Lanes, b: Lanes) -> Lanes:
     """a^b with the special cases of IEEE 754 (there called pow)."""
-    return _power(a, b, precise=True)
+    return _power(a, b, _precise_power)
 
 
 def power_for_single(a: Lanes, b: Lanes) -> Lanes:
     """a^b in float64, with the digits that a result in float32 needs."""
-    return _power(a, b, precise=False)
+    return _power(a, b, lambda size, exponent: exp(exponent * log(size)))
 
 
-def _power(a: Lanes, b: Lanes, *, precise: bool) -> Lanes:
+def _power(a: Lanes, b: Lanes, of_size: Callable[[Lanes, Lanes], Lanes]) -> Lanes:
     size = abs(a)
     # A finite exponent of that size does to every base but 1 what an infinite one does.
-    exponent = b.at_most(2.0**1000).at_least(-(2.0**1000))
-    result = (_precise_power if precise else _rough_power)(size, exponent)
+    result = of_size(size, b.at_most(2.0**1000).at_least(-(2.0**1000)))
     length = abs(b)
     whole = _is_integer(length)
     odd = whole & ~_is_integer(length * 0.5)
     result = result.where(odd, result.with_sign_of(a))
-    result = result.where((a < 0.0) & (a > -INFINITY) & ~whole, math.nan)
+    result = result.where((a < 0.0) & (a > -math.inf) & ~whole, math.nan)
     result = result.where(b.is_nan(), b)
     return result.where(b.equals(0.0) | a.equals(1.0), 1.0)
 
 
-def _rough_power(size: Lanes, exponent: Lanes) -> Lanes:
-    return exp(exponent * log(size))
-
-
 def _precise_power(size: Lanes, exponent: Lanes) -> Lanes:
     high, low = _precise_log(size)
-    high = size.where(size < INFINITY, high).where(size.equals(0.0), -INFINITY)
+    high = size.where(size < math.inf, high).where(size.equals(0.0), -math.inf)
     product = exponent * high
     first, second = _split(exponent)
     third, fourth = _split(high)
     lost = (first * third - product) + first * fourth + second * third + second * fourth
-    limits = coefficients(size.format)
+    limits = table(size)
     inside = abs(product) < 1000.0  # else the result is 0 or infinite, and lost may be nan
     lost = size.constant(0.0).where(inside, lost + exponent * low)
     return scaled(*_exp_of_sum(product.at_most(limits.highest).at_least(limits.lowest), lost))

@@ -26,7 +26,7 @@ from cgprimer.native.cpu.library import Library
 THREADS = "CGPRIMER_THREADS"  # environment: how many threads; all cores of the process unless set
 WORTH = 500_000  # operations below which handing over to another thread costs more than it gives
 _PATIENCE = 200_000  # looks at the mailbox before a worker goes to sleep: some tenths of a ms
-_ARGUMENTS = 7  # of the functions that are called; those with fewer ignore the last ones
+_ARGUMENTS = 6  # of the functions that are called; those with fewer ignore the last ones
 # The mailbox: numbers of eight bytes, each of the first three in a cache line of its own.
 _TICKET, _DONE, _ASLEEP, _FUNCTION, _SIZE = 0, 8, 16, 24, 40
 
@@ -49,28 +49,24 @@ def parts(samples: int, unit: int, operations: int) -> list[tuple[int, int]]:
     """First and last sample of each thread's part.
 
     Args:
-        samples: how many there are, a multiple of ``unit``.
-        unit: how many samples are taken at a time.
+        samples: how many there are.
+        unit: how many samples are taken at a time; only the last part may end between.
         operations: per sample.
 
     >>> parts(64, 16, 1)
     [(0, 64)]
     """
-    units = samples // unit
-    if not units:
-        return []
+    units = max(1, samples // unit)
     worth = samples * operations // WORTH + 1
     wanted = min(count(), units, worth) if worth > 1 else 1
-    edges = [units * part // wanted * unit for part in range(wanted + 1)]
-    return list(pairwise(edges))
+    edges = [units * part // wanted * unit for part in range(wanted)]
+    return list(pairwise([*edges, samples]))
 
 
 def run(function: int, calls: Sequence[Sequence[int]]) -> None:
-    """Call a compiled function with each list of arguments, in a thread each; wait for all.
+    """Call the function at an address with each list of arguments, in a thread each; wait for all.
 
-    Args:
-        function: its address.
-        calls: integers and addresses. Whoever calls keeps what stands there alive.
+    The arguments are integers and addresses. Whoever calls keeps what stands there alive.
     """
     plain = _callable(function)
     taken: list[_Worker] = []
@@ -152,10 +148,10 @@ class _Mail:
 
     def __init__(self) -> None:
         self.library = Library("threads", "", _mail_text)
-        i64 = ctypes.c_int64
-        self.serve = ctypes.CFUNCTYPE(i64, i64, i64, i64)(self.library.address("serve"))
-        self.post = ctypes.CFUNCTYPE(i64, i64)(self.library.address("post"))
-        self.wait = ctypes.CFUNCTYPE(i64, i64, i64)(self.library.address("wait"))
+        self.serve, self.post, self.wait = (
+            ctypes.CFUNCTYPE(*[ctypes.c_int64] * (count + 1))(self.library.address(name))
+            for name, count in (("serve", 3), ("post", 1), ("wait", 2))
+        )
 
 
 _mail = cache(_Mail)

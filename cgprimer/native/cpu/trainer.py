@@ -10,8 +10,7 @@ import numpy as np
 from cgprimer.core.engines import Array
 from cgprimer.native.contract import UpdateRule
 from cgprimer.native.cpu.epoch_text import EPOCH, epoch_text
-from cgprimer.native.cpu.fused import addresses
-from cgprimer.native.cpu.gradients import Gradient
+from cgprimer.native.cpu.executable import Executable, addresses
 from cgprimer.native.cpu.library import Library
 from cgprimer.native.programs import fingerprint
 
@@ -19,24 +18,25 @@ _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctype
 
 
 class CpuTrainer:
-    """Epochs in compiled code; see :class:`cgprimer.core.engines.Trainer`."""
+    """Epochs in compiled code; see :class:`cgprimer.native.contract.Trainer`.
+
+    The program's outputs are sums: ``outputs`` names the loss, then its derivatives with respect to
+    the parameters ``wrt``.
+    """
 
     def __init__(
-        self,
-        gradient: Gradient,
-        *,
-        loss: str,
-        gradients: Sequence[str],
-        rule: UpdateRule,
+        self, program: Executable, outputs: Sequence[str], wrt: Sequence[str], rule: UpdateRule
     ) -> None:
-        self.gradient = gradient
-        places = [gradient.place_of[name] for name in (loss, *gradients)]
-        self.reads = np.array(places, np.int64)
-        self.parameters = len(gradients)
+        self.program, self.parameters = program, len(wrt)
+        place = {name: k for k, name in enumerate(wrt)}
+        self.order = np.array([place[name] for name in program.scalars], np.int64)
+        place = {name: k for k, name in enumerate(program.outputs)}
+        chosen = [place[name] for name in outputs]
+        self.reads, self.factors = program.reads[chosen], program.factors[chosen]
         self.library = Library(
             "epoch",
-            f"{fingerprint(rule.tape)} {rule.columns} {rule.scalars} {rule.after}",
-            lambda: epoch_text(rule.tape, list(rule.columns), list(rule.scalars), list(rule.after)),
+            f"{fingerprint(rule.tape)} {rule.columns} {rule.scalars} {rule.after} {program.dtype}",
+            lambda: epoch_text(rule, str(program.dtype)),
         )
         self.run = _EPOCH(self.library.address("epoch"))
 
@@ -50,35 +50,33 @@ class CpuTrainer:
         rates: Array,
     ) -> tuple[Array, tuple[Array, ...], Array, int]:
         """Steps over the samples in a given order."""
-        samples = len(order)
-        given = {
-            name: np.ascontiguousarray(column[order], self.gradient.dtype)
-            for name, column in columns.items()
-        }
+        program = self.program
+        given = [
+            np.ascontiguousarray(columns[name][order], program.dtype) for name in program.columns
+        ]
         values = np.array(values, float)
         moved = [np.array(part, float) for part in state]
-        arrays = [part for part in moved if part.ndim]
-        shared = np.array([float(part) for part in moved if not part.ndim] or [0.0])
+        parts = [part for part in moved if part.ndim]
+        shared = np.array([float(part) for part in moved if not part.ndim])
         losses = np.zeros(len(rates))
-        rates = np.ascontiguousarray(rates, float)
-        slope = np.zeros(self.parameters)
-        inner, kept = self.gradient.context(given, values)
-        table = addresses(arrays)
-        fields = {
-            "gradient": self.gradient.function,
-            "parameters": self.parameters,
-            "batch": batch,
-            "samples": samples,
-        }
-        places = {
-            "gradient_context": inner, "sums": self.gradient.sums, "reads": self.reads,
-            "values": values, "slope": slope, "state": table, "shared": shared, "rates": rates,
-            "losses": losses,
+        lanes = np.zeros((program.count + len(program.fixed), program.lanes))
+        table, places = program.table(np.zeros(len(self.order))), addresses(given)
+        calls, kept = program.calls(places, lanes, table, 0, 0)
+        arrays = {
+            "values": values, "order": self.order, "table": table, "calls": np.array(calls),
+            "lanes": lanes, "fixed": program.fixed, "reads": self.reads, "factors": self.factors,
+            "slope": np.zeros(self.parameters), "state": addresses(parts), "shared": shared,
+            "rates": np.ascontiguousarray(rates, float), "losses": losses,
         }  # fmt: skip
-        fields.update({name: array.ctypes.data for name, array in places.items()})
+        fields = {
+            "run": program.function, "scalars": len(self.order), "before": len(calls) - 1,
+            "count": program.count, "fixed_count": len(program.fixed), "width": program.lanes,
+            "parameters": self.parameters, "batch": batch, "samples": len(order),
+        }  # fmt: skip
+        fields |= {name: array.ctypes.data for name, array in arrays.items()}
         context = np.array([fields[name] for name in EPOCH], np.int64)
         failed = self.run(context.ctypes.data, 0, len(rates))
-        self.gradient.check()
+        program.check()
         del kept
         numbers = iter(shared.tolist())
         after = tuple(part if part.ndim else np.array(next(numbers)) for part in moved)

@@ -21,7 +21,7 @@ def constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
     value. A factor that products would make large or tiny goes back to where it was.
 
     >>> import cgprimer
-    >>> from cgprimer.core.tape.optimization import optimize
+    >>> from cgprimer.native.plans.optimization import optimize
     >>> tape = optimize(cgprimer.tape(cgprimer.parse("xw = 2*(3*xa)*sin(xa)")))
     >>> plain, factors = constant_factors(tape)
     >>> factors, len(tape), len(plain)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.optimization import optimize
 from cgprimer.core.tape.passes import dead_code
 from cgprimer.core.tape.printing import labels, listing, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import plural
 from cgprimer.native.plans.making import plan
+from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
 from cgprimer.native.plans.storage import Storage, storage_of
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cgprimer.analysis.comparison import Comparison
-from cgprimer.errors import plural
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.figure import paint as paint_diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.legend import Legend
-from cgprimer.pictures.pen import Pen, sheet
+from cgprimer.pictures.pen import Legend, Pen, sheet
 from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
 from cgprimer.pictures.summary import is_readable, summarised
 from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in
@@ -32,22 +30,20 @@ class FittedGraph:
     """A graph that fits: what is drawn, where, how large, and what had to be left out.
 
     Attributes:
-        diagram: what is drawn; without a vertex where nothing could be.
-        layout: where; None where nothing could be drawn.
+        diagram: what is drawn.
+        layout: where.
         scale: points per unit of the layout.
         note: what was left out; empty where nothing was.
     """
 
     diagram: Diagram
-    layout: SlideLayout | None
+    layout: SlideLayout
     scale: float
     note: str
 
     @property
     def size(self) -> tuple[float, float]:
         """Width and height in points."""
-        if self.layout is None:
-            return (0.0, 0.0)
         graph = self.layout.layout
         return (self.scale * graph.width + 2 * _MARGIN, self.scale * graph.height + 2 * _MARGIN)
 
@@ -72,11 +68,13 @@ def whole_graph(found: Comparison) -> Diagram:
     return Diagram(nodes, tuple(e if e.head in needed else _named(e) for e in diagram.edges))
 
 
-def fitted(found: Comparison, width: float = _WIDEST, height: float = math.inf) -> FittedGraph:
+def fitted(
+    found: Comparison, width: float = _WIDEST, height: float = math.inf
+) -> FittedGraph | None:
     """The graph in so much room, with as much said about it as leaves its text readable.
 
     Values on edges go first, then expressions, then what stands on edges, then all values; a
-    graph that is still too large is summarised by layers.
+    graph that is still too large is summarised by layers. None where even that is too large.
 
     >>> from cgprimer import compare, parse
     >>> found = compare(parse("xx = xa^2; xw = k*xx"), {"xa": 1, "k": 2})
@@ -87,9 +85,7 @@ def fitted(found: Comparison, width: float = _WIDEST, height: float = math.inf) 
         graph = scaled(diagram, width, height, smallest, note)
         if graph is not None:
             return graph
-    counts = plural(len(found.graph.variables), "variable")
-    note = f"a graph of {counts}, too large for a picture on a slide"
-    return FittedGraph(Diagram((), ()), None, 1.0, note)
+    return None
 
 
 def scaled(
@@ -107,8 +103,6 @@ def scaled(
 
 def paint(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None:
     """Draw a graph, the middle of its upper border at a point of the slide."""
-    if graph.layout is None:
-        return
     inner = pen.part(middle - graph.size[0] / 2, top, *graph.size, scale=graph.scale)
     whole, margin = graph.layout.layout, _MARGIN / graph.scale
     inner.axes.set_xlim(-margin, whole.width + margin)
@@ -117,13 +111,7 @@ def paint(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None:
 
 
 def standing_alone(graph: FittedGraph) -> Figure:
-    """A graph with its legend in a figure just large enough.
-
-    >>> from cgprimer import compare, parse
-    >>> figure = standing_alone(fitted(compare(parse("xw = k*xa"), {"xa": 1, "k": 2})))
-    >>> float(figure.get_size_inches()[0]) < 9
-    True
-    """
+    """A graph with its legend in a figure just large enough."""
     graph = replace(graph, scale=1.0)
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
     legend = Legend(roles_in(graph.diagram), width)

@@ -50,16 +50,11 @@ def comparison_page(found: Comparison, *, dark: bool = False, title: str | None 
         "OF": escape(found.of),
     }
     heading = sentences.heading(found) if title is None else title
-    return markup.page("comparison", heading, fills, look="dark" if dark else "")
+    return markup.page("comparison", heading, fills, dark=dark)
 
 
 def notebook_html(found: Comparison) -> str:
-    """What a notebook shows of a comparison: the graph and both tables, on a light ground.
-
-    >>> from cgprimer import compare, parse
-    >>> notebook_html(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}))[:23]
-    '<div class="comparison"'
-    """
+    """What a notebook shows of a comparison: the graph and both tables, on a light ground."""
     ground = "background: var(--background); color: var(--ink); padding: 0.8em;"
     return (
         f'<div class="comparison" style="{escape(markup.colour_variables(False))} {ground}">'
@@ -71,7 +66,7 @@ def notebook_html(found: Comparison) -> str:
 def _graph_section(found: Comparison) -> str:
     """The graph as SVG that takes its colours from the style sheet, with a description."""
     graph = fitted(found)
-    if graph.layout is None:
+    if graph is None:
         return ""
     figure = standing_alone(graph)
     picture = figure_bytes(figure, "svg").decode()
@@ -114,11 +109,8 @@ def _themed(picture: str) -> str:
     for role, style in look.roles.items():
         names |= {style.outline: role, style.fill: f"{role}-fill"}
     names[look.background] = "background"  # also the fill of a dotted outline
-
-    def variable(found: re.Match[str]) -> str:
-        return f"var(--{names[found[0]]})" if found[0] in names else found[0]
-
-    return re.sub(r"#[0-9a-f]{6}\b", variable, picture)
+    variables = {colour: f"var(--{name})" for colour, name in names.items()}
+    return re.sub(r"#[0-9a-f]{6}\b", lambda mark: variables.get(mark[0], mark[0]), picture)
 
 
 def _tables(found: Comparison) -> str:

@@ -135,13 +135,7 @@ def remarks(found: Comparison) -> tuple[str, ...]:
 
 
 def does(found: Comparison, result: MethodResult) -> str:
-    """What a method does on this graph, in one sentence.
-
-    >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["reverse"])
-    >>> does(found, found.results[0])
-    'Runs the graph once, then once backwards: one sweep gives the derivative.'
-    """
+    """What a method does on this graph, in one sentence."""
     if result.refused:
         return f"Refused: {result.refused}."
     one, runs = len(found.wrt) == 1, plural(result.passes, "pass", "passes")
@@ -161,8 +155,11 @@ def sentence(found: Comparison, result: MethodResult) -> str:
     """What a method does, and what that costs.
 
     >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["forward"])
+    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["reverse", "forward"])
     >>> print(sentence(found, found.results[0]))
+    Runs the graph once, then once backwards: one sweep gives the derivative. That takes 1
+    operation, 1× those of the graph, and holds at most 1 value at one time.
+    >>> print(sentence(found, found.results[1]))
     Carries a tangent beside every value, seeded with one name at a time: 1 pass for one name. That
     takes 2 operations, 2× those of the graph, and holds at most 2 values at one time.
     """
@@ -220,13 +217,7 @@ def derivative_table(found: Comparison, most: int, digits: int = DIGITS) -> Tabl
 
 
 def cost_table(found: Comparison) -> Table:
-    """A row per method: largest error, passes, operations, live values and time, with bars.
-
-    >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["reverse"])
-    >>> [cell.text for cell in cost_table(found).rows[0].cells[:3]]
-    ['exact', '1', '1']
-    """
+    """A row per method: largest error, passes, operations, live values and time, with bars."""
 
     def shares(of: Callable[[MethodResult], float]) -> Callable[[MethodResult], float]:
         largest = max((of(result) for result in found.results if not result.refused), default=0.0)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cgprimer.analysis.comparison import Comparison, checked_comparison
+from cgprimer.errors import plural
 from cgprimer.files import check_writable, write_whole
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
-from cgprimer.pictures.legend import Legend
 from cgprimer.pictures.lettering import text_width, wrap_words
-from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Pen, sheet, shortened
+from cgprimer.pictures.pen import LINE, ROW, TEXT, DrawnTable, Legend, Pen, sheet, shortened
 from cgprimer.pictures.saving import check_picture_path, figure_bytes
 from cgprimer.pictures.summary import is_readable
 from cgprimer.pictures.theme import (
@@ -108,12 +108,7 @@ def draw_comparison(
 def comparison_slides(
     comparison: Comparison, *, dark: bool = False, title: str | None = None
 ) -> tuple[Figure, ...]:
-    """The slides of :func:`draw_comparison`, a figure each: one or two.
-
-    >>> from cgprimer import compare, parse
-    >>> len(comparison_slides(compare(parse("xw = k*xa"), {"xa": 1, "k": 2})))
-    1
-    """
+    """The slides of :func:`draw_comparison`, a figure each: one or two."""
     shown = _slides(comparison, title)
     return tuple(_figure(comparison, [slide], dark=dark, title=title) for slide in shown)
 
@@ -125,13 +120,6 @@ def save_comparison(
 
     Arguments and errors are those of :func:`draw_comparison`; what comes back are the files that
     were written. A PDF has all slides.
-
-    >>> import tempfile
-    >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [file.name for file in save_comparison(found, Path(folder, "line.pdf"))]
-    ['line.pdf']
     """
     checked_comparison(found)
     kind = check_picture_path(path, FORMATS)
@@ -176,15 +164,16 @@ def _slides(found: Comparison, title: str | None) -> tuple[Slide, ...]:
                 return (_explained(found, replace(numbers, graph=graph), room),)
     legend = Legend(roles_in(diagram), _ROOM)
     graph = fitted(found, _ROOM, room - legend.height - LINE - _ABOVE_LEGEND)
-    if graph.layout is None:
-        notes = (*notes, graph.note)
+    if graph is None:
+        counts = plural(len(found.graph.variables), "variable")
+        notes = (*notes, f"a graph of {counts}, too large for a picture on a slide")
     last = Slide(None, _tables(found, len(found.wrt)), (), notes)
     over = last.height + 2 * _BETWEEN - room
     if over > 0:
         fewer = len(found.wrt) - int((over + LINE) / ROW) - 1
         last = replace(last, tables=_tables(found, max(1, fewer)))
     last = _explained(found, last, room)
-    return (last,) if graph.layout is None else (Slide(graph), last)
+    return (last,) if graph is None else (Slide(graph), last)
 
 
 def _tables(found: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable, ...]:

@@ -69,9 +69,8 @@ function fullScreen() {
   else document.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
 }
 function help() {
-  const box = $("help");
-  if (box.open) box.close();
-  else box.showModal();
+  if ($("help").open) $("help").close();
+  else $("help").showModal();
 }
 
 // --- numbers that move --------------------------------------------------------------------------
@@ -87,10 +86,9 @@ function recompute() {
   show();
 }
 function slider(label, name, from, to, step, onMove) {
-  const range = make("input", label), box = make("input", label);
-  Object.assign(range, { type: "range", min: from, max: to, step });
+  const range = make("input", label, "", "", { type: "range", min: from, max: to, step });
+  const box = make("input", label, "", "", { type: "number", step: "any" });
   range.setAttribute("aria-label", `${name}, slider`);
-  Object.assign(box, { type: "number", step: "any" });
   box.setAttribute("aria-label", name);
   range.dataset.slider = box.dataset.number = name;
   range.addEventListener("input", () => onMove(Number(range.value), "range"));
@@ -132,8 +130,7 @@ function buildDifferences() { // the step h goes in quarters of a power of ten
   if (walk < 0) return;
   const schemes = [data.walks[walk], ...data.others];
   const label = make("label", $("differences"), "", "scheme");
-  const select = make("select", label);
-  select.id = "scheme";
+  const select = make("select", label, "", "", { id: "scheme" });
   for (const { scheme } of schemes) make("option", select, "", scheme).value = scheme;
   select.addEventListener("change", () => {
     const atEnd = here() === data.walks[walk].steps.length - 1;
@@ -154,8 +151,7 @@ function buildDifferences() { // the step h goes in quarters of a power of ten
   });
   box.placeholder = "by size";
   range.setAttribute("aria-label", "h, slider: powers of ten");
-  const bySize = make("button", $("differences"), "", "h by size");
-  Object.assign(bySize, { type: "button", id: "by-size",
+  const bySize = make("button", $("differences"), "", "h by size", { type: "button", id: "by-size",
     title: "a step for each variable, chosen from its size" });
   const set = h => {
     state.h = h;
@@ -176,9 +172,8 @@ function buildInputs() {
     buildSliders();
     buildDifferences();
   }
-  const back = make("button", $("sliders"), "", "reset");
-  Object.assign(back, { type: "button", id: "reset", hidden: unable.length > 0,
-    title: "back to the point that the page came with" });
+  const back = make("button", $("sliders"), "", "reset", { type: "button", id: "reset",
+    hidden: unable.length > 0, title: "back to the point that the page came with" });
   back.addEventListener("click", () => {
     resets.forEach(reset => reset());
     state.point = { ...data.point };
@@ -228,8 +223,7 @@ function swiped(event) { // to the left: forward; not where a pane scrolls acros
 }
 
 data.walks.forEach((walk, k) => {
-  const tab = make("button", $("tabs"), "", walk.method);
-  tab.type = "button";
+  const tab = make("button", $("tabs"), "", walk.method, { type: "button" });
   tab.setAttribute("role", "tab");
   tab.addEventListener("click", () => choose(k));
 });
@@ -241,10 +235,8 @@ const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () =>
   end: () => go(Infinity) };
 for (const [id, act] of Object.entries(pressed))
   $(id).addEventListener("click", () => { stop(); act(); });
-$("play").addEventListener("click", play);
-$("whole").addEventListener("click", () => whole(!state.whole));
-$("full").addEventListener("click", fullScreen);
-$("keys").addEventListener("click", help);
+const turned = { play, full: fullScreen, keys: help, whole: () => whole(!state.whole) };
+for (const [id, act] of Object.entries(turned)) $(id).addEventListener("click", act);
 $("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
 document.addEventListener("keydown", keyed);
 for (const kind of ["touchstart", "touchend"])

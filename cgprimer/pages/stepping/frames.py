@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -13,11 +13,13 @@ from cgprimer.core.derivatives import chosen_names, chosen_output
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names
-from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, name_hint
+from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.pages.stepping.method_steps import METHODS, SCHEMES, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
 from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed
 
+# Control characters, ends of lines and halves of characters, which no SVG file may hold.
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large
 
 
@@ -72,15 +74,8 @@ class Stepping:
     others: tuple[Walk, ...] = ()
 
     def walk(self, method: str) -> Walk:
-        """The walk of a method.
-
-        Raises:
-            UsageError: there is none.
-        """
-        for walk in self.walks:
-            if walk.method == method:
-                return walk
-        raise unknown_method(method)
+        """The walk of one of its methods."""
+        return {walk.method: walk for walk in self.walks}[method]
 
     def frames(self, method: str) -> tuple[Frame, ...]:
         """What is known after each step of a method."""
@@ -157,7 +152,8 @@ def stepping(
         )
     for method in methods:
         if method not in METHODS:
-            raise unknown_method(method)
+            near = name_hint(method, METHODS)
+            raise UsageError(f"there is no stepping through the method {method!r}", hint=near)
     chosen, moved_by = _differences(scheme, h, methods)
     stage = scene(tape_of(graph), target, names, level)
     point = point_values(graph, at, of=target)
@@ -178,46 +174,20 @@ def stepping(
                 others = [walk_of(stage, method, s, moved_by) for s in rest]
         except DifferentiationError as error:
             refusals.append(error)
-            walks.append(Walk(method, "", "", refused=refusal(error)))
+            sentences = (" ".join(text.split()) for text in (error.message, error.hint) if text)
+            said = " ".join(f"{s[0].upper()}{s[1:].rstrip('.')}." for s in sentences)
+            walks.append(Walk(method, "", "", refused=said))
     if len(refusals) == len(walks):
         raise refusals[0]
     walks, others = ([replace(w, numbers=computed(w, point)) for w in ws] for ws in (walks, others))
-    heading = f"{target} step by step" if title is None else one_line(title)
+    heading = f"{target} step by step" if title is None else _UNWRITABLE.sub(" ", title).strip()
     return Stepping(stage, point, tuple(walks), heading, tuple(others))
-
-
-def refusal(error: CgprimerError) -> str:
-    """Why a method cannot do it, as sentences for the page.
-
-    >>> refusal(DifferentiationError("there are 300 paths", hint="choose fewer names: --wrt NAME"))
-    'There are 300 paths. Choose fewer names: --wrt NAME.'
-    """
-    sentences = (" ".join(text.split()) for text in (error.message, error.hint))
-    return " ".join(f"{s[0].upper()}{s[1:].rstrip('.')}." for s in sentences if s)
-
-
-def one_line(text: str) -> str:
-    """A text as a heading: spaces for control characters, ends of lines and halves of characters.
-
-    None of them may stand in an SVG file.
-
-    >>> one_line(" a\\x07b\\nc ")
-    'a b c'
-    """
-    unwritable = ("Cc", "Cs", "Zl", "Zp")
-    return "".join(
-        " " if unicodedata.category(c) in unwritable or c in "\ufffe\uffff" else c for c in text
-    ).strip()
 
 
 def _differences(
     scheme: str | None, h: float | None, methods: Sequence[str]
 ) -> tuple[str, float | None]:
-    """The scheme and the step of finite differences.
-
-    Raises:
-        UsageError: unknown, no number, or none of the methods has any use for them.
-    """
+    """The scheme and the step of finite differences, if one of the methods has any use for them."""
     for name, value in (("scheme", scheme), ("h", h)):
         if value is not None and "finite-difference" not in methods:
             raise UsageError(
@@ -237,9 +207,3 @@ def _differences(
         return scheme or SCHEMES[0], None if h is None else float(h)
     except OverflowError:
         raise UsageError(f"the step must be positive and finite, not {h!r}") from None
-
-
-def unknown_method(method: str) -> UsageError:
-    """The error for a method that is not stepped through."""
-    near = name_hint(method, METHODS)
-    return UsageError(f"there is no stepping through the method {method!r}", hint=near)

@@ -53,12 +53,6 @@ def placed(
     """Lay a scene out for a pane whose width over height is ``aspect``.
 
     ``gaps`` between layers are tried until no number on an edge lies over something else.
-
-    >>> import cgprimer
-    >>> from cgprimer.pages.stepping.scene import scene
-    >>> found = placed(scene(cgprimer.tape(cgprimer.parse("xw = cd*xa")), "xw", ["cd"]))
-    >>> len(found.boxes), len(found.lines)
-    (3, 2)
     """
     found: list[tuple[int, float, Placed]] = []
     edges = len(scene.edges)

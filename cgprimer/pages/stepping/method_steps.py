@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram
@@ -14,13 +14,11 @@ from cgprimer.core.methods.edges import edge_partials, edge_tape
 from cgprimer.core.methods.finite_difference import DifferenceProgram
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.optimization import with_seeds
-from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.passes import reachable, with_seeds
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import PathLimitError
-from cgprimer.pages.stepping.program_lines import Program, read_program
+from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene
-from cgprimer.pages.stepping.shares import Summands, summands
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
@@ -115,9 +113,7 @@ def _forward(scene: Scene) -> Walk:
     return finished(builder, walk)
 
 
-def _summed(
-    scene: Scene, method: str, mark: Literal["bar", "dot"]
-) -> tuple[DerivativeProgram, Summands, Program]:
+def _summed(scene: Scene, method: str, mark: Mark) -> tuple[DerivativeProgram, Summands, Program]:
     """The program of a sweep, its shares and its lines."""
     program = differentiate(scene.tape, scene.target, scene.wrt, method=method)
     found = summands(program.tape, scene, mark)

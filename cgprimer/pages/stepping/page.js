@@ -15,6 +15,8 @@ const data = received($("data").textContent);
 const state = { walk: 0, frames: data.walks.map(() => 0), point: { ...data.point }, h: data.h,
   computed: null, shown: null, lit: [], whole: false };
 const here = () => state.frames[state.walk];
+// In place of a step, where a method refuses.
+const NOTHING = { text: "", line: -1, row: -1, result: -1, operands: [], vertices: [], edges: [], note: "" };
 const numbersOf = walk => state.computed ? state.computed[walk] : data.walks[walk].numbers;
 
 function buildRows() {
@@ -141,17 +143,11 @@ function paint({ known, unmoved, touched }, walk) {
   }
 }
 function light(step) { // the current instruction, in all three; what was lit before goes out
-  const lit = [];
-  const on = (node, word = "lit") => lit.push([node, word]);
-  if (step && step.row >= 0) {
-    const row = parts.rows[step.row];
-    on(row.row);
-    if (row[step.column]) on(row[step.column], "at");
-  }
-  if (step && step.line >= 0) on(parts.lines[step.line].item);
-  const groups = step ? step.vertices.map(name => parts.vertices.find(v => v.name === name)) : [];
-  for (const vertex of groups) if (vertex) on(vertex.group);
-  for (const k of step ? step.edges : []) { on(parts.edges[k].path); on(parts.edges[k].arrow); }
+  const row = parts.rows[step.row], nodes = [row?.row, parts.lines[step.line]?.item];
+  for (const { name, group } of parts.vertices) if (step.vertices.includes(name)) nodes.push(group);
+  for (const k of step.edges) nodes.push(parts.edges[k].path, parts.edges[k].arrow);
+  const lit = nodes.filter(node => node).map(node => [node, "lit"]);
+  if (row?.[step.column]) lit.push([row[step.column], "at"]);
   for (const [node, word] of state.lit)
     if (!lit.some(([n, w]) => n === node && w === word)) node.classList.remove(word);
   for (const [node, word] of lit) if (!node.classList.contains(word)) node.classList.add(word);
@@ -181,26 +177,25 @@ function reach(pane, node, nodes = null, above = 0) { // only inside the pane, o
   return () => { if (down || across) pane.scrollBy(across, down); };
 }
 function show() {
-  const walk = data.walks[state.walk], last = here(), step = walk.steps[last];
+  const walk = data.walks[state.walk], last = here(), step = walk.steps[last] ?? NOTHING;
   const numbers = numbersOf(state.walk);
   state.shown = frame(walk, numbers, last, state.shown);
   paint(state.shown, walk);
   light(step);
   const all = walk.steps.length;
   put($("count"), all ? `step ${last + 1} of ${all}` : "");
-  put($("phase"), step ? walk.phases[step.phase].title : "");
-  const found = step && step.result >= 0 ? numbers[step.result] : undefined;
-  const result = found === undefined ? "" : marked(found, 8);
-  const sign = step && step.text.includes(" = ") ? " →" : ":"; // a path has arrows of its own
+  put($("phase"), walk.phases[step.phase]?.title ?? "");
+  const found = numbers[step.result], result = found === undefined ? "" : marked(found, 8);
+  const sign = step.text.includes(" = ") ? " →" : ":"; // a path has arrows of its own
   const equals = result && !step.text.endsWith(` = ${result}`) ? `${sign} ${result}` : "";
-  put($("what"), step ? step.text + equals : `${walk.method}: ${walk.refused}`);
+  put($("what"), all ? step.text + equals : `${walk.method}: ${walk.refused}`);
   const told = [];
-  if (step && step.operands.length) {
+  if (step.operands.length) {
     const written = step.operands.map(([n, value]) => `${n} = ${marked(numbers[value])}`.replace("= ≈", "≈ "));
     if (written.length > 8) written.splice(7, written.length - 8, "…"); // as many as names in a text
     told.push(`with ${written.join(", ")}`);
   }
-  if (step && step.note) told.push(step.note);
+  if (step.note) told.push(step.note);
   if (found !== undefined && !Number.isFinite(found)) {
     const first = walk.steps.findIndex(s => s.result >= 0 && !Number.isFinite(numbers[s.result]));
     if (first >= 0 && first < last) told.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
@@ -211,13 +206,11 @@ function show() {
   $("start").disabled = $("back").disabled = last === 0;
   $("forward").disabled = $("end").disabled = last >= all - 1;
   const moves = []; // one layout for all: first everything is measured, then scrolled
-  if (step && step.row >= 0)
+  if (step.row >= 0)
     moves.push(reach($("trace"), parts.rows[step.row].row, $("rows").children, $("head").offsetHeight));
-  if (step && step.line >= 0) moves.push(reach($("program"), parts.lines[step.line].item, $("lines").children));
-  if (step && step.vertices.length && step.vertices.length < 3) {
-    const vertex = parts.vertices.find(v => v.name === step.vertices[0]);
-    if (vertex) moves.push(reach($("picture"), vertex.group));
-  }
+  if (step.line >= 0) moves.push(reach($("program"), parts.lines[step.line].item, $("lines").children));
+  const vertex = parts.vertices.find(v => v.name === step.vertices[0]);
+  if (vertex && step.vertices.length < 3) moves.push(reach($("picture"), vertex.group));
   for (const move of moves) move();
   remember();
 }

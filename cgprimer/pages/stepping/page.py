@@ -113,7 +113,7 @@ def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> Pa
         "METHODS": str(len(shown.walks)),
         "DATA": written.replace("<", "\\u003c"),
     }
-    return Page(markup.page("stepping", shown.title, fills, look="dark" if dark else ""))
+    return Page(markup.page("stepping", shown.title, fills, dark=dark))
 
 
 def check_step_path(path: Path, kind: str | None) -> None:
@@ -167,14 +167,6 @@ def write_steps(
     Raises:
         UsageError: what :func:`check_step_path` says, too many slides, or the file cannot be
             written.
-
-    >>> import tempfile
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.pages.stepping.frames import stepping
-    >>> shown = stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_steps(shown, Path(folder, "a.html"), method="reverse").rpartition("/")[2]
-    'a.html'
     """
     check_step_path(path, kind)
     if kind is None and path.suffix.lower() == ".html":

@@ -1,6 +1,6 @@
 // The graph as SVG. parts.vertices and parts.edges are what a step changes.
-function make(tag, parent, words = "", text = "") {
-  const made = document.createElement(tag);
+function make(tag, parent, words = "", text = "", more = {}) {
+  const made = Object.assign(document.createElement(tag), more);
   if (words) made.className = words;
   if (text) made.textContent = text;
   parent.append(made);

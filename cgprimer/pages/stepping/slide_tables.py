@@ -72,10 +72,7 @@ def moved(value: float, unmoved: float | None) -> str:
     """A value in a vertex, with enough digits to see how far it is from the value at the point.
 
     Where eight digits do not tell, the text is a sum: the value at the point, and the move.
-
-    Args:
-        value: what is known now.
-        unmoved: the value at the point itself; None where nothing is moved.
+    ``unmoved`` is None where nothing is moved.
 
     >>> moved(2.75, 2.75), moved(2.75 + 2**-18, 2.75), moved(0.5 - 1e-12, 0.5)
     ('2.75', '≈2.7500038', '0.5 - 1e-12')
@@ -93,11 +90,7 @@ def moved(value: float, unmoved: float | None) -> str:
 
 
 def heading(mark: str) -> str:
-    """What the derivatives of a walk are called, by what marks them in the picture.
-
-    >>> heading("bar"), heading("d")
-    ('adjoint', 'derivative')
-    """
+    """What the derivatives of a walk are called, by what marks them in the picture."""
     return {"bar": "adjoint", "dot": "tangent"}.get(mark, "derivative")
 
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from cgprimer.number_format import equals, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.graph_places import Placed, placed
-from cgprimer.pages.stepping.slide_picture import EDGE, draw_picture, fits
+from cgprimer.pages.stepping.slide_picture import EDGE, READABLE, draw_picture, fits
 from cgprimer.pages.stepping.slide_tables import ROW, Columns, columns, draw_tables, known
-from cgprimer.pages.stepping.slide_window import READABLE
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import TEXT, broken, sheet
 from cgprimer.pictures.saving import figure_bytes
@@ -47,12 +46,6 @@ def slides(
     """Each frame of a method as a PNG, SVG or PDF file.
 
     ``on_frame`` is called after each frame that is drawn, with its number and how many there are.
-
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.pages.stepping.frames import stepping
-    >>> shown = stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3}, methods=["reverse"])
-    >>> [content[:5] for content in slides(shown, "reverse", "pdf")]
-    [b'%PDF-', b'%PDF-', b'%PDF-', b'%PDF-']
     """
     for figure in _figures(shown, method, dark, on_frame):
         if kind == "png":  # of exactly so many pixels, as projectors have them
@@ -172,22 +165,13 @@ def slide(
 
 
 def headline(frame: Frame) -> str:
-    """What happens in a step, with the number that comes out.
-
-    >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.pages.stepping.frames import stepping
-    >>> shown = stepping(parse("xw = cd*xa"), {"cd": 2, "xa": 3}, methods=["path-sum"])
-    >>> headline(shown.frames("path-sum")[1])
-    'xw = cd*xa = 6'
-    """
-    if frame.result is None:
-        return frame.step.text
-    result = number(frame.result)
-    if frame.step.text.endswith(f" = {result}"):
-        return frame.step.text
+    """What happens in a step, with the number that comes out."""
+    text, result = frame.step.text, number(frame.result)
+    if frame.result is None or text.endswith(f" = {result}"):
+        return text
     # A path ends with a variable's name; an equals sign after it would say something else.
-    sign = f" {equals(frame.result)}" if " = " in frame.step.text else ":"
-    return f"{frame.step.text}{sign} {result}"
+    sign = f" {equals(frame.result)}" if " = " in text else ":"
+    return f"{text}{sign} {result}"
 
 
 def slide_placed(shown: Stepping) -> Placed:

@@ -155,13 +155,7 @@ def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
 
 
 def copied(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = None) -> list[int]:
-    """Compute a tape once more, some leaves replaced by values that are there; where each value is.
-
-    >>> import cgprimer
-    >>> builder = Builder(simplify=False)
-    >>> copied(builder, cgprimer.tape(cgprimer.parse("xw = cd*xa")), {1: builder.constant(3)})
-    [1, 0, 2]
-    """
+    """Compute a tape once more, some leaves replaced by known values; where each value is."""
     place: list[int] = []
     for index, leaf in enumerate(tape.leaves):
         if leaves and index in leaves:
@@ -183,13 +177,7 @@ def finished(builder: Builder, walk: Walk) -> Walk:
 
 
 def computed(walk: Walk, point: Mapping[str, float]) -> list[float]:
-    """Every value of a walk's tape, computed by core's plain engine.
-
-    >>> import cgprimer
-    >>> tape = cgprimer.tape(cgprimer.parse("xw = cd*xa"))
-    >>> computed(Walk("none", "", "", tape=tape), {"xa": 1.5, "cd": 2})
-    [1.5, 2.0, 3.0]
-    """
+    """Every value of a walk's tape, computed by core's plain engine."""
     given = dict.fromkeys((leaf.name for leaf in walk.tape.leaves), math.nan) | dict(point)
     found = values_of(walk.tape, given)
     if walk.rule is not None:  # the steps are chosen from what was found at the point itself

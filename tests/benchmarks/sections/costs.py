@@ -9,7 +9,7 @@ import numpy as np
 
 import cgprimer
 from cgprimer.core.engines import select
-from cgprimer.core.tape.optimization import optimize
+from cgprimer.native.plans.optimization import optimize
 from cgprimer.training.objective import Objective
 
 from ..measuring import Entry, Row, add_ratios, contest

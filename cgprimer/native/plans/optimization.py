@@ -5,15 +5,12 @@ They may merge values that carry different names, so they come after differentia
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
-from cgprimer.core.language.syntax import Structural
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Share, Tape, shape_of
+from cgprimer.core.tape.tape import Share, Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.garbage_collection import collector_paused
 
@@ -73,55 +70,3 @@ def _multiplied_out(builder: Builder, base: int, exponent: int) -> int:
             square = builder.emit("mul", square, square)
     assert result is not None
     return result if exponent > 0 else builder.emit("div", builder.constant(1.0), result)
-
-
-def _seed(builder: Builder, value: Any) -> int | None:
-    """A seed as a constant, or as an array that is 1 at one place; None where it is 0."""
-    if isinstance(value, float):
-        return builder.constant(value) if value else None
-    places = [tuple(map(int, place)) for place in zip(*value.nonzero(), strict=True)]
-    if not places:
-        return None
-    return builder.emit(Structural("scatter", places[0], value.shape), builder.constant(1.0))
-
-
-def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
-    """With seeds as constants, and what is multiplied by a seed of 0 left out altogether.
-
-    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
-    nothing to multiply. (At run time ``0*inf`` would be nan.)
-    """
-    builder = Builder()
-    new: list[int | None] = []  # None: zero by construction
-
-    def zero(index: int) -> int:
-        return builder.broadcast(builder.constant(0.0), shape_of(tape, index))
-
-    for leaf in tape.leaves:
-        if leaf.name in seeds:
-            new.append(_seed(builder, seeds[leaf.name]))
-        else:
-            new.append(builder.leaf(*leaf))
-    for name, operands in tape.instructions:
-        moved = [new[o] for o in operands]
-        known = [m for m in moved if m is not None]
-        if len(known) == len(moved):
-            new.append(builder.emit(name, *known))
-        elif name == "add" or (name == "sub" and moved[1] is None):
-            new.append(known[0] if known else None)
-        elif name == "sub":
-            new.append(builder.emit("neg", *known))
-        elif (
-            name in ("mul", "neg", "copy")
-            or (name == "div" and moved[0] is None)
-            or (isinstance(name, Structural) and (not known or name.kind == "matmul"))
-        ):
-            new.append(None)
-        else:  # not linear in the seed: a plain zero
-            filled = [zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)]
-            new.append(builder.emit(name, *filled))
-    outputs = {}
-    for name, index in tape.outputs.items():
-        found = new[index]
-        outputs[name] = zero(index) if found is None else found
-    return checked(builder.finish(outputs, prune=True))

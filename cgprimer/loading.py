@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cgprimer.core.graph.build import parse
-from cgprimer.core.graph.expression_graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.files import examples
 
