@@ -10,9 +10,7 @@ from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace
 from cgprimer.core.derivatives import Partials as Partials
 from cgprimer.core.derivatives import gradient as gradient
-from cgprimer.core.derivatives import hessian as hessian
 from cgprimer.core.derivatives import hessian_vector_product as hessian_vector_product
-from cgprimer.core.derivatives import jacobian as jacobian
 from cgprimer.core.derivatives import partials as partials
 from cgprimer.core.derivatives import tape as tape
 from cgprimer.core.graph import ExpressionGraph as ExpressionGraph
@@ -48,6 +46,12 @@ from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
 from cgprimer.pictures.graph_diagrams import draw as draw
+from cgprimer.recording.matrices import hessian as hessian
+from cgprimer.recording.matrices import jacobian as jacobian
+from cgprimer.recording.transforms import grad as grad
+from cgprimer.recording.transforms import value_and_grad as value_and_grad
+from cgprimer.recording.value import Value as Value
+from cgprimer.recording.value import no_grad as no_grad
 from cgprimer.registration import EngineInfo as EngineInfo
 from cgprimer.registration import engines as engines
 from cgprimer.registration import register_engine as register_engine

@@ -191,10 +191,10 @@ def test_nothing_evaluates_or_executes_text() -> None:
 
 def test_only_methods_derive() -> None:
     """A sweep is told once: whoever shows a derivative reads the shares of its program."""
-    # The sweep over recorded numbers inlines what the sweep over a tape does.
+    # The sweep over single numbers reads the table's partials once for each primitive.
     emitting = {
         "core.tape.lowering",
-        "recording.value",
+        "recording.backward",
         *(n for n in MODULES if n.startswith("core.methods.")),
     }
     assert {

@@ -23,7 +23,7 @@ class GradFn:
     @property
     def name(self) -> str:
         """``Mul`` for a product; ``AccumulateGrad`` where a gradient is added up."""
-        kind = getattr(self.variable.primitive, "kind", self.variable.primitive)
+        kind = self.variable._op
         return kind.title().replace("_", "") if kind else "AccumulateGrad"
 
     @property

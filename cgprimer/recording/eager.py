@@ -8,20 +8,26 @@ the result is one, too: so a derivative can be recorded, and differentiated agai
 
 from __future__ import annotations
 
+import linecache
 import sys
+from collections.abc import Callable
+from functools import wraps
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.structural import common_shape_of, result_shape
+from cgprimer.errors import ShapeError
 
 Number = Any  # a float, an array, or a Value
-_serial = count(1).__next__
-_floats: dict[str, Any] = {}  # functions, looked up once
-_HERE = __file__.rpartition("eager.py")[0]
+Called = TypeVar("Called", bound=Callable[..., Any])
+serial = count(1).__next__  #: the next number: what comes later has a greater one
+_HERE = str(Path(__file__).parent.parent)
+UNSEEN = b""  #: of an array that somebody else may hold: what is in it is not known
 
 
 class State:
@@ -30,6 +36,7 @@ class State:
     recording = True
     with_lines = False
     plain = True  # recording, and without lines
+    changed = 0  # when data were last changed
 
     @classmethod
     def set(cls, *, recording: bool, with_lines: bool) -> tuple[bool, bool]:
@@ -49,20 +56,48 @@ class Recorded:
         primitive: what computed it; empty for a leaf.
         operands: from what, values or plain numbers.
         serial: when: a value is computed after its operands.
+        line: the file and line that computed it, where these are recorded.
     """
 
-    # Defaults stand in the class: a value of a loop of a million operations sets four attributes.
-    _data: Any = None
-    _grad: Any = None
-    _bar: Any = None  # the adjoint so far, while a backward pass runs
-    _changed: int = 0  # when its data were last replaced or written to
-    _mark: int | None = None  # what its array looked like when it was handed out
-    requires_grad: bool = True
+    # What every value of a loop of a million operations has stands in slots; what few have is in
+    # the dictionary of those few, and here for all others.
+    __slots__ = (
+        "__dict__", "__weakref__", "_bar", "_data", "_grad", "operands", "primitive",
+        "requires_grad", "serial",
+    )  # fmt: skip
+    _data: Any
+    _grad: Any
+    _bar: Any  # the adjoint so far, while a backward pass runs
+    requires_grad: bool
+    primitive: str
+    operands: tuple[Any, ...]
+    serial: int
     name: str = ""
-    primitive: str = ""
-    operands: tuple[Any, ...] = ()
-    serial: int = 0
     line: tuple[str, int] | None = None
+    _changed: int = 0  # when its data were last replaced or written to
+    _mark: bytes | None = None  # what its array was when it was handed out or used last
+
+    def changed(self) -> None:
+        """Note that the data are others from now on."""
+        self._changed = State.changed = serial()
+
+    def handed_out(self) -> Any:
+        """The data, for somebody who may write into them."""
+        data = self._data
+        if type(data) is not float and self._mark is None:
+            if data.base is not None or not data.flags.writeable:
+                data = self._data = np.array(data)  # a view: writing would change others, too
+            self._mark = data.tobytes()
+        return data
+
+    def look(self) -> None:
+        """Notice what was written into the array since it was handed out, or used."""
+        if self._mark is None:
+            return
+        if self._mark is UNSEEN or self._data.tobytes() != self._mark:
+            self.changed()
+        alone = sys.getrefcount(self._data) <= 2  # nobody else can write into it any more
+        self._mark = None if alone else self._data.tobytes()
 
 
 class Eager:
@@ -79,7 +114,8 @@ class Eager:
     def shape(self, value: Number) -> Shape:
         """The shape of a number, an array or a value."""
         data = value._data if isinstance(value, Recorded) else value
-        return () if type(data) is float else np.shape(data)
+        shape: Shape = () if type(data) is float else np.shape(data)
+        return shape
 
     def broadcast(self, value: Number, shape: Shape) -> Number:
         """Repeated to a shape, as numpy does it."""
@@ -89,49 +125,57 @@ class Eager:
         return self.emit(Structural("broadcast", len(own), shape), value)
 
     def emit(self, name: str, *operands: Number) -> Number:
-        """The value of a primitive; a recorded one where an operand is."""
+        """The value of a primitive; a recorded one where an operand is.
+
+        Raises:
+            ShapeError: the shapes do not go together; the message says which line did it.
+        """
+        recorded = [o for o in operands if isinstance(o, Recorded)]
+        for value in recorded:
+            value.look()
         data = [o._data if isinstance(o, Recorded) else o for o in operands]
-        tracked = any(isinstance(o, Recorded) and o.requires_grad for o in operands)
-        plain = all(type(d) is float for d in data)
-        if plain and not isinstance(name, Structural):
-            function = _floats.get(name) or _floats.setdefault(name, floats.function(name))
-            made = function(*data)
-        else:
-            if not isinstance(name, Structural):
-                shapes = [np.shape(d) for d in data]
-                shape = max(shapes, key=len)
-                if any(s != shape for s in shapes if s):
-                    shape = common_shape_of(name, *shapes)
+        try:
+            if isinstance(name, Structural):
+                data = [np.asarray(d) for d in data]
+                result_shape(name, *[d.shape for d in data])
+            elif any(type(d) is not float for d in data):
+                shape = common_shape_of(name, *map(self.shape, data))
                 if shape:  # an operand that is repeated hands back the sum of its adjoints
                     operands = tuple(
-                        o if type(d) is float and not isinstance(o, Recorded)
+                        o
+                        if type(o) is float or self.shape(d) == shape
                         else self.broadcast(o, shape)
                         for o, d in zip(operands, data, strict=True)
-                    )  # fmt: skip
+                    )
                     data = [o._data if isinstance(o, Recorded) else o for o in operands]
             else:
-                data = [np.asarray(d) for d in data]
-                result_shape(name, *(d.shape for d in data))
-            with np.errstate(all="ignore"):
-                made = arrays.function(name)(*data)
-            if not made.shape and made.dtype == np.float64:
-                made = float(made)
-        if not tracked or not State.recording:
-            return self.plain(made, operands)
-        return self.noted(made, name, operands)
+                return self.result(floats.function(name)(*data), name, operands, recorded)
+        except ShapeError as error:
+            raise located(error) from None
+        with np.errstate(all="ignore"):
+            made = arrays.function(name)(*data)
+        if not made.shape and made.dtype == np.float64:
+            made = float(made)
+        return self.result(made, name, operands, recorded)
 
-    def plain(self, made: Any, operands: tuple[Number, ...]) -> Number:
-        """A result that is not recorded: a value where an operand was one."""
-        if not any(isinstance(o, Recorded) for o in operands):
+    def result(
+        self, made: Any, name: str, operands: tuple[Number, ...], recorded: list[Recorded]
+    ) -> Number:
+        """What was computed: a value where an operand was one, which remembers where it can."""
+        if not recorded:
             return made
-        found = self.noted(made, "", ())
-        found.requires_grad = False
-        return found
+        if State.recording and any(value.requires_grad for value in recorded):
+            return self.noted(made, name, operands)
+        value = self.noted(made, "", ())
+        value.requires_grad = False
+        return value
 
     def noted(self, made: Any, name: str, operands: tuple[Number, ...]) -> Recorded:
         """A new value that remembers how it was computed."""
         value = object.__new__(self.kind)
-        value._data, value.primitive, value.operands, value.serial = made, name, operands, _serial()
+        value._data, value.primitive, value.operands, value.serial = made, name, operands, serial()
+        value._grad = value._bar = None
+        value.requires_grad = True
         if State.with_lines:
             value.line = calling_line()
         return value
@@ -154,3 +198,31 @@ def calling_line() -> tuple[str, int]:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+def located(error: ShapeError) -> ShapeError:
+    """The error with the line of the program that it comes from."""
+    if hasattr(error, "located"):
+        return error
+    file, number = calling_line()
+    text = linecache.getline(file, number).strip()
+    what = f"{error.message}\n  {file}:{number}: {text}"
+    made = ShapeError(what.rstrip(": "), hint=error.hint)
+    made.__dict__["located"] = True
+    return made
+
+
+def locating(function: Called) -> Called:
+    """A function whose errors of shape say which line of the program they come from."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ShapeError as error:
+            raise located(error) from None
+
+    return called  # type: ignore[return-value]
+
+
+EAGER: Any = Eager()  #: the one that values are computed with; its kind is Value

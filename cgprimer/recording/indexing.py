@@ -8,7 +8,7 @@ import numpy as np
 
 from cgprimer.core.primitives import shaped
 from cgprimer.errors import ShapeError, UsageError
-from cgprimer.recording.eager import Recorded
+from cgprimer.recording.eager import EAGER, Recorded
 
 
 def take(value: Any, key: Any) -> Any:
@@ -18,8 +18,6 @@ def take(value: Any, key: Any) -> Any:
         ShapeError: a place outside of the value, or more indices than axes.
         UsageError: an index that is no whole number, slice, mask or list of these.
     """
-    from cgprimer.recording.value import EAGER
-
     parts = list(key) if isinstance(key, tuple) else [key]
     shape = value.shape
     named = [p for p in parts if p is not None and p is not Ellipsis]

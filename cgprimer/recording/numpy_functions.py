@@ -14,8 +14,13 @@ import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
 from cgprimer.errors import DifferentiationError
-from cgprimer.recording.eager import Recorded
-from cgprimer.recording.value import EAGER, Value, lifted
+from cgprimer.recording.eager import EAGER, Recorded
+from cgprimer.recording.value import Value, lifted
+
+
+def _emitted(name: str, *operands: Any) -> Any:
+    return EAGER.emit(name, *map(lifted, operands))
+
 
 
 def _emitted(name: str, *operands: Any) -> Any:

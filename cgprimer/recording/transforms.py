@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.recording.backward import adjoints
+from cgprimer.recording.eager import EAGER
 from cgprimer.recording.numpy_functions import _stack
-from cgprimer.recording.value import EAGER, Value, adjoints
+from cgprimer.recording.value import Value
 
 Tree = Any  # a number, an array, a value, or lists, tuples and dictionaries of them
 _depth = [0]  # transforms that are at work: inside of one, a backward pass is recorded
@@ -143,7 +145,7 @@ def _leaf(data: Any) -> Value:
     return Value(data)
 
 
-def _bar(bars: dict[Value, Any], value: Value) -> Any:
+def _bar(bars: dict[Any, Any], value: Value) -> Any:
     found = bars.get(value)
     if found is None:
         return 0.0 if not value.shape else np.zeros(value.shape, value.dtype)

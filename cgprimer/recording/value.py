@@ -8,18 +8,18 @@ hands the sweep of reverse mode these steps, from the last to the first.
 from __future__ import annotations
 
 import operator
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from cgprimer.core.methods.reverse import Step, sweep
 from cgprimer.core.primitives import floats, shaped
-from cgprimer.core.tape.lowering import emit_partial
-from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.recording.eager import Eager, Recorded, State, _serial
+from cgprimer.errors import UsageError
+from cgprimer.recording.backward import accumulate
+from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, locating, serial
+
+_new = object.__new__
 
 
 def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -27,16 +27,19 @@ def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     function = floats.function(name)
 
     def forwards(self: Recorded, other: Any) -> Any:
-        left = self._data
-        if type(left) is float and State.plain:  # as Eager.emit does it, without its questions
-            if isinstance(other, Value):
+        left, kind = self._data, other.__class__
+        if left.__class__ is float and State.plain:  # as Eager.emit does it, without its questions
+            if kind is Value:
                 right, tracked = other._data, self.requires_grad or other.requires_grad
-            else:
+            elif kind is float:
                 right, tracked = other, self.requires_grad
-            if type(right) is float and tracked:
-                made = object.__new__(Value)
+            else:
+                return EAGER.emit(name, self, lifted(other))
+            if right.__class__ is float and tracked:
+                made = _new(Value)
                 made._data, made.primitive = function(left, right), name
-                made.operands, made.serial = (self, other), _serial()
+                made.operands, made.serial, made.requires_grad = (self, other), serial(), True
+                made._grad = made._bar = None
                 return made
         return EAGER.emit(name, self, lifted(other))
 
@@ -47,7 +50,15 @@ def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _unary(name: str) -> Callable[[Value], Any]:
+    function = floats.function(name)
+
     def applied(self: Recorded) -> Any:
+        data = self._data
+        if type(data) is float and State.plain and self.requires_grad:
+            made = _new(Value)
+            made._data, made.primitive, made.operands = function(data), name, (self,)
+            made.serial, made.requires_grad, made._grad, made._bar = serial(), True, None, None
+            return made
         return EAGER.emit(name, self)
 
     applied.__doc__ = f"The primitive {name}, element by element."
@@ -71,7 +82,13 @@ def _in_place(name: str) -> Callable[..., Any]:
         made = EAGER.emit(name, self, lifted(other))
         if State.recording and made.requires_grad:
             return made
-        self._data, self._changed, self._mark = made._data, _serial(), None
+        if np.shape(made._data) != np.shape(self._data):
+            raise UsageError(
+                f"a value of shape {np.shape(self._data)} stays of this shape: it cannot become"
+                f" {np.shape(made._data)} in place"
+            )
+        self._data, self._mark = made._data, None
+        self.changed()
         return self
 
     return applied
@@ -103,10 +120,11 @@ class Value(Recorded):
 
     __array_priority__ = 1000
 
+    __slots__ = ()
+
     def __init__(self, data: Any, requires_grad: bool = True, name: str = "") -> None:
-        self._data, self.serial = as_data(data), _serial()
-        if not requires_grad:
-            self.requires_grad = False
+        self._data, self.serial, self.requires_grad = as_data(data), serial(), bool(requires_grad)
+        self.primitive, self.operands, self._grad, self._bar = "", (), None, None
         if name:
             self.name = name
 
@@ -115,25 +133,29 @@ class Value(Recorded):
     @property
     def data(self) -> Any:
         """The number or array; assigning to it, or into it, is noticed by a backward pass."""
-        if type(self._data) is not float and self._mark is None:
-            self._mark = _fingerprint(self._data)
-        return self._data
+        return self.handed_out()
 
     @data.setter
     def data(self, data: Any) -> None:
-        self._data = data if data is self._data else as_data(data)
-        self._changed, self._mark = _serial(), None
+        if data is self._data:  # ``x.data -= 1`` wrote into it
+            self._mark = UNSEEN
+        else:
+            self._data, self._mark = as_data(data), None
+        self.changed()
 
     @property
     def grad(self) -> Any:
-        """What backward passes added up; zeros before the first, None where none is wanted."""
+        """What backward passes added up; zeros before the first, None where none is wanted.
+
+        Numbers inside of a graph of numbers have theirs, too; inner arrays are let go of.
+        """
         if self._grad is None and self.requires_grad:
             return 0.0 if type(self._data) is float else np.zeros_like(self._data)
         return self._grad
 
     @grad.setter
     def grad(self, grad: Any) -> None:
-        self._grad = grad
+        self._grad = None if grad is None else as_data(grad)
 
     def zero_grad(self) -> None:
         """Forget the derivative that was added up."""
@@ -217,14 +239,8 @@ class Value(Recorded):
             DifferentiationError: nothing requires a gradient, the value is no number and no
                 gradient is given, the graph was freed, or an array has been written to.
         """
-        for leaf, bar in adjoints(self, gradient).items():
-            if not leaf.primitive:
-                own = bar._data if isinstance(bar, Recorded) else bar
-                leaf._grad = own if leaf._grad is None else leaf._grad + own
-        if not retain_graph:
-            for step in _reachable(self):
-                if step.primitive:
-                    step.primitive, step.operands = "freed", ()
+        given = None if gradient is None else as_data(gradient)
+        accumulate(self, given, free=not retain_graph)
 
     @property
     def grad_fn(self) -> Any:
@@ -239,7 +255,7 @@ class Value(Recorded):
 
     @property
     def _op(self) -> str:
-        return self.primitive
+        return getattr(self.primitive, "kind", self.primitive).removeprefix("freed:")
 
     # --- operators and functions -----------------------------------------------------------------
 
@@ -260,12 +276,15 @@ class Value(Recorded):
     def __pos__(self) -> Value:
         return self
 
+    @locating
     def __matmul__(self, other: Any) -> Any:
         return shaped.matmul(EAGER, self, lifted(other))
 
+    @locating
     def __rmatmul__(self, other: Any) -> Any:
         return shaped.matmul(EAGER, lifted(other), self)
 
+    @locating
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The sum over axes; all unless given."""
         return shaped.total(EAGER, self, shaped.axes_of(self.shape, axis), keep=keepdims)
@@ -275,6 +294,7 @@ class Value(Recorded):
         made = self.sum(axis, keepdims)
         return made / (self.size / max(np.size(made._data), 1))
 
+    @locating
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The largest element along axes; all unless given."""
         return shaped.largest(EAGER, self, shaped.axes_of(self.shape, axis), keep=keepdims)
@@ -283,11 +303,13 @@ class Value(Recorded):
         """The smallest element along axes; all unless given."""
         return -((-self).max(axis, keepdims))
 
+    @locating
     def reshape(self, *shape: Any) -> Any:
         """The same numbers in another shape; one size may be -1."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         return shaped.reshape(EAGER, self, tuple(map(int, sizes)))
 
+    @locating
     def transpose(self, *axes: int) -> Any:
         """Axes in another order; backwards unless given."""
         order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
@@ -306,6 +328,7 @@ class Value(Recorded):
         """The matrix product, by PyTorch's name."""
         return self @ other
 
+    @locating
     def __getitem__(self, key: Any) -> Any:
         from cgprimer.recording.indexing import take
 
@@ -316,127 +339,14 @@ class Value(Recorded):
 
         return apply_ufunc(ufunc, method, inputs, options)
 
+    @locating
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         from cgprimer.recording.numpy_functions import apply_function
 
         return apply_function(function, args, kwargs)
 
 
-EAGER: Any = Eager(Value)
-
-
-# --- the backward pass ---------------------------------------------------------------------------
-
-
-def adjoints(of: Value, gradient: Any = None, *, create_graph: bool = False) -> dict[Value, Any]:
-    """The adjoint of every value that ``of`` was computed from and that requires one.
-
-    Args:
-        of: where to begin.
-        gradient: its adjoint; 1 for a number.
-        create_graph: record the pass itself, so that adjoints can be differentiated.
-
-    Raises:
-        DifferentiationError: as :meth:`Value.backward`.
-    """
-    if not of.requires_grad:
-        raise DifferentiationError(
-            "nothing that this value was computed from requires a gradient",
-            hint="make the values to differentiate by with Value(..., requires_grad=True)",
-        )
-    if gradient is None and of.shape:
-        raise DifferentiationError(
-            "gradients are created implicitly for single numbers only, and this value has the"
-            f" shape {of.shape}",
-            hint="sum it up, or give the adjoint to begin with: backward(np.ones(value.shape))",
-        )
-    seed = 1.0 if gradient is None else lifted(gradient)
-    if np.shape(getattr(seed, "_data", seed)) != of.shape:
-        raise DifferentiationError(
-            f"the gradient must have the shape of the value, {of.shape}, not {np.shape(seed)}"
-        )
-    if type(seed) is not float and not isinstance(seed, Recorded):
-        seed = np.asarray(seed, of.dtype)
-    order, found = _reachable(of), {of: seed}
-    if not create_graph and all(type(value._data) is float for value in order):
-        return _sweep_of_floats(order, found)
-    sweep(EAGER, (_step(value, create_graph) for value in order), found)
-    return found
-
-
-def _sweep_of_floats(order: list[Value], found: dict[Value, Any]) -> dict[Value, Any]:
-    """The sweep where all is single numbers, in a fifth of the time: the same rules, inlined."""
-    rules = EAGER.rules
-    for value in order:
-        bar = found.get(value)
-        if bar is None or not value.operands:
-            continue
-        primitive, operands = value.primitive, value.operands
-        for which, operand in enumerate(operands):
-            if not isinstance(operand, Value) or not operand.requires_grad:
-                continue
-            if operand._changed > value.serial:
-                _step(value, False)  # says so
-            rule = rules.get((primitive, which))
-            if type(rule) is int and 0 <= rule < len(operands):
-                partial = operands[rule]
-                partial = partial._data if isinstance(partial, Value) else partial
-            elif type(rule) is float:
-                partial = rule
-            else:
-                values = [o._data if isinstance(o, Value) else o for o in operands]
-                partial = emit_partial(EAGER, primitive, which, tuple(values), value._data)
-                if partial is None:
-                    continue
-            known = found.get(operand)
-            found[operand] = bar * partial if known is None else known + bar * partial
-    return found
-
-
-def _reachable(root: Value) -> list[Value]:
-    """What the value was computed from, as far as it requires a gradient: the last first."""
-    seen, stack = {root}, [root]
-    while stack:
-        for operand in stack.pop().operands:
-            if isinstance(operand, Value) and operand.requires_grad and operand not in seen:
-                seen.add(operand)
-                stack.append(operand)
-    return sorted(seen, key=operator.attrgetter("serial"), reverse=True)
-
-
-def _step(value: Value, as_values: bool) -> Step:
-    """A value as the sweep sees it; what it was computed from must still be what it was."""
-    if value.primitive == "freed":
-        raise DifferentiationError(
-            "the graph was freed by the backward pass before",
-            hint="keep it with backward(retain_graph=True), or compute the value anew",
-        )
-    tails: list[Value | None] = []
-    values: list[Any] = []
-    for operand in value.operands:
-        if not isinstance(operand, Value):
-            tails.append(None)
-            values.append(operand)
-            continue
-        if operand._changed > value.serial or _written_to(operand):
-            called = f" {operand.name!r}" if operand.name else ""
-            raise DifferentiationError(
-                f"a value{called} that the backward pass needs was changed after"
-                f" {value.primitive!r} used it",
-                hint="change it after backward(), or compute the result anew",
-            )
-        tails.append(operand if operand.requires_grad else None)
-        values.append(operand if as_values else operand._data)
-    out = value if as_values else value._data
-    return Step(value, value.primitive, tuple(tails), tuple(values), out)
-
-
-def _fingerprint(array: Any) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
-
-
-def _written_to(value: Value) -> bool:
-    return value._mark is not None and value._mark != _fingerprint(value._data)
+EAGER.kind = Value
 
 
 @contextmanager
@@ -471,6 +381,8 @@ def as_data(data: Any) -> Any:
     """
     if type(data) is float:
         return data
+    if type(data) is int:
+        return float(data)
     if isinstance(data, Value):
         data = data._data
     try:
