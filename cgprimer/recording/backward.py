@@ -280,7 +280,7 @@ class _Rules(dict[str, tuple[Any, Any, Any]]):
     def __missing__(self, name: str) -> tuple[Any, Any, Any]:
         count = primitive(name).arity
         builder: Any = _Partials()
-        rules = tuple(
+        rules: Any = tuple(
             emit_partial(builder, name, which, tuple(range(count)), count) for which in range(count)
         )
         simple = count == 2 and all(

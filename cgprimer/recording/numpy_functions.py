@@ -22,11 +22,6 @@ def _emitted(name: str, *operands: Any) -> Any:
     return EAGER.emit(name, *map(lifted, operands))
 
 
-
-def _emitted(name: str, *operands: Any) -> Any:
-    return EAGER.emit(name, *map(lifted, operands))
-
-
 UFUNCS: dict[Any, Callable[..., Any]] = {
     function: partial(_emitted, name)
     for name, function in reversed(arrays.FUNCTIONS.items())

@@ -1,0 +1,240 @@
+"""The backward pass: what it adds to, what it lets go of, and what it refuses."""
+
+from __future__ import annotations
+
+import gc
+import math
+import tracemalloc
+import weakref
+
+import numpy as np
+import pytest
+
+from cgprimer import DifferentiationError, UsageError, Value, grad, no_grad
+from cgprimer.recording.backward import adjoints
+
+
+def test_the_two_path_notes_with_one_parameter_that_requires_a_gradient() -> None:
+    a, w1, w2, w3 = (Value(v, requires_grad=False) for v in (2.0, 3.0, -1.0, 0.5))
+    w4 = Value(4.0, name="w4")
+    b, c = w1 * a, w2 * a
+    d = w3 * b + w4 * c
+    loss = 10.0 - d
+    assert (b.requires_grad, c.requires_grad, d.requires_grad, loss.requires_grad) == (
+        False,
+        False,
+        True,
+        True,
+    )
+    assert b.grad_fn is None
+    assert w4.grad_fn is None
+    assert str(loss.grad_fn) == "Sub -> (None, Add -> (None, Mul -> (AccumulateGrad w4, None)))"
+    loss.backward()
+    assert (loss.data, w4.grad, w3.grad) == (15.0, 2.0, None)
+
+
+def test_all_gradients_of_the_two_path_notes_and_a_second_pass_that_adds() -> None:
+    values = [Value(v) for v in (2.0, 3.0, -1.0, 0.5, 4.0)]
+    a, w1, w2, w3, w4 = values
+    loss = 10.0 - (w3 * (w1 * a) + w4 * (w2 * a))
+    loss.backward(retain_graph=True)
+    assert [v.grad for v in values] == [2.5, -1.0, -8.0, -6.0, 2.0]
+    loss.backward()
+    assert [v.grad for v in values] == [5.0, -2.0, -16.0, -12.0, 4.0]
+    a.zero_grad()
+    assert a.grad == 0.0
+
+
+def test_the_sine_chain() -> None:
+    start = np.linspace(0, 2 * np.pi, 25)
+    w, b = Value(start, name="w"), Value(start, name="b")
+    out = (3.0 * w + b).sin()
+    assert str(out.grad_fn) == "Sin -> Add -> (Mul -> (None, AccumulateGrad w), AccumulateGrad b)"
+    assert [f and f.name for f, _ in out.grad_fn.next_functions] == ["Add"]
+    with pytest.raises(DifferentiationError, match=r"single numbers only.*\n.*np.ones"):
+        out.backward()
+    with pytest.raises(DifferentiationError, match=r"must have the shape of the value, \(25,\)"):
+        out.backward(np.ones(24))
+    out.backward(np.ones(25))
+    np.testing.assert_allclose(w.grad, 3 * np.cos(4 * start), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(w.grad[:6], [3, 1.5, -1.5, -3, -1.5, 1.5], rtol=1e-12)
+
+
+@pytest.mark.parametrize("start", [2.0, np.array([1.0, 2.0])])
+def test_a_graph_is_freed_by_its_pass_and_says_so_the_second_time(start: object) -> None:
+    x = Value(start)
+    y = x * x
+    loss = y.sum()
+    loss.backward()
+    for again in (loss, (y * 2.0).sum()):
+        with pytest.raises(DifferentiationError, match=r"freed.*'mul'|freed.*'sum'"):
+            again.backward()
+    np.testing.assert_array_equal(x.grad, 2 * np.array(start))
+
+
+def test_nothing_that_requires_a_gradient_is_said() -> None:
+    with pytest.raises(DifferentiationError, match="requires a gradient"):
+        (Value(1.0, requires_grad=False) * 2.0).backward()
+
+
+def test_data_that_a_pass_needs_may_not_change_before_it() -> None:
+    def used() -> tuple[Value, Value]:
+        x = Value([1.0, 2.0], name="x")
+        return x, (x * x).sum()
+
+    x, y = used()
+    x.data[0] = 5.0
+    with pytest.raises(DifferentiationError, match="'x' that the backward pass needs was changed"):
+        y.backward()
+    x, y = used()
+    x.data -= 1.0
+    with pytest.raises(DifferentiationError, match="changed after 'mul'"):
+        y.backward()
+    x, y = used()
+    x.data = np.zeros(2)
+    with pytest.raises(DifferentiationError, match="changed"):
+        y.backward()
+    x, y = used()
+    with no_grad():
+        x -= 0.5
+    with pytest.raises(DifferentiationError, match="changed"):
+        y.backward()
+    number = Value(3.0, name="w")
+    y = number * number
+    number.data -= 1.0
+    with pytest.raises(DifferentiationError, match="'w'"):
+        y.backward()
+
+
+def test_what_is_changed_before_it_is_used_or_after_the_pass_is_nobodys_concern() -> None:
+    x = Value([1.0, 2.0])
+    held = x.data
+    held[0] = 5.0
+    (x * x).sum().backward()
+    np.testing.assert_array_equal(x.grad, [10.0, 4.0])
+    held[1] = 7.0
+    x.zero_grad()
+    y = (x * x).sum()
+    assert x.data is held  # read, and not written to
+    y.backward()
+    np.testing.assert_array_equal(x.grad, [10.0, 14.0])
+
+
+def test_an_array_written_to_between_two_uses_is_noticed_by_the_first() -> None:
+    x = Value([1.0, 2.0])
+    held = x.data
+    first = (x * x).sum()
+    held[0] = 9.0
+    second = (x * x).sum()
+    second.backward()
+    with pytest.raises(DifferentiationError, match="changed"):
+        first.backward()
+
+
+def test_writing_into_a_view_is_noticed_or_changes_nothing_else() -> None:
+    x = Value([1.0, 2.0])
+    turned = x.reshape(2, 1)
+    y = (x * x).sum()
+    turned.data[0, 0] = 5.0
+    y.backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 4.0])
+
+
+def test_a_step_under_no_grad_is_a_step() -> None:
+    w = Value([1.0, -2.0])
+    same = w
+    for _ in range(3):
+        w.zero_grad()
+        (w * w).sum().backward()
+        with no_grad():
+            w -= 0.25 * w.grad
+    assert w is same
+    assert w.requires_grad
+    np.testing.assert_array_equal(w.data, [0.125, -0.25])
+    with no_grad(), pytest.raises(UsageError, match=r"stays of this shape"):
+        w += np.ones((3, 2))
+
+
+def test_gradients_of_two_leaves_do_not_share_an_array() -> None:
+    a, b = Value([1.0, 2.0]), Value([3.0, 4.0])
+    (a + b).sum().backward()
+    a.grad[0] = 7.0
+    np.testing.assert_array_equal(b.grad, [1.0, 1.0])
+
+
+def test_arrays_are_released_by_the_pass() -> None:
+    x = Value(np.ones((200, 200)))
+    inner = x.tanh()
+    held = [weakref.ref(inner._data), weakref.ref(inner)]
+    loss = (inner * inner).sum()
+    del inner
+    gc.disable()
+    try:
+        assert held[0]() is not None
+        loss.backward()
+        assert [ref() for ref in held] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_long_chain_of_arrays_needs_no_more_than_its_forward_pass_kept() -> None:
+    x = Value(np.full(20_000, 0.5))
+    tracemalloc.start()
+    y = x
+    for _ in range(50):
+        y = y.sin()
+    kept, _ = tracemalloc.get_traced_memory()
+    y.sum().backward()
+    _, peak = tracemalloc.get_traced_memory()
+    del y
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    each = 20_000 * 8
+    assert kept > 50 * each
+    assert peak < kept + 8 * each
+    assert after < 3 * each
+
+
+def test_adjoints_of_numbers_on_the_way_are_kept_as_micrograd_does() -> None:
+    x = Value(3.0)
+    inner = x * x
+    (inner + inner).backward()
+    assert (inner.grad, x.grad) == (2.0, 12.0)
+
+
+def test_nothing_flows_back_through_what_has_no_slope_infinities_neither() -> None:
+    x = Value(0.0)
+    kept = x.log()  # -inf, with the slope inf
+    y = x * 2.0 + Value(np.where(kept < 0.0, 1.0, 0.0), requires_grad=False)
+    y.backward()
+    assert x.grad == 2.0
+
+
+def test_a_million_operations_need_no_recursion() -> None:
+    x, b = Value(0.1), Value(0.999)
+    y = x
+    for _ in range(500_000):
+        y = y * b + 0.5
+    y.backward()
+    assert math.isclose(x.grad, 0.999**500_000, rel_tol=1e-9, abs_tol=1e-300)
+    del y
+
+
+def test_numbers_and_arrays_of_one_number_get_the_same() -> None:
+    def f(x: Value) -> Value:
+        return ((x * x + 1.0).log() / (2.0 - x) ** 3 - x.tanh() * abs(-x)).sigmoid().relu()
+
+    for at in (-1.5, 0.0, 0.3):
+        one, array = Value(at), Value([at])
+        f(one).backward()
+        f(array).sum().backward()
+        assert one.grad == pytest.approx(array.grad[0], rel=1e-14, abs=1e-300)
+        assert grad(f)(at) == one.grad
+
+
+def test_a_pass_can_stop_at_what_was_there_before() -> None:
+    x = Value(2.0)
+    middle = x * x
+    found = adjoints(middle * middle, since=middle.serial)
+    assert found[middle] == 8.0
+    assert x not in found
