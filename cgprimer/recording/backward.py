@@ -11,7 +11,8 @@ import numpy as np
 
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.reverse import Step, sweep
-from cgprimer.core.primitives import floats, generation, primitive
+from cgprimer.core.primitives import floats, primitive
+from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.errors import DifferentiationError
 from cgprimer.garbage_collection import collector_paused
@@ -203,9 +204,9 @@ def _sweep_of_floats(
     free: bool = False,
 ) -> None:
     """The sweep, in a fifth of the time; adjoints go into ``found``, or else to the values."""
-    if _RULES.generation != generation():
+    if _RULES.generation != FUNCTIONS.generation:
         _RULES.clear()
-        _RULES.generation = generation()
+        _RULES.generation = FUNCTIONS.generation
     order[0]._bar = seed
     for value in order:
         bar, value._bar = value._bar, None
