@@ -48,6 +48,8 @@ from cgprimer.pictures.formats import unregister_picture_format as unregister_pi
 from cgprimer.pictures.graph_diagrams import draw as draw
 from cgprimer.recording.matrices import hessian as hessian
 from cgprimer.recording.matrices import jacobian as jacobian
+from cgprimer.recording.record import Recording as Recording
+from cgprimer.recording.record import record as record
 from cgprimer.recording.transforms import grad as grad
 from cgprimer.recording.transforms import value_and_grad as value_and_grad
 from cgprimer.recording.value import Value as Value

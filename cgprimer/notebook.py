@@ -155,6 +155,7 @@ _VIEWS: dict[str, Callable[[Any], Bundle]] = {
     "DerivativeProgram": _program,
     "ExpressionGraph": _graph,
     "Page": _page,
+    "Recording": lambda recording: _graph(recording.graph) | {"text/plain": str(recording)},
     "Tape": _program,
     "Trace": _trace,
     "TrainingRun": _run,

@@ -99,6 +99,7 @@ _EXPANSIONS: dict[str, Callable[..., Any]] = {
     "sum": lambda b, a, *axes: shaped.total(b, a, axes or None),
     "mean": mean,
     "largest": _largest,
+    "largest_along": lambda b, a, *axes: shaped.largest(b, a, axes or None),
     "smallest": lambda b, a: b.emit("neg", _largest(b, b.emit("neg", a))),
     "softmax": softmax,
     "log_softmax": log_softmax,

@@ -146,7 +146,7 @@ for _row in (
     ("softmax", 1, 1, 2, "softmax"), ("log_softmax", 1, 1, 2, "log_softmax"),
     ("transpose", 1, 1, _MANY, "transpose"), ("reshape", 1, 2, _MANY, "reshape"),
     ("broadcast", 1, 2, _MANY, "broadcast"), ("concatenate", 0, 1, _MANY, "concatenate"),
-    ("batch_mean", 1, 1, 1, "batch_mean"),
+    ("batch_mean", 1, 1, 1, "batch_mean"), ("largest_along", 1, 1, _MANY, "largest"),
 ):  # fmt: skip
     _found = ARRAY_FUNCTIONS[_row[0]] = ArrayFunction(*_row)
     if _found.spelling:

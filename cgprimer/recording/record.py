@@ -1,0 +1,258 @@
+"""The graph of what a Python function did, with its names and lines.
+
+The function runs once, on values that remember how they were computed. What it did is written
+down in the language, so that everything that works on a text works on it. An ``if`` or a ``for``
+leaves no trace of its own: there are the branch that was taken and every turn of the loop.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import ShapeError, UsageError, plural
+from cgprimer.recording.eager import Recorded, State
+from cgprimer.recording.value import Value
+from cgprimer.recording.written import Writer
+
+_PACKAGE = __file__.rpartition("recording")[0]
+_WIDEST = 60  # letters of an expression in a listing
+
+
+class Line(NamedTuple):
+    """A line of Python: its file, its number and what it says."""
+
+    file: str
+    number: int
+    text: str
+
+    @classmethod
+    def of(cls, place: tuple[str, int]) -> Line:
+        """The line of a file."""
+        return cls(*place, linecache.getline(*place).strip())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording:
+    """What :func:`record` gives.
+
+    Attributes:
+        graph: what was done, as a graph like any other.
+        tape: the same as a program.
+        value: what the function returned, as plain numbers and arrays.
+        lines: for each vertex that was computed the line of Python that did it.
+    """
+
+    graph: ExpressionGraph
+    tape: Tape
+    value: Any
+    lines: Mapping[str, Line]
+
+    def __repr__(self) -> str:
+        return f"<Recording {self.graph.source.name}: {plural(len(self.lines), 'line')}>"
+
+    def __str__(self) -> str:
+        """The text of the graph, with the lines of Python beside it."""
+        rows = []
+        for text in self.graph.text.split("\n"):
+            line = self.lines.get(text.partition(" = ")[0])
+            rows.append((text, f"{line.number:>4}  {line.text}" if line else ""))
+        width = min(_WIDEST, max((len(text) for text, said in rows if said), default=0))
+        return "\n".join(f"{_cut(text):<{width}}  {said}".rstrip() for text, said in rows)
+
+
+def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording:
+    """Run a function and give the graph of what it did.
+
+    Args:
+        function: of numbers, arrays, and lists, tuples and dictionaries of them; written with
+            numpy, ``if`` and ``for``.
+        args: its arguments. Floats and arrays of floats become parameters, called as the function
+            calls them; so do values, or inputs where they require no gradient. Whole numbers and
+            everything else stay what they are.
+        kwargs: the same, by name.
+
+    Returns:
+        The graph, its vertices called as the function's own variables; a variable that is assigned
+        again gives ``h``, ``h_2``, ``h_3``. Plain arrays that were used are inputs.
+
+    Raises:
+        UsageError: the result does not depend on any argument.
+        ShapeError: shapes do not go together; the message has the line of Python.
+
+    >>> def f(w, x):
+    ...     h = w*x
+    ...     return h.tanh() if h < 1.0 else h
+    >>> print(record(f, 0.25, Value(2.0, requires_grad=False)).graph)
+    input x = 2
+    parameter w = 0.25
+    h = w*x
+    f = tanh(h)
+    output f
+    """
+    writer, watch = Writer(), _Watch(function)
+    own = getattr(function, "__name__", "y")
+    source = own if own.isidentifier() else "y"
+    args, kwargs = _arguments(writer, function, args, kwargs)
+    before = State.set(recording=True, with_lines=True)
+    try:
+        with watch:
+            result = function(*args, **kwargs)
+    except ShapeError as error:
+        place = _place(error.__traceback__)
+        error.message += f" ({place.file}:{place.number}: {place.text})" if place else ""
+        raise
+    finally:
+        State.set(recording=before[0], with_lines=before[1])
+    for name, value in watch.seen:
+        writer.hint(name, value)
+    outputs: dict[str, Any] = {}
+    _walk(source, result, outputs.setdefault)
+    outputs = {n: v for n, v in outputs.items() if _is_number(v)}
+    if not any(isinstance(v, Recorded) for v in outputs.values()):
+        raise UsageError(
+            "what the function returned was not computed from its arguments",
+            hint="floats and arrays of floats are recorded; whole numbers are counts: 3.0, not 3",
+        )
+    graph = writer.graph(outputs, source)
+    made = {name: writer.named.get(name) for name in graph.definitions}
+    lines = {name: Line.of(watch.place(v)) for name, v in made.items() if v is not None and v.line}
+    plain = _walk(source, result, lambda _, v: v._data if isinstance(v, Recorded) else v)
+    return Recording(graph, tape_of(graph), plain, lines)
+
+
+def _cut(text: str) -> str:
+    """A line of a listing; an array's numbers are not read to their end."""
+    return text if len(text) <= 2 * _WIDEST else f"{text[: 2 * _WIDEST]} ..."
+
+
+class _Watch:
+    """Sees the variables of a function while it runs: which name is given to which value, where.
+
+    Attributes:
+        seen: names and values, and names and plain arrays, as they were assigned.
+        places: of each value the file and line of the statement that gave it a name.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.seen: list[tuple[str, Any]] = []
+        self.places: dict[Any, tuple[str, int]] = {}
+        self.entered = False
+        inner: Any = inspect.unwrap(getattr(function, "func", function))
+        inner = inner if hasattr(inner, "__code__") else getattr(inner, "__call__", None)  # noqa: B004
+        self.code: CodeType | None = getattr(inner, "__code__", None)
+        self.globals: Mapping[str, Any] = getattr(inner, "__globals__", {})
+
+    def __enter__(self) -> None:
+        self.before = sys.gettrace()
+        sys.settrace(self.called)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self.before)
+        names = self.code.co_names if self.code else ()
+        found = {name: self.globals[name] for name in names if name in self.globals}
+        self.seen += [(n, v) for n, v in found.items() if isinstance(v, np.ndarray | Recorded)]
+
+    def place(self, value: Any) -> tuple[str, int]:
+        """Where a value was computed; if in another function, the statement that named it."""
+        own: tuple[str, int] = value.line
+        file, number = own
+        code = self.code
+        if code and file == code.co_filename and number in {n for *_, n in code.co_lines()}:
+            return own
+        return self.places.get(value, own)
+
+    def called(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Of all calls the first of the function itself is followed."""
+        if frame.f_code is not self.code or self.entered:
+            return None
+        self.entered = True
+        line = frame.f_lineno
+        known: dict[str, Any] = {}
+
+        def stepped(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal line
+            for name, value in frame.f_locals.items():
+                if known.get(name) is value:
+                    continue
+                known[name] = value
+                if isinstance(value, np.ndarray | Recorded):
+                    self.seen.append((name, value))
+                    if isinstance(value, Recorded):
+                        self.places.setdefault(value, (frame.f_code.co_filename, line))
+            line = frame.f_lineno
+            return stepped
+
+        return stepped
+
+
+def _arguments(writer: Writer, function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments with numbers as values; their names are those of the signature."""
+
+    def leaf(name: str, given: Any) -> Any:
+        role, data = "parameter", given
+        if isinstance(given, Recorded):
+            role, name = ("parameter" if given.requires_grad else "input"), given.name or name
+            data = given._data
+        elif not _is_number(given) or isinstance(given, int) or np.asarray(given).dtype.kind != "f":
+            return given
+        made = Value(data, name=name)
+        writer.leaf(role, name, made)
+        return made
+
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except ValueError:  # a function that does not say what it takes
+        return tuple(leaf("x", given) for given in args), kwargs
+    for name, given in bound.arguments.items():
+        of_any = bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+        bound.arguments[name] = (
+            {key: _walk(key, part, leaf) for key, part in given.items()}
+            if of_any
+            else _walk(name, given, leaf)
+        )
+    return bound.args, bound.kwargs
+
+
+def _is_number(given: Any) -> bool:
+    """Whether it is a number or an array of them; a list of numbers is one, too."""
+    if isinstance(given, list):
+        return all(_is_number(part) for part in given) and bool(given)
+    kinds = (float, int, np.floating, np.ndarray, Recorded)
+    return isinstance(given, kinds) and not isinstance(given, bool)
+
+
+def _walk(name: str, tree: Any, function: Callable[[str, Any], Any]) -> Any:
+    """A function of the name and the value of each leaf, in the same arrangement."""
+    if isinstance(tree, dict):
+        return {key: _walk(f"{name}_{key}", part, function) for key, part in tree.items()}
+    if isinstance(tree, tuple) or (isinstance(tree, list) and not _of_plain_numbers(tree)):
+        parts = [_walk(f"{name}_{i}", part, function) for i, part in enumerate(tree)]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return function(name, tree)
+
+
+def _of_plain_numbers(tree: list[Any]) -> bool:
+    nested = (list, tuple, dict, np.ndarray, Recorded)
+    return bool(tree) and not any(isinstance(part, nested) for part in tree)
+
+
+def _place(traceback: TracebackType | None) -> Line | None:
+    """Of an error, the last line that is not the package's own."""
+    found = None
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            found = Line.of((file, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return found
