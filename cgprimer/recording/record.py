@@ -12,7 +12,7 @@ import linecache
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,11 @@ import numpy as np
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import ShapeError, UsageError, plural
+from cgprimer.errors import UsageError, plural
 from cgprimer.recording.eager import Recorded, State
 from cgprimer.recording.value import Value
 from cgprimer.recording.written import Writer
 
-_PACKAGE = __file__.rpartition("recording")[0]
 _WIDEST = 60  # letters of an expression in a listing
 
 
@@ -108,10 +107,6 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     try:
         with watch:
             result = function(*args, **kwargs)
-    except ShapeError as error:
-        place = _place(error.__traceback__)
-        error.message += f" ({place.file}:{place.number}: {place.text})" if place else ""
-        raise
     finally:
         State.set(recording=before[0], with_lines=before[1])
     for name, value in watch.seen:
@@ -245,14 +240,3 @@ def _walk(name: str, tree: Any, function: Callable[[str, Any], Any]) -> Any:
 def _of_plain_numbers(tree: list[Any]) -> bool:
     nested = (list, tuple, dict, np.ndarray, Recorded)
     return bool(tree) and not any(isinstance(part, nested) for part in tree)
-
-
-def _place(traceback: TracebackType | None) -> Line | None:
-    """Of an error, the last line that is not the package's own."""
-    found = None
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith(_PACKAGE):
-            found = Line.of((file, traceback.tb_lineno))
-        traceback = traceback.tb_next
-    return found

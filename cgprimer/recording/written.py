@@ -142,7 +142,7 @@ class Writer:
         seen, stack = set(roots), roots
         while stack:
             value = stack.pop()
-            if value.primitive == "freed":
+            if value.primitive.startswith("freed:"):
                 raise UsageError(
                     "what this value was computed from was freed by a backward pass",
                     hint="keep it with backward(retain_graph=True)",
