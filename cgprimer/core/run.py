@@ -53,9 +53,8 @@ def values_of(
         if leaf.kind == "constant":
             values.append(leaf.value)
         elif wanted and leaf.name not in given:
-            raise EngineError(
-                f"there is no value for {leaf.name!r}", hint=name_hint(leaf.name, given)
-            )
+            hint = name_hint(leaf.name, given)
+            raise EngineError(f"there is no value for {leaf.name!r}", hint=hint)
         else:
             values.append(given.get(leaf.name, math.nan))
     lookup = arithmetic(values)
@@ -241,7 +240,8 @@ class Runner:
         self, columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
     ) -> Derivatives:
         """Values and derivatives at a point, or at every sample."""
-        with quiet(arithmetic(columns.values())):
+        combined = not self.program.seeds_only or len(self.program.passes) > 1
+        with quiet(arithmetic(columns.values()) if combined else floats.function):
             found = self.program.run(
                 self.execute, columns, scalars, samples, alone=self.alone, bits=self.bits
             )
