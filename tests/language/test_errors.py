@@ -63,7 +63,7 @@ CASES = [
     Case("xw = sin (tahn  (xa))", FUNCTION, 1, 11, "tahn", "no function 'tahn'", "'tanh'"),
     # wrong number of arguments
     Case("xw = sin(xa, xb)", FUNCTION, 1, 6, "sin(xa, xb)", "'sin' takes 1 argument, not 2"),
-    Case("xw = 1 + max(xa)", FUNCTION, 1, 10, "max(xa)", "'max' takes 2 or more arguments, not 1"),
+    Case("xw = 1 + where(xa)", FUNCTION, 1, 10, "where(xa)", "'where' takes 3 arguments, not 1"),
     Case("xw = where(1, 2)", FUNCTION, 1, 6, "where(1, 2)", "takes 3 arguments, not 2"),
     Case("xw = log(1, 2, 3)", FUNCTION, 1, 6, "log(1, 2, 3)", "takes 1 or 2 arguments, not 3"),
     Case(
@@ -136,7 +136,7 @@ CASES = [
     Case("xw = (xa)²", SYNTAX, 1, 10, "²", "unexpected character '²'", "'^2'"),
     Case("xw = −xa", SYNTAX, 1, 6, "−", "unexpected character '−'", "'-'"),
     Case("xw = xa ÷ 2", SYNTAX, 1, 9, "÷", "unexpected character '÷'", "'/'"),
-    Case("xw = [xa]", SYNTAX, 1, 6, "[", "unexpected character '['", "'('"),
+    Case("xw = [xa]", SYNTAX, 1, 6, "[", "found '['", "'('"),
     Case("xz = 1\nxw = xa $ 2", SYNTAX, 2, 9, "$", "unexpected character '$'"),
     Case("xw = xa.grad", SYNTAX, 1, 8, ".", "unexpected character '.'"),
     Case("xw = 'a'", SYNTAX, 1, 6, "'", "unexpected character"),

@@ -131,6 +131,8 @@ class Complaints:
             hint = "a single '=' defines a name"
         elif token.text == "/":
             hint = "a comment begins with '#'"
+        elif token.text == "[":
+            hint = "brackets hold places, as in xa[0]; to group, write '('"
         return self.error(f"{missing}, found {token.shown}", hint=hint)
 
     def no_operator(self, groups: Groups, functions: Functions) -> ExpressionSyntaxError:
