@@ -46,6 +46,8 @@ from cgprimer.pages.stepping.page import step as step
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
 from cgprimer.pictures.graph_diagrams import draw as draw
+from cgprimer.recording.functions import Function as Function
+from cgprimer.recording.functions import checkpoint as checkpoint
 from cgprimer.recording.matrices import hessian as hessian
 from cgprimer.recording.matrices import jacobian as jacobian
 from cgprimer.recording.record import Recording as Recording

@@ -16,6 +16,7 @@ from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.run import compiled
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.files import write_whole
 from cgprimer.number_format import number
@@ -243,7 +244,7 @@ def make_dataset(
             raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
         columns[name] = random.uniform(lowest, highest, samples)
     scalars = {name: float(point[name]) for name in graph.parameters}
-    execute = select("numpy").compile(tape(graph), reduction="none", dtype="float64")
+    execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
     targets = execute(columns, scalars, samples)
     for name in graph.outputs:
         bad = np.flatnonzero(~np.isfinite(targets[name]))

@@ -10,7 +10,8 @@ from cgprimer.core.engines import ENGINES, Engine, names
 from cgprimer.core.methods import METHODS
 from cgprimer.core.methods.contract import Differentiator
 from cgprimer.core.primitives import OPERANDS, RESULT, Primitive, primitive, primitives
-from cgprimer.core.primitives.registry import FUNCTIONS, remove_row
+from cgprimer.core.primitives.array_functions import add_function, remove_function
+from cgprimer.core.primitives.registry import FUNCTIONS, ArrayFunction, remove_row
 from cgprimer.core.primitives.table import function
 from cgprimer.errors import UsageError
 
@@ -19,21 +20,23 @@ RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
 
 
 def register_primitive(
-    name: str,
-    numpy: Callable[..., Any],
+    name: Any,
+    numpy: Callable[..., Any] | None = None,
     *,
-    partials: Sequence[str] | str,
+    partials: Sequence[str] | str = (),
     sympy: Callable[..., Any] | None = None,
     domain: str = "all real numbers",
     edges: str = "",
     source: str = "",
     analytic: bool = False,
-) -> Primitive:
+) -> Primitive | ArrayFunction:
     """Add a row of one's own: a function with its own derivative, usable in expressions at once.
 
     Args:
         name: the function's name in expressions; an identifier that is not taken yet.
-        numpy: the function on floats and arrays (element by element, any shape).
+        numpy: the function on floats and arrays (element by element, any shape); or a
+            :class:`cgprimer.Function`, which has its own backward pass, and needs nothing else.
+            It may also stand alone: its name is then the function's.
         partials: the derivative with respect to each operand, as text in which the operands
             are ``a``, ``b``, ``c`` and the result is ``out``. It need not be the true
             derivative: a straight-through estimator says ``"1"``.
@@ -51,6 +54,9 @@ def register_primitive(
     {'k': 1.0}
     >>> unregister_primitive("swish")
     """
+    if isinstance(name, type):
+        name, numpy = name.__name__, name
+    own = isinstance(numpy, type) and hasattr(numpy, "backward") and hasattr(numpy, "forward")
     texts = (partials,) if isinstance(partials, str) else partials
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise UsageError(
@@ -65,6 +71,10 @@ def register_primitive(
         raise UsageError(f"there is a primitive {name!r} already")
     if name in RESERVED:
         raise UsageError(f"{name!r} is what engines call a step of their own: take another name")
+    if own:
+        from cgprimer.recording.functions import language_function  # loads numpy
+
+        return add_function(name, *language_function(numpy, name))  # type: ignore[arg-type]
     if not 1 <= len(texts) <= len(OPERANDS):
         raise UsageError(f"a primitive has one to three operands, {name!r} has {len(texts)}")
     return function(
@@ -79,6 +89,8 @@ def unregister_primitive(name: str) -> None:
     Raises:
         UsageError: the row belongs to the package, or there is none.
     """
+    if remove_function(name):
+        return
     row = primitive(name)
     if row.built_in:
         raise UsageError(f"{name!r} belongs to the package and stays")

@@ -255,7 +255,7 @@ class Runner:
 
 def compiled(engine: Engine, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
     """A tape compiled by an engine; one that knows numbers alone is given them."""
-    if tape.shapes and engine.name == "numpy":  # whose blocks are of numbers
+    if tape.custom or (tape.shapes and engine.name == "numpy"):  # whose blocks are of numbers
         engine = PLAIN
     if not tape.shapes or engine is PLAIN:
         return engine.compile(tape, reduction=reduction, dtype=dtype)
@@ -281,8 +281,13 @@ def engine_for(
     With a shape it is for one call: a single point, ``()``, is done before an engine has compiled
     anything, and arrays must be long before it is worth to.
     """
-    if engine == "auto" and (shape == () or program.is_complex):
+    own = program.tape.custom
+    if engine == "auto" and (shape == () or program.is_complex or own):
         return PLAIN
+    if own and getattr(engine, "name", engine) not in ("plain", "numpy"):
+        raise UsageError(
+            f"{own[0]!r} is a function of Python's: it runs on the engine 'plain' or 'numpy'"
+        )
     if isinstance(engine, str):
         from cgprimer.core.engines import select
 

@@ -16,7 +16,7 @@ from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.errors import DifferentiationError
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.recording.eager import EAGER, Recorded, State
+from cgprimer.recording.eager import EAGER, Recorded, State, called
 
 _UNREACHED = -0.0  # no adjoint so far: what is added to it stays what it is, a -0 too
 
@@ -44,6 +44,14 @@ def adjoints(
     inner = [_step(v, create_graph) for v in order if v.serial > since]
     sweep(EAGER, inner, found)
     return found
+
+
+def between(of: Recorded, since: int) -> list[Recorded]:
+    """What a value was computed from that was there before a serial, and requires a gradient."""
+    order = _reachable(of, since)
+    for value in order:
+        value._bar = None
+    return [value for value in order if value.serial <= since]
 
 
 def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
@@ -174,10 +182,10 @@ def _check_changes(order: list[Recorded], since: int) -> None:
     for value in order:
         for operand in value.operands if value.serial > since else ():
             if isinstance(operand, Recorded) and operand._changed > value.serial:
-                called = f" {operand.name!r}" if operand.name else ""
+                whose = f" {operand.name!r}" if operand.name else ""
                 raise DifferentiationError(
-                    f"a value{called} that the backward pass needs was changed after"
-                    f" {value.primitive!r} used it",
+                    f"a value{whose} that the backward pass needs was changed after"
+                    f" {called(value.primitive)!r} used it",
                     hint="change it after backward(), or compute the result anew",
                 )
 
@@ -296,7 +304,7 @@ class _Freed(dict[str, str]):
     """What a primitive is called once its graph has been let go of."""
 
     def __missing__(self, name: str) -> str:
-        self[name] = f"freed:{getattr(name, 'kind', name)}"
+        self[name] = f"freed:{called(name)}"
         return self[name]
 
 

@@ -24,7 +24,8 @@ class GradFn:
     def name(self) -> str:
         """``Mul`` for a product; ``AccumulateGrad`` where a gradient is added up."""
         kind = self.variable._op
-        return kind.title().replace("_", "") if kind else "AccumulateGrad"
+        words = kind.split("_")
+        return "".join(w[0].upper() + w[1:] for w in words) if kind else "AccumulateGrad"
 
     @property
     def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:

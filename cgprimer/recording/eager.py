@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -45,6 +46,16 @@ class State:
         cls.recording, cls.with_lines = recording, with_lines
         cls.plain = recording and not with_lines
         return before
+
+
+@contextmanager
+def recording(on: bool) -> Iterator[None]:
+    """Record what is done inside, or do not; whatever is outside."""
+    before = State.set(recording=on, with_lines=State.with_lines and not on)
+    try:
+        yield
+    finally:
+        State.set(recording=before[0], with_lines=before[1])
 
 
 class Recorded:
@@ -190,6 +201,12 @@ class Eager:
         """Add to the total of a value: this is where paths meet."""
         known = totals.get(to)
         totals[to] = product if known is None else self.emit("add", known, product)
+
+
+def called(primitive: str) -> str:
+    """What a primitive is called where it is shown."""
+    kind: str = getattr(primitive, "kind", primitive)
+    return primitive.setting[0].name if kind == "custom" else kind  # type: ignore[attr-defined]
 
 
 def calling_line() -> tuple[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,16 @@ import numpy as np
 from cgprimer.core.primitives import floats, shaped
 from cgprimer.errors import UsageError
 from cgprimer.recording.backward import accumulate
-from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, locating, serial
+from cgprimer.recording.eager import (
+    EAGER,
+    UNSEEN,
+    Recorded,
+    State,
+    called,
+    locating,
+    recording,
+    serial,
+)
 
 _new = object.__new__
 
@@ -255,7 +264,7 @@ class Value(Recorded):
 
     @property
     def _op(self) -> str:
-        return getattr(self.primitive, "kind", self.primitive).removeprefix("freed:")
+        return called(self.primitive).removeprefix("freed:")
 
     # --- operators and functions -----------------------------------------------------------------
 
@@ -349,8 +358,7 @@ class Value(Recorded):
 EAGER.kind = Value
 
 
-@contextmanager
-def no_grad() -> Iterator[None]:
+def no_grad() -> AbstractContextManager[None]:
     """Record nothing inside.
 
     >>> x = Value(2.0)
@@ -359,11 +367,7 @@ def no_grad() -> Iterator[None]:
     >>> y.requires_grad
     False
     """
-    recording, with_lines = State.set(recording=False, with_lines=State.with_lines)
-    try:
-        yield
-    finally:
-        State.set(recording=recording, with_lines=with_lines)
+    return recording(False)
 
 
 def lifted(other: Any) -> Any:

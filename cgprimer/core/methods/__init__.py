@@ -98,6 +98,10 @@ def differentiate(
         if name not in allowed:
             has = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
             raise UsageError(f"the method {method!r} has no option {name!r}", hint=has)
+    if method != "reverse" and tape.custom:
+        from cgprimer.core.primitives.shaped import no_derivative
+
+        raise no_derivative(tape.custom[0])
     with collector_paused():
         names = as_names(of, "of"), as_names(wrt, "wrt")
         if tape.shapes and (method not in WITH_SHAPES or options.get("carry")):

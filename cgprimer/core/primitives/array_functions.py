@@ -8,7 +8,7 @@ from typing import Any
 
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import shaped
-from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
+from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, ArrayFunction
 from cgprimer.core.primitives.shaped import Builder
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.errors import ShapeError
@@ -92,6 +92,34 @@ def _largest(b: Builder, a: Any) -> Any:
     return shaped.largest(b, a)
 
 
+def add_function(name: str, custom: Any, count: int) -> ArrayFunction:
+    """Put a function with its own backward pass among the language's.
+
+    Args:
+        name: what expressions call it.
+        custom: has its shapes, values and adjoints (:class:`cgprimer.recording.functions.Custom`).
+        count: how many operands it takes.
+    """
+
+    def emitted(b: Builder, *operands: Any) -> Any:
+        ranks = tuple(len(b.shape(o)) for o in operands)
+        return b.emit(Structural("custom", custom, ranks), *operands)
+
+    row = ArrayFunction(name, count, count, count, name)
+    FUNCTIONS.generation += 1
+    FUNCTIONS[name], ARRAY_FUNCTIONS[name], _EXPANSIONS[name] = [row], row, emitted
+    return row
+
+
+def remove_function(name: str) -> bool:
+    """Take a function that was added out again; whether there was one."""
+    if name not in ARRAY_FUNCTIONS or name in _OWN:
+        return False
+    FUNCTIONS.generation += 1
+    del FUNCTIONS[name], ARRAY_FUNCTIONS[name], _EXPANSIONS[name]
+    return True
+
+
 _EXPANSIONS: dict[str, Callable[..., Any]] = {
     "matmul": shaped.matmul,
     "dot": lambda b, a, c: shaped.total(b, b.emit("mul", a, c)),
@@ -109,3 +137,4 @@ _EXPANSIONS: dict[str, Callable[..., Any]] = {
     "concatenate": shaped.concatenate,
     "batch_mean": lambda b, a: b.emit(Structural("batch_mean"), a),
 }
+_OWN = frozenset(ARRAY_FUNCTIONS)

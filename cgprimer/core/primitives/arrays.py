@@ -166,6 +166,8 @@ STRUCTURAL: dict[str, Callable[..., Array]] = {
     "concatenate": concatenate,
     "batch_mean": batch_mean,
     "batch_sum": batch_sum,
+    "custom": lambda *a: a[-2].value(*a[:-2], ranks=a[-1]),
+    "backward": lambda *a: a[-3].bar(*a[:-3], which=a[-2], ranks=a[-1]),
     "batch_matmul": batch_matmul,
 }
 

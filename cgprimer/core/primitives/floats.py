@@ -12,6 +12,7 @@ from functools import cache
 from math import copysign, inf, isnan, nan
 from typing import Any
 
+from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives.registry import RECIPROCALS, primitive, primitives
 
 Function = Callable[..., float]
@@ -121,5 +122,9 @@ def function(name: str) -> Function:
     >>> function("div")(1.0, 0.0), function("log")(-1.0), function("exp")(1000.0)
     (inf, nan, inf)
     """
+    if isinstance(name, Structural):  # a function with its own backward pass, of numbers
+        from cgprimer.core.primitives import arrays
+
+        return _guarded(arrays.function(name))
     outside = primitive(name).function
     return FUNCTIONS[name] if outside is None else _guarded(outside)

@@ -99,6 +99,9 @@ def _structural_parts(node: Apply) -> list[str | tuple[Expression, int]]:
         return [(node.arguments[0], _ATOM), f"[{','.join(map(_place_text, places))}]"]
     listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
     numbers = setting[-1] if setting and isinstance(setting[-1], tuple) else setting
+    if kind in ("custom", "backward"):
+        kind = setting[0].name + ("_backward" if kind == "backward" else "")
+        numbers = setting[1:-1]
     if kind == "scatter":
         numbers = (f"[{','.join(map(_place_text, setting[0]))}]", *numbers)
     return [kind, "(", *listed[1:], *(f", {number}" for number in numbers), ")"]

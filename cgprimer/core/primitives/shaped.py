@@ -15,7 +15,7 @@ from typing import Any
 
 from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives.structural import common_shape_of, shape_text
-from cgprimer.errors import ShapeError
+from cgprimer.errors import DifferentiationError, ShapeError
 
 Builder = Any  #: of a tape, or one that computes at once: it has emit, shape, broadcast
 
@@ -155,6 +155,8 @@ def push(b: Builder, name: Structural, which: int, tangent: Any, values: Sequenc
         tangent: its tangent, of its shape.
         values: the operands; the result comes last.
     """
+    if name.kind in ("custom", "backward"):
+        _refuse(name)
     if name.kind == "largest":
         weighted = b.emit("mul", tangent, _slope_of_largest(b, name, values))
         return b.emit(Structural("sum", *name.setting), weighted)
@@ -247,6 +249,22 @@ def _place(b: Builder, name: Structural, which: int, v: Sequence[Any]) -> tuple[
     return tuple(key)
 
 
+def _refuse(name: Structural) -> Any:
+    called = name.setting[0].name
+    if name.kind == "custom":
+        raise no_derivative(called)
+    raise DifferentiationError(f"the backward pass of {called!r} has no derivative of its own")
+
+
+def no_derivative(name: str) -> DifferentiationError:
+    """Of a function that has a backward pass alone."""
+    return DifferentiationError(
+        f"{name!r} has a backward pass of its own, which may differ from its derivative: only"
+        " reverse mode uses it",
+        hint="method='reverse' (--method reverse)",
+    )
+
+
 _PULL: dict[str, Callable[[Builder, Structural, int, Any, Sequence[Any]], Any]] = {
     "matmul": _pull_matmul,
     "transpose": _pull_transpose,
@@ -258,4 +276,6 @@ _PULL: dict[str, Callable[[Builder, Structural, int, Any, Sequence[Any]], Any]] 
     "scatter": lambda b, name, which, bar, v: b.emit(Structural("take", name.setting[0]), bar),
     "concatenate": lambda b, name, which, bar, v: take(b, bar, _place(b, name, which, v)),
     "batch_mean": lambda b, name, which, bar, v: b.emit(name, bar),
+    "custom": lambda b, name, which, bar, v: name.setting[0].pull(b, name, which, bar, v),
+    "backward": lambda b, name, *more: _refuse(name),
 }

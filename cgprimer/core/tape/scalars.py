@@ -16,6 +16,7 @@ from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.core.tape.verifier import checked
+from cgprimer.errors import TapeError
 
 
 def scalarize(tape: Tape) -> Tape:
@@ -137,6 +138,13 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
         return _folded(builder, emit, rows)
 
     match name.kind:
+        case "custom" | "backward":
+            if any(o.ndim for o in operands):
+                called = name.setting[0].name
+                raise TapeError(
+                    f"{called!r} takes arrays whole: it cannot be written out in numbers"
+                )
+            return np.array(builder.emit(name, *map(int, operands)))
         case "sum":
             return sums(operands[0], *name.setting)
         case "largest":

@@ -145,6 +145,13 @@ class Tape:
                 shapes.append(max(ours, key=len))
         return tuple(shapes)
 
+    @cached_property
+    def custom(self) -> tuple[str, ...]:
+        """The names of functions with a backward pass of their own."""
+        applied = {name for name, _ in self.instructions if type(name) is not str}
+        own = [n for n in applied if getattr(n, "kind", "") in ("custom", "backward")]
+        return tuple(sorted({n.setting[0].name for n in own}))  # type: ignore[attr-defined]
+
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
         """Names of the leaves of a kind, in their order."""
         return tuple(leaf.name for leaf in self.leaves if leaf.kind == kind)

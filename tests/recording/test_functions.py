@@ -1,0 +1,311 @@
+"""Functions with their own backward pass, and functions that are computed again in it."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import (
+    DifferentiationError,
+    Function,
+    UsageError,
+    Value,
+    checkpoint,
+    grad,
+    no_grad,
+)
+
+
+class Silly(Function):
+    """Truncates to an unsigned byte; its backward pass adds what was cut off."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        cut = np.trunc(np.clip(x, 0, 255))
+        ctx.save(x - cut)
+        return cut
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad + ctx.saved[0]
+
+
+class Product(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Any, b: Any) -> Any:
+        ctx.save(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        a, b = ctx.saved
+        return grad * b, grad * a
+
+
+def test_the_lectures_quantization() -> None:
+    x = Value([3.75, 4.5], name="x")
+    y = Silly.apply(x)
+    np.testing.assert_array_equal(y.data, [3.0, 4.0])
+    assert str(y.grad_fn) == "Silly -> AccumulateGrad x"
+    y.backward(np.array([2.0, 3.0]))
+    np.testing.assert_array_equal(x.grad, [2.75, 3.5])
+
+
+def test_of_numbers_of_constants_and_where_nothing_is_recorded() -> None:
+    x = Value(3.75)
+    (Silly.apply(x * 2.0) * 3.0).backward()  # 7.5 is cut to 7
+    assert x.grad == 2 * (3.0 + 0.5)
+    with no_grad():
+        assert not Silly.apply(x).requires_grad
+    np.testing.assert_array_equal(Silly.apply(np.array([1.5, 300.0])), [1.0, 255.0])
+
+
+def test_a_backward_pass_is_asked_once_and_for_each_argument() -> None:
+    calls = []
+
+    class Counted(Product):
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            calls.append(grad)
+            return Product.backward(ctx, grad)
+
+    a, b = Value(2.0), Value(5.0)
+    Counted.apply(a, b).backward()
+    assert (a.grad, b.grad, calls) == (5.0, 2.0, [1.0])
+    c = Value(3.0)
+    Counted.apply(c, c).backward()
+    assert c.grad == 6.0
+    Counted.apply(7.0, c).backward()
+    assert c.grad == 13.0
+
+
+def test_second_derivatives_where_arguments_were_saved_and_an_error_where_others_were() -> None:
+    assert grad(grad(lambda x: Product.apply(x, x * x)))(2.0) == 12.0
+    with pytest.raises(DifferentiationError, match="Silly saved what is none of its arguments"):
+        grad(grad(lambda x: Silly.apply(x) * x))(2.5)
+
+
+@pytest.mark.parametrize(
+    ("gradients", "said"),
+    [
+        (lambda g: (g, g, g), "returned 3 gradients, and forward has 2"),
+        (lambda g: g, "returned 1 gradients"),
+        (lambda g: (np.ones(3), g), r"shape \(3,\) for argument 0 of forward.*\(2,\)"),
+        (lambda g: ("x", g), "real numbers"),
+    ],
+)
+def test_wrong_gradients_are_refused(gradients: Any, said: str) -> None:
+    class Wrong(Product):
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return gradients(grad)
+
+    a, b = Value([1.0, 2.0]), Value([3.0, 4.0])
+    with pytest.raises(cgprimer.CgprimerError, match=said):
+        Wrong.apply(a, b).backward(np.ones(2))
+
+
+def test_none_is_no_gradient_and_missing_methods_are_named() -> None:
+    class Half(Product):
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad, None
+
+    a, b = Value(2.0), Value(3.0)
+    Half.apply(a, b).backward()
+    assert (a.grad, b.grad) == (1.0, 0.0)
+    with pytest.raises(UsageError, match="forward"):
+        Function.apply(a)
+
+
+def test_forward_cannot_write_into_its_arguments() -> None:
+    class Writes(Product):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            a += b
+            return a
+
+    a = Value([1.0, 2.0])
+    with pytest.raises(ValueError, match="read-only"):
+        Writes.apply(a, 1.0)
+    np.testing.assert_array_equal(a.data, [1.0, 2.0])
+
+
+# --- in the language -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def silly() -> Any:
+    cgprimer.register_primitive("silly", Silly)
+    yield
+    cgprimer.unregister_primitive("silly")
+
+
+def test_registered_it_is_a_function_of_the_language(silly: None) -> None:
+    graph = cgprimer.parse("xq = silly(k*xa); xw = 3*xq")
+    at = {"k": 1.5, "xa": 2.5}  # 3.75
+    assert graph.evaluate(at)["xw"] == 9.0
+    assert cgprimer.gradient(graph, at) == {"k": 2.5 * (3.0 + 0.75)}
+    assert "silly(" in str(cgprimer.tape(graph))
+    assert "silly_backward(" in str(cgprimer.differentiate(cgprimer.tape(graph)))
+    assert cgprimer.parse(str(graph.program.source.text)).evaluate(at)["xq"] == 3.0
+    many = {"k": 1.5, "xa": np.array([2.5, 0.5])}
+    found = cgprimer.gradient(graph, many)["k"]
+    np.testing.assert_array_equal(found, [2.5 * 3.75, 0.5 * 3.75])
+
+
+def test_of_whole_arrays_in_the_language(silly: None) -> None:
+    graph = cgprimer.parse(
+        "parameter W[2] = [1.5, 2]; input x[2] = [2.5, 0.6]; xw = sum(silly(W*x))"
+    )
+    np.testing.assert_allclose(cgprimer.gradient(graph)["W"], [2.5 * 1.75, 0.6 * 1.2], rtol=1e-15)
+    x = np.array([[2.5, 0.6], [1.0, 1.0]])
+    found = cgprimer.gradient(graph, {"x": x})["W"]
+    np.testing.assert_allclose(found[0], [2.5 * 1.75, 0.6 * 1.2], rtol=1e-15)
+    np.testing.assert_allclose(found[1], [1.5, 1.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("method", [m for m in cgprimer.methods() if m != "reverse"])
+@pytest.mark.parametrize(
+    "text", ["xw = silly(k*xa)", "parameter k[2] = 1; input xa[2] = 2; xw = sum(silly(k*xa))"]
+)
+def test_other_methods_say_that_it_may_differ(silly: None, method: str, text: str) -> None:
+    graph = cgprimer.parse(text)
+    at = {"k": 1.5, "xa": 2.5} if "[" not in text else {}
+    with pytest.raises(DifferentiationError, match="'silly' has a backward pass of its own"):
+        cgprimer.gradient(graph, at, method=method)
+    with pytest.raises(DifferentiationError, match="silly"):
+        cgprimer.hessian(graph, at)
+
+
+def test_engines_that_know_formulas_alone_say_so(silly: None) -> None:
+    graph = cgprimer.parse("xw = silly(k*xa)")
+    at = {"k": 1.5, "xa": np.linspace(0, 9, 50)}
+    plain = cgprimer.gradient(graph, at, engine="plain")["k"]
+    np.testing.assert_array_equal(cgprimer.gradient(graph, at, engine="numpy")["k"], plain)
+    with pytest.raises(UsageError, match="'silly' is a function of Python's"):
+        cgprimer.gradient(graph, at, engine="cpu")
+
+
+def test_training_with_it(silly: None) -> None:
+    graph = cgprimer.parse("xw = silly(k*xa) + b")
+    data = cgprimer.make_dataset(graph, truth={"k": 40.0, "b": 3.0}, samples=20, low=0.0)
+    step = cgprimer.loss_and_gradient(graph, data)
+    loss, slopes = step({"k": 30.0, "b": 0.0})
+    assert loss > 0
+    assert set(slopes) == {"k", "b"}
+
+
+def test_its_name_may_be_its_own_and_must_be_free() -> None:
+    cgprimer.register_primitive(Product)
+    try:
+        assert cgprimer.gradient(cgprimer.parse("xw = Product(k, xa)"), {"k": 2, "xa": 3}) == {
+            "k": 3.0
+        }
+        with pytest.raises(UsageError, match="already"):
+            cgprimer.register_primitive(Product)
+    finally:
+        cgprimer.unregister_primitive("Product")
+    with pytest.raises(cgprimer.UnknownFunctionError):
+        cgprimer.parse("xw = Product(k, xa)")
+
+    class Any_(Product):
+        @staticmethod
+        def forward(ctx: Any, *all: Any) -> Any:
+            return all[0]
+
+    with pytest.raises(UsageError, match="which arguments it takes"):
+        cgprimer.register_primitive("any_", Any_)
+
+
+# --- computed again ------------------------------------------------------------------------------
+
+
+def test_computed_again_gives_the_same_gradients_also_of_what_it_did_not_get() -> None:
+    rng = np.random.default_rng(0)
+    w = Value(rng.normal(size=(3, 3)), name="w")
+    x = Value(rng.normal(size=3), name="x")
+
+    def layer(v: Value) -> Value:
+        return (w @ v).tanh() * v
+
+    outer = x * 2.0
+    layer(layer(outer)).sum().backward()
+    expected = w.grad, x.grad
+    w.zero_grad(), x.zero_grad()
+    again = checkpoint(layer)
+    again(again(x * 2.0)).sum().backward()
+    np.testing.assert_array_equal(w.grad, expected[0])
+    np.testing.assert_array_equal(x.grad, expected[1])
+    f = lambda v: checkpoint(lambda u: (u * u).sin())(v) * v  # noqa: E731
+    g = lambda v: (v * v).sin() * v  # noqa: E731
+    assert grad(f)(0.7) == grad(g)(0.7)
+    assert grad(grad(f))(0.7) == pytest.approx(grad(grad(g))(0.7), rel=1e-14)
+
+
+def test_what_is_not_the_same_again_or_no_value_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    noisy = checkpoint(lambda x: x * rng.normal())
+    with pytest.raises(DifferentiationError, match="gave other numbers"):
+        noisy(Value(2.0)).backward()
+    with pytest.raises(UsageError, match="one value, not tuple"):
+        checkpoint(lambda x: (x, x))(Value(2.0))
+    w = Value([1.0, 2.0], name="w")
+    y = checkpoint(lambda x: x * w)(Value([1.0, 1.0])).sum()
+    w.data[0] = 7.0
+    with pytest.raises(DifferentiationError, match="'w'"):
+        y.backward()
+
+
+HAMILTON = [  # the rows of the real matrix of p, as places and signs of its four parts
+    [(0, 1), (1, -1), (2, -1), (3, -1)],
+    [(1, 1), (0, 1), (3, -1), (2, 1)],
+    [(2, 1), (3, 1), (0, 1), (1, -1)],
+    [(3, 1), (2, -1), (1, 1), (0, 1)],
+]
+
+
+def hamilton(parts: Any, q: Any) -> Any:
+    """The Hamilton product as a product with a real matrix, made of the four parts of p."""
+    rows = [np.concatenate([sign * parts[i] for i, sign in row], axis=1) for row in HAMILTON]
+    return np.concatenate(rows, axis=0) @ q
+
+
+def test_the_hamilton_product() -> None:
+    p, q = Value(np.array([0.5, -1.0, 0.25, 2.0])), Value(np.array([1.0, 2.0, 3.0, 4.0]))
+    made = hamilton(p.reshape(4, 1, 1), q)
+    np.testing.assert_array_equal(made.data, [-6.25, -5.0, 9.75, 0.5])
+    made.sum().backward()
+    np.testing.assert_array_equal(p.grad, [10.0, -2.0, 0.0, -4.0])
+    np.testing.assert_array_equal(q.grad, [1.75, 3.25, -2.75, -0.25])
+
+
+def test_a_layer_that_is_computed_again_keeps_less() -> None:
+    rng = np.random.default_rng(0)
+    layers = [Value(rng.normal(size=(4, 48, 48)) / 14) for _ in range(6)]
+    start = Value(rng.normal(size=(192, 64)))
+
+    def kept(layer: Any) -> tuple[int, float, Any]:
+        tracemalloc.start()
+        x = start
+        for parts in layers:
+            x = layer(parts, x).tanh()
+        size = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        before = time.process_time()
+        (x * x).sum().backward()
+        spent = time.process_time() - before
+        found = layers[0].grad
+        for parts in layers:
+            parts.zero_grad()
+        return size, spent, found
+
+    saved, _, expected = kept(hamilton)
+    again, _, found = kept(checkpoint(hamilton))
+    np.testing.assert_array_equal(found, expected)
+    assert saved > 2 * again
