@@ -8,10 +8,13 @@ is its twin.
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
 
 DIGITS = 8  #: in printed tables
 SHORT = 5  #: where there is little room: in pictures, on pages and slides
+_MOST_NUMBERS, _MOST_LINES = 64, 8  # of an array that is written out
 
 
 def number(value: float | None, digits: int = DIGITS) -> str:
@@ -50,6 +53,44 @@ def marked(value: float | None, digits: int = DIGITS) -> str:
     return number(value, digits + 1) if whole else f"≈{number(value, digits)}"
 
 
+def numbers(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
+    """A number, or an array in brackets: a row a line where it is wide; a large one's beginning.
+
+    >>> print(numbers(0.5), numbers([[1.0, -1.0], [0.5, -2.0]]))
+    0.5 [[1, -1], [0.5, -2]]
+    >>> print(numbers([[1 / 3] * 4, [-0.0125, 1.0, 2.0, 30.0]]))
+    [[0.33333, 0.33333, 0.33333, 0.33333],
+     [-0.0125,       1,       2,      30]]
+    >>> numbers([[1.0] * 100] * 20)
+    '[20,100]: 1, 1, 1, 1, ...'
+    """
+    if value is None or isinstance(value, float | int):
+        return number(value, digits)
+    import numpy as np
+
+    array = np.asarray(value)
+    if not array.ndim:
+        return number(float(array), digits)
+    few = min(digits, SHORT)
+
+    def text(padded: int) -> str:
+        show: Any = {"all": lambda v: number(float(v), few).rjust(padded)}
+        found = np.array2string(
+            array, separator=", ", formatter=show, max_line_width=width, threshold=_MOST_NUMBERS
+        )
+        return re.sub(r"\n+", "\n", found)
+
+    if array.size <= _MOST_NUMBERS:
+        line = re.sub(r"\n\s*", " ", text(0))
+        if len(line) <= width:
+            return line
+        lines = text(max(len(number(v, few)) for v in array.flat))
+        if lines.count("\n") < _MOST_LINES:
+            return lines
+    first = ", ".join(number(v, few) for v in array.flat[:4])
+    return f"[{','.join(map(str, array.shape))}]: {first}, ..."
+
+
 def latex_number(value: float, digits: int = DIGITS) -> str:
     r"""The same in LaTeX's mathematics mode.
 
@@ -59,3 +100,26 @@ def latex_number(value: float, digits: int = DIGITS) -> str:
     mantissa, mark, power = number(value, digits).partition("e")
     text = rf"{mantissa} \cdot 10^{{{power}}}" if mark else mantissa
     return text.replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")
+
+
+def latex_numbers(value: Any, digits: int = DIGITS) -> str:
+    r"""The same of a number or an array: a matrix, a vector as a row that is transposed.
+
+    >>> print(latex_numbers([[1.0, -1.0], [0.5, -2.0]]))
+    \begin{bmatrix} 1 & -1 \\ 0.5 & -2 \end{bmatrix}
+    >>> print(latex_numbers([1.0, 2.0]))
+    \begin{bmatrix} 1 & 2 \end{bmatrix}^{\top}
+    """
+    if isinstance(value, float | int):
+        return latex_number(value, digits)
+    import numpy as np
+
+    array, few = np.asarray(value), min(digits, SHORT)
+    if not array.ndim:
+        return latex_number(float(array), digits)
+    if array.size > _MOST_NUMBERS:
+        first = ", ".join(latex_number(v, few) for v in array.flat[:4])
+        return r" \times ".join(map(str, array.shape)) + rf": {first}, \ldots"
+    rows = array if array.ndim == 2 else [array]
+    inner = r" \\ ".join(" & ".join(latex_numbers(entry, few) for entry in row) for row in rows)
+    return rf"\begin{{bmatrix}} {inner} \end{{bmatrix}}" + (r"^{\top}" if array.ndim == 1 else "")

@@ -9,31 +9,32 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Derivatives
 from cgprimer.core.tape.passes import reachable
 from cgprimer.errors import UsageError
-from cgprimer.numbers_and_arrays import Value, all_finite, first_bad
+from cgprimer.numbers_and_arrays import Value, all_finite, as_value, axes, first_bad
 
 
 def point_values(
-    graph: ExpressionGraph, at: Mapping[str, float] | None = None, *, of: str | None = None
-) -> dict[str, float]:
-    """A number for every input and parameter; zero for those that nothing asked for needs.
+    graph: ExpressionGraph, at: Mapping[str, Value] | None = None, *, of: str | None = None
+) -> dict[str, Value]:
+    """A value for every input and parameter; zero for those that nothing asked for needs.
 
     Args:
         graph: the graph.
-        at: values, as in :func:`gradient`, but numbers only.
+        at: values, as in :func:`gradient`, but of one sample only.
         of: the variable that is asked for; all variables unless given.
 
     Raises:
         MissingValueError: a needed value is missing.
-        UsageError: a value is an array.
+        UsageError: a value has samples.
     """
     primal = tape(graph)
     needed = reachable(primal, [primal.index(of)] if of else range(primal.size))
     leaves = zip(primal.leaves, needed, strict=False)
     point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
-    arrays = [name for name, value in point.items() if not isinstance(value, float)]
+    own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
+    arrays = [name for name, value in point.items() if axes(value) > len(own[name])]
     if arrays:
-        raise UsageError(f"this needs numbers, and {arrays[0]!r} has an array")
-    return {name: float(point.get(name, 0.0)) for name in (*graph.inputs, *graph.parameters)}
+        raise UsageError(f"this needs one sample, and {arrays[0]!r} has an array of them")
+    return {name: as_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
 
 
 def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
