@@ -23,10 +23,10 @@ from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.passes import as_columns, reachable
+from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.numbers_and_arrays import Value, as_value, axes, common_shape
+from cgprimer.numbers_and_arrays import Value, as_value, common_shape
 
 Made = TypeVar("Made")
 Point = Mapping[str, Value] | None
@@ -190,14 +190,13 @@ def _run(
 
     ``direction`` gives values to seeds that the program's passes leave open.
     """
-    needed = reachable(program.tape, program.tape.outputs.values())
-    leaves = zip(program.tape.leaves, needed, strict=False)
-    point = graph.point(at, needed=[leaf.name.partition("[")[0] for leaf, n in leaves if n])
-    own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
-    for name in own.keys() - point.keys():  # nothing that is asked for depends on these
-        point[name] = as_value(name, 0.0, own[name])
+    point, own = graph.point(at, needed=program.needed), graph.shapes
+    for name in (*graph.inputs, *graph.parameters):
+        if name not in point:  # nothing that is asked for depends on it
+            point[name] = as_value(name, 0.0, own.get(name, ()))
     shape = common_shape(point, own)
-    varying = tuple(n for n in graph.parameters if axes(point[n]) > len(own[n]))
+    given = [n for n in graph.parameters if type(point[n]) is not float]
+    varying = tuple(n for n in given if point[n].ndim > len(own.get(n, ())))
     columns = {name: point[name] for name in (*graph.inputs, *varying)}
     scalars = {name: point[name] for name in graph.parameters if name not in columns}
     samples = math.prod(shape)
@@ -205,8 +204,8 @@ def _run(
         import numpy as np
 
         for name, value in columns.items():
-            whole = np.broadcast_to(value, shape + own[name])
-            columns[name] = np.ascontiguousarray(whole, float).reshape(-1, *own[name])
+            whole = np.broadcast_to(value, shape + own.get(name, ()))
+            columns[name] = np.ascontiguousarray(whole, float).reshape(-1, *own.get(name, ()))
     chosen = engine_for(engine, program, samples, shape)
 
     def make() -> Runner:
@@ -215,13 +214,13 @@ def _run(
 
     runner = kept(graph, ("runner", program, varying, chosen.name), make)
 
-    def sizes(*names: str) -> Shape:
-        return tuple(n for name in names for n in program.shapes.get(name, ()))
-
-    found = runner(columns, {**scalars, **(direction or {})}, samples)
+    found, sizes = runner(columns, {**scalars, **(direction or {})}, samples), program.shapes
     return Derivatives(
-        {name: shaped(v, shape, sizes(name)) for name, v in found.values.items()},
-        {pair: shaped(v, shape, sizes(*pair)) for pair, v in found.derivatives.items()},
+        {n: shaped(v, shape, sizes.get(n, ())) for n, v in found.values.items()},
+        {
+            (o, w): shaped(v, shape, sizes.get(o, ()) + sizes.get(w, ()))
+            for (o, w), v in found.derivatives.items()
+        },
     )
 
 

@@ -10,11 +10,11 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
 
 
-def jacobian(of: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
+def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
     """All first derivatives, of the outputs of a graph or of what a function returns.
 
     Args:
-        of: a graph, with arguments as for :func:`cgprimer.core.derivatives.jacobian`; or a
+        graph: a graph, with arguments as for :func:`cgprimer.core.derivatives.jacobian`; or a
             function of numbers and arrays, with the number of the argument to differentiate by
             (0 unless given), or several numbers.
 
@@ -33,18 +33,18 @@ def jacobian(of: ExpressionGraph | Callable[..., Any], *args: Any, **options: An
     array([[2., 0.],
            [0., 4.]])
     """
-    if isinstance(of, ExpressionGraph) or not callable(of):
-        return derivatives.jacobian(of, *args, **options)
+    if isinstance(graph, ExpressionGraph) or not callable(graph):
+        return derivatives.jacobian(graph, *args, **options)
     from cgprimer.recording.transforms import jacobian_of  # loads numpy
 
-    return _transformed(jacobian_of, of, args, options)
+    return _transformed(jacobian_of, graph, args, options)
 
 
-def hessian(of: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
+def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
     """All second derivatives, of an output of a graph or of a function that returns a number.
 
     Args:
-        of: as for :func:`jacobian`; of a graph, see :func:`cgprimer.core.derivatives.hessian`.
+        graph: as for :func:`jacobian`; of a graph, see :func:`cgprimer.core.derivatives.hessian`.
 
     >>> import cgprimer
     >>> cgprimer.hessian(cgprimer.parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt="xa")
@@ -52,11 +52,11 @@ def hessian(of: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any
     >>> cgprimer.hessian(lambda x: x**3)(2.0)
     12.0
     """
-    if isinstance(of, ExpressionGraph) or not callable(of):
-        return derivatives.hessian(of, *args, **options)
+    if isinstance(graph, ExpressionGraph) or not callable(graph):
+        return derivatives.hessian(graph, *args, **options)
     from cgprimer.recording.transforms import hessian_of
 
-    return _transformed(hessian_of, of, args, options)
+    return _transformed(hessian_of, graph, args, options)
 
 
 def _transformed(transform: Any, function: Any, args: Any, options: Any) -> Any:

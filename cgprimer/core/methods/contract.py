@@ -181,6 +181,13 @@ class DerivativeProgram:
         return self.tape.shares
 
     @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """Leaves of the graph that must have a value; an element stands for its array."""
+        wanted = reachable(self.tape, self.tape.outputs.values())
+        leaves = [leaf.name for leaf, w in zip(self.tape.leaves, wanted, strict=False) if w]
+        return tuple(dict.fromkeys(name.partition("[")[0] for name in leaves))
+
+    @cached_property
     def executed(self) -> Tape:
         """The tape without what shares alone need, such as ``-y`` where ``x - y`` is computed."""
         bare = replace(self.tape, shares=()) if self.tape.shares else self.tape
