@@ -85,6 +85,7 @@ class Recorded:
     serial: int
     name: str = ""
     line: tuple[str, int] | None = None
+    _again: int = 0  # how many backward passes have added to a gradient that was there
     _changed: int = 0  # when its data were last replaced or written to
     _mark: bytes | None = None  # what its array was when it was handed out or used last
 
