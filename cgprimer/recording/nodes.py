@@ -1,6 +1,6 @@
 """Wrapped functions, and nodes that show how they were computed: recording as it is first taught.
 
-Source: CS 6406, second lecture; Autodidact (Johnson, Duvenaud and Maclaurin), "primitive" and "Node".
+Source: CS 6406, second lecture; Autodidact (Johnson, Duvenaud, Maclaurin), "primitive" and "Node".
 """
 
 from __future__ import annotations
