@@ -48,8 +48,12 @@ from cgprimer.pictures.formats import unregister_picture_format as unregister_pi
 from cgprimer.pictures.graph_diagrams import draw as draw
 from cgprimer.recording.functions import Function as Function
 from cgprimer.recording.functions import checkpoint as checkpoint
+from cgprimer.recording.kept import Memory as Memory
+from cgprimer.recording.kept import memory as memory
 from cgprimer.recording.matrices import hessian as hessian
 from cgprimer.recording.matrices import jacobian as jacobian
+from cgprimer.recording.nodes import Node as Node
+from cgprimer.recording.nodes import primitive as primitive
 from cgprimer.recording.record import Recording as Recording
 from cgprimer.recording.record import record as record
 from cgprimer.recording.transforms import grad as grad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,11 +33,12 @@ _TIMES = {2: "twice", 3: "three times"}  # an operand in several places, as in a
 _SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "neg": "−", "pow": "^", "copy": "="}
 
 
-def draw(graph: ExpressionGraph, *, dark: bool = False, **shown: Any) -> Figure:
+def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
     """A picture of a graph, in layers from inputs to outputs.
 
     Args:
-        graph: the graph.
+        graph: the graph; or a recorded :class:`cgprimer.Value`, its ``grad_fn`` or a recording:
+            values show their data and what backward passes have added to their gradients.
         at: values of inputs and parameters; declared values fill the rest. With it (also with an
             empty one) every vertex shows its value.
         values: show values at the declared point.
@@ -71,7 +73,11 @@ def draw(graph: ExpressionGraph, *, dark: bool = False, **shown: Any) -> Figure:
     """
     from cgprimer.pictures.figure import draw_diagram
 
-    return draw_diagram(graph_diagram(graph, **shown), dark=dark)
+    if isinstance(graph, ExpressionGraph):
+        return draw_diagram(graph_diagram(graph, **shown), dark=dark)
+    from cgprimer.pictures.recorded import recorded_diagram
+
+    return draw_diagram(recorded_diagram(graph, sys._getframe(1), **shown), dark=dark)
 
 
 def graph_diagram(

@@ -79,6 +79,7 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
             bar = bar._data
         if leaf._grad is not None:
             leaf._grad = leaf._grad + bar
+            leaf._again += 1
         elif type(bar) is float or (sys.getrefcount(bar) == 2 and bar.base is None):
             leaf._grad = bar
         else:  # somebody else has it
@@ -221,8 +222,11 @@ def _sweep_of_floats(
         if bar is not _UNREACHED:
             if found is not None:
                 found[value] = bar
+            elif value._grad is None:
+                value._grad = bar
             else:
-                value._grad = bar if value._grad is None else value._grad + bar
+                value._grad += bar
+                value._again += 1
             if operands := value.operands:
                 rules, first, second = _RULES[value.primitive]
                 if first is None:

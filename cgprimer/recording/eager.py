@@ -85,6 +85,7 @@ class Recorded:
     serial: int
     name: str = ""
     line: tuple[str, int] | None = None
+    _again: int = 0  # how many backward passes have added to a gradient that was there
     _changed: int = 0  # when its data were last replaced or written to
     _mark: bytes | None = None  # what its array was when it was handed out or used last
 
@@ -175,10 +176,10 @@ class Eager:
         """What was computed: a value where an operand was one, which remembers where it can."""
         if not recorded:
             return made
-        if State.recording and any(value.requires_grad for value in recorded):
-            return self.noted(made, name, operands)
-        value = self.noted(made, "", ())
-        value.requires_grad = False
+        wanted = State.recording and any(value.requires_grad for value in recorded)
+        kept = wanted or State.with_lines  # a graph of all that was done has constants, too
+        value = self.noted(made, name, operands) if kept else self.noted(made, "", ())
+        value.requires_grad = wanted
         return value
 
     def noted(self, made: Any, name: str, operands: tuple[Number, ...]) -> Recorded:

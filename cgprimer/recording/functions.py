@@ -74,11 +74,7 @@ class Function:
     @classmethod
     def apply(cls, *arguments: Any) -> Any:
         """The result; a value that is differentiated with ``backward`` where an argument is one."""
-        custom = Custom(cls, arguments)
-        for operand in custom.operands:
-            operand.look()
-        data = custom.forward([o._data for o in custom.operands])
-        return custom.recorded(data) if custom.operands else data
+        return Custom(cls, arguments).apply()
 
 
 class Custom:
@@ -100,11 +96,13 @@ class Custom:
         fixed = [a for i, a in enumerate(self.arguments) if i not in self.places]
         return f"{self.function.__module__}.{self.function.__qualname__}{fixed or ''}"
 
-    def recorded(self, data: Any) -> Any:
-        """The result as a value."""
-        operands, self.operands = self.operands, ()  # the value has them: no circle
-        for place in self.places:
+    def apply(self) -> Any:
+        """The result; a value where an operand is one."""
+        operands, self.operands = self.operands, ()  # the value has them
+        for place, operand in zip(self.places, operands, strict=True):
+            operand.look()
             self.arguments[place] = None
+        data = self.forward([o._data for o in operands])
         return EAGER.result(data, Structural("custom", self), operands, list(operands))
 
     def forward(self, data: Sequence[Any], context: Context | None = None) -> Any:
@@ -194,7 +192,8 @@ class Custom:
         saved: list[Any] = []
         for kept in self.context.saved:
             found = next((v for d, v in own if d is kept), None)
-            if found is None and not isinstance(kept, int | str | bool | None):
+            fixed = isinstance(kept, int | str | None) or any(kept is a for a in self.arguments)
+            if found is None and not fixed:
                 raise DifferentiationError(
                     f"{self.name} saved what is none of its arguments: how that changes with them"
                     " is not known, so there is no second derivative",

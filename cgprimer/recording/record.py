@@ -22,6 +22,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, plural
 from cgprimer.recording.eager import Recorded, State
+from cgprimer.recording.transforms import _depth
 from cgprimer.recording.value import Value
 from cgprimer.recording.written import Writer
 
@@ -89,6 +90,8 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
         UsageError: the result does not depend on any argument.
         ShapeError: shapes do not go together; the message has the line of Python.
 
+    What is compared is plain numbers: the graph is that of the branch that was taken.
+
     >>> def f(w, x):
     ...     h = w*x
     ...     return h.tanh() if h < 1.0 else h
@@ -104,10 +107,12 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     source = own if own.isidentifier() else "y"
     args, kwargs = _arguments(writer, function, args, kwargs)
     before = State.set(recording=True, with_lines=True)
+    _depth[0] += 1  # a derivative that the function takes is recorded, too
     try:
         with watch:
             result = function(*args, **kwargs)
     finally:
+        _depth[0] -= 1
         State.set(recording=before[0], with_lines=before[1])
     for name, value in watch.seen:
         writer.hint(name, value)

@@ -63,7 +63,7 @@ def value_and_grad(
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
-        value, chosen, nested = _called(function, argument, args, kwargs)
+        value, chosen, nested = called_with(function, argument, args, kwargs)
         if not isinstance(value, Value):
             value = Value(value, requires_grad=False)
         if value.shape:
@@ -85,7 +85,7 @@ def jacobian_of(
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Tree:
-        result, chosen, nested = _called(function, argument, args, kwargs)
+        result, chosen, nested = called_with(function, argument, args, kwargs)
 
         def rows(value: Any) -> Tree:
             if not isinstance(value, Value) or not value.requires_grad:
@@ -117,7 +117,7 @@ def hessian_of(
     return jacobian_of(grad(function, argument), argument)
 
 
-def _called(
+def called_with(
     function: Callable[..., Any], argument: int | tuple[int, ...], args: Any, kwargs: Any
 ) -> tuple[Any, Tree, bool]:
     """The result, the arguments to differentiate by as values, and whether this is nested."""

@@ -165,10 +165,11 @@ class Value(Recorded):
     @grad.setter
     def grad(self, grad: Any) -> None:
         self._grad = None if grad is None else as_data(grad)
+        self._again = 0 if grad is None else -1
 
     def zero_grad(self) -> None:
         """Forget the derivative that was added up."""
-        self._grad = None
+        self._grad, self._again = None, 0
 
     def detach(self) -> Value:
         """The same data, without how they were computed."""

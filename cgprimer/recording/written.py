@@ -52,6 +52,7 @@ class Writer:
         self._arrays: dict[Any, str] = {}
         self._known: dict[Any, Name] = {}  # leaves: values, and the contents of plain arrays
         self._taken: Counter[str] = Counter()
+        self._count = 0
         self._leaves: dict[str, list[Declaration]] = {"input": [], "parameter": []}
 
     def name(self, text: str, value: Recorded | None = None) -> str:
@@ -97,14 +98,14 @@ class Writer:
                 continue
             if not value.primitive:
                 role = "parameter" if value.requires_grad else "input"
-                trees[value] = self.leaf(role, self._called(value) or "c", value)
+                trees[value] = self.leaf(role, self._called(value) or "const", value)
                 continue
             operands = self._operands(value)
             tree = _applied(value, [self._tree(o, trees) for o in operands], operands, self)
             sizes[value] = 1 + sum(sizes[o] for o in operands if isinstance(o, Recorded))
             name = self._called(value) or wanted.get(value, "")
             if name or self.every or uses[value] > 1 or sizes[value] > _LONGEST:
-                made = self.name(name or "v1", value)
+                made = self.name(name or self._next(), value)
                 definitions.append(Definition(made, tree, (), 0))
                 tree, sizes[value] = Name(made), 0
             trees[value] = tree
@@ -125,6 +126,11 @@ class Writer:
         definitions.append(Definition(made, tree, (), 0))
         return made
 
+    def _next(self) -> str:
+        """A name for what has none: ``v1``, ``v2``."""
+        self._count += 1
+        return f"v{self._count}"
+
     def _called(self, value: Recorded) -> str:
         return self._hints.get(value) or value.name
 
@@ -135,7 +141,7 @@ class Writer:
         if not np.ndim(operand):
             return _number(float(operand))
         key = _contents(operand)
-        return self._known.get(key) or self.leaf("input", self._arrays.get(key, "c"), operand)
+        return self._known.get(key) or self.leaf("input", self._arrays.get(key, "const"), operand)
 
     def _reachable(self, roots: list[Recorded]) -> list[Recorded]:
         """Values in the order of their making, down to the leaves that are known."""

@@ -1,0 +1,126 @@
+"""Values that were recorded, drawn: the graph of what was run, and the chain of a backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.graph import checked_graph
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.number_format import SHORT, equals, number
+from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.graph_diagrams import graph_diagram
+from cgprimer.recording.chain import GradFn
+from cgprimer.recording.record import Recording
+from cgprimer.recording.value import Value
+from cgprimer.recording.written import Writer
+
+_FEW = 4  # numbers of an array that are written out
+
+
+def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
+    """What :func:`cgprimer.draw` draws of a value, of its ``grad_fn`` or of a recording.
+
+    Args:
+        shown: one of these.
+        frame: of the caller, whose variables give names to values that have none.
+        options: as for a graph; a chain has none.
+
+    Raises:
+        UsageError: it is something else.
+
+    >>> import sys
+    >>> w = Value(2.0)
+    >>> loss = w*w
+    >>> for _ in range(2):
+    ...     loss.backward(retain_graph=True)
+    >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
+    ('= 2', 'grad 8', 'added up in 2 passes')
+    """
+    if isinstance(shown, Recording):
+        return graph_diagram(shown.graph, **options)
+    variables = {**frame.f_globals, **frame.f_locals}
+    names: dict[Any, str] = {}
+    for name, value in variables.items():
+        if isinstance(value, Value) and name[0] != "_":
+            names.setdefault(value, value.name or name)
+    if isinstance(shown, GradFn):
+        return _chain(shown, names)
+    if not isinstance(shown, Value):
+        checked_graph(shown)
+    writer = Writer(every=True)
+    for value, name in names.items():
+        writer.hint(name, value)
+    graph = writer.graph({names.get(shown, "y"): shown}, "value")
+    diagram = graph_diagram(graph, **{"parameters": "vertices", **options})
+    numbers = not ({"at", "values"} & options.keys())
+    nodes = []
+    for node in diagram.nodes:
+        made = writer.named.get(node.key)
+        said = (*_data(made), *_gradient(made)) if made is not None and numbers else ()
+        nodes.append(replace(node, detail=(*node.detail, *said)))
+    return replace(diagram, nodes=tuple(nodes), notes=(*diagram.notes, *_notes(writer.named)))
+
+
+def _chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
+    """A vertex per function of the backward pass, as PyTorch links them."""
+    found, stack = {first.variable: first}, [first]
+    edges, nothing = [], []
+    while stack:
+        function = stack.pop()
+        for place, (following, _) in enumerate(function.next_functions):
+            key = f"{id(function.variable)}.{place}"
+            if following is None:
+                nothing.append(Node(key, "None", "constant"))
+            else:
+                key = str(id(following.variable))
+                if following.variable not in found:
+                    found[following.variable] = following
+                    stack.append(following)
+            edges.append(Edge(str(id(function.variable)), key))
+    nodes = []
+    for value, function in found.items():
+        called = names.get(value, value.name)
+        leaf = function.name == "AccumulateGrad"
+        detail = ((called,) if called else ()) + (_gradient(value) if leaf else ())
+        role: Any = "gradient" if leaf else "seed" if function is first else "adjoint"
+        nodes.append(Node(str(id(value)), function.name, role, detail))
+    called_values = {names.get(v, v.name): v for v in found}
+    return Diagram((*nodes, *nothing), tuple(dict.fromkeys(edges)), notes=_notes(called_values))
+
+
+def _data(value: Any) -> tuple[str, ...]:
+    data = value._data
+    if type(data) is float:
+        return (f"{equals(data)} {number(data)}",)
+    return (_text(data),)
+
+
+def _gradient(value: Any) -> tuple[str, ...]:
+    """What a backward pass has left, and whether it was several."""
+    if not value.requires_grad:
+        return ("no gradient",)
+    if value._grad is None:
+        return ()
+    again = value._again + 1
+    return (f"grad {_text(value._grad)}", *([f"added up in {again} passes"] if again > 1 else []))
+
+
+def _text(data: Any) -> str:
+    if not np.ndim(data):
+        return number(float(data))
+    if np.size(data) > _FEW or np.ndim(data) > 1:
+        return shape_text(np.shape(data))
+    return f"[{', '.join(number(n, SHORT) for n in data.tolist())}]"
+
+
+def _notes(named: Mapping[str, Any]) -> tuple[str, ...]:
+    """Under the picture: whose gradients are of several passes."""
+    added = [name for name, v in named.items() if v is not None and not v.operands and v._again > 0]
+    if not added:
+        return ()
+    return (f"gradients of several passes are added up ({', '.join(added)}); zero_grad() forgets",)

@@ -1,0 +1,86 @@
+"""Pictures of recorded values: what was run, the chain of the backward pass, gradients added up."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import Value
+from cgprimer.pictures.diagram import Diagram
+from cgprimer.pictures.recorded import recorded_diagram
+
+
+def diagram(shown: Any, **options: Any) -> Diagram:
+    return recorded_diagram(shown, sys._getframe(1), **options)
+
+
+def details(made: Diagram) -> dict[str, tuple[str, ...]]:
+    return {node.label: node.detail for node in made.nodes}
+
+
+def test_two_passes_over_the_two_path_notes_are_said_in_the_picture() -> None:
+    a, w1, w2, w3 = (Value(v, requires_grad=False) for v in (2.0, 3.0, -1.0, 0.5))
+    w4 = Value(4.0)
+    b, c = w1 * a, w2 * a
+    d = w3 * b + w4 * c
+    loss = 10.0 - d
+    loss.backward(retain_graph=True)
+    made = diagram(loss)
+    assert details(made)["w4"] == ("= 4", "grad 2")
+    assert details(made)["loss"] == ("10 - d", "= 15", "grad 1")
+    assert details(made)["c"] == ("= -2", "no gradient")
+    assert made.notes == ()
+    loss.backward(retain_graph=True)
+    again = diagram(loss)
+    assert details(again)["w4"] == ("= 4", "grad 4", "added up in 2 passes")
+    assert "(w4); zero_grad() forgets" in again.notes[0]
+    chain = diagram(loss.grad_fn)
+    assert [n.label for n in chain.nodes] == [
+        "Sub",
+        "Add",
+        "Mul",
+        "AccumulateGrad",
+        "None",
+        "None",
+        "None",
+    ]
+    assert details(chain)["AccumulateGrad"] == ("w4", "grad 4", "added up in 2 passes")
+    w4.zero_grad()
+    assert details(diagram(loss))["w4"] == ("= 4",)
+    w4.grad = 0.0
+    loss.backward()
+    assert w4.grad == 2.0
+    assert details(diagram(w4 * 1.0))["w4"] == ("= 4", "grad 2")
+
+
+def test_arrays_show_shapes_and_a_few_numbers() -> None:
+    w, b = Value(np.linspace(0, 1, 25), name="w"), Value([1.0, 2.0], name="b")
+    y = np.sin(3.0 * w).sum() + (b * b).sum()
+    for _ in range(3):
+        y.backward(retain_graph=True)
+    made = details(diagram(y))
+    assert made["w"] == ("[25]", "grad [25]", "added up in 3 passes")
+    assert made["b"] == ("[1, 2]", "grad [6, 12]", "added up in 3 passes")
+
+
+def test_overlays_go_with_values_and_recordings() -> None:
+    a = Value(2.0)
+    z = a * a + a
+    edges = diagram(z, adjoints=True).edges
+    assert {e.label for e in edges} >= {"1 × 4 = 4", "1 × 1 = 1"}
+    recording = cgprimer.record(lambda a: a * a, 2.0)
+    assert len(cgprimer.draw(recording, values=True).axes) == 1
+    assert len(cgprimer.draw(z.grad_fn, dark=True).axes) == 1
+
+
+def test_what_cannot_be_drawn_says_so() -> None:
+    with pytest.raises(cgprimer.UsageError, match="expected an ExpressionGraph, not str"):
+        cgprimer.draw("xw = xa")
+    y = Value(2.0) * 3.0
+    y.backward()
+    with pytest.raises(cgprimer.UsageError, match="freed by a backward pass"):
+        cgprimer.draw(y)

@@ -1,0 +1,109 @@
+"""Wrapped functions and nodes: the second lecture's way of recording."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cgprimer import Node, UsageError, Value, checkpoint, grad, memory, primitive
+from tests.recording.test_functions import Silly, hamilton
+
+
+def test_the_lectures_four_functions() -> None:
+    multiply, exp, add, divide = map(primitive, (np.multiply, np.exp, np.add, np.divide))
+    z = Node(1.5, name="z")
+    t1 = multiply(z, -1)
+    t2 = exp(t1)
+    t3 = add(t2, 1)
+    y = divide(1, t3)
+    assert [t1.value, t2.value] == [-1.5, 0.22313016014842982]
+    assert [t3.value, y.value] == pytest.approx([1.22313016014843, 0.8175744761936437], rel=1e-15)
+    assert f"Final answer: {y.value:.3f}" == "Final answer: 0.818"
+    assert [line.strip().partition(" =")[0] for line in str(y).split("\n")] == [
+        "divide", "1.0", "add", "exp", "multiply", "z", "-1.0", "1.0",
+    ]  # fmt: skip
+    assert [line.index(line.strip()) for line in str(y).split("\n")] == [0, 2, 2, 4, 6, 8, 8, 4]
+    assert (y.function, y.parents[1].function, y.parents[1].parents[0]) == ("divide", "add", t2)
+    assert repr(y).startswith("<Node divide: 0.81757447619")
+    y.backward()
+    assert z.grad == pytest.approx(0.14914645207033286, rel=1e-14)
+    y.backward()
+    assert z.grad == pytest.approx(2 * 0.14914645207033286, rel=1e-14)
+
+
+def test_the_same_graph_as_with_values() -> None:
+    x = Value(1.5, name="z")
+    y = 1.0 / (np.exp(x * -1.0) + 1.0)
+    wrapped = primitive(np.divide)(1.0, primitive(np.add)(primitive(np.exp)(x * -1.0), 1.0))
+    assert str(wrapped.grad_fn) == str(y.grad_fn)
+
+
+def test_nodes_of_arrays_and_deep_ones() -> None:
+    node = primitive(np.exp)(Node(np.zeros((2, 2)), name="W"))
+    assert str(node) == "exp = [[1. 1.] [1. 1.]]\n  W = [[0. 0.] [0. 0.]]"
+    sine, deep = primitive(np.sin), Node(0.1)
+    for _ in range(3000):
+        deep = sine(deep)
+    assert str(deep).endswith("...")
+
+
+def test_ones_own_functions_with_their_derivatives() -> None:
+    cube = primitive(lambda x: x**3, derivative=lambda x: 3 * x**2, name="cube")
+    assert grad(cube)(2.0) == 12.0
+    assert grad(grad(cube))(2.0) == 12.0
+    assert cube(3.0) == 27.0
+    node = cube(Node(2.0))
+    assert str(node) == "cube = 8.0\n  2.0"
+    scaled = primitive(
+        lambda a, b: a * b * b, derivative=(lambda a, b: b * b, lambda a, b: 2 * a * b)
+    )
+    a, b = Value([1.0, 2.0]), Value(3.0)
+    scaled(a, b).sum().backward()
+    np.testing.assert_array_equal(a.grad, [9.0, 9.0])
+    assert b.grad == 18.0
+    assert grad(grad(lambda x: scaled(2.0, x)))(5.0) == 4.0
+    assert str(scaled(a, b).grad_fn).startswith("<lambda>")
+
+
+def test_what_cannot_be_wrapped() -> None:
+    with pytest.raises(UsageError, match="wraps a function, not 3"):
+        primitive(3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="one for each argument"):
+        primitive(np.exp, derivative=(1.0,))
+    with pytest.raises(UsageError, match="has 1 derivatives and was given 2"):
+        primitive(np.hypot, derivative=np.cos)(Value(1.0), 2.0)
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_counted_once_and_what_was_given_apart() -> None:
+    x = Value(np.ones((4, 5)), name="x")
+    y = x.T.tanh()
+    found = memory((y * y).sum())
+    assert [(r.what, r.bytes, r.given) for r in found.rows] == [
+        ("x", 160, True), ("transpose", 0, False), ("tanh", 160, False), ("mul", 160, False),
+        ("sum", 8, False),
+    ]  # fmt: skip
+    assert (found.kept, found.given) == (328, 160)
+    assert "shared" in str(found)
+    assert repr(found) == "<Memory: 328 bytes kept for the backward pass>"
+    of_function = memory(lambda v: (v.T.tanh() ** 2).sum(), np.ones((4, 5)))
+    assert of_function.given == 160
+    saved = memory(Silly.apply(x))
+    assert [r.what for r in saved.rows] == ["x", "Silly", "Silly saved"]
+    with pytest.raises(UsageError, match="asked of a value"):
+        memory(3.0)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a function that returns one"):
+        memory(lambda v: "text", 1.0)
+
+
+def test_the_hamilton_layer_keeps_four_times_its_weights_or_nothing() -> None:
+    parts, q = Value(np.ones((4, 8, 6))), Value(np.ones((24, 3)))
+    weights = parts.size * 8
+    saved = memory(hamilton(parts, q))
+    matrix = next(r for r in saved.rows if r.shape == (32, 24))
+    assert matrix.bytes == 4 * weights
+    again = memory(checkpoint(hamilton)(parts, q))
+    assert again.kept == 32 * 3 * 8
+    assert saved.kept > 2 * again.kept + 4 * weights

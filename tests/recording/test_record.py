@@ -1,0 +1,334 @@
+"""Running Python gives a graph: with its names, its lines, and the derivatives of the function."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer import Value, grad, record
+
+DATA = np.array([[1.0, -2.0], [3.0, 4.0]])
+LABELS = np.array([0, 1])
+
+
+def softmax(x: Any) -> Any:
+    top = x[0]
+    for i in range(1, len(x)):
+        if x[i] > top:  # noqa: PLR1730 - a branch is what is recorded
+            top = x[i]
+    total = 0.0
+    for i in range(len(x)):
+        total = total + np.exp(x[i] - top)
+    return np.exp(x - top) / total
+
+
+def recurrent(w: Any, u: Any, xs: Any) -> Any:
+    h = 0.0
+    for x in xs:
+        h = np.tanh(w * h + u * x)
+    return h
+
+
+def neuron(z: Any) -> Any:
+    t1 = np.multiply(z, -1)
+    t2 = np.exp(t1)
+    t3 = np.add(t2, 1)
+    y = np.divide(1, t3)
+    return y
+
+
+def network(weights: Any, x: Any) -> Any:
+    hidden = np.maximum(x @ weights["first"], 0)
+    scores = hidden @ weights["second"] + DATA
+    scores = scores - scores.max(axis=1, keepdims=True)
+    chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    return -np.mean(np.log(chances[np.arange(2), LABELS]))
+
+
+WEIGHTS = {
+    "first": np.linspace(-1, 1, 6).reshape(2, 3),
+    "second": np.linspace(1, -0.5, 6).reshape(3, 2),
+}
+
+
+def agree(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
+    """The graph has the function's value, and by every method its derivatives."""
+    recording = record(function, *args)
+    graph = recording.graph
+    assert np.allclose(graph.evaluate()[graph.only_output()], recording.value, 1e-13, 1e-13)
+    again = cgprimer.parse(graph.text)
+    assert again.text == graph.text
+    expected = grad(function, tuple(range(len(args))))(*args)
+    found: list[Any] = []
+    for part in expected:
+        found += part.values() if isinstance(part, dict) else [part]
+    for method in cgprimer.methods():
+        slopes = cgprimer.gradient(graph, method=method)
+        assert len(slopes) == len(found)
+        near = 1e-5 if method == "finite-difference" else 1e-11
+        for slope, wanted in zip(slopes.values(), found, strict=True):
+            np.testing.assert_allclose(slope, wanted, near, near, err_msg=method)
+    return recording
+
+
+# --- the lectures' cases -------------------------------------------------------------------------
+
+
+def test_softmax_with_loops_and_branches_and_another_branch_is_another_graph() -> None:
+    first, second = record(softmax, np.array([1.0, 2.0, 3.0])), record(softmax, DATA[1, ::-1])
+    shown = [0.09003057317038046, 0.24472847105479764, 0.6652409557748219]
+    np.testing.assert_allclose(first.value, shown, 1e-15)
+    assert first.graph.expression("top") == "x[2]"
+    assert second.graph.expression("top") == "x[0]"
+    assert [n for n in first.graph.variables if n.startswith("total")] == [
+        "total",
+        "total_2",
+        "total_3",
+    ]
+    slopes = cgprimer.jacobian(first.graph)["softmax"]["x"]
+    s = np.array(shown)
+    np.testing.assert_allclose(slopes, np.diag(s) - np.outer(s, s), atol=1e-15)
+    for row in range(3):
+        agree(lambda x, row=row: softmax(x)[row], np.array([1.0, 2.0, 3.0]))
+
+
+def test_three_steps_of_a_recurrent_unit() -> None:
+    recording = record(recurrent, 0.5, 1.0, Value([1.0, 2.0, 3.0], requires_grad=False))
+    assert recording.value == pytest.approx(0.998146762128968, rel=1e-12)
+    assert recording.graph.outputs == ("h_3",)
+    assert recording.graph.expression("h_2") == "tanh(w*h + u*x_2)"
+    assert recording.graph.inputs == ("xs",)
+    expected = {"w": 0.003687663930367874, "u": 0.011246733018121341}
+    for method in cgprimer.methods():
+        near = 1e-6 if method == "finite-difference" else 1e-12
+        found = cgprimer.gradient(recording.graph, method=method)
+        assert found == pytest.approx(expected, rel=near), method
+
+
+def test_the_neuron_of_wrapped_numpy_functions() -> None:
+    recording = agree(neuron, 1.5)
+    values = recording.graph.evaluate()
+    assert list(values.values()) == [
+        -1.5,
+        0.22313016014842982,
+        1.22313016014843,
+        0.8175744761936437,
+    ]
+    assert cgprimer.gradient(recording.graph)["z"] == pytest.approx(0.14914645207033286, rel=1e-15)
+    assert str(recording) == (
+        "parameter z = 1.5\n"
+        "t1 = z*-1       40  t1 = np.multiply(z, -1)\n"
+        "t2 = exp(t1)    41  t2 = np.exp(t1)\n"
+        "t3 = t2 + 1     42  t3 = np.add(t2, 1)\n"
+        "y = 1/t3        43  y = np.divide(1, t3)\n"
+        "output y"
+    )
+
+
+def test_a_network_of_matrices_with_names_from_a_dictionary() -> None:
+    recording = agree(network, WEIGHTS, DATA)
+    assert recording.graph.parameters == ("weights_first", "weights_second", "x")
+    assert recording.graph.expression("hidden") == "max(x @ weights_first, 0)"
+    assert recording.graph.expression("scores_2").startswith("scores - reshape(largest(scores, 1)")
+    assert recording.lines["hidden"].text.startswith("hidden = np.maximum")
+    assert recording.lines["hidden"].file == __file__
+
+
+# --- whatever numpy does -------------------------------------------------------------------------
+
+
+def _scattered(x: Any) -> Any:
+    return grad(lambda v: (v[1:, 0] ** 3).sum())(x).sum()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[::-1, [0, 1, 1]].sum(),
+        lambda x: (x[[[0, 1], [1, 0]], [[0, 0], [1, 1]]] * DATA).sum(),
+        lambda x: (x.T @ DATA)[0, 1] * x[-1, 0],
+        lambda x: np.concatenate([x, x * x, DATA], axis=1).max(axis=0).sum(),
+        lambda x: np.stack([x[0], DATA[1]], axis=1).mean(axis=0)[1] * 2.0,
+        lambda x: (np.broadcast_to(x[0], (3, 2)) * 2.0).sum(),
+        lambda x: (x[:, :1] + x[:1]).sum() + (x + DATA[0]).max(),
+        lambda x: np.clip(x, 0.0, None).sum() + np.where(x > 0, x, 0.1 * x).min(),
+        lambda x: x.reshape(1, 4)[0, 3:0:-1].sum() + x[1, 1].reshape(1)[0],
+        lambda x: np.linalg.norm(x) + np.dot(x[0], x[1]) + np.outer(x[0], x[1]).sum(),
+        lambda x: np.sqrt(np.var(x, axis=0) + 1.0).sum(),
+        lambda x: x[0, 0] * np.inf if x[0, 0] > 9 else x.sum() - 1e-300,
+        _scattered,
+    ],
+)
+def test_functions_of_numpy_are_written_in_the_language(function: Callable[..., Any]) -> None:
+    agree(function, np.array([[0.5, -1.5], [2.5, 0.25]]))
+
+
+STEPS: list[Callable[[Any, Any], Any]] = [
+    lambda a, b: a + b,
+    lambda a, b: a * b,
+    lambda a, b: a - 0.5 * b.T if a.ndim > 1 else a - 0.5 * b,
+    lambda a, b: np.tanh(a @ b) if a.ndim and b.ndim else np.sin(a),
+    lambda a, b: a / (1.0 + b * b),
+    lambda a, b: np.exp(-a) if b.sum() > 0 else np.cos(b),
+    lambda a, b: a.sum(axis=0) if a.ndim else a * 2.0,
+    lambda a, b: a[0] if a.ndim else -a,
+    lambda a, b: np.concatenate([a, b])[1:3] if a.ndim and a.ndim == b.ndim else a * 0.5,
+    lambda a, b: np.maximum(a, 0.25),
+    lambda a, b: a.mean() + b,
+    lambda a, b: DATA[0] * a if a.shape in ((2,), (2, 2)) else a,
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(STEPS), st.integers(0, 30), st.integers(0, 30)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.lists(st.floats(-1.25, 1.25).map(lambda f: round(f, 3) + 0.01), min_size=4, max_size=4),
+)
+def test_programs_of_any_steps_have_the_derivatives_of_the_function(
+    steps: list[Any], numbers: list[float]
+) -> None:
+    def program(w: Any, x: Any) -> Any:
+        pool = [w, x, x[1]]
+        for step, one, other in steps:
+            made = step(pool[one % len(pool)], pool[other % len(pool)])
+            pool.append(np.clip(made, -3.0, 3.0))
+        total = w * x.sum() * 0.125
+        for made in pool[3:]:
+            total = total + (made * made).sum()
+        return total
+
+    args = numbers[0], np.array([[numbers[1], numbers[2]], [numbers[3], 0.75]])
+    recording = record(program, *args)
+    graph = recording.graph
+    np.testing.assert_allclose(graph.evaluate()["total_%d" % (len(steps) + 1)], recording.value)  # noqa: UP031
+    expected = dict(zip(("w", "x"), grad(program, (0, 1))(*args), strict=True))
+    for method in ("forward", "reverse"):
+        found = cgprimer.gradient(graph, method=method)
+        for name, slope in expected.items():
+            np.testing.assert_allclose(found[name], slope, 1e-9, 1e-9)
+
+
+# --- names and lines -----------------------------------------------------------------------------
+
+
+def test_every_way_to_give_arguments_has_names() -> None:
+    def f(a: Any, *more: Any, scale: Any = 2.0, **others: Any) -> Any:
+        return a * more[0] + more[1] * scale + others["lam"] * others["names"]["x y"]
+
+    recording = record(f, Value(2.0, name="speed"), 3.0, 4.0, lam=0.5, names={"x y": 7.0})
+    assert recording.graph.parameters == ("speed", "more_0", "more_1", "lam", "names_x_y")
+    assert recording.value == 17.5
+    assert cgprimer.gradient(recording.graph)["lam"] == 7.0
+
+
+def test_names_that_the_language_reads_otherwise_still_work() -> None:
+    def f(x0: Any, input: Any, h_2: Any) -> Any:
+        output, parameter = x0 * input, 2.0 * x0
+        h = output + parameter
+        h = h * h_2
+        max = h + 1.0
+        return max * output
+
+    recording = agree(f, 2.0, 3.0, 0.5)
+    assert recording.graph.parameters == ("x0", "input", "h_2")
+    assert recording.graph.definitions.keys() >= {"output", "parameter", "h", "h_3", "max"}
+
+
+def test_what_is_captured_is_an_input_with_its_name() -> None:
+    scale, bias = Value(3.0, requires_grad=False), np.array([1.0, 2.0])
+    graph = record(lambda w: (w * DATA[0] * scale + bias).sum(), 2.0).graph
+    assert graph.parameters == ("w",)
+    assert set(graph.inputs) >= {"scale", "bias"}
+    assert graph.values["bias"] == (1.0, 2.0)
+
+
+def test_a_line_of_a_function_that_was_called_is_the_statement_that_named_it() -> None:
+    def f(z: Any) -> Any:
+        inner = neuron(z)
+        return inner + np.sin(z)
+
+    recording = record(f, 1.5)
+    assert recording.lines["inner"].text == "inner = neuron(z)"
+    assert recording.lines["f"].text == "return inner + np.sin(z)"
+
+
+def test_several_results_and_results_that_are_arguments_or_numbers() -> None:
+    recording = record(lambda a, b: {"sum": a + b, "a": a, "one": 1.0, "said": "no"}, 2.0, 3.0)
+    graph = recording.graph
+    assert recording.value == {"sum": 5.0, "a": 2.0, "one": 1.0, "said": "no"}
+    values = graph.evaluate()
+    assert [values[name] for name in graph.outputs] == [5.0, 2.0, 1.0]
+
+
+def test_a_long_loop_is_recorded_without_recursion() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(3000):
+            x = x * 0.999
+        return x + sum(x * 0.5 for _ in range(3000))
+
+    graph = record(f, 1.0).graph
+    assert max(len(graph.expression(name)) for name in graph.definitions) < 500
+    assert graph.evaluate()[graph.only_output()] == pytest.approx(0.999**3000 * 1501)
+
+
+def test_what_is_recorded_can_be_trained_traced_stepped_drawn_and_compared() -> None:
+    recording = record(neuron, 1.5)
+    graph = recording.graph
+    assert cgprimer.trace(graph, method="reverse").row("t3").value == 1.22313016014843
+    assert cgprimer.compare(graph).result("reverse").derivatives["z"] == pytest.approx(0.149146452)
+    assert "t2" in cgprimer.step(graph)
+    assert str(recording.tape) == str(cgprimer.tape(graph))
+    assert len(cgprimer.draw(graph).axes) == 1
+    line = record(lambda k, x: k * x, 3.0, Value(1.0, requires_grad=False)).graph
+    run = cgprimer.train(line, cgprimer.make_dataset(line), learning_rate=0.1)
+    assert run.parameters["k"] == pytest.approx(3.0, rel=1e-3)
+
+
+# --- mistakes ------------------------------------------------------------------------------------
+
+
+def test_an_error_inside_leaves_everything_as_it_was() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        raise KeyError(y.data)
+
+    before = sys.gettrace()
+    with pytest.raises(KeyError) as caught:
+        record(f, 1.0)
+    assert caught.traceback[-1].name == "f"
+    assert sys.gettrace() is before
+    assert (Value(1.0) * 2.0).line is None
+
+
+def test_shapes_that_do_not_fit_name_the_line() -> None:
+    def f(a: Any, b: Any) -> Any:
+        return (a @ b).sum()
+
+    with pytest.raises(cgprimer.UsageError, match=r"(?s)3 is not 4.*test_record.*return \(a @ b\)"):
+        record(f, np.ones(3), np.ones(4))
+
+
+def freed(x: Any) -> Any:
+    y = x * x
+    y.backward()
+    return y * 2.0
+
+
+def test_what_cannot_be_recorded_says_so() -> None:
+    with pytest.raises(cgprimer.UsageError, match=r"(?s)not computed from its arg.*3.0, not 3"):
+        record(lambda n: n * n, 3)
+    with pytest.raises(cgprimer.UsageError, match=r"(?s)freed by a backward pass.*retain_graph"):
+        record(freed, 2.0)
+    with pytest.raises(cgprimer.UsageError, match="is empty"):
+        record(lambda x: x.sum(), np.ones((0, 2)))
