@@ -25,6 +25,6 @@ def test_examples_pages_and_types_are_in_the_wheel(tmp_path: Path) -> None:
         for path in package.rglob("*.*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    needed |= {f"cgprimer/examples/{path.name}" for path in (ROOT / "examples").glob("*.cg")}
+    needed |= {f"cgprimer/examples/{path.name}" for path in (ROOT / "examples").glob("*.*")}
     assert len(needed) > 200
     assert needed - names == set()

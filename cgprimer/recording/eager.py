@@ -9,6 +9,7 @@ the result is one, too: so a derivative can be recorded, and differentiated agai
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ Number = Any  # a float, an array, or a Value
 Called = TypeVar("Called", bound=Callable[..., Any])
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
+_EXAMPLES = f"{_HERE}{os.sep}examples"  # as they are installed: programs that use the package
 UNSEEN = b""  #: of an array that somebody else may hold: what is in it is not known
 
 
@@ -213,9 +215,11 @@ def called(primitive: str) -> str:
 def calling_line() -> tuple[str, int]:
     """The file and line of the program that uses the package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    file = frame.f_code.co_filename
+    while frame.f_back and file.startswith(_HERE) and not file.startswith(_EXAMPLES):
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+        file = frame.f_code.co_filename
+    return file, frame.f_lineno
 
 
 def located(error: ShapeError) -> ShapeError:
