@@ -123,3 +123,36 @@ def latex_numbers(value: Any, digits: int = DIGITS) -> str:
     rows = array if array.ndim == 2 else [array]
     inner = r" \\ ".join(" & ".join(latex_numbers(entry, few) for entry in row) for row in rows)
     return rf"\begin{{bmatrix}} {inner} \end{{bmatrix}}" + (r"^{\top}" if array.ndim == 1 else "")
+
+
+def array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str, ...]:
+    """A number or an array with the sign before it: rows where they are few, else what is in it.
+
+    Args:
+        value: a number or an array.
+        digits: of each of its numbers.
+        most: rows and columns that are written out.
+
+    >>> array_lines([[1, -1], [0.5, -2]]), array_lines([1 / 3] * 9), array_lines(0.25)
+    (('= [[1, -1],', '[0.5, -2]]'), ('≈ [0.3333, 0.3333, …]', 'norm = 1'), ('= 0.25',))
+    """
+    if isinstance(value, float):
+        return (f"{equals(value)} {number(value)}",)
+    import numpy as np
+
+    array = np.asarray(value, dtype=float)
+    sign = equals(*array.flat, digits=digits)
+
+    def row(numbers: Any, more: str = "") -> str:
+        return f"[{', '.join(number(n, digits) for n in numbers)}{more}]"
+
+    if not array.ndim:
+        return array_lines(float(array))
+    if array.ndim > 2 or max(array.shape, default=0) > most:
+        norm = float(np.sqrt((array * array).sum()))
+        first = row(array.flat[:2], ", …")
+        return (f"{sign} {first}", f"norm {equals(norm, digits=digits)} {number(norm, digits)}")
+    if array.ndim == 1:
+        return (f"{sign} {row(array)}",)
+    rows = [row(numbers) for numbers in array]
+    return tuple(f"{sign} [{','.join(rows)}]".replace(",[", ",\n[").split("\n"))

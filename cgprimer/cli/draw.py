@@ -32,6 +32,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can b
   backward sweep.
 --parameters {"|".join(PARAMETERS)}  Where learnable parameters are shown: on edges, unless an
   overlay needs vertices.
+--scalars all|NAME,...  Every number of arrays as a vertex: of all, or of those that are named.
 --all (everything)  Draw every vertex of a graph that would be summarised by layers.""",
     DARK,
     "--title TEXT  Above the picture.",
@@ -47,9 +48,12 @@ def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: 
       cgprimer draw lecture -o path.png --path "xa xx xz xw"
       cgprimer draw log_sine -o backward.tex --values --adjoints
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
+      cgprimer draw matrices -o numbers.png --scalars all
     """
     path = Path(output) if output else named_after(graph, ".png")
     check_picture_path(path, formats())
+    names = ",".join(settings["scalars"])
+    settings["scalars"] = True if names == "all" else names
     diagram = graph_diagram(graph, **_kept(settings))
     size = save_diagram(diagram, path, dark=dark)
     note(f"wrote {path}")

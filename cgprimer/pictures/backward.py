@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_output
@@ -18,9 +19,12 @@ from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import Tape
-from cgprimer.number_format import equals, number
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.number_format import array_lines, equals, number
+from cgprimer.pictures.array_overlays import BackFlow, shape_text
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
+
+_NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to it"
 
 
 def backward_diagram(
@@ -40,6 +44,8 @@ def backward_diagram(
     """
     target = chosen_output(graph, of)
     tape = tape_of(graph)
+    if tape.shapes:
+        return _of_arrays(graph, at, target)
     made = edge_tape(tape, of=target, operations=True)
     names = labels(tape)
     found = values_of(made.tape, point_values(graph, at)) if at is not None else []
@@ -64,8 +70,27 @@ def backward_diagram(
         values = [float(found[made.totals[index]])] if found else []
         value = [f"{equals(total)} {number(total)}" for total in values]
         nodes.append(Node(str(index), f"bar_{names[index]}", role, (text, *value)))
-    note = f"bar_v is the adjoint of v: the derivative of {target} with respect to it"
-    return Diagram(tuple(nodes), tuple(edges), notes=(note,))
+    return Diagram(tuple(nodes), tuple(edges), notes=(_NOTE.format(target),))
+
+
+def _of_arrays(graph: ExpressionGraph, at: Mapping[str, Any] | None, target: str) -> Diagram:
+    """The same with the shape of every adjoint."""
+    tape = tape_of(graph)
+    flow = BackFlow(tape, target, operations=True)
+    found = flow.at(graph, at).totals if at is not None else {}
+    names, root = labels(tape), tape.index(target)
+    terms: dict[int, list[Expression]] = {}
+    for tail, head, product in flow.shares:
+        terms.setdefault(tail, []).append(flow.written(head, product))
+    nodes = [Node(str(root), f"bar_{names[root]}", "seed", ("= 1",))]
+    for index in sorted(terms, reverse=True):
+        role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
+        text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms[index]))
+        lines = array_lines(found[index]) if found else ()
+        label = f"bar_{names[index]}{shape_text(shape_of(tape, index))}"
+        nodes.append(Node(str(index), label, role, (text, *lines)))
+    edges = tuple(Edge(str(head), str(tail)) for tail, head, _ in flow.shares)
+    return Diagram(tuple(nodes), edges, notes=(_NOTE.format(target),))
 
 
 def _summands(partial: Expression) -> list[Expression]:

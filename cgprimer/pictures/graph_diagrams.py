@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cgprimer.analysis.elements import element_values, in_elements, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
@@ -17,10 +18,13 @@ from cgprimer.core.primitives import primitive
 from cgprimer.core.primitives.notation import number_text, unparse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import expressions, labels
+from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
-from cgprimer.number_format import SHORT, equals, number
+from cgprimer.number_format import SHORT, array_lines, number
+from cgprimer.pictures.array_overlays import array_overlaid, shape_text
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
+from cgprimer.pictures.opened import opened
 from cgprimer.pictures.overlays import overlaid, path_names
 from cgprimer.pictures.summary import summarised
 
@@ -30,7 +34,16 @@ if TYPE_CHECKING:
 LEVELS = ("variables", "operations", "backward")
 PARAMETERS = ("edges", "vertices")
 _TIMES = {2: "twice", 3: "three times"}  # an operand in several places, as in a + a
-_SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "neg": "−", "pow": "^", "copy": "="}
+_SYMBOLS = {
+    "add": "+",
+    "sub": "−",
+    "mul": "×",
+    "div": "÷",
+    "neg": "−",
+    "pow": "^",
+    "copy": "=",
+    "matmul": "@",
+}
 
 
 def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
@@ -54,6 +67,8 @@ def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
         of: where the backward sweep begins; the only output unless given.
         path: names along one path, ``"xa xx xz xw"``, which is highlighted; the product along it
             and the sum over all paths between its ends are written under the picture.
+        scalars: of a graph with arrays, draw their numbers as vertices of their own: True for all,
+            or the names of those that are opened, ``"xh xr"``.
         everything: draw every vertex, also of a graph too large to read, which is otherwise
             summarised by layers.
         dark: for dark slides.
@@ -92,6 +107,7 @@ def graph_diagram(
     adjoints: bool = False,
     of: str | None = None,
     path: str | Sequence[str] | None = None,
+    scalars: bool | str | Sequence[str] = False,
     everything: bool = False,
     title: str = "",
 ) -> Diagram:
@@ -112,6 +128,22 @@ def graph_diagram(
         raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=one_of)
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")
+    if scalars and tape_of(graph).shapes:
+        numbers, point = in_elements(graph), element_values(graph, at)
+        more: dict[str, Any] = {"values": values, "level": level, "partials": partials, "of": of}
+        more |= {"tangents": tangents, "adjoints": adjoints, "title": title}
+        if scalars is True:
+            more |= {"parameters": parameters, "path": path, "everything": everything}
+            return graph_diagram(numbers, at=point, **more)
+        if level != "variables" or path is not None:
+            raise UsageError(
+                "single vertices are opened at level 'variables', without a path",
+                hint="open all of them: scalars=True (--scalars all)",
+            )
+        more |= {"parameters": "vertices", "everything": True}
+        both = graph_diagram(graph, at=at, **more), graph_diagram(numbers, at=point, **more)
+        diagram = opened(graph, *both, path_names(scalars))
+        return diagram if everything else summarised(diagram)
     names = path_names(path)
     if path is not None and not names:
         raise UsageError("the path is empty", hint='names along it: path="xa xx xw"')
@@ -136,7 +168,8 @@ def graph_diagram(
         diagram = variable_diagram(graph, at=shown, parameters=where)
     diagram = replace(diagram, title=title)
     if wanted:
-        diagram = overlaid(diagram, graph, at=at, level=level, of=of, path=names, **sweeps)
+        overlay = array_overlaid if tape_of(graph).shapes else overlaid
+        diagram = overlay(diagram, graph, at=at, level=level, of=of, path=names, **sweeps)
     short = diagram if everything else summarised(diagram)
     if not short.summary:
         return diagram
@@ -169,11 +202,21 @@ def variable_diagram(
     placed = {name for names in on_edges.values() for name in names}
     # What multiplies no variable has no edge to stand on: it is drawn as a vertex.
     vertices = [name for name in graph.parameters if name not in placed]
-    nodes = [Node(n, n, "parameter", _shown(values, n)) for n in vertices]
+    nodes = [
+        Node(n, n + shape_text(shape_in(graph, n)), "parameter", _shown(values, n))
+        for n in vertices
+    ]
     for name in graph.variables:
         detail = (graph.expression(name),) if name in graph.definitions else ()
         role: Role = "output" if name in graph.outputs else "inner" if detail else "input"
-        nodes.append(Node(name, name, role, (*detail, *_shown(values, name))))
+        nodes.append(
+            Node(
+                name,
+                name + shape_text(shape_in(graph, name)),
+                role,
+                (*detail, *_shown(values, name)),
+            )
+        )
     edges = [
         Edge(tail, head, ", ".join(_named(n, values) for n in on_edges.get((tail, head), ())))
         for tail, heads in graph.leads_to.items()
@@ -201,10 +244,14 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
             nodes.append(Node(str(index), number_text(leaf.value), "constant"))
         else:
             role: Role = "input" if leaf.kind == "column" else "parameter"
-            nodes.append(Node(str(index), leaf.name, role, _shown(values, index)))
+            nodes.append(
+                Node(str(index), leaf.name + shape_text(leaf.shape), role, _shown(values, index))
+            )
     edges: list[Edge] = []
     for (index, tree), (name, operands) in zip(trees.items(), tape.instructions, strict=True):
-        symbol = _SYMBOLS.get(name) or primitive(name).spelling
+        kind = getattr(name, "kind", name)
+        symbol = _SYMBOLS.get(kind) or (kind if kind != name else primitive(name).spelling)
+        symbol += shape_text(shape_of(tape, index))
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
         nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
@@ -218,7 +265,7 @@ def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str 
     if at is None:
         return {}
     tape = tape_of(graph)
-    found = [float(value) for value in values_of(tape, point_values(graph, at))]
+    found = values_of(tape, point_values(graph, at))
     names = (*graph.variables, *graph.parameters)
     return {**dict(enumerate(found)), **{name: found[tape.index(name)] for name in names}}
 
@@ -229,7 +276,7 @@ def _named(name: str, values: Mapping[Any, float]) -> str:
 
 
 def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
-    return (f"{equals(values[key])} {number(values[key])}",) if key in values else ()
+    return array_lines(values[key]) if key in values else ()
 
 
 # Of a part of an expression: the parameters that multiply it as a whole (all of its parameters, if
@@ -261,7 +308,7 @@ def _parameters_on_edges(graph: ExpressionGraph) -> dict[tuple[str, str], list[s
         return nothing.union(*(own for own, _ in arguments if passed_on)), merged
 
     return {
-        (tail, head): [name for name in graph.parameters if name in factors]
+        (tail, head): [n for n in graph.parameters if n in factors and n not in graph.shapes]
         for head, expression in graph.definitions.items()
         for tail, factors in fold(expression, leaf, apply)[1].items()
     }

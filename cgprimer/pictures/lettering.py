@@ -16,7 +16,9 @@ from itertools import pairwise
 from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.theme import FONT, LINE_SPACING
 
-_TOKEN = re.compile(r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w+|\*\*|.", re.DOTALL)
+_TOKEN = re.compile(  # an index stays with its name
+    r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w*\[[\d,:]+\]|\w+|\*\*|.", re.DOTALL
+)
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _EQUATION = re.compile(r"(.*)([=≈]) (-?\d+\.\d+(?:e-?\d+)?)")
 _FACTORS = re.compile(r"[-\d.e× ()]*")
@@ -162,11 +164,11 @@ def _pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
     tokens = _TOKEN.findall(text)
     for token, following in pairwise([*tokens, ""]):
         # A sign has no operand before it and belongs to what follows: `(-x`, `2*-x`, `= -3`.
-        binary = token in signs and bool(re.fullmatch(r"[\w.+-]*[\w.]|\)", previous))
+        binary = token in signs and bool(re.fullmatch(r"[\w.+-]*[\w.]|.*[])]", previous))
         binary = binary and following != "∂"  # one derivative, not a quotient: `∂xw/∂xa`
         if opened <= depth and (binary or (previous == "," and not token.isspace())):
             pieces.append("")
-        opened += (token == "(") - (token == ")")
+        opened += (token in "([") - (token in ")]")
         pieces[-1] += token
         previous = previous if token.isspace() else token
     return pieces

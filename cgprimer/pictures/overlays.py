@@ -48,7 +48,7 @@ def path_names(path: str | Sequence[str] | None) -> tuple[str, ...]:
     ('xa', 'xx', 'xz', 'xw')
     """
     if isinstance(path, str):
-        return tuple(name for name in re.split(r"[\s,>→-]+", path) if name)
+        return tuple(name for name in re.split(r"[\s>→-]+|,(?![^\[]*\])", path) if name)
     return tuple(path or ())
 
 

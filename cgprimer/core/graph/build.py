@@ -39,10 +39,11 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
             raise UsageError(f"expressions are text or a list of texts, not {wrong[0]}")
         expressions = "\n".join(parts)
     with collector_paused():
-        return _build(parse_program(expressions, FUNCTIONS, name))
+        return graph_of(parse_program(expressions, FUNCTIONS, name))
 
 
-def _build(program: Program) -> ExpressionGraph:
+def graph_of(program: Program) -> ExpressionGraph:
+    """The graph of statements."""
     names: dict[str, None] = {}  # by first appearance
     definitions: dict[str, Definition] = {}
     declarations: dict[str, Declaration] = {}

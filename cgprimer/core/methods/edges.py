@@ -27,6 +27,9 @@ class EdgeTape:
         partials: ``(tail, head)``, values of the primal, to the partial's value of ``tape``. An
             edge on which it is zero everywhere has none.
         totals: values of the primal to their adjoints or tangents, where the sweep comes.
+
+    With arrays there are no partials: an edge's would be a Jacobian, which no sweep computes. Its
+    shares tell what is handed along.
     """
 
     tape: Tape
@@ -40,7 +43,8 @@ def edge_tape(
 ) -> EdgeTape:
     """Partials on all edges, and a sweep: back from the vertex ``of``, or forward from ``wrt``.
 
-    With ``operations`` every value of the tape counts as a vertex.
+    With ``operations`` every value of the tape counts as a vertex. With arrays there is no sweep
+    forward.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xb = xa^2; xw = xb*xa"))
@@ -51,11 +55,14 @@ def edge_tape(
     builder = Builder()
     value = builder.extend(tape)
     vertices = range(tape.size) if operations else sorted(tape.labels)
-    edges = edge_partials(builder, tape, value, [True] * tape.size, vertices)
+    arrays = bool(tape.shapes)
+    edges = {} if arrays else edge_partials(builder, tape, value, [True] * tape.size, vertices)
     totals: dict[int, int] = {}
     seed = of if of is not None else wrt
     if seed is not None:
         totals[tape.index(seed)] = builder.constant(1.0)
+    if arrays:
+        _hand_back(builder, tape, value, vertices, totals)
     by_head = sorted(edges, key=lambda edge: edge[::-1])
     for tail, head in reversed(by_head) if of is not None else by_head:
         partial, ends = edges[tail, head], (value[tail], value[head])
@@ -93,22 +100,57 @@ def edge_partials(
     ``(tail, head)``, values of the tape, to the partial's value in the builder.
     """
     first = len(tape.leaves)
-    vertices = {*tape.labels, *extra}
-    varies = [i >= first or tape.leaves[i].kind != "constant" for i in range(tape.size)]
+    vertices, one, varies = {*tape.labels, *extra}, builder.constant(1.0), _varying(tape)
     edges: dict[tuple[int, int], int] = {}
     for head in sorted(v for v in vertices if v >= first and needed[v]):
-        region, waiting = {head}, [head]
-        while waiting:
-            _, operands = tape.instructions[waiting.pop() - first]
-            inner = {o for o in operands if o >= first and o not in vertices} - region
-            region |= inner
-            waiting += inner
-        adjoints = {head: builder.constant(1.0)}
-        sweep(builder, backwards(tape, value, sorted(region), varies), adjoints)
-        tails = sorted((adjoints.keys() & vertices) - {head})
-        edges |= {(tail, head): adjoints[tail] for tail in tails}
-    builder.shares.clear()  # those inside of a vertex
+        found = _within(builder, tape, value, vertices, varies, head, one)
+        edges |= {(tail, head): partial for tail, partial in found.items()}
     for (tail, head), partial in edges.items():
         if tail in tape.labels and head in tape.labels:
             builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
     return edges
+
+
+def _hand_back(
+    builder: Builder,
+    tape: Tape,
+    value: dict[int, int],
+    vertices: Iterable[int],
+    totals: dict[int, int],
+) -> None:
+    """A sweep over vertices: what each hands to those that it is computed from."""
+    one, ends, varies = builder.constant(1.0), {*vertices}, _varying(tape)
+    for head in sorted(ends, reverse=True):
+        if head in totals and head >= len(tape.leaves):
+            found = _within(builder, tape, value, ends, varies, head, totals[head])
+            for tail, product in found.items():
+                builder.hand(totals, tail, product, value[tail], value[head], one)
+
+
+def _varying(tape: Tape) -> list[bool]:
+    """Of every value whether it is no constant."""
+    leaves = [leaf.kind != "constant" for leaf in tape.leaves]
+    return [*leaves, *[True] * len(tape)]
+
+
+def _within(
+    builder: Builder,
+    tape: Tape,
+    value: dict[int, int],
+    vertices: set[int],
+    varies: list[bool],
+    head: int,
+    seed: int,
+) -> dict[int, int]:
+    """The adjoints of the vertices that one is computed from: a sweep inside of it."""
+    first, before = len(tape.leaves), len(builder.shares)
+    region, waiting = {head}, [head]
+    while waiting:
+        _, operands = tape.instructions[waiting.pop() - first]
+        inner = {o for o in operands if o >= first and o not in vertices} - region
+        region |= inner
+        waiting += inner
+    adjoints = {head: seed}
+    sweep(builder, backwards(tape, value, sorted(region), varies), adjoints)
+    del builder.shares[before:]  # those inside of a vertex
+    return {tail: adjoints[tail] for tail in sorted((adjoints.keys() & vertices) - {head})}

@@ -1,0 +1,104 @@
+"""A graph with arrays as the graph of their numbers: ``W[0,1]`` is a vertex of its own.
+
+It is an ordinary graph, so every picture, page and curve that knows numbers alone takes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cgprimer.core.derivatives import kept, tape
+from cgprimer.core.graph import ExpressionGraph, graph_of
+from cgprimer.core.language.syntax import (
+    Declaration,
+    Definition,
+    Name,
+    Program,
+    Shape,
+    Structural,
+    postorder,
+)
+from cgprimer.core.tape.printing import expressions, labels
+from cgprimer.core.tape.scalars import apart, elements, scalarize
+from cgprimer.core.tape.tape import shape_of
+from cgprimer.errors import UsageError
+from cgprimer.numbers_and_arrays import Value, as_value
+
+MOST = 50_000  #: operations of a graph that is written out: some seconds of work
+
+
+def in_elements(graph: ExpressionGraph) -> ExpressionGraph:
+    """The graph of the numbers; a graph without arrays is itself.
+
+    What several elements share, as the sum in a softmax, is a vertex called ``v1``, ``v2``, ...
+
+    Raises:
+        UsageError: it would have more operations than anybody draws.
+
+    >>> from cgprimer.core.graph import parse
+    >>> found = in_elements(parse("input x[2]; parameter W[2,2] = [[1, 2], [3, 4]]; xh = W @ x"))
+    >>> found.expression("xh[1]"), found.values["W[1,0]"]
+    ('W[1,0]*x[0] + W[1,1]*x[1]', 3.0)
+    """
+    return kept(graph, "elements", lambda: _in_elements(graph)) if tape(graph).shapes else graph
+
+
+def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
+    primal = tape(graph)
+    sizes = list(map(math.prod, primal.shapes))
+    for number, (name, operands) in enumerate(primal.instructions, len(primal.leaves)):
+        if isinstance(name, Structural) and name.kind == "matmul":
+            sizes[number] *= primal.shapes[operands[0]][-1]
+    if (count := sum(sizes)) > MOST:
+        raise UsageError(
+            f"written out in numbers, the graph has about {count:,} vertices, more than the"
+            f" {MOST:,} that are worked with",
+            hint="draw the arrays themselves, or a smaller network of the same kind",
+        )
+    flat = scalarize(primal)
+    names, trees = labels(flat), expressions(flat, inline=True)
+    values = apart(graph.point(needed=()), graph.shapes)
+    roles = {"column": "input", "scalar": "parameter"}
+    statements: list[Declaration | Definition] = [
+        Declaration(roles[leaf.kind], leaf.name, values.get(leaf.name), 0)
+        for leaf in flat.leaves
+        if leaf.kind in roles
+    ]
+    for index, tree in trees.items():
+        used = (node.name for node in postorder(tree) if isinstance(node, Name))
+        statements.append(Definition(names[index], tree, tuple(dict.fromkeys(used)), 0))
+    statements += [Declaration("output", name, None, 0) for name in flat.outputs]
+    return graph_of(Program(graph.source, tuple(statements)))
+
+
+def shape_in(graph: ExpressionGraph, name: str) -> Shape:
+    """The shape of a variable or parameter."""
+    primal = tape(graph)
+    return shape_of(primal, primal.index(name))
+
+
+def elements_of(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
+    """What the numbers of a variable or parameter are called.
+
+    >>> from cgprimer.core.graph import parse
+    >>> elements_of(parse("input x[2]; xw = sum(x)"), "x")
+    ('x[0]', 'x[1]')
+    """
+    return tuple(elements(name, shape_in(graph, name)))
+
+
+def element_values(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None
+) -> dict[str, Value] | None:
+    """A point for the graph of the numbers: arrays are taken apart.
+
+    >>> from cgprimer.core.graph import parse
+    >>> element_values(parse("input x[2]; xw = k*sum(x)"), {"x": [3, 4], "k": 2})
+    {'x[0]': 3.0, 'x[1]': 4.0, 'k': 2}
+    """
+    if at is None or not isinstance(at, Mapping):
+        return at
+    shapes = graph.shapes
+    arrays = {n: as_value(n, value, shapes[n]) if n in shapes else value for n, value in at.items()}
+    return apart(arrays, shapes)
