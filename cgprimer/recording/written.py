@@ -29,6 +29,7 @@ from cgprimer.core.language.syntax import (
     Structural,
 )
 from cgprimer.core.primitives.notation import program_text
+from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
 from cgprimer.core.primitives.structural import common_shape_of, numpy_key
 from cgprimer.errors import Source, UsageError
 from cgprimer.recording.eager import Recorded
@@ -101,7 +102,7 @@ class Writer:
                 trees[value] = self.leaf(role, self._called(value) or "const", value)
                 continue
             operands = self._operands(value)
-            tree = _applied(value, [self._tree(o, trees) for o in operands], operands, self)
+            tree = _applied(value, [self.tree(o, trees) for o in operands], operands, self)
             sizes[value] = 1 + sum(sizes[o] for o in operands if isinstance(o, Recorded))
             name = self._called(value) or wanted.get(value, "")
             if name or self.every or uses[value] > 1 or sizes[value] > _LONGEST:
@@ -111,7 +112,7 @@ class Writer:
             trees[value] = tree
         shown: dict[str, None] = {}
         for name, value in outputs.items():
-            tree = self._tree(value, trees)
+            tree = self.tree(value, trees)
             if tree in self._known.values() or not isinstance(tree, Name) or tree.name in shown:
                 tree = Name(self._copied(name, tree, definitions))
             shown[tree.name] = None
@@ -134,7 +135,7 @@ class Writer:
     def _called(self, value: Recorded) -> str:
         return self._hints.get(value) or value.name
 
-    def _tree(self, operand: Any, trees: Mapping[Any, Expression]) -> Expression:
+    def tree(self, operand: Any, trees: Mapping[Any, Expression]) -> Expression:
         """An operand: what stands for a value, a number, or a plain array as an input."""
         if isinstance(operand, Recorded):
             return trees[operand]
@@ -209,7 +210,23 @@ def _applied(value: Recorded, trees: list[Expression], operands: Any, writer: Wr
             matrix[places, np.arange(places.size)] = 1.0
             left = writer.leaf("input", "places", matrix)
             return _reshaped(Apply("matmul", (left, _call("reshape", a, [places.size]))), shape)
+        case "custom":
+            return _own(name.setting[0], trees, writer)
     return Apply(name.kind, tuple(trees))
+
+
+def _own(custom: Any, trees: list[Expression], writer: Writer) -> Apply:
+    """A function with its own backward pass, if the language has it."""
+    if custom.name not in ARRAY_FUNCTIONS:
+        raise UsageError(
+            f"{custom.name!r} is recorded, but the language has no such function",
+            hint=f"make it one: cgprimer.register_primitive({custom.name})",
+        )
+    given = iter(trees)
+    arguments = enumerate(custom.arguments)
+    return Apply(custom.name, tuple(
+        next(given) if i in custom.places else writer.tree(a, {}) for i, a in arguments
+    ))  # fmt: skip
 
 
 def _call(name: str, a: Expression, numbers: Any) -> Apply:

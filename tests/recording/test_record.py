@@ -295,6 +295,38 @@ def test_what_is_recorded_can_be_trained_traced_stepped_drawn_and_compared() -> 
     assert run.parameters["k"] == pytest.approx(3.0, rel=1e-3)
 
 
+class Cut(cgprimer.Function):
+    """Its backward pass is not its derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, step: Any) -> Any:
+        ctx.save(x - np.trunc(x / step) * step)
+        return np.trunc(x / step) * step
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad + ctx.saved[0], None
+
+
+def test_functions_with_their_own_backward_pass_once_the_language_has_them() -> None:
+    def f(x: Any) -> Any:
+        y = Cut.apply(x, 0.5)
+        z = cgprimer.checkpoint(lambda y: y * y)(y)
+        return z.sum()
+
+    x = np.array([3.75, 4.6])
+    with pytest.raises(cgprimer.UsageError, match=r"no such function\n.*register_primitive\(Cut\)"):
+        record(f, x)
+    cgprimer.register_primitive(Cut)
+    try:
+        graph = record(f, x).graph
+        assert graph.expression("y") == "Cut(x, 0.5)"
+        found = cgprimer.gradient(graph)["x"]
+        np.testing.assert_allclose(found, grad(f)(x), 1e-15)
+    finally:
+        cgprimer.unregister_primitive("Cut")
+
+
 # --- mistakes ------------------------------------------------------------------------------------
 
 
