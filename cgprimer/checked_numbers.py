@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import ShapeError, UsageError, name_hint
+from cgprimer.numbers_and_arrays import all_finite, as_value
 
 
 def real_number(what: str, value: Any, *, above: float = -math.inf) -> float:
@@ -57,12 +59,19 @@ def whole_number(what: str, value: Any, *, least: int = 0) -> int:
 
 
 def numbers_by_name(
-    what: str, given: Any, kind: str, known: Iterable[str], *, above: float = -math.inf
-) -> dict[str, float]:
-    """Numbers that a user gave by name; none for None.
+    what: str,
+    given: Any,
+    kind: str,
+    known: Iterable[str],
+    *,
+    above: float = -math.inf,
+    shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Numbers that a user gave by name, and arrays of those that have shapes; none for None.
 
     Raises:
         UsageError: they are no mapping, a name is not a known one, or a value no number.
+        ShapeError: an array has another shape.
 
     >>> numbers_by_name("start", {"k": 1}, "parameter", ["k", "b"])
     {'k': 1.0}
@@ -72,4 +81,19 @@ def numbers_by_name(
     for name in given or {}:
         if name not in known:
             raise UsageError(f"{what}: there is no {kind} {name!r}", hint=name_hint(name, known))
-    return {n: real_number(f"{what} of {n}", v, above=above) for n, v in (given or {}).items()}
+    return {
+        n: _array(f"{what} of {n}", n, v, shapes[n])
+        if n in shapes
+        else real_number(f"{what} of {n}", v, above=above)
+        for n, v in (given or {}).items()
+    }
+
+
+def _array(what: str, name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Finite numbers of a shape, or one number for all."""
+    found = as_value(name, value, shape)
+    if found.shape != shape:
+        raise ShapeError(f"{what} has the shape {list(found.shape)}, not {list(shape)}")
+    if not all_finite(found):
+        raise UsageError(f"{what} must be finite")
+    return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,24 +17,29 @@ from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import compiled
+from cgprimer.core.tape.scalars import elements
 from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
 from cgprimer.files import write_whole
-from cgprimer.number_format import number
+from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
 
 Array = Any
 Bound = float | Mapping[str, float]
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
 _SKIP = "take such samples out before training"
+_ELEMENT = re.compile(r"(.*)\[([0-9]{1,9}(?:, ?[0-9]{1,9})*)\]")  # x[0], x[0,1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Columns of one length: a value per sample for each input and each target.
 
+    A value is a number, or an array: the column of an input ``x[4]`` has the shape (samples, 4).
+
     Attributes:
-        inputs: name of an input variable to its column, float64 of shape (samples,).
+        inputs: name of an input variable to its column, float64 of shape (samples, ...).
         targets: name of an output variable to its column.
         truth: values of the parameters that the data were made with; empty for data from
             elsewhere, whatever the graph declares.
@@ -45,7 +51,7 @@ class Dataset:
 
     inputs: dict[str, Array]
     targets: dict[str, Array]
-    truth: dict[str, float] = field(default_factory=dict)
+    truth: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -53,14 +59,20 @@ class Dataset:
     ) -> Dataset:
         """A dataset from arrays or lists, copied where they are not contiguous doubles.
 
+        Columns named ``x[0]``, ``x[1]``, ... (``W[0,0]``, ... for two axes) are put together.
+
         Args:
-            inputs: names to columns: a dictionary, or a data frame.
+            inputs: names to columns: a dictionary, or a data frame. The first axis is the samples.
             targets: the same; none unless given.
 
         Raises:
             UsageError: what is given has no names, or a name that is no printable text.
-            DataError: no columns, columns of different lengths, or one that is not a
-                one-dimensional array of real numbers.
+            DataError: no columns, columns of different lengths, one that is no array of real
+                numbers, or an element that is missing.
+
+        >>> Dataset.from_arrays({"x[0]": [1, 2], "x[1]": [3, 4]}).inputs["x"]
+        array([[1., 3.],
+               [2., 4.]])
         """
         columns: dict[str, dict[str, Array]] = {"input": {}, "target": {}}
         for role, given in (("input", inputs), ("target", {} if targets is None else targets)):
@@ -78,7 +90,7 @@ class Dataset:
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise DataError(f"the columns have different lengths: {shown}")
-        return cls(columns["input"], columns["target"])
+        return cls(_together(columns["input"]), _together(columns["target"]))
 
     @property
     def columns(self) -> dict[str, Array]:
@@ -90,7 +102,11 @@ class Dataset:
         return len(next(iter(self.columns.values())))
 
     def __repr__(self) -> str:
-        inputs, targets = (", ".join(of) or "none" for of in (self.inputs, self.targets))
+        inputs, targets = (
+            ", ".join(n + (shape_text(c.shape[1:]) if c.ndim > 1 else "") for n, c in of.items())
+            or "none"
+            for of in (self.inputs, self.targets)
+        )
         return f"<Dataset: {len(self):,} samples, inputs {inputs}, targets {targets}>"
 
     def where(self, chosen: Array) -> Dataset:
@@ -125,15 +141,16 @@ class Dataset:
     def check_finite(self, what: str = "") -> None:
         """Raise DataError with the first value that is infinite or nan; ``what`` comes before."""
         for name, column in self.columns.items():
-            if bad := first_bad(column):
-                where = f"{what}sample {bad[1]} of the column {name!r}"
+            if bad := first_bad(column, column.ndim - 1):
+                where = f"{what}sample {bad[1]} of the column {name + bad[2]!r}"
                 raise DataError(f"{where} is {bad[0]}, not finite", hint=_SKIP)
 
     def save(self, path: str | Path) -> None:
         """Write as CSV or NPZ, by the file's ending.
 
-        CSV has a header with the names and one line per sample, numbers in their shortest exact
-        form; NPZ has arrays called ``inputs/NAME`` and ``targets/NAME``.
+        CSV has a header with the names (of an array those of its elements, ``x[0]``) and one line
+        per sample, numbers in their shortest exact form; NPZ has arrays called ``inputs/NAME`` and
+        ``targets/NAME``.
 
         Raises:
             UsageError: another ending, or the file cannot be written.
@@ -150,12 +167,16 @@ class Dataset:
     def to_csv(self) -> str:
         """The text of a CSV file.
 
-        >>> print(Dataset.from_arrays({"xa": [0.5]}, {"xw": [0.1]}).to_csv(), end="")
-        xa,xw
-        0.5,0.1
+        >>> print(Dataset.from_arrays({"x": [[0.5, 2.0]]}, {"xw": [0.1]}).to_csv(), end="")
+        x[0],x[1],xw
+        0.5,2.0,0.1
         """
-        rows = zip(*(c.tolist() for c in self.columns.values()), strict=True)
-        lines = [",".join(self.columns), *(",".join(map(repr, row)) for row in rows)]
+        named = self.columns.items()
+        names = [e for name, column in named for e in elements(name, column.shape[1:])]
+        flat = [column.reshape(len(self), math.prod(column.shape[1:])).T for _, column in named]
+        rows = zip(*(part for columns in flat for part in columns.tolist()), strict=True)
+        header = ",".join(f'"{name}"' if "," in name else name for name in names)
+        lines = [header, *(",".join(map(repr, row)) for row in rows)]
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -166,7 +187,8 @@ class Dataset:
 
         Args:
             path: the file; the ending tells its kind.
-            inputs: columns that are inputs. A graph's ``inputs``, for instance.
+            inputs: columns that are inputs. A graph's ``inputs``, for instance. Of ``x`` these are
+                the columns ``x[0]``, ``x[1]``, ..., where there are such.
             targets: columns that are targets. A graph's ``outputs``, for instance.
 
         If neither is given, an NPZ file's own roles are used, and in a CSV file the last column
@@ -189,7 +211,7 @@ class Dataset:
 def make_dataset(
     graph: ExpressionGraph,
     *,
-    truth: Mapping[str, float] | None = None,
+    truth: Mapping[str, Any] | None = None,
     samples: int = 10_000,
     seed: int = 0,
     low: Bound = -1.0,
@@ -203,7 +225,8 @@ def make_dataset(
 
     Args:
         graph: the graph.
-        truth: values of the parameters; those declared in the text fill the rest.
+        truth: values of the parameters, numbers or arrays of their shapes; those declared in the
+            text fill the rest.
         samples: how many.
         seed: of numpy's generator (PCG64).
         low, high: bounds of the inputs, in their unit: a number for all, or one for each name.
@@ -224,7 +247,7 @@ def make_dataset(
     seed = whole_number("the seed", seed)
     if real_number("the noise", noise) < 0:
         raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
-    truth = numbers_by_name("truth", truth, "parameter", graph.parameters)
+    truth = numbers_by_name("truth", truth, "parameter", graph.parameters, shapes=graph.shapes)
     try:
         point = graph.point(truth, needed=graph.parameters)
     except MissingValueError as error:
@@ -242,20 +265,22 @@ def make_dataset(
         if not lowest <= highest or not math.isfinite(highest - lowest):
             wrong = "are too far apart" if lowest <= highest else "are the wrong way round"
             raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
-        columns[name] = random.uniform(lowest, highest, samples)
-    scalars = {name: float(point[name]) for name in graph.parameters}
+        columns[name] = random.uniform(lowest, highest, (samples, *graph.shapes.get(name, ())))
+    scalars = {name: point[name] for name in graph.parameters}
     execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
     targets = execute(columns, scalars, samples)
     for name in graph.outputs:
-        bad = np.flatnonzero(~np.isfinite(targets[name]))
-        if bad.size:
-            where = ", ".join(f"{n}={number(columns[n][bad[0]], 6)}" for n in graph.inputs)
-            some = f"{bad.size:,} of {samples:,} samples"
-            what = f"the target {name!r} is {targets[name][bad[0]]} for {some}, first at {where}"
+        found = targets[name]
+        if bad := first_bad(found, found.ndim - 1):
+            value, sample, place = bad
+            count = np.count_nonzero(~np.isfinite(found).reshape(samples, -1).all(axis=1))
+            where = ", ".join(f"{n}={numbers(columns[n][sample], 6)}" for n in graph.inputs)
+            some = f"{count:,} of {samples:,} samples"
+            what = f"the target {name + place!r} is {value} for {some}, first at {where}"
             hint = "choose bounds inside the domain: low=..., high=... (--low, --high)"
             raise DataError(what, hint=hint)
         if noise:
-            targets[name] = targets[name] + random.normal(0.0, noise, samples)
+            targets[name] = found + random.normal(0.0, noise, found.shape)
     return Dataset(columns, targets, scalars)
 
 
@@ -274,9 +299,49 @@ def _column(what: str, values: Any) -> Array:
             raise TypeError
     except (TypeError, ValueError):
         raise DataError(f"{what} is not an array of real numbers") from None
-    if array.ndim != 1:
-        raise DataError(f"{what} has {array.ndim} dimensions; a column has one value per sample")
+    if not array.ndim:
+        raise DataError(f"{what} has 0 dimensions; a column has a value per sample")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _base(name: str) -> str:
+    """What an element belongs to: ``x`` for ``x[0]``; else the name itself."""
+    found = _ELEMENT.fullmatch(name)
+    return found[1] if found else name
+
+
+def _together(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Columns of elements put together to those of arrays.
+
+    Raises:
+        DataError: an element is missing, stands twice, or is none of one number.
+    """
+    parts: dict[str, dict[tuple[int, ...], Array]] = {}
+    for name, column in columns.items():
+        found = _ELEMENT.fullmatch(name)
+        place = tuple(map(int, found[2].split(","))) if found else ()
+        known = parts.setdefault(_base(name), {})
+        if place in known or (known and not (place and next(iter(known)))):
+            raise DataError(f"the column {name!r} stands beside another of the same numbers")
+        if place and (column.ndim > 1 or len(place) != len(next(iter(known), place))):
+            raise DataError(f"the column {name!r} does not fit those of {_base(name)!r} beside it")
+        known[place] = column
+    made: dict[str, Array] = {}
+    for name, of in parts.items():
+        if () in of:
+            made[name] = of[()]
+            continue
+        shape = tuple(max(ns) + 1 for ns in zip(*of, strict=True))
+        order = []
+        for k in range(min(math.prod(shape), len(of) + 1)):
+            order.append(tuple(k // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)))
+            if order[-1] not in of:
+                missing = f"{name}[{','.join(map(str, order[-1]))}]"
+                what = f"the column {missing!r} is missing among {len(of)} of {name!r}"
+                raise DataError(what, hint="elements are counted from 0, and none is left out")
+        whole = np.stack([of[place] for place in order], axis=1)
+        made[name] = whole.reshape(len(whole), *shape)
+    return made
 
 
 def _kind(path: str | Path) -> str:
@@ -289,7 +354,7 @@ def _kind(path: str | Path) -> str:
 # --- CSV: a table of numbers is read fast, anything else a row at a time -------------------------
 
 
-def _read_csv(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> Dataset:
+def _read_csv(path: Path, inputs: Sequence[str], targets: Sequence[str]) -> Dataset:
     text = path.read_text(encoding="utf-8-sig")
     reader = csv.reader(io.StringIO(text), skipinitialspace=True)
     try:
@@ -302,15 +367,21 @@ def _read_csv(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
             wrong = f"the column {repeated[0]!r} stands twice"
         elif len(names) == 1 and any(mark in names[0] for mark in ";\t"):
             wrong = "the columns must be separated by commas"
+        elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
+            wrong = f"names with commas stand in quotes: write \"{split},...]\""
         elif _number(names[0]) is not None:
             wrong = "the first line must hold the names of the columns, not numbers"
         if wrong:
             raise DataError(f"{path}:1: {wrong}")
+        columns: dict[str, list[int]] = {}  # those of each value
+        for k, name in enumerate(names):
+            columns.setdefault(_base(name), []).append(k)
         if not inputs and not targets:
-            inputs, targets = tuple(names[:-1]), (names[-1],)
+            *inputs, last = columns
+            targets = (last,)
         wanted = tuple(dict.fromkeys((*inputs, *targets)))
-        _require(path, wanted, names)
-        places = [names.index(name) for name in wanted]
+        _require(path, wanted, list(columns))
+        places = [k for name in wanted for k in columns[name]]
         found = _table(text.partition("\n")[2], len(names), places)
         if found is None:
             rows = list(_rows(path, reader, names, places))
@@ -319,8 +390,12 @@ def _read_csv(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> 
         raise DataError(f"{path}:{reader.line_num}: this is no CSV: {error}") from None
     if not found:
         raise DataError(f"{path}: there are no samples below the header")
-    column = dict(zip(wanted, found, strict=True))
-    return Dataset.from_arrays({n: column[n] for n in inputs}, {n: column[n] for n in targets})
+    column = dict(zip(places, found, strict=True))
+    roles = ({names[k]: column[k] for n in of for k in columns[n]} for of in (inputs, targets))
+    try:
+        return Dataset.from_arrays(*roles)
+    except DataError as error:
+        raise DataError(f"{path}:1: {error.message}", hint=error.hint) from None
 
 
 def _table(body: str, width: int, places: list[int]) -> list[Array] | None:

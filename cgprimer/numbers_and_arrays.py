@@ -87,16 +87,29 @@ def all_finite(value: Any) -> bool:
     return bool(np.isfinite(value).all())
 
 
-def first_bad(value: Value) -> tuple[float, int] | None:
-    """The first number that is not finite, and its sample; None if all are finite.
+def first_bad(value: Value, rank: int = 0) -> tuple[float, int, str] | None:
+    """The first number that is not finite, its sample and its place; None if all are finite.
 
-    >>> first_bad(1.0), first_bad(float("inf"))
-    (None, (inf, 0))
+    Args:
+        value: a number or an array of samples.
+        rank: how many axes, the last ones, a sample has of its own: they give the place.
+
+    >>> import numpy as np
+    >>> first_bad(1.0), first_bad(np.array([[1.0, 2.0], [3.0, np.inf]]), 1)
+    (None, (inf, 1, '[1]'))
     """
     if all_finite(value):
         return None
-    numbers = [value] if isinstance(value, float) else value.reshape(-1).tolist()
-    return next((n, sample) for sample, n in enumerate(numbers) if not math.isfinite(n))
+    if isinstance(value, float):
+        return value, 0, ""
+    import numpy as np
+
+    flat = value.reshape(-1)
+    first = int(np.flatnonzero(~np.isfinite(flat))[0])
+    own = value.shape[value.ndim - rank :]
+    sample, inside = divmod(first, math.prod(own))
+    place = ",".join(str(int(n)) for n in np.unravel_index(inside, own)) if own else ""
+    return float(flat[first]), sample, f"[{place}]" if place else ""
 
 
 def axes(value: Value) -> int:

@@ -1,15 +1,18 @@
 """Losses: text in cgprimer's own language, put onto the tape as one more vertex.
 
-The loss of a sample is the sum, over the outputs, of an expression in ``out`` (the output's
-value) and ``target``. So it is differentiated, compiled and printed like everything else.
+The loss of a sample is the sum, over the outputs and all their elements, of an expression in
+``out`` (the output's value) and ``target``. So it is differentiated, compiled and printed like
+everything else. ``out`` and ``target`` have the output's shape: functions of arrays can be used.
 """
 
 from __future__ import annotations
 
 from cgprimer.core.language.syntax import Expression, Name, Number, fold, postorder
+from cgprimer.core.primitives.array_functions import apply
 from cgprimer.core.primitives.notation import parse_expression
+from cgprimer.core.primitives.shaped import total as total_of
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.core.tape.verifier import checked
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.garbage_collection import collector_paused
@@ -107,18 +110,23 @@ def with_loss(tape: Tape, loss: str) -> Tape:
     v1 = xw - target_xw
     loss_sample = v1^2
     output  loss_sample
+
+    Raises:
+        ShapeError: the loss does not fit an output's shape.
     """
     tree = loss_expression(loss)
     builder = Builder(simplify=False)
     value = builder.extend(tape)
     total: int | None = None
     for output, index in tape.outputs.items():
-        known = {"out": value[index], "target": builder.column(TARGET + output)}
+        target = builder.leaf("column", TARGET + output, shape=shape_of(tape, index))
+        known = {"out": value[index], "target": target}
 
         def leaf(node: Name | Number, known: dict[str, int] = known) -> int:
             return known[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
-        share = fold(tree, leaf, lambda row, operands: builder.emit(row, *operands))
+        share = fold(tree, leaf, lambda row, operands: apply(builder, row, operands))
+        share = total_of(builder, share)  # itself, of a number
         total = share if total is None else builder.emit("add", total, share)
     assert total is not None
     return checked(builder.finish({LOSS: builder.name(total, LOSS)}))

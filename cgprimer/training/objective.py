@@ -7,41 +7,51 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.derivatives import tape
+from cgprimer.core.engines import WORTH_COMPILING
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.language.syntax import Apply, postorder
+from cgprimer.core.language.syntax import Apply, Shape, Structural, postorder
+from cgprimer.core.methods import WITH_SHAPES
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
+from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
+from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.scalars import apart, elements, scalarize
+from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, MissingValueError, TapeError, UsageError, name_hint
+from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.native.arguments import as_scalars
 from cgprimer.native.contract import Summing, Trainer
 from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
-from cgprimer.number_format import number
+from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
 from cgprimer.training.losses import LOSS, TARGET, loss_expression, loss_text, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
+from cgprimer.training.vectors import Vectors
 
 Array = Any
 Point = tuple[float, Array]  # loss and gradient
 REDUCTIONS = ("sum", "mean")
 _AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
+_NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
+_FEW = 5_000  # operations of a graph with arrays that are done sooner one by one, compiled
 
 
 class Objective:
     """The loss of a graph over samples, and its gradient with respect to all parameters.
 
     Arguments are those of :func:`loss_and_gradient`; `samples` says how many there will be in all
-    runs together, for ``engine="auto"`` to go by.
+    runs together, for ``engine="auto"`` to go by. Parameters and gradient are vectors of all their
+    numbers, in the order of ``vectors.elements``.
+
+    A graph with arrays runs with arrays, or written out in numbers: as the engine wants it, and
+    where the engine is open, as is faster.
     """
 
     @collector_paused()
@@ -62,18 +72,23 @@ class Objective:
             raise UsageError("the graph has no parameters to learn", hint=hint)
         if not graph.outputs:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
-        self.graph, self.parameters, self.dtype = graph, graph.parameters, dtype
+        self.graph, self.vectors, self.dtype = graph, Vectors(graph), dtype
         self.loss = loss_text(loss)  # a name may mean another text tomorrow: the cache is kept
         tree = loss_expression(self.loss)
         rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
+        shaped = bool(tape(graph).shapes)
+        self.in_numbers = shaped and _better_in_numbers(
+            tape(graph), method, options or {}, engine, samples
+        )
+        self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.program: DerivativeProgram = kept_program(
             tape(graph),
             of=LOSS,
-            wrt=graph.parameters,
+            wrt=self.parameters,
             method=method,
-            prepare=lambda: self.primal,
+            prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
             about=f"loss {self.loss}",
-            keep=all(primitive(row).built_in for row in rows),
+            keep=not shaped and rows.isdisjoint(ARRAY_FUNCTIONS) and all(map(_built_in, rows)),
             **(options or {}),
         )
         self.runner = Runner(
@@ -90,9 +105,10 @@ class Objective:
         """The dataset's columns under the tape's names, in the dtype of the computation.
 
         Raises:
-            DataError: a column is missing.
+            DataError: a column is missing, or has another shape than the graph has it.
         """
-        columns, graph = {}, self.graph
+        columns, shapes, graph = {}, dict[str, Shape](), self.graph
+        whole = tape(graph)
         wanted = ("input", graph.inputs, dataset.inputs), ("target", graph.outputs, dataset.targets)
         for role, names, given in wanted:
             for name in names:
@@ -102,7 +118,9 @@ class Objective:
                     raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=hint)
                 key = name if role == "input" else TARGET + name
                 columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)
-        return columns
+                shapes[key] = shape_of(whole, whole.index(name))
+                _check_shape(role, name, columns[key].shape[1:], shapes[key])
+        return apart(columns, shapes) if self.in_numbers else columns
 
     def resident(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
         """The columns where the engine wants them: a GPU keeps them in its own memory."""
@@ -112,7 +130,8 @@ class Objective:
     def trainer(self, rule: Optimizer, batch: int) -> Trainer | None:
         """Epochs inside the engine; None where it cannot, so that the loop is Python's."""
         make: Any = getattr(self.runner.chosen, "trainer", None)
-        tape = None if make is None else joined_passes(self.program)
+        arrays = make is None or self.program.tape.shapes
+        tape = None if arrays else joined_passes(self.program)
         if tape is None:
             return None
         try:
@@ -167,40 +186,90 @@ class Objective:
         """Loss and gradient, both summed over the samples; values and gradient as `parameters`."""
         if self._at_once is not None:
             return self._at_once(columns, values, samples)
-        scalars = dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
+        if self.in_numbers or self.vectors.of_numbers:
+            scalars = dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
+        else:
+            scalars = self.vectors.parts(values)
         found = self.runner(columns, scalars, samples)
-        gradient = [found.derivatives[LOSS, name] for name in self.parameters]
-        return float(found.values[LOSS]), np.array(gradient, dtype=float)
+        gradient = [np.ravel(found.derivatives[LOSS, name]) for name in self.parameters]
+        return float(found.values[LOSS]), np.concatenate(gradient, dtype=float)
 
     def mean_loss(self, columns: Mapping[str, Array], samples: int, values: Array) -> float:
         """The mean loss over samples, by the program that training runs: it is compiled."""
         return self.sums(columns, values, samples)[0] / samples
 
-    def not_finite(self, dataset: Dataset, parameters: Mapping[str, float], batch: Array) -> str:
+    def not_finite(self, dataset: Dataset, parameters: Mapping[str, Any], batch: Array) -> str:
         """What is not finite first: the vertex, the sample of the batch (indices), its inputs."""
-        for name, value in parameters.items():
+        for name, value in zip(self.vectors.elements, self.vectors.vector(parameters), strict=True):
             if not math.isfinite(value):
                 return f"the parameter {name} is {value}"
         graph, primal = self.graph, self.primal
+        if self.in_numbers:
+            primal = scalarize(primal)
+            parameters = apart(parameters, self.vectors.shapes)
         runner = Runner(self.program, dtype=self.dtype)
-        for begin in range(0, len(batch), _AT_A_TIME):
-            part = dataset.where(batch[begin : begin + _AT_A_TIME])
+        at_a_time = max(1, min(_AT_A_TIME, _NUMBERS // len(self.vectors)))
+        for begin in range(0, len(batch), at_a_time):
+            part = dataset.where(batch[begin : begin + at_a_time])
             columns = self.columns(part)
             values = values_of(primal, {**columns, **parameters})
-            computed = {
-                f"{name} = {graph.expression(name)}": values[primal.index(name)]
-                for name in sorted(graph.definitions, key=primal.index)
-            }
-            computed["the loss"] = values[primal.index(LOSS)]
+            computed = {}
+            for name in sorted(graph.definitions, key=self.primal.index):
+                shape = shape_of(self.primal, self.primal.index(name))
+                for place in elements("", shape) if self.in_numbers else ("",):
+                    index = primal.index(name + place)
+                    ending = f" = {graph.expression(name)}"
+                    computed[name, place, ending] = values[index], len(shape_of(primal, index))
+            computed["the loss", "", ""] = values[primal.index(LOSS)], 0
             found = runner(columns, dict(parameters), len(part))
             for (_, wrt), value in found.derivatives.items():
-                computed[f"the derivative of the loss with respect to {wrt}"] = value
-            for what, value in computed.items():
-                if bad := first_bad(value):
-                    inputs = [f"{n}={number(part.inputs[n][bad[1]], 6)}" for n in graph.inputs]
+                rank = 0 if self.in_numbers else len(self.vectors.shapes[wrt])
+                computed["the derivative of the loss with respect to " + wrt, "", ""] = value, rank
+            for (what, own, ending), (value, rank) in computed.items():
+                if bad := first_bad(value, rank):
+                    inputs = [f"{n}={numbers(part.inputs[n][bad[1]], 6)}" for n in graph.inputs]
                     given = f" ({', '.join(inputs)})" if inputs else ""
-                    return f"{what} is {bad[0]} for sample {batch[begin + bad[1]]}{given}"
+                    sample = batch[begin + bad[1]]
+                    return f"{what}{own}{bad[2]}{ending} is {bad[0]} for sample {sample}{given}"
         return "the sum over the samples is not finite"
+
+
+def _built_in(row: str) -> bool:
+    return not isinstance(row, Structural) and primitive(row).built_in
+
+
+def _better_in_numbers(
+    tape: Tape, method: str, options: Mapping[str, Any], engine: str, samples: int | None
+) -> bool:
+    """Whether a tape with arrays is written out in numbers, and not run with arrays.
+
+    Measured: a small network's step takes a fraction of the time of numpy's calls, if it is
+    compiled; a large one's is a few matrix products.
+    """
+    if engine in ("plain", "numpy") or any(
+        getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions
+    ):
+        return False
+    if engine != "auto":
+        return True
+    work = 0
+    for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        rows = tape.shapes[operands[0]] if isinstance(name, Structural) else ()
+        inner = rows[-1] if rows and name.kind in ("matmul", "sum") else 1
+        work += math.prod(tape.shapes[index]) * inner
+    known_alone = method not in WITH_SHAPES or options.get("carry")
+    return bool(known_alone) or work <= _FEW and work * (samples or 0) >= WORTH_COMPILING
+
+
+def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
+    """Raise DataError if a column has another shape than the graph has it."""
+    if given == wanted:
+        return
+    known = set(elements(name, given))
+    missing = next((e for e in elements(name, wanted) if e not in known), None)
+    hint = f"there is no column {missing}" if missing else "it has more numbers than that"
+    what = f"the {role} {name!r} is {shape_text(wanted)} in the graph"
+    raise DataError(f"{what}, and {shape_text(given)} in the dataset", hint=hint)
 
 
 def _at_once(runner: Runner, parameters: tuple[str, ...]) -> Callable[..., Point] | None:
@@ -212,6 +281,8 @@ def _at_once(runner: Runner, parameters: tuple[str, ...]) -> Callable[..., Point
     reads = program.passes[0].reads if len(program.passes) == 1 else ()
     plain = program.seeds_only and not program.passes[0].seeds and len(reads) == len(parameters)
     if not (plain and isinstance(execute, Summing) and all(read.weight == 1.0 for read in reads)):
+        return None
+    if program.tape.shapes:
         return None
     place = {name: k for k, name in enumerate(program.tape.outputs)}
     output = {read.wrt: place[read.output] for read in reads}
@@ -237,8 +308,10 @@ def loss_and_gradient(
     engine: str = "auto",
     dtype: str = "float64",
     **options: Any,
-) -> Callable[[Mapping[str, float]], tuple[float, dict[str, float]]]:
+) -> Callable[[Mapping[str, Any]], tuple[float, dict[str, Any]]]:
     """A function from parameters to the loss over a dataset and its gradient.
+
+    A parameter is a number or an array of its shape, and so is its part of the gradient.
 
     Everything that does not depend on the parameters is done once, here. Columns that are
     contiguous and of the computation's type are not copied (a GPU has its own copy): leave the
@@ -254,11 +327,11 @@ def loss_and_gradient(
         dtype: ``float64`` or ``float32``.
 
     Raises:
-        DataError: the dataset lacks a column.
+        DataError: the dataset lacks a column, or one has another shape than the graph says.
         UsageError: an unknown name, or a graph without parameters or outputs.
 
-    The function raises MissingValueError for a parameter without a value, and EngineError for a
-    value that is no real number.
+    The function raises MissingValueError for a parameter without a value, ShapeError for one of
+    another shape, and EngineError or UsageError for a value that is no real number.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa")
@@ -276,21 +349,10 @@ def loss_and_gradient(
         raise DataError("the mean over no samples is not defined")
     scale = 1.0 / samples if reduction == "mean" else 1.0
 
-    names = graph.parameters
-    chosen = itemgetter(*names)  # of 25,000 weights, each would be looked up by Python otherwise
+    vectors = objective.vectors
 
-    def call(parameters: Mapping[str, float]) -> tuple[float, dict[str, float]]:
-        try:
-            values = np.asarray(chosen(parameters))
-        except KeyError as error:
-            raise MissingValueError(f"no value for the parameter {error.args[0]!r}") from None
-        except ValueError:  # arrays of several shapes among the values
-            values = np.zeros(0)
-        if values.dtype.kind in "fiu" and values.size == len(names) and values.ndim < 2:
-            values = values.astype(float).reshape(len(names))
-        else:  # some value is none: say which
-            values = as_scalars(parameters, names, np.dtype(float))
-        total, gradient = objective.sums(columns, values, samples)
-        return total * scale, dict(zip(names, (gradient * scale).tolist(), strict=True))
+    def call(parameters: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
+        total, gradient = objective.sums(columns, vectors.vector(parameters), samples)
+        return total * scale, vectors.values(gradient * scale)
 
     return call

@@ -196,7 +196,7 @@ def test_a_single_npy_under_the_name_of_an_npz(tmp_path: Path) -> None:
         ({"xa": [1.0, 2.0], "xw": [np.inf, 2.0]}, "sample 0 of the column 'xw' is inf"),
         ({"xa": [1.0], "xw": [1.0, 2.0]}, "different lengths"),
         ({"xa": [["1"]], "xw": [1.0]}, "'xa'"),
-        ({"xa": [[1.0]], "xw": [1.0]}, "dimensions"),
+        ({"xa": 1.0, "xw": [1.0]}, "dimensions"),
     ],
 )
 def test_wrong_arrays_in_an_npz(arrays: dict, said: str, tmp_path: Path) -> None:

@@ -182,7 +182,6 @@ def test_from_arrays() -> None:
     [
         ({}, {}, "at least one column"),
         ({"xa": [1.0]}, {"xw": [1.0, 2.0]}, "different lengths: input xa 1, target xw 2"),
-        ({"xa": [[1.0], [2.0]]}, {}, "'xa' has 2 dimensions"),
         ({"xa": 1.0}, {}, "'xa' has 0 dimensions"),
         ({"xa": ["a", "b"]}, {}, "'xa' is not an array of real numbers"),
         ({"xa": [1j]}, {}, "not an array of real numbers"),

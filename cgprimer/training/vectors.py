@@ -1,0 +1,94 @@
+"""Parameters as one vector of all their numbers: what optimizers and engines work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import Shape
+from cgprimer.core.tape.scalars import elements
+from cgprimer.errors import MissingValueError, ShapeError
+from cgprimer.native.arguments import as_scalars
+from cgprimer.numbers_and_arrays import as_value
+
+Array = Any
+
+
+class Vectors:
+    """A graph's parameters, one after the other: from names and values to a vector, and back.
+
+    Attributes:
+        shapes: of each parameter; ``()`` of one that is a number.
+        elements: what the numbers are called, in the vector's order.
+
+    >>> import cgprimer
+    >>> made = Vectors(cgprimer.parse("parameter w[2]; input x[2]; xw = w @ x + b"))
+    >>> made.elements, made.vector({"w": 1.0, "b": 2.0})
+    (('w[0]', 'w[1]', 'b'), array([1., 1., 2.]))
+    """
+
+    def __init__(self, graph: ExpressionGraph) -> None:
+        names = graph.parameters
+        self.shapes: dict[str, Shape] = {n: graph.shapes.get(n, ()) for n in names}
+        self.elements = tuple(e for n, shape in self.shapes.items() for e in elements(n, shape))
+        self.of_numbers = not any(self.shapes.values())
+        # Of 25,000 weights, each would be looked up by Python otherwise.
+        self._chosen: Callable[[Any], Any] = itemgetter(*names) if names else lambda given: ()
+
+    def __len__(self) -> int:
+        """How many numbers there are."""
+        return len(self.elements)
+
+    def vector(self, values: Mapping[str, Any]) -> Array:
+        """The numbers of all parameters; shape (numbers,).
+
+        Raises:
+            MissingValueError: a parameter has no value.
+            ShapeError, UsageError, EngineError: a value has another shape, or is no real number.
+        """
+        try:
+            given = self._chosen(values)
+            if not self.of_numbers:
+                given = given if len(self.shapes) > 1 else (given,)
+                named = zip(self.shapes.items(), given, strict=True)
+                return np.concatenate([_flat(name, v, shape) for (name, shape), v in named])
+            found = np.asarray(given)
+        except KeyError as error:
+            raise MissingValueError(f"no value for the parameter {error.args[0]!r}") from None
+        except ValueError:  # arrays of several shapes among the values
+            found = np.zeros(0)
+        if found.dtype.kind in "fiu" and found.size == len(self) and found.ndim < 2:
+            return found.astype(float).reshape(len(self))
+        return as_scalars(values, self.elements, np.dtype(float))  # some value is none: say which
+
+    def values(self, vector: Array) -> dict[str, Any]:
+        """For each parameter a float, or an array of its shape."""
+        if self.of_numbers:
+            return dict(zip(self.elements, vector.tolist(), strict=True))
+        return {
+            name: part.copy() if part.ndim else float(part)
+            for name, part in self.parts(vector).items()
+        }
+
+    def parts(self, vector: Array) -> dict[str, Array]:
+        """Each parameter's part of the vector, in its shape: views, not copies."""
+        found, start = {}, 0
+        for name, shape in self.shapes.items():
+            end = start + int(np.prod(shape, dtype=int))
+            found[name] = vector[start:end].reshape(shape)
+            start = end
+        return found
+
+
+def _flat(name: str, value: Any, shape: Shape) -> Array:
+    if type(value) is np.ndarray and value.shape == shape and value.dtype == np.float64:
+        return value.reshape(-1)
+    found = np.asarray(as_value(name, value, shape))
+    if found.shape != shape:
+        given, wanted = list(found.shape), list(shape) or "a number"
+        raise ShapeError(f"the parameter {name!r} has the shape {wanted}, the value {given}")
+    return found.reshape(-1)
