@@ -21,6 +21,7 @@ from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.number_format import number
+from cgprimer.training.vectors import Vectors
 
 Array = Any
 _TOLERANCE = 1e-9  # singular values below this share of the largest are zero
@@ -83,7 +84,7 @@ class Identifiability:
 
 
 def identifiability(
-    graph: ExpressionGraph, dataset: Dataset, parameters: Mapping[str, float]
+    graph: ExpressionGraph, dataset: Dataset, parameters: Mapping[str, Any]
 ) -> Identifiability | None:
     """Rank and null directions of the Jacobian over the data, at given parameters.
 
@@ -102,10 +103,14 @@ def identifiability(
     >>> found.rank, found.null_directions, found.determined
     (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
     """
-    names = graph.parameters
+    vectors = Vectors(graph)
+    names = vectors.elements
     chosen = np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
     inputs = {n: dataset.inputs[n][chosen] for n in graph.inputs}
-    if len(names) > _MOST_PARAMETERS or (matrix := _jacobian(graph, inputs, parameters)) is None:
+    if len(names) > _MOST_PARAMETERS:
+        return None
+    values = vectors.vector(parameters)
+    if (matrix := _jacobian(graph, inputs, vectors.values(values))) is None:
         return None
     # Each parameter in its own scale: a small effect is an effect.
     norms = np.linalg.norm(matrix, axis=0)
@@ -116,7 +121,7 @@ def identifiability(
     # A direction that is null elsewhere too belongs to the graph; one that is not, to this point.
     random = np.random.default_rng(0)
     others = [
-        _jacobian(graph, inputs, {n: random.normal(0.0, 1.0 + abs(parameters[n])) for n in names})
+        _jacobian(graph, inputs, vectors.values(random.normal(0.0, 1.0 + np.abs(values))))
         for _ in range(_OTHER_POINTS)
     ]
     everywhere = tuple(all(_is_null(m, row) for m in others if m is not None) for row in basis)
@@ -145,16 +150,25 @@ def _is_null(matrix: Array, direction: Array) -> bool:
 
 
 def _jacobian(
-    graph: ExpressionGraph, inputs: Mapping[str, Array], parameters: Mapping[str, float]
+    graph: ExpressionGraph, inputs: Mapping[str, Array], parameters: Mapping[str, Any]
 ) -> Array | None:
-    """One row per sample and output, one column per parameter; None if not finite."""
-    found = jacobian(graph, {**inputs, **{n: float(parameters[n]) for n in graph.parameters}})
-    shape = next((np.shape(c) for c in inputs.values()), (1,))
-    columns = (
-        np.concatenate([np.broadcast_to(found[output][n], shape) for output in graph.outputs])
-        for n in graph.parameters
+    """One row per sample and element of an output, one column per number of the parameters; None
+    if not finite.
+    """
+    found = jacobian(graph, {**inputs, **parameters})
+    samples = next((len(column) for column in inputs.values()), 1)
+
+    def rows(output: str, name: str) -> Array:
+        own, size = np.asarray(found[output][name]), np.size(parameters[name])
+        here = own if inputs else own[None]
+        return here.reshape(samples, -1, size).reshape(-1, size)
+
+    matrix = np.concatenate(
+        [
+            np.concatenate([rows(output, n) for n in graph.parameters], axis=1)
+            for output in graph.outputs
+        ]
     )
-    matrix = np.stack(list(columns), axis=1)
     return matrix if np.isfinite(matrix).all() else None
 
 

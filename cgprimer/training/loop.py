@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,9 +19,11 @@ import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.core.tape.scalars import apart
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, listed, name_hint
-from cgprimer.number_format import number
+from cgprimer.number_format import number, numbers
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
@@ -29,12 +31,15 @@ from cgprimer.training.snapshots import WITHIN, Moments, moments
 from cgprimer.training.steps import SCHEDULES, Done, Steps, rates
 
 Array = Any
+Value = Any  # a float, or an array of a parameter's shape
 _DIVERGED = 10.0  # times the loss of the start
 
 
 @dataclass(eq=False, repr=False)
 class TrainingRun:
     """What training did.
+
+    A parameter is a number, or an array of its shape.
 
     Attributes:
         parameters: learnt values.
@@ -59,9 +64,9 @@ class TrainingRun:
         state: the optimizer's state, for taking the run up again.
     """
 
-    parameters: dict[str, float]
-    start: dict[str, float]
-    truth: dict[str, float]
+    parameters: dict[str, Value]
+    start: dict[str, Value]
+    truth: dict[str, Value]
     settings: dict[str, Any]
     start_loss: float = float("nan")
     loss: float = float("nan")
@@ -69,7 +74,7 @@ class TrainingRun:
     epoch_losses: list[float] = field(default_factory=list)
     validation_losses: list[float] = field(default_factory=list)
     recorded_steps: list[int] = field(default_factory=list)
-    recorded_parameters: dict[str, list[float]] = field(default_factory=dict)
+    recorded_parameters: dict[str, list[Value]] = field(default_factory=dict)
     epochs: int = 0
     steps: int = 0
     seconds: float = 0.0
@@ -87,8 +92,32 @@ class TrainingRun:
         """Whether Ctrl-C ended the run."""
         return self.stopped == "interrupted"
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter; ``()`` of a number."""
+        return {name: np.shape(value) for name, value in self.parameters.items()}
+
+    def in_numbers(self) -> TrainingRun:
+        """The same run with a name for each number: ``W[0,1]``. What is drawn are numbers.
+
+        >>> TrainingRun({"w": np.array([1.0, 2.0])}, {}, {}, {}).in_numbers().parameters
+        {'w[0]': 1.0, 'w[1]': 2.0}
+        """
+        shapes = self.shapes
+        if not any(shapes.values()):
+            return self
+        each = [apart(values, shapes) for values in (self.parameters, self.start, self.truth)]
+        recorded = {
+            name: np.array(values).reshape(len(values), *shapes[name])
+            for name, values in self.recorded_parameters.items()
+        }
+        over_time = {name: part.tolist() for name, part in apart(recorded, shapes).items()}
+        return replace(
+            self, parameters=each[0], start=each[1], truth=each[2], recorded_parameters=over_time
+        )
+
     def __repr__(self) -> str:
-        learnt = listed(f"{name}={number(value, 6)}" for name, value in self.parameters.items())
+        learnt = listed(f"{name}={numbers(value, 6)}" for name, value in self.parameters.items())
         losses = f"loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}"
         return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
 
@@ -106,7 +135,7 @@ def train(
     batch_size: int | None = 50,
     loss: str = "squared-error",
     seed: int = 0,
-    start: Mapping[str, float] | None = None,
+    start: Mapping[str, Any] | None = None,
     shuffle: bool = True,
     stop_below: float | None = None,
     dtype: str = "float64",
@@ -131,7 +160,7 @@ def train(
         batch_size: samples per step: 1 is one sample at a time, None the whole dataset.
         loss: as in :func:`cgprimer.loss_and_gradient`; its mean over the batch is minimised.
         seed: of the start values (uniform in [0, 1)) and of the order of the samples.
-        start: start values; those not given are drawn.
+        start: start values, numbers or arrays of the parameters' shapes; those not given are drawn.
         shuffle: go through the samples in a new random order in every epoch.
         stop_below: end once the mean loss of an epoch is below this.
         dtype: ``float64`` or ``float32``.
@@ -182,6 +211,7 @@ def train(
     batch = min(batch, samples)
     chosen = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
     objective = Objective(graph, options=options, samples=samples * epochs, **chosen)
+    vectors = objective.vectors
     settings = {
         **chosen, "engine": objective.runner.engine, "optimizer": optimizer, "learning_rate": rate,
         "schedule": schedule, "epochs": epochs, "batch_size": batch, "seed": seed,
@@ -191,14 +221,14 @@ def train(
     }  # fmt: skip
     if resume is None:
         random = np.random.default_rng(seed)
-        begin = dict(zip(names, random.random(len(names)).tolist(), strict=True))
-        begin |= numbers_by_name("start", start, "parameter", names)
-        recorded: dict[str, list[float]] = {name: [] for name in names}
+        begin = vectors.values(random.random(len(vectors)))
+        begin |= numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
+        recorded: dict[str, list[Value]] = {name: [] for name in names}
         run = TrainingRun(begin, {**begin}, {}, settings, recorded_parameters=recorded)
     else:
-        run = _taken_up(resume, settings, names)
+        run = _taken_up(resume, settings, vectors.shapes)
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
-    values = np.array([run.parameters[name] for name in names], dtype=float)
+    values = vectors.vector(run.parameters)
     held = Done(run.steps, values, run.state or rule.start(values), [])
     rate_of = partial(rates, rate, schedule, epochs * -(-samples // batch))
     columns, one_by_one = objective.columns(dataset), on_step is not None
@@ -221,7 +251,7 @@ def train(
     bad = _go_through(run, steps, held, epochs, stop_below, tell, when, validate)
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
-        run.loss = mean_loss(np.array(list(run.parameters.values())))
+        run.loss = mean_loss(vectors.vector(run.parameters))
         if not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
     if bad is not None:
@@ -290,11 +320,12 @@ def _go_through(
         run.steps, run.state = held.steps, held.state
         del run.step_losses[run.steps :]
         del run.epoch_losses[run.epochs :], run.validation_losses[run.epochs :]
+        vectors = steps.objective.vectors
         for step, values in [one for one in kept if one[0] <= run.steps]:
             run.recorded_steps.append(step)
-            for name, value in zip(run.parameters, values.tolist(), strict=True):
+            for name, value in vectors.values(values).items():
                 run.recorded_parameters[name].append(value)
-        run.parameters = dict(zip(run.parameters, held.values.tolist(), strict=True))
+        run.parameters = vectors.values(held.values)
     return None
 
 
@@ -306,12 +337,12 @@ def _thin(run: TrainingRun, when: Moments) -> None:
         run.recorded_parameters[name] = [values[k] for k in left]
 
 
-def _taken_up(earlier: Any, settings: dict[str, Any], names: tuple[str, ...]) -> TrainingRun:
+def _taken_up(earlier: Any, settings: dict[str, Any], shapes: Mapping[str, Any]) -> TrainingRun:
     """A copy of an earlier run to go on with, if its state and its place still mean something."""
     if not isinstance(earlier, TrainingRun):
         raise UsageError(f"expected a TrainingRun to resume, not {type(earlier).__name__}")
-    if tuple(earlier.parameters) != names:
-        own = ", ".join(earlier.parameters)
+    if list(earlier.shapes.items()) != list(shapes.items()):
+        own = ", ".join(n + (shape_text(s) if s else "") for n, s in earlier.shapes.items())
         raise UsageError(f"the run is one of another graph: its parameters are {own}")
     began = dict(earlier.settings)
     if not isinstance(began.get("validation"), float):
