@@ -368,7 +368,7 @@ def _read_csv(path: Path, inputs: Sequence[str], targets: Sequence[str]) -> Data
         elif len(names) == 1 and any(mark in names[0] for mark in ";\t"):
             wrong = "the columns must be separated by commas"
         elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
-            wrong = f"names with commas stand in quotes: write \"{split},...]\""
+            wrong = f'names with commas stand in quotes: write "{split},...]"'
         elif _number(names[0]) is not None:
             wrong = "the first line must hold the names of the columns, not numbers"
         if wrong:

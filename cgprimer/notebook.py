@@ -122,6 +122,7 @@ def _run(run: TrainingRun) -> Bundle:
     from cgprimer import plot
     from cgprimer.number_format import number
 
+    run = run.in_numbers()
     names = list(run.parameters)
     columns = {"start": run.start, "learnt": run.parameters, "true": run.truth}
     given = {title: values for title, values in columns.items() if values}

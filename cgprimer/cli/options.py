@@ -119,7 +119,8 @@ def _assignments(given: tuple[str, ...]) -> dict[str, float]:
 
 
 def _names(given: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(n.strip() for text in given for n in text.split(",") if n.strip())
+    parts = (part for text in given for part in re.split(r",(?![^\[]*\])", text))  # not in W[0,1]
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def _whole_numbers(given: tuple[str, ...]) -> tuple[int, ...]:

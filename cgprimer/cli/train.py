@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from cgprimer.analysis.tables import table
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import echo_json, graph_command, named_after, note, progress_bar
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, is_given, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import DTYPES
+from cgprimer.core.tape.scalars import apart, elements
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.files import check_writable
@@ -27,6 +30,7 @@ from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.steps import SCHEDULES
 
+_MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
 _DATA = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
@@ -205,14 +209,27 @@ def _data(
 def _report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph) -> str:
     undetermined = found.undetermined() if found else ()
     # Only data that were made have a truth; beside others stands what the graph declares.
-    word, beside = ("true", run.truth) if run.truth else ("declared", graph.values)
+    word = "true" if run.truth else "declared"
+    known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in run.parameters}
+    learnt, beside = (apart(of, run.shapes) for of in (run.parameters, known))
     rows = []
-    for name, value in run.parameters.items():
-        remark = "not determined by itself" if name in undetermined else ""
-        rows.append([name, number(value), number(beside.get(name)), remark])
+    for name, shape in run.shapes.items():
+        each = tuple(elements(name, shape))
+        if len(each) <= _MOST_ROWS:
+            for one in each:
+                remark = "not determined by itself" if one in undetermined else ""
+                rows.append([one, number(learnt[one]), number(beside.get(one)), remark])
+            continue
+        norms = (
+            float(np.linalg.norm(of[name])) if name in of else None
+            for of in (run.parameters, known)
+        )
+        free = sum(one in undetermined for one in each)
+        remark = f"{free} of {len(each)} not determined by themselves" if free else ""
+        rows.append([f"norm of {name}{shape_text(shape)}", *map(number, norms), remark])
     for combination in found.determined if found else ():
         sums = ["", ""]
-        for k, values in enumerate((run.parameters, beside)):
+        for k, values in enumerate((learnt, beside)):
             if combination.keys() <= values.keys():
                 sums[k] = number(sum(c * values[n] for n, c in combination.items()))
         rows.append([combination_text(combination), *sums, "determined"])

@@ -37,8 +37,8 @@ def parameters(
 
     Args:
         runs: as for :func:`loss`.
-        names: only this parameter, or these; all unless given, of which over time the first nine
-            are drawn.
+        names: only this parameter, or these, of an array all its numbers (``W``) or some
+            (``W[0,1]``); all unless given, of which over time the first nine are drawn.
         final: what was learnt in the end, all parameters side by side, instead.
         by: over steps or epochs; auto: epochs if every run has five.
         log_steps: a logarithmic axis of steps or epochs; it begins after the start.
@@ -62,10 +62,12 @@ def parameters(
     >>> [axes.get_title() for axes in figure.axes], figure.axes[0].get_xlabel()
     (['k', 'b'], 'epoch')
     """
-    found = named_runs(runs)
+    found = {name: run.in_numbers() for name, run in named_runs(runs).items()}
     truth = common_truth(found)
     known = tuple(dict.fromkeys(name for run in found.values() for name in run.parameters))
     chosen = as_names(names, "names") if names else known
+    whole = {n: tuple(e for e in known if e.startswith(f"{n}[")) for n in chosen if n not in known}
+    chosen = tuple(e for name in chosen for e in whole.get(name) or (name,))
     for name in chosen:
         if name not in known:
             raise UsageError(f"no run has a parameter {name!r}", hint=name_hint(name, known))

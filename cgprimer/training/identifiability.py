@@ -28,6 +28,7 @@ _TOLERANCE = 1e-9  # singular values below this share of the largest are zero
 _MOST_SAMPLES = 1_000
 _MOST_PARAMETERS = 500
 _OTHER_POINTS = 8
+_MOST_SENTENCES = 5  # on what changes nothing: a network with ReLU has one for each hidden unit
 _POOR = 1e3  # condition number beyond which parameters are hardly determined
 
 
@@ -56,7 +57,8 @@ class Identifiability:
         if self.null_directions:
             count = f"{self.rank} of {len(self.parameters)} parameters"
             found.append(f"The data determine {count} (rank of the Jacobian).")
-        for direction, everywhere in zip(self.null_directions, self.everywhere, strict=True):
+        pairs = list(zip(self.null_directions, self.everywhere, strict=True))
+        for direction, everywhere in pairs[:_MOST_SENTENCES]:
             *others, last = direction
             if not others:
                 where = "" if everywhere else " near these values"
@@ -71,6 +73,8 @@ class Identifiability:
                 moved = f"near these values {moved} to first order; further away other moves do"
             group = f"{', '.join(others)} and {last}"
             found.append(f"{group} cannot be told apart from {seen} alone: {moved}.")
+        if more := len(pairs[_MOST_SENTENCES:]):
+            found.append(f"So it is with {more} more such combinations.")
         if self.determined:
             texts = [combination_text(c) for c in self.determined]
             found.append(f"What can be learnt of them: {', '.join(texts)}.")

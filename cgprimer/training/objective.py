@@ -254,11 +254,12 @@ def _better_in_numbers(
         return True
     work = 0
     for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
-        rows = tape.shapes[operands[0]] if isinstance(name, Structural) else ()
-        inner = rows[-1] if rows and name.kind in ("matmul", "sum") else 1
+        inner = 1
+        if isinstance(name, Structural) and name.kind in ("matmul", "sum"):
+            inner = tape.shapes[operands[0]][-1]
         work += math.prod(tape.shapes[index]) * inner
     known_alone = method not in WITH_SHAPES or options.get("carry")
-    return bool(known_alone) or work <= _FEW and work * (samples or 0) >= WORTH_COMPILING
+    return bool(known_alone) or (work <= _FEW and work * (samples or 0) >= WORTH_COMPILING)
 
 
 def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:

@@ -65,6 +65,7 @@ class Steps:
         self.resident = objective.resident(self.columns)  # where the engine wants them
         self.trainer = None if self.one_by_one else objective.trainer(self.rule, batch)
         alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
+        alone = alone and not objective.program.tape.shapes
         self.single = objective.single(list(self.columns)) if alone else None
 
     def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
