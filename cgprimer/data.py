@@ -28,6 +28,7 @@ from cgprimer.numbers_and_arrays import first_bad
 Array = Any
 Bound = float | Mapping[str, float]
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
+_LINE = 1_000  # letters: arrays in a message are not broken into lines
 _SKIP = "take such samples out before training"
 _ELEMENT = re.compile(r"(.*)\[([0-9]{1,9}(?:, ?[0-9]{1,9})*)\]")  # x[0], x[0,1]
 
@@ -274,7 +275,9 @@ def make_dataset(
         if bad := first_bad(found, found.ndim - 1):
             value, sample, place = bad
             count = np.count_nonzero(~np.isfinite(found).reshape(samples, -1).all(axis=1))
-            where = ", ".join(f"{n}={numbers(columns[n][sample], 6)}" for n in graph.inputs)
+            where = ", ".join(
+                f"{n}={numbers(columns[n][sample], 6, width=_LINE)}" for n in graph.inputs
+            )
             some = f"{count:,} of {samples:,} samples"
             what = f"the target {name + place!r} is {value} for {some}, first at {where}"
             hint = "choose bounds inside the domain: low=..., high=... (--low, --high)"

@@ -23,7 +23,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import apart
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, listed, name_hint
-from cgprimer.number_format import number, numbers
+from cgprimer.number_format import number
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
@@ -117,7 +117,10 @@ class TrainingRun:
         )
 
     def __repr__(self) -> str:
-        learnt = listed(f"{name}={numbers(value, 6)}" for name, value in self.parameters.items())
+        learnt = listed(
+            n + (shape_text(value.shape) if np.ndim(value) else f"={number(value, 6)}")
+            for n, value in self.parameters.items()
+        )
         losses = f"loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}"
         return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
 

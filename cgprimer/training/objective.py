@@ -39,6 +39,7 @@ Array = Any
 Point = tuple[float, Array]  # loss and gradient
 REDUCTIONS = ("sum", "mean")
 _AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
+_LINE = 1_000  # letters: arrays in a message are not broken into lines
 _NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
 _FEW = 5_000  # operations of a graph with arrays that are done sooner one by one, compiled
 
@@ -227,7 +228,10 @@ class Objective:
                 computed["the derivative of the loss with respect to " + wrt, "", ""] = value, rank
             for (what, own, ending), (value, rank) in computed.items():
                 if bad := first_bad(value, rank):
-                    inputs = [f"{n}={numbers(part.inputs[n][bad[1]], 6)}" for n in graph.inputs]
+                    inputs = [
+                        f"{n}={numbers(part.inputs[n][bad[1]], 6, width=_LINE)}"
+                        for n in graph.inputs
+                    ]
                     given = f" ({', '.join(inputs)})" if inputs else ""
                     sample = batch[begin + bad[1]]
                     return f"{what}{own}{bad[2]}{ending} is {bad[0]} for sample {sample}{given}"
