@@ -66,7 +66,7 @@ class Recording:
         rows = []
         for text in self.graph.text.split("\n"):
             line = self.lines.get(text.partition(" = ")[0])
-            rows.append((text, f"{line.number:>4}  {line.text}" if line else ""))
+            rows.append((text, _cut(f"{line.number:>4}  {line.text}") if line else ""))
         width = min(_WIDEST, max((len(text) for text, said in rows if said), default=0))
         return "\n".join(f"{_cut(text):<{width}}  {said}".rstrip() for text, said in rows)
 
@@ -114,7 +114,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     finally:
         _depth[0] -= 1
         State.set(recording=before[0], with_lines=before[1])
-    for name, value in watch.seen:
+    for name, value in watch.names():
         writer.hint(name, value)
     outputs: dict[str, Any] = {}
     _walk(source, result, outputs.setdefault)
@@ -139,19 +139,25 @@ def _cut(text: str) -> str:
 class _Watch:
     """Sees the variables of a function while it runs: which name is given to which value, where.
 
+    Functions of the same file are watched, too; the function's own names come first.
+
     Attributes:
         seen: names and values, and names and plain arrays, as they were assigned.
+        within: those of functions that it called.
         places: of each value the file and line of the statement that gave it a name.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.seen: list[tuple[str, Any]] = []
+        self.within: list[tuple[str, Any]] = []
         self.places: dict[Any, tuple[str, int]] = {}
         self.entered = False
         inner: Any = inspect.unwrap(getattr(function, "func", function))
         inner = inner if hasattr(inner, "__code__") else getattr(inner, "__call__", None)  # noqa: B004
         self.code: CodeType | None = getattr(inner, "__code__", None)
-        self.globals: Mapping[str, Any] = getattr(inner, "__globals__", {})
+        self.outside = dict(getattr(getattr(inner, "__self__", None), "__dict__", {}))
+        for name in self.code.co_names if self.code else ():
+            self.outside.setdefault(name, getattr(inner, "__globals__", {}).get(name))
 
     def __enter__(self) -> None:
         self.before = sys.gettrace()
@@ -159,9 +165,11 @@ class _Watch:
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(self.before)
-        names = self.code.co_names if self.code else ()
-        found = {name: self.globals[name] for name in names if name in self.globals}
-        self.seen += [(n, v) for n, v in found.items() if isinstance(v, np.ndarray | Recorded)]
+
+    def names(self) -> list[tuple[str, Any]]:
+        """Names and what they were given to, those that count most first."""
+        found = [*self.seen, *self.outside.items(), *self.within]
+        return [(name, value) for name, value in found if isinstance(value, np.ndarray | Recorded)]
 
     def place(self, value: Any) -> tuple[str, int]:
         """Where a value was computed; if in another function, the statement that named it."""
@@ -173,23 +181,24 @@ class _Watch:
         return self.places.get(value, own)
 
     def called(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """Of all calls the first of the function itself is followed."""
-        if frame.f_code is not self.code or self.entered:
+        """Of all calls the first of the function itself, and those of its file, are followed."""
+        code = frame.f_code
+        if self.code is None or code.co_filename != self.code.co_filename:
             return None
-        self.entered = True
+        own = code is self.code and not self.entered
+        self.entered = self.entered or own
+        seen = self.seen if own else self.within
         line = frame.f_lineno
         known: dict[str, Any] = {}
 
         def stepped(frame: FrameType, event: str, arg: Any) -> Any:
             nonlocal line
             for name, value in frame.f_locals.items():
-                if known.get(name) is value:
-                    continue
-                known[name] = value
-                if isinstance(value, np.ndarray | Recorded):
-                    self.seen.append((name, value))
-                    if isinstance(value, Recorded):
-                        self.places.setdefault(value, (frame.f_code.co_filename, line))
+                if known.get(name) is not value:
+                    known[name] = value
+                    seen.append((name, value))
+                    if own and isinstance(value, Recorded):
+                        self.places.setdefault(value, (code.co_filename, line))
             line = frame.f_lineno
             return stepped
 

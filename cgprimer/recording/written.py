@@ -102,6 +102,9 @@ class Writer:
                 trees[value] = self.leaf(role, self._called(value) or "const", value)
                 continue
             operands = self._operands(value)
+            if value.primitive == "copy" and not self.every:
+                trees[value] = self.tree(operands[0], trees)
+                continue
             tree = _applied(value, [self.tree(o, trees) for o in operands], operands, self)
             sizes[value] = 1 + sum(sizes[o] for o in operands if isinstance(o, Recorded))
             name = self._called(value) or wanted.get(value, "")
@@ -133,7 +136,7 @@ class Writer:
         return f"v{self._count}"
 
     def _called(self, value: Recorded) -> str:
-        return self._hints.get(value) or value.name
+        return value.name or self._hints.get(value, "")
 
     def tree(self, operand: Any, trees: Mapping[Any, Expression]) -> Expression:
         """An operand: what stands for a value, a number, or a plain array as an input."""
@@ -184,6 +187,8 @@ def _applied(value: Recorded, trees: list[Expression], operands: Any, writer: Wr
     """A primitive as the language writes it."""
     name, shape = value.primitive, _shape(value)
     if not isinstance(name, Structural):
+        if name == "where" and isinstance(trees[0], Number):  # it is known which
+            return trees[1] if trees[0].value else trees[2]
         return Apply(name, tuple(trees))
     a, own = trees[0], _shape(operands[0])
     match name.kind:
