@@ -16,7 +16,7 @@ from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.errors import DifferentiationError
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.recording.eager import EAGER, Recorded, State, called
+from cgprimer.recording.eager import EAGER, Recorded, State, called, quiet
 
 _UNREACHED = -0.0  # no adjoint so far: what is added to it stays what it is, a -0 too
 
@@ -42,7 +42,8 @@ def adjoints(
         return found
     found[of] = seed
     inner = [_step(v, create_graph) for v in order if v.serial > since]
-    sweep(EAGER, inner, found)
+    with quiet():
+        sweep(EAGER, inner, found)
     return found
 
 
@@ -69,7 +70,8 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
     found = {of: seed}
     leaves = [value for value in order if not value.primitive]
     order.reverse()
-    sweep(EAGER, _passing(order, found, free=free), found)
+    with quiet():
+        sweep(EAGER, _passing(order, found, free=free), found)
     del seed, order
     for leaf in leaves:
         bar = found.pop(leaf, None)
@@ -112,7 +114,7 @@ def _seed(of: Recorded, gradient: Any) -> Any:
                 f" shape {shape}",
                 hint="sum it up, or give the adjoint to begin with: backward(np.ones(value.shape))",
             )
-        return 1.0
+        return 1.0 if type(of._data) is float else of._data.dtype.type(1.0)
     if EAGER.shape(gradient) != shape:
         raise DifferentiationError(
             f"the gradient must have the shape of the value, {shape}, not {EAGER.shape(gradient)}"

@@ -22,6 +22,7 @@ import numpy as np
 
 from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives import arrays, floats
+from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.primitives.structural import common_shape_of, result_shape
 from cgprimer.errors import ShapeError
 
@@ -30,6 +31,7 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
 _EXAMPLES = f"{_HERE}{os.sep}examples"  # as they are installed: programs that use the package
+_CHECKED = ("matmul", "concatenate")
 UNSEEN = b""  #: of an array that somebody else may hold: what is in it is not known
 
 
@@ -40,6 +42,7 @@ class State:
     with_lines = False
     plain = True  # recording, and without lines
     changed = 0  # when data were last changed
+    quiet = False  # whether numpy's warnings are silenced already
 
     @classmethod
     def set(cls, *, recording: bool, with_lines: bool) -> tuple[bool, bool]:
@@ -48,6 +51,17 @@ class State:
         cls.recording, cls.with_lines = recording, with_lines
         cls.plain = recording and not with_lines
         return before
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Infinities and nan are values here, not warnings of numpy's: said once for a whole pass."""
+    before, State.quiet = State.quiet, True
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        State.quiet = before
 
 
 @contextmanager
@@ -120,6 +134,8 @@ class Eager:
     def __init__(self, kind: type[Recorded] = Recorded) -> None:
         self.kind = kind
         self.rules: dict[tuple[str, int], Any] = {}
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self.generation = 0  # of the table, when functions and rules were looked up
 
     def constant(self, value: float) -> float:
         """A number is itself."""
@@ -128,7 +144,9 @@ class Eager:
     def shape(self, value: Number) -> Shape:
         """The shape of a number, an array or a value."""
         data = value._data if isinstance(value, Recorded) else value
-        shape: Shape = () if type(data) is float else np.shape(data)
+        if type(data) is float:
+            return ()
+        shape: Shape = data.shape if type(data) is np.ndarray else np.shape(data)
         return shape
 
     def broadcast(self, value: Number, shape: Shape) -> Number:
@@ -144,33 +162,58 @@ class Eager:
         Raises:
             ShapeError: the shapes do not go together; the message says which line did it.
         """
-        recorded = [o for o in operands if isinstance(o, Recorded)]
-        for value in recorded:
-            value.look()
-        data = [o._data if isinstance(o, Recorded) else o for o in operands]
+        recorded, data, shapes = [], [], set()
+        for operand in operands:
+            if isinstance(operand, Recorded):
+                if operand._mark is not None:
+                    operand.look()
+                own = operand._data
+                recorded.append(operand)
+                shapes.add(() if type(own) is float else own.shape)
+            else:
+                own = operand
+                if type(own) is not float:  # a plain number fits every shape
+                    shapes.add(np.shape(own))
+            data.append(own)
         try:
             if isinstance(name, Structural):
-                data = [np.asarray(d) for d in data]
-                result_shape(name, *[d.shape for d in data])
-            elif any(type(d) is not float for d in data):
-                shape = common_shape_of(name, *map(self.shape, data))
-                if shape:  # an operand that is repeated hands back the sum of its adjoints
-                    operands = tuple(
-                        o
-                        if type(o) is float or self.shape(d) == shape
-                        else self.broadcast(o, shape)
-                        for o, d in zip(operands, data, strict=True)
-                    )
-                    data = [o._data if isinstance(o, Recorded) else o for o in operands]
-            else:
+                data = [np.asarray(d) if type(d) is float else d for d in data]
+                if name.kind in _CHECKED:  # others were when they were made, or numpy does it
+                    result_shape(name, *[d.shape for d in data])
+            elif all([type(d) is float for d in data]):  # noqa: C419 - in half the time
                 return self.result(floats.function(name)(*data), name, operands, recorded)
+            elif len(shapes) > 1:
+                shape = common_shape_of(name, *shapes)
+                operands = tuple([self.repeated(o, shape) for o in operands])
+                data = [o._data if isinstance(o, Recorded) else o for o in operands]
         except ShapeError as error:
             raise located(error) from None
-        with np.errstate(all="ignore"):
-            made = arrays.function(name)(*data)
-        if not made.shape and made.dtype == np.float64:
+        if self.generation != FUNCTIONS.generation:
+            self.functions, self.rules, self.generation = {}, {}, FUNCTIONS.generation
+        function = self.functions.get(name)
+        if function is None:
+            function = self.functions[name] = arrays.function(name)
+        if State.quiet:
+            made = function(*data)
+        else:
+            with np.errstate(all="ignore"):
+                made = function(*data)
+        if made.dtype == np.float64 and not made.shape:
             made = float(made)
         return self.result(made, name, operands, recorded)
+
+    def repeated(self, operand: Number, shape: Shape) -> Number:
+        """An operand in another shape: a step of its own, which hands back a sum of adjoints."""
+        data = operand._data if isinstance(operand, Recorded) else operand
+        if type(data) is float and data is operand:
+            return operand
+        data = np.asarray(data)
+        if data.shape == shape:
+            return operand
+        made = arrays.broadcast(data, data.ndim, shape)
+        if data is operand:
+            return made
+        return self.result(made, Structural("broadcast", data.ndim, shape), (operand,), [operand])
 
     def result(
         self, made: Any, name: str, operands: tuple[Number, ...], recorded: list[Recorded]
@@ -178,7 +221,7 @@ class Eager:
         """What was computed: a value where an operand was one, which remembers where it can."""
         if not recorded:
             return made
-        wanted = State.recording and any(value.requires_grad for value in recorded)
+        wanted = State.recording and any([v.requires_grad for v in recorded])  # noqa: C419
         kept = wanted or State.with_lines  # a graph of all that was done has constants, too
         value = self.noted(made, name, operands) if kept else self.noted(made, "", ())
         value.requires_grad = wanted

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives import floats, shaped
+from cgprimer.core.primitives import arrays, floats, shaped
 from cgprimer.errors import UsageError
 from cgprimer.recording.backward import accumulate
 from cgprimer.recording.eager import (
@@ -87,7 +87,19 @@ def _compared(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 def _in_place(name: str) -> Callable[..., Any]:
     """``w -= step``: writes into a leaf where nothing is recorded, else makes a new value."""
 
+    function = arrays.FUNCTIONS[name]
+
     def applied(self: Recorded, other: Any) -> Any:
+        data, step = self._data, other._data if isinstance(other, Recorded) else other
+        own = not State.recording and type(data) is np.ndarray and data.flags.owndata
+        if own and (getattr(step, "shape", 0), getattr(step, "dtype", 0)) == (
+            data.shape,
+            data.dtype,
+        ):
+            function(data, step, out=data)  # no second array: a training step is made of this
+            self._mark = None if self._mark is None else UNSEEN
+            self.changed()
+            return self
         made = EAGER.emit(name, self, lifted(other))
         if State.recording and made.requires_grad:
             return made

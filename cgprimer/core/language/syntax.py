@@ -34,6 +34,10 @@ class Name:
     name: str
 
 
+_MOST_KEPT = 10_000
+_STRUCTURAL: dict[tuple[str, tuple[Any, ...]], Structural] = {}
+
+
 class Structural(str):
     """A primitive with settings: axes, an index, a shape.
 
@@ -48,7 +52,20 @@ class Structural(str):
     setting: tuple[Any, ...]
 
     def __new__(cls, kind: str, *setting: Any) -> Structural:
-        """Of a kind, with settings that can be hashed."""
+        """Of a kind, with settings; those that can be hashed are made once."""
+        try:
+            found = _STRUCTURAL.get((kind, setting))
+        except TypeError:  # a slice
+            return cls.made(kind, setting)
+        if found is None:
+            found = cls.made(kind, setting)
+            if kind not in ("custom", "backward") and len(_STRUCTURAL) < _MOST_KEPT:
+                _STRUCTURAL[kind, setting] = found
+        return found
+
+    @classmethod
+    def made(cls, kind: str, setting: tuple[Any, ...]) -> Structural:
+        """A new one."""
         made = super().__new__(cls, f"{kind}{list(setting)}" if setting else kind)
         made.kind, made.setting = kind, setting
         return made
