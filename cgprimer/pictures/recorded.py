@@ -7,19 +7,14 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
 from cgprimer.core.graph import checked_graph
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.number_format import SHORT, equals, number
+from cgprimer.number_format import array_lines
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.recording.chain import GradFn
 from cgprimer.recording.record import Recording
 from cgprimer.recording.value import Value
 from cgprimer.recording.written import Writer
-
-_FEW = 4  # numbers of an array that are written out
 
 
 def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
@@ -39,7 +34,7 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     >>> for _ in range(2):
     ...     loss.backward(retain_graph=True)
     >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
-    ('= 2', 'grad 8', 'added up in 2 passes')
+    ('= 2', 'grad = 8', 'added up in 2 passes')
     """
     if isinstance(shown, Recording):
         return graph_diagram(shown.graph, **options)
@@ -61,7 +56,7 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     nodes = []
     for node in diagram.nodes:
         made = writer.named.get(node.key)
-        said = (*_data(made), *_gradient(made)) if made is not None and numbers else ()
+        said = (*array_lines(made._data), *_gradient(made)) if made is not None and numbers else ()
         nodes.append(replace(node, detail=(*node.detail, *said)))
     return replace(diagram, nodes=tuple(nodes), notes=(*diagram.notes, *_notes(writer.named)))
 
@@ -93,13 +88,6 @@ def _chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
     return Diagram((*nodes, *nothing), tuple(dict.fromkeys(edges)), notes=_notes(called_values))
 
 
-def _data(value: Any) -> tuple[str, ...]:
-    data = value._data
-    if type(data) is float:
-        return (f"{equals(data)} {number(data)}",)
-    return (_text(data),)
-
-
 def _gradient(value: Any) -> tuple[str, ...]:
     """What a backward pass has left, and whether it was several."""
     if not value.requires_grad:
@@ -107,15 +95,8 @@ def _gradient(value: Any) -> tuple[str, ...]:
     if value._grad is None:
         return ()
     again = value._again + 1
-    return (f"grad {_text(value._grad)}", *([f"added up in {again} passes"] if again > 1 else []))
-
-
-def _text(data: Any) -> str:
-    if not np.ndim(data):
-        return number(float(data))
-    if np.size(data) > _FEW or np.ndim(data) > 1:
-        return shape_text(np.shape(data))
-    return f"[{', '.join(number(n, SHORT) for n in data.tolist())}]"
+    first, *rest = array_lines(value._grad)
+    return (f"grad {first}", *rest, *([f"added up in {again} passes"] if again > 1 else []))
 
 
 def _notes(named: Mapping[str, Any]) -> tuple[str, ...]:
