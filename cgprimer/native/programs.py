@@ -87,9 +87,8 @@ def kept_program(
     if known is not None:
         return from_bytes(known)
     program = made()
-    if program.seeds_only and shareable(
-        program.tape
-    ):  # partials may bring in primitives that the tape had not
+    # Partials may bring in primitives that the tape had not.
+    if program.seeds_only and shareable(program.tape):
         store("program", key, to_bytes(program))
     return program
 
@@ -111,14 +110,15 @@ def to_bytes(program: DerivativeProgram) -> bytes:
     passes = [(run.reads, run.seeds) for run in program.passes]
     paths = None if program.paths is None else list(program.paths.items())
     parts = (tape.leaves, list(number), codes, lengths, flat, tape.outputs, tape.names)
-    rest = (program.method, program.of, program.wrt, passes, paths, sorted(program.primal_names))
+    primal, by_column = sorted(program.primal_names), program.by_column
+    rest = (program.method, program.of, program.wrt, passes, paths, primal, by_column)
     return json.dumps((parts, rest)).encode()
 
 
 @collector_paused()
 def from_bytes(data: bytes) -> DerivativeProgram:
     """The reverse of :func:`to_bytes`."""
-    parts, (method, of, wrt, passes, paths, primal_names) = json.loads(data)
+    parts, (method, of, wrt, passes, paths, primal_names, by_column) = json.loads(data)
     leaves, primitives, codes, lengths, flat, outputs, names = parts
     instructions = [
         _new(Instruction, (primitives[code], tuple(flat[end - length : end])))
@@ -127,9 +127,10 @@ def from_bytes(data: bytes) -> DerivativeProgram:
     if paths is not None:
         paths = {(a, b): tuple(map(tuple, found)) for (a, b), found in paths}
     runs = [Pass(tuple([Read(*read) for read in reads]), seeds) for reads, seeds in passes]
-    tape = Tape(tuple([Leaf(*leaf) for leaf in leaves]), tuple(instructions), outputs, names)
+    columns = tuple([Leaf(k, n, v, tuple(shape)) for k, n, v, shape in leaves])
+    tape, primal = Tape(columns, tuple(instructions), outputs, names), frozenset(primal_names)
     return DerivativeProgram(
-        method, tape, tuple(of), tuple(wrt), tuple(runs), paths, frozenset(primal_names)
+        method, tape, tuple(of), tuple(wrt), tuple(runs), paths, primal, by_column=by_column
     )
 
 
