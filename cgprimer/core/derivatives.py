@@ -18,14 +18,16 @@ from cgprimer.core.methods.contract import (
     Pass,
     Read,
     as_names,
+    shapes_of,
 )
 from cgprimer.core.methods.forward import seed_name
+from cgprimer.core.methods.one_pass import derivative_name
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns
-from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.numbers_and_arrays import Value, as_value, common_shape
 
 Made = TypeVar("Made")
@@ -268,7 +270,15 @@ def hessian(
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
         first, outputs = _gradient_tape(graph, target, names, inner or outer)
         of_all = tuple(outputs.values())
-        return differentiate(first, of_all, names, method=outer, **options), outputs
+        if not tape(graph).shapes or first.shapes:
+            return differentiate(first, of_all, names, method=outer, **options), outputs
+        from cgprimer.core.methods.elementwise import each, put_together
+
+        shapes = shapes_of(tape(graph), names)
+        shapes |= {outputs[name]: shape for name, shape in shapes.items()}
+        flat = each(of_all, shapes), each(names, shapes)
+        made = differentiate(first, *flat, method=outer, **options)
+        return put_together(made, tape(graph), of_all, names, shapes), outputs
 
     key = ("second", target, names, method, repr(sorted(options.items())))
     program, outputs = kept(graph, key, make)
@@ -321,7 +331,17 @@ def hessian_vector_product(
 def _gradient_tape(
     graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str
 ) -> tuple[Tape, dict[str, str]]:
-    """A tape whose outputs are the gradient, and what they are called."""
+    """A tape whose outputs are the gradient, and what they are called.
+
+    Of arrays it is a tape in numbers, with outputs for their elements, unless the method is
+    ``reverse``.
+    """
+    primal = tape(graph)
+    if shape := shape_of(primal, primal.index(of)):
+        raise DifferentiationError(
+            f"second derivatives are those of a number, and {of!r} has the shape {list(shape)}",
+            hint=f"define a number, such as xs = sum({of}), and ask for of='xs'",
+        )
     choices = [name for name in methods() if name != "finite-difference"]
     if method not in choices:
         raise UsageError(
@@ -336,9 +356,18 @@ def _gradient_tape(
             hint="take another inner method: forward-over-reverse",
         )
     options = {"carry": True} if method == "forward" else {}
-    program = differentiate(tape(graph), of, wrt, method=method, **options)
-    names = {read.wrt: read.output for read in program.passes[0].reads}
-    outputs = {name: program.tape.outputs[name] for name in names.values()}
+    if primal.shapes and method != "reverse":
+        from cgprimer.core.methods.elementwise import each, scalarize
+
+        flat = each(wrt, shapes_of(primal, wrt))
+        program = differentiate(scalarize(primal), of, flat, method=method, **options)
+        names = {name: derivative_name(of, name) for name in wrt}
+        where = {derivative_name(of, r.wrt): r.output for r in program.passes[0].reads}
+    else:
+        program = differentiate(primal, of, wrt, method=method, **options)
+        names = {read.wrt: read.output for read in program.passes[0].reads}
+        where = {name: name for name in names.values()}
+    outputs = {name: program.tape.outputs[output] for name, output in where.items()}
     return replace(program.tape, outputs=outputs), names
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -82,13 +82,32 @@ def differentiate_elements(
 ) -> DerivativeProgram:
     """The program of a method that knows numbers alone."""
     shapes = shapes_of(tape, (*of, *wrt))
+    inner = method(scalarize(tape), each(of, shapes), each(wrt, shapes), **options)
+    return put_together(inner, tape, of, wrt, shapes)
 
-    def each(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(e for name in names for e in elements(name, shapes.get(name, ())))
 
-    inner = method(scalarize(tape), each(of), each(wrt), **options)
+def each(names: Iterable[str], shapes: Mapping[str, Shape]) -> tuple[str, ...]:
+    """The elements of all names."""
+    return tuple(e for name in names for e in elements(name, shapes.get(name, ())))
+
+
+def put_together(
+    inner: DerivativeProgram,
+    primal: Tape,
+    of: tuple[str, ...],
+    wrt: tuple[str, ...],
+    shapes: Mapping[str, Shape],
+) -> DerivativeProgram:
+    """A program for elements as one for the arrays that they belong to.
+
+    Args:
+        inner: of the elements.
+        primal: has the arrays that are given.
+        of, wrt: names of the arrays.
+        shapes: theirs, where they are no single numbers.
+    """
     known = {f.name: getattr(inner, f.name) for f in fields(DerivativeProgram)}
-    given = {leaf.name: leaf.shape for leaf in tape.leaves if leaf.shape}
+    given = {leaf.name: leaf.shape for leaf in primal.leaves if leaf.shape}
     return ElementwiseProgram(
         **{**known, "of": of, "wrt": wrt, "shapes": shapes}, inner=inner, given=given
     )

@@ -97,7 +97,7 @@ class Builder:
 
     def emit(self, name: str, *operands: int, pinned: bool = False) -> int:
         """The value of a primitive applied to values."""
-        if self.shapes:
+        if self.shapes or type(name) is not str:
             return self._emit_shaped(name, operands, pinned=pinned)
         entries = self.entries
         if pinned:
