@@ -357,7 +357,8 @@ def _gradient_tape(
         )
     options = {"carry": True} if method == "forward" else {}
     if primal.shapes and method != "reverse":
-        from cgprimer.core.methods.elementwise import each, scalarize
+        from cgprimer.core.methods.elementwise import each
+        from cgprimer.core.tape.scalars import scalarize
 
         flat = each(wrt, shapes_of(primal, wrt))
         program = differentiate(scalarize(primal), of, flat, method=method, **options)

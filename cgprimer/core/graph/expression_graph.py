@@ -305,7 +305,7 @@ class ExpressionGraph:
         )
 
     def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
-        """The error of an operation of a definition, counted as they are applied, with its place."""
+        """The error of an operation of a definition, with its place; they count as applied."""
         from cgprimer.core.primitives.notation import unparse
 
         operations = [n for n in postorder(self.definitions[name]) if isinstance(n, Apply)]
