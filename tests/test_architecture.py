@@ -142,7 +142,18 @@ def test_imports_go_one_way_lazy_ones_and_those_for_types_too() -> None:
     assert [i for i in imports(TREES[""], "") if i.at_module_level] == []
 
 
-CORE = ("language", "primitives", "graph", "tape", "methods", "engines", "run", "derivatives")
+CORE = (
+    "language",
+    "primitives",
+    "graph",
+    "tape",
+    "methods",
+    "engines",
+    "array_steps",
+    "run",
+    "derivatives",
+    "second_derivatives",
+)
 
 
 def test_core_follows_the_order_of_the_ideas() -> None:

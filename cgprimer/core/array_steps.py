@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives import arrays
-from cgprimer.core.tape.optimization import optimize
+from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.passes import depends
 from cgprimer.core.tape.sums import summed
 from cgprimer.core.tape.tape import Tape, shape_of
 
 Array = Any
 Step = tuple[int, Callable[..., Array], tuple[int, ...], tuple[int, ...]]  # with what then goes
+_VIEWS = ("reshape", "transpose", "take", "broadcast", "copy", "stop_gradient", "batch_sum")
 _BLOCK = 2**17  # numbers of the largest value in a block of samples: a megabyte
 
 
@@ -35,7 +35,6 @@ class ArraySteps:
     def __init__(self, tape: Tape, *, sums: bool, dtype: str) -> None:
         self.dtype, self.sums = np.dtype(dtype), sums
         self.varying: tuple[str, ...] = ()
-        tape = optimize(tape)
         self.whole = any(getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions)
         if sums:
             tape, self.varying, width = summed(tape)
@@ -46,13 +45,23 @@ class ArraySteps:
         skipped = _repeated_by_numpy(tape)
         last = {o: i for i, (_, used) in enumerate(tape.instructions, first) for o in used}
         kept = {*tape.outputs.values(), *range(first)}
+        own = _alone(tape) - kept
         self.once: list[Step] = []
         self.each: list[Step] = []
         for index, (name, operands) in enumerate(tape.instructions, first):
             ends = {o for o in operands if last[o] == index and varies[o]} - kept
             function = arrays.function(name)
             if index in skipped:
-                function = _longer(*name.setting) if varies[index] else np.asarray  # type: ignore
+                function = _longer(*name.setting) if varies[index] else _same  # type: ignore
+            elif name in ("copy", "stop_gradient"):
+                function = _same
+            elif name == "pow" and operands[1] < first:
+                function = _POWERS.get(tape.leaves[operands[1]].value, function)
+            if isinstance(function, np.ufunc) and varies[index] and tape.shapes[index]:
+                over = (p for p, o in enumerate(operands) if o in ends & own)
+                shapes = tape.shapes
+                place = next((p for p in over if shapes[operands[p]] == shapes[index]), None)
+                function = function if place is None else _into(function, place)
             steps = self.each if varies[index] else self.once
             steps.append((index, function, operands, tuple(ends)))
 
@@ -93,6 +102,36 @@ class ArraySteps:
         """An output for each sample, in memory of its own."""
         shape = (samples, *shape_of(self.tape, index))
         return np.array(np.broadcast_to(np.asarray(value, self.dtype), shape))
+
+
+def _alone(tape: Tape) -> set[int]:
+    """Values in memory that no other value looks at: such may be written over."""
+    first = len(tape.leaves)
+    batch = [
+        i for i, (name, _) in enumerate(tape.instructions, first)
+        if getattr(name, "kind", "").startswith("batch")
+    ]  # fmt: skip
+    found = {i for i, after in enumerate(depends(tape, batch)) if i >= first and not after}
+    for index, (name, operands) in enumerate(tape.instructions, first):
+        if isinstance(name, Structural):
+            looks = name.kind in _VIEWS
+        else:
+            looks = name in _VIEWS or not primitive(name).built_in
+        if looks:
+            found.difference_update((index, *operands))
+    return found
+
+
+def _into(function: Callable[..., Array], place: int) -> Callable[..., Array]:
+    """A function of numpy that writes its result over one of its operands."""
+    return lambda *values: function(*values, out=values[place])
+
+
+def _same(a: Array) -> Array:
+    return a
+
+
+_POWERS: dict[float, Callable[..., Array]] = {2.0: lambda a, _: a * a, 3.0: lambda a, _: a * a * a}
 
 
 def run(steps: list[Step], values: list[Any]) -> None:

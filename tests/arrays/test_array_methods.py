@@ -13,8 +13,8 @@ METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 ENGINES = ("plain", "numpy")
 TOLERANCE = {"finite-difference": 1e-5}
 TANGLED = (cgprimer.PathLimitError, cgprimer.ExpressionSwellError)  # too large for a method
-some = settings(max_examples=60, deadline=None)
-few = settings(max_examples=15, deadline=None)
+some = settings(max_examples=25, deadline=None)
+few = settings(max_examples=6, deadline=None)
 
 
 def assert_near(found, expected, tolerance: float, what: str) -> None:
@@ -27,7 +27,7 @@ def assert_near(found, expected, tolerance: float, what: str) -> None:
         )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(array_cases(scalar=False))
 def test_values_are_numpys(case: Case):
     found = case.graph.evaluate(case.at)

@@ -165,8 +165,8 @@ def batch_matmul(a: Array, b: Array, left: int, right: int) -> Array:
         return matmul(a, b, left, right)
     if a.ndim > 3 or b.ndim > 3:
         return np.sum(matmul(a, b, left, right), axis=0)
-    if left == right == 2 and a.shape[-1] == 1:  # columns times rows
-        return a[:, :, 0].T @ b[:, 0]
+    if right == 2 and a.shape[-1] == 1:  # columns, or numbers, times rows
+        return a[..., 0].T @ b[:, 0]
     return np.tensordot(a, b, ([0, a.ndim - 1], [0, 1]))
 
 
