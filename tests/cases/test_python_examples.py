@@ -107,3 +107,11 @@ def test_the_hamilton_product(tmp_path: Path) -> None:
     kept = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) bytes", out)]
     assert kept[0] > 16 * 32 * 32 * 8 > 100 * kept[1]
     assert out.endswith("same gradients: True\n")
+
+
+def test_two_gaussian_classes(tmp_path: Path) -> None:
+    first, last = printed("two_gaussian_classes", tmp_path).splitlines()
+    losses = re.fullmatch(r"loss (\S+) -> (\S+) in 2,000 steps of one sample", first)
+    assert losses is not None
+    assert float(losses[2]) < float(losses[1])
+    assert float(last.split()[-1]) < 1e-12
