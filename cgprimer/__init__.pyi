@@ -10,7 +10,6 @@ from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace
 from cgprimer.core.derivatives import Partials as Partials
 from cgprimer.core.derivatives import gradient as gradient
-from cgprimer.core.derivatives import hessian_vector_product as hessian_vector_product
 from cgprimer.core.derivatives import partials as partials
 from cgprimer.core.derivatives import tape as tape
 from cgprimer.core.graph import ExpressionGraph as ExpressionGraph
@@ -19,6 +18,7 @@ from cgprimer.core.methods import differentiate as differentiate
 from cgprimer.core.methods import methods as methods
 from cgprimer.core.methods.contract import DerivativeProgram as DerivativeProgram
 from cgprimer.core.primitives import Primitive as Primitive
+from cgprimer.core.second_derivatives import hessian_vector_product as hessian_vector_product
 from cgprimer.core.tape.tape import Tape as Tape
 from cgprimer.data import Dataset as Dataset
 from cgprimer.data import make_dataset as make_dataset

@@ -366,12 +366,12 @@ def _read_csv(path: Path, inputs: Sequence[str], targets: Sequence[str]) -> Data
         wrong = ""
         if not any(names):
             wrong = "the first line must hold the names of the columns"
+        elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
+            wrong = f'names with commas stand in quotes: write "{split},...]"'
         elif repeated:
             wrong = f"the column {repeated[0]!r} stands twice"
         elif len(names) == 1 and any(mark in names[0] for mark in ";\t"):
             wrong = "the columns must be separated by commas"
-        elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
-            wrong = f'names with commas stand in quotes: write "{split},...]"'
         elif _number(names[0]) is not None:
             wrong = "the first line must hold the names of the columns, not numbers"
         if wrong:

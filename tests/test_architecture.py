@@ -142,7 +142,18 @@ def test_imports_go_one_way_lazy_ones_and_those_for_types_too() -> None:
     assert [i for i in imports(TREES[""], "") if i.at_module_level] == []
 
 
-CORE = ("language", "primitives", "graph", "tape", "methods", "engines", "run", "derivatives")
+CORE = (
+    "language",
+    "primitives",
+    "graph",
+    "tape",
+    "methods",
+    "engines",
+    "array_steps",
+    "run",
+    "derivatives",
+    "second_derivatives",
+)
 
 
 def test_core_follows_the_order_of_the_ideas() -> None:
@@ -242,7 +253,7 @@ def test_the_house_does_not_grow() -> None:
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 32_600
+    assert lines(*files) <= 32_900
     assert sum(core.values()) <= 6_700, core
 
 

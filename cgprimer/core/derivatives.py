@@ -1,4 +1,4 @@
-"""Derivatives of a graph at a point or at many: gradient, Jacobian, Hessian, partials."""
+"""Derivatives of a graph at a point or at many: gradient, Jacobian, partials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Shape
-from cgprimer.core.methods import differentiate, methods
+from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Derivatives,
@@ -18,15 +18,15 @@ from cgprimer.core.methods.contract import (
     Pass,
     Read,
     as_names,
+    shapes_of,
 )
-from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.numbers_and_arrays import Value, as_value, common_shape
+from cgprimer.numbers_and_arrays import Value, as_value, common_shape, zeros
 
 Made = TypeVar("Made")
 Point = Mapping[str, Value] | None
@@ -145,7 +145,7 @@ def derivatives_at(
     program = kept(
         graph, key, lambda: differentiate(tape(graph), targets, names, method=method, **options)
     )
-    found = _run(graph, at, program, engine)
+    found = at_point(graph, at, program, engine)
     pairs = {(t, n): found.derivatives[t, n] for t in targets for n in names}
     return Derivatives(found.values, pairs)
 
@@ -179,7 +179,7 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
     return names
 
 
-def _run(
+def at_point(
     graph: ExpressionGraph,
     at: Point,
     program: DerivativeProgram,
@@ -231,117 +231,6 @@ def shaped(value: Any, samples: Shape, own: Shape = ()) -> Value:
     return value.reshape(samples + own)
 
 
-# --- second derivatives: the gradient's tape, differentiated once more ---------------------------
-
-
-def hessian(
-    graph: ExpressionGraph,
-    at: Mapping[str, Value] | None = None,
-    *,
-    of: str | None = None,
-    wrt: Names | None = None,
-    method: str = "forward-over-reverse",
-    engine: str = "auto",
-    **options: Any,
-) -> dict[str, dict[str, Value]]:
-    """All second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
-
-    The gradient's tape is differentiated once more; no method has a rule for second derivatives.
-
-    Args:
-        graph, at, of, engine: as in :func:`gradient`.
-        wrt: parameters, inputs or inner variables; all parameters unless given.
-        method: ``OUTER-over-INNER`` with two of the methods, or one name for both. The inner one
-            must give the gradient in one run, so finite differences can only be the outer one.
-        options: of the outer method.
-
-    Raises:
-        UsageError: as for :func:`gradient`, and an inner method that needs several runs.
-
-    >>> from cgprimer.core.graph import parse
-    >>> hessian(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt=["xa", "k"])
-    {'xa': {'xa': 60.0, 'k': 12.0}, 'k': {'xa': 12.0, 'k': 0.0}}
-    """
-    names, target = chosen_names(graph, wrt), chosen_output(graph, of)
-    outer, _, inner = str(method).partition("-over-")
-
-    def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        first, outputs = _gradient_tape(graph, target, names, inner or outer)
-        of_all = tuple(outputs.values())
-        return differentiate(first, of_all, names, method=outer, **options), outputs
-
-    key = ("second", target, names, method, repr(sorted(options.items())))
-    program, outputs = kept(graph, key, make)
-    found = _run(graph, at, program, engine).derivatives
-    return {a: {b: found[outputs[a], b] for b in names} for a in names}
-
-
-def hessian_vector_product(
-    graph: ExpressionGraph,
-    at: Mapping[str, Value] | None = None,
-    vector: Mapping[str, Value] | None = None,
-    *,
-    of: str | None = None,
-    engine: str = "auto",
-) -> dict[str, Value]:
-    """The Hessian times a vector, in one pass and without the Hessian (forward over reverse).
-
-    Args:
-        graph, at, of, engine: as in :func:`gradient`.
-        vector: for each name that belongs to the vector a number, or an array of its shape.
-
-    Returns:
-        The product's component for each name of the vector.
-
-    Source: Pearlmutter 1994, "Fast exact multiplication by the Hessian".
-
-    >>> from cgprimer.core.graph import parse
-    >>> hessian_vector_product(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, {"xa": 1, "k": 10})
-    {'xa': 180.0, 'k': 12.0}
-    """
-    if not isinstance(vector, Mapping) or not vector:
-        raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
-    names, target = chosen_names(graph, tuple(vector)), chosen_output(graph, of)
-
-    def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        first, outputs = _gradient_tape(graph, target, names, "reverse")
-        program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
-        # The passes seed one number each; the product leaves all seeds open and takes one pass.
-        tangents = {read.of: read.output for read in program.passes[0].reads}
-        reads = tuple(Read(target, name, tangents[outputs[name]]) for name in names)
-        made = replace(program, passes=(Pass(reads),), by_column=False)
-        return made, {name: seed_name(first, name) for name in names}
-
-    program, seeds = kept(graph, ("product", target, names), make)
-    direction = {seeds[n]: as_value(n, vector[n], graph.shapes.get(n, ())) for n in names}
-    found = _run(graph, at, program, engine, direction).derivatives
-    return {name: value for (_, name), value in found.items()}
-
-
-def _gradient_tape(
-    graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str
-) -> tuple[Tape, dict[str, str]]:
-    """A tape whose outputs are the gradient, and what they are called."""
-    choices = [name for name in methods() if name != "finite-difference"]
-    if method not in choices:
-        raise UsageError(
-            f"{method!r} cannot be the inner method: it does not give the gradient in one run",
-            hint=f"OUTER-over-INNER, the inner one of: {', '.join(choices)}",
-        )
-    inner = [name for name in wrt if name in graph.definitions]
-    if inner and method == "symbolic":
-        raise UsageError(
-            f"symbolic formulas are written in inputs and parameters, so {inner[0]!r} cannot be"
-            " moved in them a second time",
-            hint="take another inner method: forward-over-reverse",
-        )
-    options = {"carry": True} if method == "forward" else {}
-    program = differentiate(tape(graph), of, wrt, method=method, **options)
-    names = {read.wrt: read.output for read in program.passes[0].reads}
-    outputs = {name: program.tape.outputs[name] for name in names.values()}
-    return replace(program.tape, outputs=outputs), names
-
-
 # --- partial derivatives -------------------------------------------------------------------------
 
 
@@ -370,26 +259,37 @@ def partials(graph: ExpressionGraph, at: Point = None, *, engine: str = "auto") 
     """
     point = checked_graph(graph).point(at)
     program = kept(graph, "partials", lambda: _partials_program(graph))
-    found = _run(graph, point, program, engine).derivatives
-    shape = common_shape(point, graph.shapes)
-    zero: Value = 0.0  # of an edge whose partial is zero everywhere, and has no instruction
-    if shape:
-        import numpy as np
+    found = at_point(graph, point, program, engine).derivatives
+    samples = common_shape(point, graph.shapes)
 
-        zero = np.zeros(shape)
+    def zero(*pair: str) -> Value:
+        """Of an edge whose partial is zero everywhere, and has no instruction."""
+        shape = samples + tuple(n for name in pair for n in program.shapes.get(name, ()))
+        return zeros(shape) if shape else 0.0
 
     def on_edges(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
         pairs = [(head, tail) for head in graph.definitions for tail in tails.get(head, ())]
-        return {pair: found.get(pair, zero) for pair in pairs}
+        return {pair: found[pair] if pair in found else zero(*pair) for pair in pairs}
 
     return Partials(on_edges(graph.depends_on), on_edges(graph.parameters_of))
 
 
 def _partials_program(graph: ExpressionGraph) -> DerivativeProgram:
-    """A program of one pass that reads off all partials."""
+    """A program of one pass that reads off all partials, those of arrays element by element."""
+    primal = tape(graph)
+    if primal.shapes:
+        from cgprimer.core.methods.elementwise import put_together
+        from cgprimer.core.tape.scalars import scalarize
+
+        inner = _all_partials(scalarize(primal))
+        shapes = shapes_of(primal, (*graph.variables, *graph.parameters))
+        return put_together(inner, primal, (), (), shapes)
+    return _all_partials(primal)
+
+
+def _all_partials(primal: Tape) -> DerivativeProgram:
     from cgprimer.core.methods.edges import edge_tape  # a gradient does without
 
-    primal = tape(graph)
     made, label = edge_tape(primal), primal.labels
     outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in made.partials.items()}
     reads = tuple(Read(label[h], label[t], f"{label[h]}/{label[t]}") for t, h in made.partials)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cgprimer.core.engines import Engine, Reduction
 
 DTYPES = {"float64": 52, "float32": 23}  #: with the binary digits that each has
-_BLOCK = 2**17  # numbers of the largest value in a block of samples: a megabyte
 _ONCE = 5_000  # an engine that compiles is asked for one call if it saves more than a tenth second
 Lookup = Callable[[str], Callable[..., Number]]  # from a primitive's name to its function
 Steps = list[tuple[Callable[..., Number], tuple[int, ...]]]
@@ -129,12 +128,10 @@ class Plain:
         steps = cache(lambda: with_functions(tape, floats.function))
 
         @cache
-        def sums() -> tuple[Tape, tuple[str, ...], int]:
-            from cgprimer.core.tape.sums import summed
+        def on_arrays() -> Execute:
+            from cgprimer.core.array_steps import ArraySteps
 
-            return summed(tape)
-
-        whole = any(getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions)
+            return ArraySteps(tape, sums=reduction == "sum", dtype=dtype)
 
         def execute(
             columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
@@ -145,12 +142,12 @@ class Plain:
                 values = run_steps(steps(), start)
                 times = samples if reduction == "sum" else 1
                 return {name: values[i] * times for name, i in tape.outputs.items()}
+            if tape.shapes:
+                return on_arrays()(columns, scalars, samples)
             import numpy as np
 
             given = {n: np.asarray(v).astype(dtype, copy=False) for n, v in given.items()}
             with np.errstate(all="ignore"):
-                if tape.shapes and reduction == "sum":
-                    return in_blocks(given, columns, samples)
                 values = values_of(tape, given)
                 found = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
                 whole = {
@@ -160,22 +157,6 @@ class Plain:
                 if reduction == "sum":  # in double precision
                     return {n: v.sum(0, np.result_type(v, float)) for n, v in whole.items()}
                 return {name: np.array(value) for name, value in whole.items()}
-
-        def in_blocks(
-            given: dict[str, Number], columns: Mapping[str, Number], samples: int
-        ) -> dict[str, Number]:
-            """Sums of arrays, some samples at a time: a block's values stay in the caches."""
-            short, varying, width = sums()
-            block = samples if whole else max(64, _BLOCK // width)
-            totals: dict[str, Number] = {}
-            for start in range(0, samples, block):
-                part = {n: given[n][start : start + block] for n in columns}
-                values = values_of(short, {**given, **part}, roots=short.outputs.values())
-                count = min(block, samples - start)
-                for name, index in short.outputs.items():
-                    value = values[index] if name in varying else values[index] * float(count)
-                    totals[name] = totals[name] + value if start else value
-            return totals
 
         return execute
 

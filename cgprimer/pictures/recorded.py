@@ -95,8 +95,9 @@ def _gradient(value: Any) -> tuple[str, ...]:
     if value._grad is None:
         return ()
     again = value._again + 1
-    first, *rest = array_lines(value._grad)
-    return (f"grad {first}", *rest, *([f"added up in {again} passes"] if again > 1 else []))
+    lines = array_lines(value._grad)
+    said = ("grad", *lines) if len(lines) > 1 else (f"grad {lines[0]}",)
+    return (*said, *([f"added up in {again} passes"] if again > 1 else []))
 
 
 def _notes(named: Mapping[str, Any]) -> tuple[str, ...]:

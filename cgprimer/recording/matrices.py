@@ -44,7 +44,8 @@ def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: 
     """All second derivatives, of an output of a graph or of a function that returns a number.
 
     Args:
-        graph: as for :func:`jacobian`; of a graph, see :func:`cgprimer.core.derivatives.hessian`.
+        graph: as for :func:`jacobian`; of a graph, see
+            :func:`cgprimer.core.second_derivatives.hessian`.
 
     >>> import cgprimer
     >>> cgprimer.hessian(cgprimer.parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt="xa")
@@ -53,7 +54,9 @@ def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: 
     12.0
     """
     if isinstance(graph, ExpressionGraph) or not callable(graph):
-        return derivatives.hessian(graph, *args, **options)
+        from cgprimer.core import second_derivatives
+
+        return second_derivatives.hessian(graph, *args, **options)
     from cgprimer.recording.transforms import hessian_of
 
     return _transformed(hessian_of, graph, args, options)

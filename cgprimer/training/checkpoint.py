@@ -74,7 +74,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
     vectors = Vectors(graph)
     for name, shape in vectors.shapes.items():
         given = [of[name] for of in (run.parameters, run.start, run.truth) if name in of]
-        if wrong := next((np.shape(value) for value in given if np.shape(value) != shape), None):
+        for wrong in (np.shape(value) for value in given if np.shape(value) != shape):
             what = f"{name} has the shape {list(wrong)}, in this graph {list(shape)}"
             raise DataError(f"{path} is a run of another graph: {what}")
     if graph is not own and not _same_function(own, graph):
@@ -113,7 +113,12 @@ def _list(entries: list[Any], read: Callable[[Any], Any] = float) -> list[Any]:
 
 
 def _value(given: Any) -> Any:
-    return np.array(given, dtype=float) if isinstance(given, list) else float(given)
+    if not isinstance(given, list):
+        return float(given)
+    found = np.array(given)
+    if found.dtype.kind not in "ifU":  # nan and the infinities are texts
+        raise TypeError
+    return found.astype(float)
 
 
 def _count(value: Any) -> int:

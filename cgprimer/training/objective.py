@@ -250,8 +250,9 @@ def _better_in_numbers(
     Measured: a small network's step takes a fraction of the time of numpy's calls, if it is
     compiled; a large one's is a few matrix products.
     """
+    whole = ("batch_mean", "custom", "backward")  # of all samples; of arrays that stay together
     if engine in ("plain", "numpy") or any(
-        getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions
+        getattr(name, "kind", "") in whole for name, _ in tape.instructions
     ):
         return False
     if engine != "auto":

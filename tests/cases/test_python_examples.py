@@ -79,3 +79,39 @@ def test_the_sine_chain(tmp_path: Path) -> None:
     assert "Mul ['None', '<AccumulateGrad w>']" in out
     assert "d sum/dw = 3.0 1.5 -1.5 -3.0 -1.5 1.5 ...\n3 cos(3w + b): True\n" in out
     assert (tmp_path / "sine_chain.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_wrapped_functions(tmp_path: Path) -> None:
+    out = printed("wrapped_functions", tmp_path)
+    assert out.startswith(
+        "-1.5\n0.22313016014842982\n1.22313016014843\n0.8175744761936437\nFinal answer: 0.818\n"
+    )
+    assert "    exp = 0.22313016014842982\n      multiply = -1.5\n        z = 1.5\n" in out
+    slope = re.search(r"backward pass: (\S+)", out)
+    assert slope
+    assert float(slope[1]) == pytest.approx(0.14914645207033286, rel=1e-12)
+    assert "sigmoid = 1/(exp(-z) + 1)" in out
+
+
+def test_the_quantization(tmp_path: Path) -> None:
+    out = printed("quantization", tmp_path)
+    assert "forward: [3. 4.]\nbackward of (2, 3): [2.75 3.5 ]\n" in out
+    assert "reverse: {'k': 3.0, 'x': 2.75}\n" in out
+    assert "a backward pass of its own" in out
+
+
+def test_the_hamilton_product(tmp_path: Path) -> None:
+    out = printed("hamilton_product", tmp_path)
+    assert "[-6.25 -5.    9.75  0.5 ]\nd sum/dp = [10. -2.  0. -4.]\n" in out
+    assert "d sum/dq = [ 1.75  3.25 -2.75 -0.25]\n" in out
+    kept = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) bytes", out)]
+    assert kept[0] > 16 * 32 * 32 * 8 > 100 * kept[1]
+    assert out.endswith("same gradients: True\n")
+
+
+def test_two_gaussian_classes(tmp_path: Path) -> None:
+    first, last = printed("two_gaussian_classes", tmp_path).splitlines()
+    losses = re.fullmatch(r"loss (\S+) -> (\S+) in 2,000 steps of one sample", first)
+    assert losses is not None
+    assert float(losses[2]) < float(losses[1])
+    assert float(last.split()[-1]) < 1e-12

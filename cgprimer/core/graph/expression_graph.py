@@ -12,9 +12,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from cgprimer.core.language.syntax import Definition, Expression, Name, Program, fold
+from cgprimer.core.language.syntax import (
+    Apply,
+    Definition,
+    Expression,
+    Name,
+    Program,
+    fold,
+    postorder,
+)
 from cgprimer.core.primitives import floats
-from cgprimer.errors import MissingValueError, Source, UsageError, name_hint, plural
+from cgprimer.errors import (
+    MissingValueError,
+    ShapeError,
+    Source,
+    TextShapeError,
+    UsageError,
+    name_hint,
+    plural,
+)
 from cgprimer.numbers_and_arrays import Value, as_value, common_shape
 
 if TYPE_CHECKING:
@@ -229,7 +245,7 @@ class ExpressionGraph:
         """
         known = self.point(at)
         shape = common_shape(known, self.shapes)
-        if self.shapes:
+        if self.has_arrays:
             return self._values_of_arrays(known, shape)
         if not shape:
             try:
@@ -256,13 +272,47 @@ class ExpressionGraph:
 
         numbers = Numbers()
         found = {n: Shaped(value, self.shapes.get(n, ())) for n, value in known.items()}
+        applied = 0
+
+        def emit(row: str, arguments: list[Any]) -> Any:
+            nonlocal applied
+            applied += 1
+            return apply(numbers, row, arguments)
+
         for name, expression in self.definitions.items():
-            found[name] = fold(
-                expression,
-                lambda leaf: found[leaf.name] if isinstance(leaf, Name) else leaf.value,
-                lambda row, arguments: apply(numbers, row, arguments),
-            )
+            applied = 0
+            try:
+                found[name] = numbers.shaped(
+                    fold(
+                        expression,
+                        lambda leaf: found[leaf.name] if isinstance(leaf, Name) else leaf.value,
+                        emit,
+                    )
+                )
+            except ShapeError as error:
+                raise self.misfit(name, applied - 1, error) from None
         return {name: found[name].over(shape) for name in self.variables}
+
+    @cached_property
+    def has_arrays(self) -> bool:
+        """Whether it has values with shapes, or functions of them."""
+        from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
+
+        return bool(self.shapes) or any(
+            isinstance(node, Apply) and node.primitive in ARRAY_FUNCTIONS
+            for expression in self.definitions.values()
+            for node in postorder(expression)
+        )
+
+    def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
+        """The error of an operation of a definition, with its place; they count as applied."""
+        from cgprimer.core.primitives.notation import unparse
+
+        operations = [n for n in postorder(self.definitions[name]) if isinstance(n, Apply)]
+        statements = self.program.statements
+        here = next(s for s in statements if isinstance(s, Definition) and s.name == name)
+        place = self.program.span_of(here, unparse(operations[operation]))
+        return TextShapeError(error.message, place, hint=error.hint)
 
     def _values(
         self, known: dict[str, Value], function: Callable[[str], Callable[..., Any]]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import product
 from typing import Any, ClassVar
 
 from cgprimer.core.language.syntax import Shape
@@ -50,31 +51,27 @@ class ElementwiseProgram(DerivativeProgram):
             alone=alone,
             bits=bits,
         )
-        shape = {name: self.shapes.get(name, ()) for name in (*self.of, *self.wrt)}
-        derivatives = {}
-        for of in self.of:
-            rows = {  # for each element of ``of`` its derivatives, in the shapes of ``wrt``
-                e: together(
-                    {w: v for (o, w), v in found.derivatives.items() if o == e},
-                    {name: shape[name] for name in self.wrt},
-                )
-                for e in elements(of, shape[of])
-            }
-            for wrt in self.wrt:
-                derivatives[of, wrt] = _stacked(
-                    [row[wrt] for row in rows.values()], shape[of], shape[wrt]
-                )
-        return Derivatives(together(found.values, {n: shape[n] for n in self.of}), derivatives)
+        arrays = dict.fromkeys((_array(o), _array(w)) for o, w in found.derivatives)
+        derivatives = {pair: self._stacked_elements(*pair, found.derivatives) for pair in arrays}
+        shapes = {name: self.shapes.get(name, ()) for name in self.of}
+        return Derivatives(together(found.values, shapes), derivatives)
+
+    def _stacked_elements(
+        self, of: str, wrt: str, found: Mapping[tuple[str, str], Number]
+    ) -> Number:
+        """One array of shape samples + head + tail; an element that has no derivative has 0."""
+        head, tail = self.shapes.get(of, ()), self.shapes.get(wrt, ())
+        if not head and not tail:
+            return found[of, wrt]
+        import numpy as np
+
+        pairs = product(elements(of, head), elements(wrt, tail))
+        made = np.stack(np.broadcast_arrays(*[found.get(pair, 0.0) for pair in pairs]), axis=-1)
+        return made.reshape(made.shape[:-1] + head + tail)
 
 
-def _stacked(rows: list[Number], head: Shape, tail: Shape) -> Number:
-    """One array of a row for each element, of shape samples + head + tail."""
-    import numpy as np
-
-    if not head:
-        return rows[0]
-    made = np.stack(np.broadcast_arrays(*rows), axis=-1 - len(tail))
-    return made.reshape(made.shape[: made.ndim - 1 - len(tail)] + head + tail)
+def _array(element: str) -> str:
+    return element.partition("[")[0]
 
 
 def differentiate_elements(
@@ -82,13 +79,32 @@ def differentiate_elements(
 ) -> DerivativeProgram:
     """The program of a method that knows numbers alone."""
     shapes = shapes_of(tape, (*of, *wrt))
+    inner = method(scalarize(tape), each(of, shapes), each(wrt, shapes), **options)
+    return put_together(inner, tape, of, wrt, shapes)
 
-    def each(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(e for name in names for e in elements(name, shapes.get(name, ())))
 
-    inner = method(scalarize(tape), each(of), each(wrt), **options)
+def each(names: Iterable[str], shapes: Mapping[str, Shape]) -> tuple[str, ...]:
+    """The elements of all names."""
+    return tuple(e for name in names for e in elements(name, shapes.get(name, ())))
+
+
+def put_together(
+    inner: DerivativeProgram,
+    primal: Tape,
+    of: tuple[str, ...],
+    wrt: tuple[str, ...],
+    shapes: Mapping[str, Shape],
+) -> DerivativeProgram:
+    """A program for elements as one for the arrays that they belong to.
+
+    Args:
+        inner: of the elements.
+        primal: has the arrays that are given.
+        of, wrt: names of the arrays.
+        shapes: theirs, where they are no single numbers.
+    """
     known = {f.name: getattr(inner, f.name) for f in fields(DerivativeProgram)}
-    given = {leaf.name: leaf.shape for leaf in tape.leaves if leaf.shape}
+    given = {leaf.name: leaf.shape for leaf in primal.leaves if leaf.shape}
     return ElementwiseProgram(
         **{**known, "of": of, "wrt": wrt, "shapes": shapes}, inner=inner, given=given
     )

@@ -156,7 +156,7 @@ def batch_mean(a: Array) -> Array:
 
 def batch_sum(a: Array, rank: int) -> Array:
     """The sum over the samples, in double precision."""
-    return np.sum(a, axis=0, dtype=np.result_type(a, float)) if np.ndim(a) > rank else a
+    return np.add.reduce(a, axis=0, dtype=np.result_type(a, float)) if np.ndim(a) > rank else a
 
 
 def batch_matmul(a: Array, b: Array, left: int, right: int) -> Array:
@@ -165,6 +165,8 @@ def batch_matmul(a: Array, b: Array, left: int, right: int) -> Array:
         return matmul(a, b, left, right)
     if a.ndim > 3 or b.ndim > 3:
         return np.sum(matmul(a, b, left, right), axis=0)
+    if right == 2 and a.shape[-1] == 1:  # columns, or numbers, times rows
+        return a[..., 0].T @ b[:, 0]
     return np.tensordot(a, b, ([0, a.ndim - 1], [0, 1]))
 
 
@@ -174,7 +176,7 @@ STRUCTURAL: dict[str, Callable[..., Array]] = {
     "reshape": reshape,
     "broadcast": broadcast,
     "sum": lambda a, axes: np.add.reduce(a, axis=axes),
-    "largest": lambda a, axes: np.max(a, axis=axes),
+    "largest": lambda a, axes: np.maximum.reduce(a, axis=axes),
     "take": take,
     "scatter": scatter,
     "concatenate": concatenate,

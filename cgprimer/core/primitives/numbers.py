@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.core.language.syntax import Shape, Structural
-from cgprimer.core.primitives import arrays
+from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.structural import common_shape_of, result_shape
 
 
@@ -34,6 +34,10 @@ class Numbers:
         """The number that a constant is."""
         return value if isinstance(value, float) else None
 
+    def shaped(self, value: Any) -> Shaped:
+        """What a name stands for: a value that is no constant any more."""
+        return Shaped(np.float64(value), ()) if isinstance(value, float) else value
+
     def shape(self, value: Any) -> Shape:
         """The shape for one sample."""
         return () if isinstance(value, float) else value.shape
@@ -46,7 +50,9 @@ class Numbers:
         return self.emit(Structural("broadcast", len(own), shape), value)
 
     def emit(self, name: str, *operands: Any) -> Any:
-        """The value of a primitive."""
+        """The value of a primitive; of constants, such as the axis -1, a constant."""
+        if set(map(type, operands)) == {float}:
+            return floats.function(name)(*operands)
         shapes = [self.shape(o) for o in operands]
         if isinstance(name, Structural):
             shape = result_shape(name, *shapes)

@@ -25,6 +25,15 @@ Builder = Any  #: of a tape, or one that computes at once: it has emit, shape, b
 def matmul(b: Builder, left: Any, right: Any) -> Any:
     """The product of matrices, stacks of matrices and vectors, as numpy's ``@``."""
     ranks = len(b.shape(left)), len(b.shape(right))
+    if max(ranks) > 2 and min(ranks) == 1:  # a vector with each matrix of a stack
+        row = ranks[0] == 1
+        if row:
+            left = reshape(b, left, (1, *b.shape(left)))
+        else:
+            right = reshape(b, right, (*b.shape(right), 1))
+        made = matmul(b, left, right)
+        shape = b.shape(made)
+        return reshape(b, made, shape[:-2] + (shape[-1:] if row else shape[-2:-1]))
     if max(ranks) > 2 and min(ranks) > 1:  # stacks: as many of the one as of the other
         stack = common_shape_of("@", b.shape(left)[:-2], b.shape(right)[:-2])
         left = b.broadcast(left, stack + b.shape(left)[-2:])

@@ -97,7 +97,7 @@ class Builder:
 
     def emit(self, name: str, *operands: int, pinned: bool = False) -> int:
         """The value of a primitive applied to values."""
-        if self.shapes:
+        if self.shapes or type(name) is not str:
             return self._emit_shaped(name, operands, pinned=pinned)
         entries = self.entries
         if pinned:
@@ -131,6 +131,8 @@ class Builder:
             shape = result_shape(name, *ours)
         else:
             shape = common_shape_of(name, *ours)
+            if self.simplify:
+                operands = self._without_repeated(operands, shape)
             known = None if pinned else self._simpler(name, operands)
             if known is not None:
                 return self.broadcast(known, shape)
@@ -146,6 +148,15 @@ class Builder:
             if shape:
                 self.shapes[here] = shape
         return made
+
+    def _without_repeated(self, operands: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
+        """Constants in the place of those that were repeated to the shape that others have."""
+        bare: list[int] = []
+        for o in operands:
+            name, used, *_ = self.entries[o]
+            repeated = getattr(name, "kind", "") == "broadcast" and used[0] in self._value_of
+            bare.append(int(used[0]) if repeated else o)
+        return tuple(bare) if shape in map(self.shape, bare) else operands
 
     def broadcast(self, index: int, shape: Shape) -> int:
         """A value repeated to a shape, as numpy does it; itself where it has the shape."""

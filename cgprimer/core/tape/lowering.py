@@ -5,7 +5,6 @@ from __future__ import annotations
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import (
     Apply,
-    Definition,
     Expression,
     Name,
     Number,
@@ -13,12 +12,11 @@ from cgprimer.core.language.syntax import (
     postorder,
 )
 from cgprimer.core.primitives import OPERANDS, RESULT, primitive
-from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, partial_tree
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.core.tape.verifier import checked
-from cgprimer.errors import ShapeError, TextShapeError
+from cgprimer.errors import ShapeError
 from cgprimer.garbage_collection import collector_paused
 
 
@@ -65,27 +63,13 @@ def emit_vertex(
     try:
         root = fold(expression, leaf, emit)
     except ShapeError as error:
-        operations = [node for node in postorder(expression) if isinstance(node, Apply)]
-        raise _located(graph, name, operations[applied - 1], error) from None
+        raise (error if graph is None else graph.misfit(name, applied - 1, error)) from None
     last = root == len(builder.entries) - 1 and root not in builder.pinned
     if last and not isinstance(builder.entries[root], Leaf):
         builder.pin(root)
     else:  # a leaf, another vertex, or a part of one: this vertex is a copy of it
         root = builder.emit("copy", root, pinned=True)
     return builder.name(root, name)
-
-
-def _located(
-    graph: ExpressionGraph | None, name: str, operation: Expression, error: ShapeError
-) -> ShapeError:
-    """The error with the place of the operation in the text."""
-    if graph is None:
-        return error
-    statement = next(
-        s for s in graph.program.statements if isinstance(s, Definition) and s.name == name
-    )
-    place = graph.program.span_of(statement, unparse(operation))
-    return TextShapeError(error.message, place, hint=error.hint)
 
 
 def emit_partial(

@@ -55,6 +55,12 @@ def summed(tape: Tape) -> tuple[Tape, tuple[str, ...], int]:
         elif getattr(name, "kind", "") == "matmul" and all(varies[o] for o in operands):
             made = Structural("batch_matmul", *name.setting)  # type: ignore[attr-defined]
             totals[index] = builder.emit(made, *[value[o] for o in operands])
+        elif name == "mul" and (pair := _number_and_vector(tape, operands, varies)):
+            number, vector = value[pair[0]], value[pair[1]]
+            row = builder.emit(Structural("reshape", 0, (1,)), number)
+            size = tape.shapes[index][0]
+            column = builder.emit(Structural("reshape", 1, (1, size)), vector)
+            totals[index] = builder.emit(Structural("batch_matmul", 1, 2), row, column)
         else:
             rank = len(tape.shapes[index])
             totals[index] = builder.emit(Structural("batch_sum", rank), value[index])
@@ -65,3 +71,16 @@ def summed(tape: Tape) -> tuple[Tape, tuple[str, ...], int]:
     here = [not getattr(n, "kind", "").startswith("batch_") for n, _ in short.instructions]
     sizes = zip(short.shapes, each, [True] * len(short.leaves) + here, strict=True)
     return short, names, max(prod(shape) for shape, varies_here, h in sizes if varies_here and h)
+
+
+def _number_and_vector(
+    tape: Tape, operands: tuple[int, ...], varies: list[bool]
+) -> tuple[int, int] | None:
+    """A number that was repeated to a vector's shape, and the vector: of a product's operands."""
+    for one, other in (operands, operands[::-1]):
+        made = tape.instruction(one)
+        if made and getattr(made.primitive, "kind", "") == "broadcast" and varies[other]:
+            (source,) = made.operands
+            if tape.shapes[source] == () and len(tape.shapes[other]) == 1 and varies[source]:
+                return source, other
+    return None

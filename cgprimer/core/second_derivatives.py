@@ -1,0 +1,159 @@
+"""Second derivatives of a graph: the gradient's tape, differentiated once more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cgprimer.core.derivatives import at_point, chosen_names, chosen_output, kept, tape
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.methods import differentiate, methods
+from cgprimer.core.methods.contract import (
+    DerivativeProgram,
+    Names,
+    Pass,
+    Read,
+    derivative_name,
+    shapes_of,
+)
+from cgprimer.core.methods.forward import seed_name
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.numbers_and_arrays import Value, as_value
+
+
+def hessian(
+    graph: ExpressionGraph,
+    at: Mapping[str, Value] | None = None,
+    *,
+    of: str | None = None,
+    wrt: Names | None = None,
+    method: str = "forward-over-reverse",
+    engine: str = "auto",
+    **options: Any,
+) -> dict[str, dict[str, Value]]:
+    """All second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
+
+    The gradient's tape is differentiated once more; no method has a rule for second derivatives.
+
+    Args:
+        graph, at, of, engine: as in :func:`gradient`.
+        wrt: parameters, inputs or inner variables; all parameters unless given.
+        method: ``OUTER-over-INNER`` with two of the methods, or one name for both. The inner one
+            must give the gradient in one run, so finite differences can only be the outer one.
+        options: of the outer method.
+
+    Raises:
+        UsageError: as for :func:`gradient`, and an inner method that needs several runs.
+
+    >>> from cgprimer.core.graph import parse
+    >>> hessian(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt=["xa", "k"])
+    {'xa': {'xa': 60.0, 'k': 12.0}, 'k': {'xa': 12.0, 'k': 0.0}}
+    """
+    names, target = chosen_names(graph, wrt), chosen_output(graph, of)
+    outer, _, inner = str(method).partition("-over-")
+
+    def make() -> tuple[DerivativeProgram, dict[str, str]]:
+        first, outputs = _gradient_tape(graph, target, names, inner or outer)
+        of_all = tuple(outputs.values())
+        if not tape(graph).shapes or first.shapes:
+            return differentiate(first, of_all, names, method=outer, **options), outputs
+        from cgprimer.core.methods.elementwise import each, put_together
+
+        shapes = shapes_of(tape(graph), names)
+        shapes |= {outputs[name]: shape for name, shape in shapes.items()}
+        flat = each(of_all, shapes), each(names, shapes)
+        made = differentiate(first, *flat, method=outer, **options)
+        return put_together(made, tape(graph), of_all, names, shapes), outputs
+
+    key = ("second", target, names, method, repr(sorted(options.items())))
+    program, outputs = kept(graph, key, make)
+    found = at_point(graph, at, program, engine).derivatives
+    return {a: {b: found[outputs[a], b] for b in names} for a in names}
+
+
+def hessian_vector_product(
+    graph: ExpressionGraph,
+    at: Mapping[str, Value] | None = None,
+    vector: Mapping[str, Value] | None = None,
+    *,
+    of: str | None = None,
+    engine: str = "auto",
+) -> dict[str, Value]:
+    """The Hessian times a vector, in one pass and without the Hessian (forward over reverse).
+
+    Args:
+        graph, at, of, engine: as in :func:`gradient`.
+        vector: for each name that belongs to the vector a number, or an array of its shape.
+
+    Returns:
+        The product's component for each name of the vector.
+
+    Source: Pearlmutter 1994, "Fast exact multiplication by the Hessian".
+
+    >>> from cgprimer.core.graph import parse
+    >>> hessian_vector_product(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, {"xa": 1, "k": 10})
+    {'xa': 180.0, 'k': 12.0}
+    """
+    if not isinstance(vector, Mapping) or not vector:
+        raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
+    names, target = chosen_names(graph, tuple(vector)), chosen_output(graph, of)
+
+    def make() -> tuple[DerivativeProgram, dict[str, str]]:
+        first, outputs = _gradient_tape(graph, target, names, "reverse")
+        program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
+        # The passes seed one number each; the product leaves all seeds open and takes one pass.
+        tangents = {read.of: read.output for read in program.passes[0].reads}
+        reads = tuple(Read(target, name, tangents[outputs[name]]) for name in names)
+        made = replace(program, passes=(Pass(reads),), by_column=False)
+        return made, {name: seed_name(first, name) for name in names}
+
+    program, seeds = kept(graph, ("product", target, names), make)
+    direction = {seeds[n]: as_value(n, vector[n], graph.shapes.get(n, ())) for n in names}
+    found = at_point(graph, at, program, engine, direction).derivatives
+    return {name: value for (_, name), value in found.items()}
+
+
+def _gradient_tape(
+    graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str
+) -> tuple[Tape, dict[str, str]]:
+    """A tape whose outputs are the gradient, and what they are called.
+
+    Of arrays it is a tape in numbers, with outputs for their elements, unless the method is
+    ``reverse``.
+    """
+    primal = tape(graph)
+    if shape := shape_of(primal, primal.index(of)):
+        raise DifferentiationError(
+            f"second derivatives are those of a number, and {of!r} has the shape {list(shape)}",
+            hint=f"define a number, such as xs = sum({of}), and ask for of='xs'",
+        )
+    choices = [name for name in methods() if name != "finite-difference"]
+    if method not in choices:
+        raise UsageError(
+            f"{method!r} cannot be the inner method: it does not give the gradient in one run",
+            hint=f"OUTER-over-INNER, the inner one of: {', '.join(choices)}",
+        )
+    inner = [name for name in wrt if name in graph.definitions]
+    if inner and method == "symbolic":
+        raise UsageError(
+            f"symbolic formulas are written in inputs and parameters, so {inner[0]!r} cannot be"
+            " moved in them a second time",
+            hint="take another inner method: forward-over-reverse",
+        )
+    options = {"carry": True} if method == "forward" else {}
+    if primal.shapes and method != "reverse":
+        from cgprimer.core.methods.elementwise import each
+        from cgprimer.core.tape.scalars import scalarize
+
+        flat = each(wrt, shapes_of(primal, wrt))
+        program = differentiate(scalarize(primal), of, flat, method=method, **options)
+        names = {name: derivative_name(of, name) for name in wrt}
+        where = {derivative_name(of, r.wrt): r.output for r in program.passes[0].reads}
+    else:
+        program = differentiate(primal, of, wrt, method=method, **options)
+        names = {read.wrt: read.output for read in program.passes[0].reads}
+        where = {name: name for name in names.values()}
+    outputs = {name: program.tape.outputs[output] for name, output in where.items()}
+    return replace(program.tape, outputs=outputs), names

@@ -1,0 +1,1 @@
+"""Graphs whose values have shapes."""

@@ -1,0 +1,220 @@
+"""Random graphs of arrays for Hypothesis, as text and as the same thing done by numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.core.graph import ExpressionGraph
+
+Array = Any
+Made = tuple[str, Callable[..., Array]]  # a text with {0} and {1}, and what numpy does instead
+ELEMENTWISE: dict[str, Callable[..., Array]] = {
+    "sin({0})": np.sin,
+    "tanh({0})": np.tanh,
+    "exp(0.3*{0})": lambda a: np.exp(0.3 * a),
+    "sqrt(1 + {0}^2)": lambda a: np.sqrt(1 + a**2),
+    "-{0}": np.negative,
+    "{0}^3": lambda a: a**3,
+    "sigmoid({0})": lambda a: 1 / (1 + np.exp(-a)),
+}
+TWO: dict[str, Callable[..., Array]] = {
+    "{0} + {1}": np.add,
+    "{0} - {1}": np.subtract,
+    "{0}*{1}": np.multiply,
+    "{0}/(2 + {1}^2)": lambda a, b: a / (2 + b**2),
+}
+
+
+def _softmax(a: Array, axis: int) -> Array:
+    powers = np.exp(a - a.max(axis=axis, keepdims=True))
+    return powers / powers.sum(axis=axis, keepdims=True)
+
+
+@dataclass
+class Case:
+    """A graph, a point, and what numpy computes at that point.
+
+    Attributes:
+        lines: statements of the graph.
+        values: what each name is at the point.
+        functions: how to compute a name from others; in the order of the statements.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    values: dict[str, Array] = field(default_factory=dict)
+    functions: dict[str, tuple[Callable[..., Array], tuple[str, ...]]] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> ExpressionGraph:
+        return cgprimer.parse("\n".join(self.lines))
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        return tuple(name for name in self.values if name not in self.functions)
+
+    @property
+    def at(self) -> dict[str, Array]:
+        return {name: self.values[name] for name in self.leaves}
+
+    def compute(self, at: dict[str, Array]) -> dict[str, Array]:
+        """Everything from other leaves: numbers of any kind that the functions take."""
+        known = dict(at)
+        for name, (function, names) in self.functions.items():
+            known[name] = function(*[known[n] for n in names])
+        return known
+
+    def add(self, text: str, function: Callable[..., Array], *names: str) -> str:
+        """A new variable; returns its name."""
+        made = f"xv{len(self.functions)}"
+        self.lines.append(f"{made} = {text.format(*names)}")
+        self.functions[made] = (function, names)
+        self.values[made] = np.asarray(function(*[self.values[n] for n in names]))
+        return made
+
+
+@st.composite
+def array_cases(draw: Any, steps: int = 4, scalar: bool = True) -> Case:
+    """A graph of a few steps; its last value is a number if ``scalar``."""
+    case, rng = Case(), np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = st.integers(1, 3)
+    for role, names in (("input", ("x", "xb")), ("parameter", ("w", "k"))):
+        for name in names:
+            shape = tuple(draw(st.lists(sizes, max_size=3 if name == "w" else 2)))
+            sized = f"[{','.join(map(str, shape))}]" if shape else ""
+            case.lines.append(f"{role} {name}{sized}")
+            case.values[name] = rng.uniform(-1.5, 1.5, shape)
+    for _ in range(steps):
+        _step(draw, case)
+    used = [names for _, names in case.functions.values()]
+    last = [name for name in case.functions if not any(name in names for names in used)]
+    parts = []
+    for name in last:  # everything that was made counts, with a weight of its own
+        weight = round(float(rng.uniform(0.5, 1.5)), 3)
+        parts.append((f"{weight}*sum({name}^2 + {name})", weight))
+    if scalar:
+
+        def total(*values: Array) -> Array:
+            return sum(w * (v**2 + v).sum() for v, (_, w) in zip(values, parts, strict=True))
+
+        case.lines.append("xo = " + " + ".join(text for text, _ in parts))
+        case.functions["xo"] = (total, tuple(last))
+        case.values["xo"] = np.asarray(total(*[case.values[n] for n in last]))
+    return case
+
+
+def _step(draw: Any, case: Case) -> None:
+    """One more variable of whatever fits."""
+    names = st.sampled_from(list(case.values))
+    one, other = draw(names), draw(names)
+    a, b = case.values[one], case.values[other]
+    kinds = ["elementwise", "two", "sum", "largest"] if a.ndim else ["elementwise", "two"]
+    kinds += ["take", "softmax", "turn", "reshape", "join", "norm"] if a.ndim else []
+    kinds += ["matmul"] * 3 if _fits(a, b) else []
+    kind = draw(st.sampled_from(kinds))
+    axis = draw(st.integers(-a.ndim, a.ndim - 1)) if a.ndim else 0
+    if kind == "two" and not _broadcast(a, b):
+        kind = "elementwise"
+    if kind in ("elementwise", "two"):
+        table = ELEMENTWISE if kind == "elementwise" else TWO
+        text = draw(st.sampled_from(list(table)))
+        case.add(text, table[text], *[one, other][: 1 + (kind == "two")])
+    elif kind == "matmul":
+        case.add("{0} @ {1}", np.matmul, one, other)
+    elif kind == "sum":
+        mean = draw(st.booleans())
+        function = np.mean if mean else np.sum
+        name = "mean" if mean else "sum"
+        axes = draw(st.sampled_from([None, (axis,), tuple(range(a.ndim))]))
+        listed = "" if axes is None else "".join(f", {i}" for i in axes)
+        case.add(f"{name}({{0}}{listed})", lambda v: function(v, axis=axes), one)
+    elif kind == "largest":
+        least = draw(st.booleans())
+        name = "min" if least else "max"
+        case.add(f"{name}({{0}})", np.min if least else np.max, one)
+    elif kind == "take":
+        texts, key = zip(*[draw(_places(n)) for n in a.shape], strict=True)
+        cut = draw(st.integers(1, a.ndim))
+        lists = sum(isinstance(k, list) for k in key[:cut])
+        if lists and (lists > 1 or any(isinstance(k, int) for k in key[:cut])):
+            texts, key = texts[:1], key[:1]
+            cut = 1
+        case.add(f"{{0}}[{','.join(texts[:cut])}]", lambda v: v[tuple(key[:cut])], one)
+    elif kind == "softmax":
+        log = draw(st.booleans())
+
+        def rows(v: Array) -> Array:
+            return np.log(_softmax(v, axis)) if log else _softmax(v, axis)
+
+        case.add(f"{'log_' * log}softmax({{0}}, {axis})", rows, one)
+    elif kind == "turn":
+        order = draw(st.sampled_from([None, draw(st.permutations(range(a.ndim)))]))
+        listed = "" if order is None else "".join(f", {i}" for i in order)
+        case.add(f"transpose({{0}}{listed})", lambda v: np.transpose(v, order), one)
+    elif kind == "reshape":
+        shape = draw(st.sampled_from([(-1,), (a.size, 1), (1, *a.shape)]))
+        listed = "".join(f", {n}" for n in shape)
+        case.add(f"reshape({{0}}{listed})", lambda v: v.reshape(shape), one)
+    elif kind == "norm":
+        if draw(st.booleans()) or a.shape != b.shape:
+            case.add("norm(1 + {0}^2)", lambda v: np.sqrt(((1 + v**2) ** 2).sum()), one)
+        else:
+            case.add("dot({0}, {1})", lambda v, w: (v * w).sum(), one, other)
+    else:
+        second = other if a.shape == b.shape else one
+        case.add("concatenate({0}, {1})", lambda v, w: np.concatenate([v, w]), one, second)
+
+
+@st.composite
+def _places(draw: Any, size: int) -> tuple[str, Any]:
+    """A part of an index: its text, and numpy's."""
+    kind = draw(st.sampled_from(["number", "all", "back", "part", "list"]))
+    place = draw(st.integers(-size, size - 1))
+    if kind == "number":
+        return str(place), place
+    if kind == "list":
+        more = draw(st.lists(st.integers(-size, size - 1), min_size=1, max_size=3))
+        return f"[{','.join(map(str, more))}]", more
+    if kind == "part":
+        first = draw(st.integers(0, size - 1))
+        return f"{first}:", slice(first, None)
+    return (":", slice(None)) if kind == "all" else ("::-1", slice(None, None, -1))
+
+
+def _broadcast(a: Array, b: Array) -> bool:
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        return False
+    return True
+
+
+def _fits(a: Array, b: Array) -> bool:
+    try:
+        np.matmul(a, b)
+    except ValueError:
+        return False
+    return True
+
+
+def slopes(case: Case, of: str, wrt: tuple[str, ...], step: float = 1e-5) -> dict[str, Array]:
+    """Central differences of numpy's values, of shape ``of`` + ``wrt``."""
+    found = {}
+    for name in wrt:
+        value = case.values[name]
+        rows = []
+        for place in np.ndindex(value.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = value.copy()
+                moved[place] += sign * step
+                ends.append(case.compute({**case.at, name: moved})[of])
+            rows.append((ends[0] - ends[1]) / (2 * step))
+        stacked = np.stack(rows, axis=-1)
+        found[name] = stacked.reshape(case.values[of].shape + value.shape)
+    return found

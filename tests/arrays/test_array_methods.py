@@ -1,0 +1,131 @@
+"""On random graphs of arrays everything agrees with numpy, and all methods with each other."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from tests.arrays.array_graphs import Case, array_cases, slopes
+
+METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
+ENGINES = ("plain", "numpy")
+TOLERANCE = {"finite-difference": 1e-5}
+TANGLED = (cgprimer.PathLimitError, cgprimer.ExpressionSwellError)  # too large for a method
+some = settings(max_examples=25, deadline=None)
+few = settings(max_examples=6, deadline=None)
+
+
+def assert_near(found, expected, tolerance: float, what: str) -> None:
+    assert list(found) == list(expected), what
+    for name, value in expected.items():
+        assert np.shape(found[name]) == np.shape(value), (what, name)
+        scale = 1 + np.max(np.abs(value), initial=0)
+        np.testing.assert_allclose(
+            found[name], value, rtol=0, atol=tolerance * scale, err_msg=f"{what} {name}"
+        )
+
+
+@settings(max_examples=80, deadline=None)
+@given(array_cases(scalar=False))
+def test_values_are_numpys(case: Case):
+    found = case.graph.evaluate(case.at)
+    for name, value in case.values.items():
+        if name in found:
+            np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-12)
+            assert np.shape(found[name]) == np.shape(value), name
+
+
+@some
+@given(array_cases())
+def test_gradients_are_numpys_slopes_by_every_method(case: Case):
+    graph, names = case.graph, case.leaves
+    expected = slopes(case, "xo", names)
+    exact = cgprimer.gradient(graph, case.at, wrt=names)
+    assert_near(exact, expected, 1e-6, "reverse")
+    for method in METHODS[1:]:
+        options = {"limit": 2000} if method == "path-sum" else {}
+        try:
+            found = cgprimer.gradient(graph, case.at, wrt=names, method=method, **options)
+        except TANGLED:
+            continue
+        assert_near(found, exact, TOLERANCE.get(method, 1e-11), method)
+
+
+@some
+@given(array_cases(scalar=False), st.data())
+def test_jacobians_of_arrays(case: Case, data):
+    graph, names = case.graph, case.leaves
+    of = data.draw(st.sampled_from(list(case.functions)))
+    expected = {of: slopes(case, of, names)}
+    exact = cgprimer.jacobian(graph, case.at, of=of, wrt=names)
+    assert_near(exact[of], expected[of], 1e-6, "reverse")
+    for method in METHODS[1:]:
+        options = {"limit": 2000} if method == "path-sum" else {}
+        try:
+            found = cgprimer.jacobian(graph, case.at, of=of, wrt=names, method=method, **options)
+        except TANGLED:
+            continue
+        assert_near(found[of], exact[of], TOLERANCE.get(method, 1e-11), method)
+
+
+@some
+@given(array_cases(), st.sampled_from(["reverse", "forward"]), st.integers(1, 4))
+def test_samples_are_points_side_by_side_on_every_engine(case: Case, method: str, samples: int):
+    """Some leaves have a value for each sample, some one for all."""
+    graph, names, rng = case.graph, case.leaves, np.random.default_rng(samples)
+    many = {
+        name: rng.uniform(-1.5, 1.5, (samples, *value.shape)) if name[0] in "xw" else value
+        for name, value in case.at.items()
+    }
+    points = [{n: v[i] if n[0] in "xw" else v for n, v in many.items()} for i in range(samples)]
+    each = [cgprimer.gradient(graph, at, wrt=names) for at in points]
+    expected = {n: np.stack([one[n] for one in each]) for n in names}
+    values = [graph.evaluate(at) for at in points]
+    together = graph.evaluate(many)
+    for name in together:
+        stacked = np.stack([one[name] for one in values])
+        np.testing.assert_allclose(together[name], stacked, rtol=1e-12, atol=1e-12)
+    for engine in ENGINES:
+        found = cgprimer.gradient(graph, many, wrt=names, method=method, engine=engine)
+        assert_near(found, expected, 1e-11, f"{method} on {engine}")
+
+
+@few
+@given(array_cases(steps=3))
+def test_second_derivatives_by_every_pair(case: Case):
+    graph, names = case.graph, case.leaves
+    expected = cgprimer.hessian(graph, case.at, wrt=names)
+    step = 1e-5
+    for name in names[:2]:  # against differences of gradients
+        for place in np.ndindex(case.values[name].shape):
+            ends = []
+            for sign in (1, -1):
+                value = case.values[name].copy()
+                value[place] += sign * step
+                ends.append(cgprimer.gradient(graph, {**case.at, name: value}, wrt=names))
+            for other in names:
+                slope = (ends[0][other] - ends[1][other]) / (2 * step)
+                found = np.asarray(expected[name][other])[place]
+                np.testing.assert_allclose(found, slope, atol=1e-5 * (1 + np.abs(slope).max()))
+    for inner in ("reverse", "forward", "path-sum", "symbolic"):
+        for outer in METHODS:
+            try:
+                found = cgprimer.hessian(graph, case.at, wrt=names, method=f"{outer}-over-{inner}")
+            except TANGLED:
+                continue
+            for name in names:
+                what = f"{outer}-over-{inner} d{name}"
+                assert_near(found[name], expected[name], TOLERANCE.get(outer, 1e-10), what)
+    rng = np.random.default_rng(0)
+    vector = {n: rng.normal(size=case.values[n].shape) for n in names}
+    product = cgprimer.hessian_vector_product(graph, case.at, vector)
+    for name in names:
+        rank = case.values[name].ndim
+        total = sum(
+            np.tensordot(expected[name][other], vector[other], vector[other].ndim)
+            for other in names
+        )
+        assert np.shape(total) == (case.values[name].shape if rank else ())
+        np.testing.assert_allclose(product[name], total, atol=1e-9 * (1 + np.abs(total).max()))
