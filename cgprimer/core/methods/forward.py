@@ -13,7 +13,6 @@ Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 
 from __future__ import annotations
 
-from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Pass,
@@ -24,7 +23,7 @@ from cgprimer.core.methods.contract import (
     unit_seeds,
 )
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_partial
+from cgprimer.core.tape.lowering import emit_flow_on
 from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
 
@@ -85,7 +84,6 @@ def push(
     what is put behind the names of its tangents. Returns the primal's values in the builder, and
     for each direction the tangents.
     """
-    one = builder.constant(1.0)
     tangents = [dict(seeds) for seeds, _ in directions]
     active = [depends(tape, seeds) for seeds, _ in directions]
 
@@ -99,18 +97,10 @@ def push(
             for which, operand in enumerate(operands):
                 if operand not in dot:
                     continue
-                partial: int | None = one
-                if isinstance(primitive, Structural):  # linear: applied to the tangent
-                    from cgprimer.core.primitives import shaped
-
-                    moving = (*values, value[index])
-                    product = shaped.push(builder, primitive, which, dot[operand], moving)
-                else:
-                    partial = emit_partial(builder, primitive, which, values, value[index])
-                    product = -1 if partial is None else builder.emit("mul", partial, dot[operand])
-                if partial is None:
-                    continue
-                builder.hand(dot, index, product, values[which], value[index], partial)
+                flow = emit_flow_on(builder, primitive, which, values, value[index], dot[operand])
+                if flow is not None:
+                    product, partial = flow
+                    builder.hand(dot, index, product, values[which], value[index], partial)
             if seed is not None:
                 dot[index] = builder.emit("add", dot[index], seed) if index in dot else seed
             if index in dot and index in tape.labels:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Pass,
@@ -26,7 +25,7 @@ from cgprimer.core.methods.contract import (
     unit_seeds,
 )
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_partial
+from cgprimer.core.tape.lowering import emit_flow_back
 from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
 
@@ -78,7 +77,6 @@ def sweep(builder: Any, steps: Iterable[Step | tuple[Any, ...]], adjoints: dict[
         steps: the instructions, from the last to the first.
         adjoints: seeds at first; filled with the adjoint of every value that is reached.
     """
-    one = builder.constant(1.0)
     for head, primitive, tails, values, out in steps:
         bar = adjoints.get(head)
         if bar is None:  # nothing that the output needs
@@ -86,17 +84,10 @@ def sweep(builder: Any, steps: Iterable[Step | tuple[Any, ...]], adjoints: dict[
         for which, tail in enumerate(tails):
             if tail is None:
                 continue
-            if isinstance(primitive, Structural):  # moves elements or multiplies matrices
-                from cgprimer.core.primitives.shaped import pull
-
-                partial = one
-                product = pull(builder, primitive, which, bar, (*values, out))
-            else:
-                partial = emit_partial(builder, primitive, which, values, out)
-                if partial is None:
-                    continue
-                product = builder.product(bar, partial)
-            builder.hand(adjoints, tail, product, values[which], out, partial)
+            flow = emit_flow_back(builder, primitive, which, values, out, bar)
+            if flow is not None:
+                product, partial = flow
+                builder.hand(adjoints, tail, product, values[which], out, partial)
 
 
 class Step(NamedTuple):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import (
     Apply,
     Expression,
     Name,
     Number,
+    Structural,
     fold,
     postorder,
 )
@@ -70,6 +73,36 @@ def emit_vertex(
     else:  # a leaf, another vertex, or a part of one: this vertex is a copy of it
         root = builder.emit("copy", root, pinned=True)
     return builder.name(root, name)
+
+
+def emit_flow_back(
+    builder: Any, name: str, which: int, operands: tuple[Any, ...], out: Any, bar: Any
+) -> tuple[Any, Any] | None:
+    """What the adjoint of a result hands to that of an operand, and the partial it is made with.
+
+    None where nothing flows. What moves elements or multiplies matrices has no single partial: its
+    transpose is applied to the adjoint.
+    """
+    if isinstance(name, Structural):
+        from cgprimer.core.primitives.shaped import pull
+
+        return pull(builder, name, which, bar, (*operands, out)), builder.constant(1.0)
+    partial = emit_partial(builder, name, which, operands, out)
+    if partial is None:
+        return None
+    return builder.product(bar, partial), partial
+
+
+def emit_flow_on(
+    builder: Builder, name: str, which: int, operands: tuple[int, ...], out: int, dot: int
+) -> tuple[int, int] | None:
+    """What the tangent of an operand hands to that of the result, and the partial likewise."""
+    if isinstance(name, Structural):
+        from cgprimer.core.primitives.shaped import push
+
+        return push(builder, name, which, dot, (*operands, out)), builder.constant(1.0)
+    partial = emit_partial(builder, name, which, operands, out)
+    return None if partial is None else (builder.emit("mul", partial, dot), partial)
 
 
 def emit_partial(
