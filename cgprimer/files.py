@@ -83,15 +83,22 @@ def examples() -> dict[str, Path]:
     return {}
 
 
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def json_text(value: Any, *, indent: int | None = 1) -> str:
     """A value as JSON; nan and the infinities, which JSON cannot write, as text.
 
-    ``float`` reads such a text back. Numbers of numpy are written as those of Python.
+    ``float`` reads such a text back. Arrays are nested lists.
 
     >>> json_text({"loss": float("nan")}, indent=None)
     '{"loss": "nan"}'
     """
-    text = json.dumps(value, default=lambda n: int(n) if isinstance(n, Integral) else float(n))
+    text = json.dumps(value, default=_plain)
     words = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
     plain = json.loads(text, parse_constant=words.__getitem__)
     return json.dumps(plain, indent=indent, allow_nan=False)

@@ -103,10 +103,13 @@ def _program(program: object) -> Bundle:
 
 
 def _trace(trace: Trace) -> Bundle:
-    from cgprimer.number_format import number
+    from cgprimer.number_format import numbers
 
-    rows = [[r.name, r.expression, number(r.value), number(r.derivative)] for r in trace.rows]
+    rows = [[r.name, r.expression, numbers(r.value), numbers(r.derivative)] for r in trace.rows]
     table = _table(["name", "expression", "value", trace.heading], rows, left=2)
+    if trace.backward:
+        steps = [[r.name, r.expression, numbers(r.value)] for r in trace.backward]
+        table += "\n" + _table(["backward", "expression", "value"], steps, left=2)
     return {"text/html": table, "text/plain": str(trace)}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 DIGITS = 8  #: in printed tables
 SHORT = 5  #: where there is little room: in pictures, on pages and slides
-_MOST_NUMBERS, _MOST_LINES = 64, 8  # of an array that is written out
+_MOST_NUMBERS, _MOST_LINES = 64, 6  # of an array that is written out
 
 
 def number(value: float | None, digits: int = DIGITS) -> str:

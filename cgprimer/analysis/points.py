@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cgprimer.core.derivatives import chosen_names, tape
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.contract import Derivatives
 from cgprimer.core.tape.passes import reachable
 from cgprimer.errors import UsageError
@@ -27,7 +28,7 @@ def point_values(
         UsageError: a value has samples.
     """
     primal = tape(graph)
-    needed = reachable(primal, [primal.index(of)] if of else range(primal.size))
+    needed = reachable(primal, [primal.index(element_place(of)[0])] if of else range(primal.size))
     leaves = zip(primal.leaves, needed, strict=False)
     point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
     own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from html import escape
+from itertools import zip_longest
 
 from cgprimer.errors import UsageError, name_hint
 
@@ -23,7 +24,7 @@ def table(
 
     Args:
         header: the columns' titles.
-        rows: texts, a row each.
+        rows: texts, a row each; a cell may have several lines.
         style: one of ``FORMATS``.
         left: columns that are aligned to the left; the others hold numbers.
 
@@ -43,6 +44,9 @@ def table(
         writer.writerow(header)
         writer.writerows(rows)
         return out.getvalue().rstrip("\n")
+    if style == "markdown":
+        rows = [[cell.replace("\n", "<br>") for cell in row] for row in rows]
+    rows = [line for row in rows for line in _lines(row)]
     columns = list(zip(header, *rows, strict=True))
     widths = [max([len(column[0]) + 2, *map(len, column[1:])]) for column in columns]
 
@@ -62,10 +66,19 @@ def table(
     return "\n".join([head, "  ".join("-" * width for width in widths), *body])
 
 
+def _lines(row: Sequence[str]) -> list[tuple[str, ...]]:
+    """A row as the lines that its cells have; the lines of a cell are equally long."""
+    if not any("\n" in cell for cell in row):
+        return [tuple(row)]
+    cells = [cell.split("\n") for cell in row]
+    padded = [[line.ljust(max(map(len, lines))) for line in lines] for lines in cells]
+    return list(zip_longest(*padded, fillvalue=""))
+
+
 def html_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> str:
-    """The same for a page; every cell is escaped.
+    """The same for a page; every cell is escaped, and its lines stay lines.
 
     >>> print(html_table(["name"], [["<b>"]]))
     <table>
@@ -76,7 +89,7 @@ def html_table(
 
     def line(row: Sequence[str], tag: str) -> str:
         sides = ["left" if i in left else "right" for i in range(len(row))]
-        cells = zip(sides, map(escape, row), strict=True)
+        cells = zip(sides, (escape(c).replace("\n", "<br>") for c in row), strict=True)
         inner = (f'<{tag} style="text-align: {side}">{text}</{tag}>' for side, text in cells)
         return f"<tr>{''.join(inner)}</tr>"
 

@@ -9,18 +9,20 @@ from typing import Any
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives import chosen_names, chosen_output
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives import chosen_names, chosen_output, tape_with
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.language.syntax import Expression
+from cgprimer.core.language.syntax import Expression, Name, Number, Shape, element_place
 from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, values_of
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.printing import expressions, labels
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.printing import expressions, labels, shown_name
+from cgprimer.core.tape.scalars import elements
+from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import UsageError, name_hint, plural
-from cgprimer.number_format import latex_number, number
+from cgprimer.number_format import latex_numbers, numbers
+from cgprimer.numbers_and_arrays import Value
 
 LEVELS = ("operations", "variables")
 
@@ -34,14 +36,15 @@ class TraceRow:
         expression: how it is computed; ``input`` or ``parameter`` for what is given.
         value: the primal.
         derivative: the tangent (derivative of this value along the seed) or the adjoint
-            (derivative of the output with respect to this value).
+            (derivative of the output with respect to this value); both are arrays of the value's
+            shape. None in the backward part, where the value is an adjoint.
         tree: the expression's syntax tree; None for what is given.
     """
 
     name: str
     expression: str
-    value: float
-    derivative: float
+    value: Value
+    derivative: Value | None
     tree: Expression | None = None
 
 
@@ -55,6 +58,7 @@ class Trace:
         of: the variable whose derivative the adjoints are; the last row's, for tangents.
         wrt: the variable with respect to which the tangents are; empty for adjoints.
         rows: the steps in execution order. Adjoints are computed from the last row to the first.
+        backward: where values are arrays, the steps of reverse mode's backward sweep in its order.
     """
 
     method: str
@@ -62,6 +66,7 @@ class Trace:
     of: str
     wrt: str
     rows: tuple[TraceRow, ...]
+    backward: tuple[TraceRow, ...] = ()
 
     def row(self, name: str) -> TraceRow:
         """The row of a name.
@@ -87,45 +92,59 @@ class Trace:
     def to_table(self, style: str = "text") -> str:
         """As ``text``, ``markdown``, ``latex`` or ``csv`` (which has all digits).
 
+        Arrays are written as small matrices; of large ones come their shape and first numbers.
+
         Raises:
             UsageError: another style.
         """
         header = ["name", "expression", "value", self.kind if style == "csv" else self.heading]
-        show = repr if style == "csv" else number
-        rows = [[r.name, r.expression, show(r.value), show(r.derivative)] for r in self.rows]
         if style == "latex":
             over, under = ("", self.wrt) if self.kind == "tangent" else (self.of, "v")
             over = f" {latex_name(over)}" if over else ""
             header[3] = rf"$\partial{over} / \partial {latex_name(under)}$"
-            rows = [
-                [
-                    f"${latex_name(r.name)}$",
-                    f"${latex(r.tree)}$" if r.tree else r.expression,
-                    f"${latex_number(r.value)}$",
-                    f"${latex_number(r.derivative)}$",
-                ]
-                for r in self.rows
-            ]
-        elif style == "markdown":  # a star between spaces would turn into emphasis
-            code = [f"`{r.expression}`" if r.tree else r.expression for r in self.rows]
-            rows = [[r[0], text, *r[2:]] for r, text in zip(rows, code, strict=True)]
-        return table(header, rows, style=style, left=(0, 1))
+        arrays = {r.name for r in (*self.rows, *self.backward) if not isinstance(r.value, float)}
+        rows = [_cells(r, style, arrays) for r in self.rows]
+        made = table(header, rows, style=style, left=(0, 1))
+        if not self.backward or style == "csv":
+            return made
+        header = ["backward", *header[1:3]]
+        steps = [_cells(r, style, arrays)[:3] for r in self.backward]
+        return f"{made}\n\n{table(header, steps, style=style, left=(0, 1))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data with stable keys: method, kind, of, wrt, rows."""
+        """Plain data with stable keys: method, kind, of, wrt, rows, and backward of arrays."""
         names = ("name", "expression", "value", self.kind)
         values = ((r.name, r.expression, r.value, r.derivative) for r in self.rows)
         rows = [dict(zip(names, row, strict=True)) for row in values]
         own = {"method": self.method, "kind": self.kind, "of": self.of, "wrt": self.wrt}
-        return {**own, "rows": rows}
+        steps = [{n: getattr(r, n) for n in names[:3]} for r in self.backward]
+        return {**own, "rows": rows, **({"backward": steps} if steps else {})}
 
     def __str__(self) -> str:
         return self.to_table()
 
 
+def _cells(row: TraceRow, style: str, arrays: set[str]) -> list[str]:
+    """The cells of a row in a table of that style."""
+    numbers_of = (row.value, row.derivative)
+    if style == "latex":
+        shown = [f"${latex_numbers(n)}$" for n in numbers_of if n is not None]
+        return [
+            f"${latex_name(row.name)}$",
+            f"${latex(row.tree, arrays)}$" if row.tree else row.expression,
+            *shown,
+        ]
+    if style == "csv":
+        plain = [n if isinstance(n, float) else n.tolist() for n in numbers_of if n is not None]
+        return [row.name, row.expression, *map(repr, plain)]
+    # A star between spaces would turn into emphasis in Markdown.
+    text = f"`{row.expression}`" if style == "markdown" and row.tree else row.expression
+    return [row.name, text, *map(numbers, numbers_of)]
+
+
 def trace(
     graph: ExpressionGraph,
-    at: Mapping[str, float] | None = None,
+    at: Mapping[str, Value] | None = None,
     *,
     of: str | None = None,
     wrt: str | None = None,
@@ -137,16 +156,18 @@ def trace(
 
     Args:
         graph: the graph.
-        at: a number for each input and parameter; declared values fill the rest.
-        of: the variable that is evaluated; the only output unless given.
-        wrt: the variable that is seeded: tangents are derivatives with respect to it. The only
-            input unless given. Reverse mode seeds ``of`` instead and needs none.
+        at: a value for each input and parameter; declared values fill the rest.
+        of: the variable that is evaluated; the only output unless given. Reverse mode needs a
+            number: an element such as ``s[0]`` where the variable is an array.
+        wrt: the variable that is seeded, or the element of an array: tangents are derivatives with
+            respect to it. The only input unless given. Reverse mode seeds ``of`` and needs none.
         method: ``reverse`` gives adjoints, every other method tangents.
         level: ``operations`` for a row per operation, ``variables`` for a row per variable.
         options: of the method.
 
     Raises:
-        UsageError: an unknown name, method or level; ``wrt`` with reverse mode; arrays.
+        UsageError: an unknown name, method or level; ``wrt`` with reverse mode; an array
+            where an element is to be named; several samples.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.core.graph import parse
@@ -169,7 +190,15 @@ def trace(
     elif wrt is not None:
         what = "reverse mode seeds the output: its adjoints are with respect to every value"
         raise UsageError(what, hint="choose the output with of=... (--of), or another method")
-    primal = tape_of(graph)
+    primal = tape_with(graph, (target, seeded) if seeded else (target,))
+    asked = seeded or target
+    if shape := shape_of(primal, primal.index(asked)):
+        what, option = ("seeded", "wrt") if seeded else ("differentiated", "of")
+        first = next(elements(asked, shape))
+        raise UsageError(
+            f"{asked!r} is an array of shape {shape_text(shape)}: one of its elements is {what}",
+            hint=f"such as {option}={first!r} (--{option} {first!r})",
+        )
     shown = _shown(primal, target, level)
     point = point_values(graph, at, of=target)
     values = values_of(primal, point, roots=shown)
@@ -179,11 +208,23 @@ def trace(
         trees |= {primal.index(name): tree for name, tree in graph.definitions.items()}
     rows = []
     for index in shown:
-        name, tree = names[index], trees.get(index)
+        name, tree, shape = names[index], trees.get(index), shape_of(primal, index)
         given = "parameter" if name in graph.parameters else "input"
         text = given if tree is None else unparse(tree)
-        rows.append(TraceRow(name, text, values[index], sums[index], tree))
-    return Trace(method, "tangent" if seeded else "adjoint", target, seeded, tuple(rows))
+        value, derivative = (_whole(n, shape) for n in (values[index], sums[index]))
+        rows.append(TraceRow(name, text, value, derivative, tree))
+    kind = "tangent" if seeded else "adjoint"
+    backward = _backward(primal, target, rows, point) if primal.shapes and not seeded else ()
+    return Trace(method, kind, target, seeded, tuple(rows), backward)
+
+
+def _whole(value: Value, shape: Shape) -> Value:
+    """A float, or an array of all of a shape: 0, for one, stands for zeros."""
+    if not shape:
+        return float(value)
+    import numpy as np
+
+    return np.array(np.broadcast_to(value, shape), float)
 
 
 def _derivatives(
@@ -191,10 +232,10 @@ def _derivatives(
     shown: list[int],
     target: str,
     seeded: str,
-    point: Mapping[str, float],
+    point: Mapping[str, Value],
     method: str,
     options: Mapping[str, Any],
-) -> dict[int, float]:
+) -> dict[int, Value]:
     """The tangent of each row, or its adjoint where nothing is seeded.
 
     Forward and reverse mode sweep once, and what their shares add up to is read off. Other methods
@@ -204,15 +245,53 @@ def _derivatives(
     whole = replace(primal, outputs={**rows, target: primal.index(target)})
     if method in ("forward", "reverse"):
         whole = replace(whole, names={**primal.names, **rows})
-    of, wrt = (tuple(rows), (seeded,)) if seeded else ((target,), tuple(rows))
+    base, place = element_place(seeded)
+    of, wrt = (tuple(rows), (base,)) if seeded else ((target,), tuple(rows))
     program = differentiate(whole, of, wrt, method=method, **options)
     if method not in ("forward", "reverse"):
         found = Runner(program)(point, {}, 1).derivatives
-        return {index: found[row, seeded] for row, index in rows.items()}
-    values = values_of(program.tape, {**point, **program.passes[0].seeds})
+        return {index: found[row, base][(..., *place)] if place else found[row, base]
+                for row, index in rows.items()}  # fmt: skip
+    number = 0
+    for size, k in zip(shape_of(primal, primal.index(base)) if place else (), place, strict=True):
+        number = number * size + k % size
+    seeds = program.passes[number].seeds
+    values = values_of(program.tape, {**point, **seeds})
     sums = {s.head if seeded else s.tail: values[s.total] for s in program.shares}  # the last stays
-    seed = primal.index(seeded or target)
-    return {i: sums.get(program.tape.index(row), float(i == seed)) for row, i in rows.items()}
+    seed = primal.index(base or target)
+    start = next(iter(seeds.values()), 1.0)
+    return {
+        i: sums.get(program.tape.index(row), start if i == seed else 0.0) for row, i in rows.items()
+    }
+
+
+def _backward(
+    primal: Tape, target: str, rows: list[TraceRow], point: Mapping[str, Value]
+) -> tuple[TraceRow, ...]:
+    """The instructions of the sweep for everything that is given, and what they compute."""
+    given = [row.name for row in rows if row.tree is None]
+    made = differentiate(primal, target, given).executed
+    names, values, trees = labels(made), values_of(made, point), expressions(made, inline=True)
+    known, last = {row.name: row.value for row in rows}, made.outputs[target]
+
+    def step(name: str, index: int, tree: Expression) -> TraceRow:
+        value = _whole(values[index], shape_of(made, index))
+        return TraceRow(shown_name(name), unparse(tree), value, None, tree)
+
+    more: dict[int, list[TraceRow]] = {}  # adjoints that are another value, or a number
+    for name, index in made.names.items():
+        if name not in primal.names and shown_name(name) != names[index]:
+            leaf = made.leaves[index] if index < len(made.leaves) else None
+            constant = leaf is not None and leaf.kind == "constant"
+            other = Number(leaf.value) if leaf and constant else Name(names[index])
+            more.setdefault(max(index, last), []).append(step(name, index, other))
+    steps = more.get(last, [])
+    for index, tree in trees.items():
+        made_here = step(names[index], index, tree)
+        shown = numbers(known.get(names[index])) == numbers(made_here.value)
+        if index > last or not (shown or index in made.labels):
+            steps += [made_here, *more.get(index, ())]
+    return tuple(steps)
 
 
 def _shown(primal: Tape, target: str, level: str) -> list[int]:

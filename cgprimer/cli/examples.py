@@ -25,7 +25,7 @@ def command(name: str | None) -> None:
     if name is None:
         for known, path in found.items():
             about = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-            click.echo(f"{known:<18}  {about}")
+            click.echo(f"{known:<22}  {about}")
         return
     if name not in found:
         raise UsageError(f"there is no example {name!r}", hint=name_hint(name, found))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.language.syntax import Shape
+from cgprimer.core.language.syntax import Shape, element_place
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
@@ -53,6 +53,16 @@ def tape(graph: ExpressionGraph) -> Tape:
     2
     """
     return kept(checked_graph(graph), "tape", lambda: lower(graph))
+
+
+def tape_with(graph: ExpressionGraph, names: Iterable[str]) -> Tape:
+    """The tape of a graph, on which those of the names that are elements are values, too."""
+    wanted = [name for name in names if element_place(name)[1]]
+    if not wanted:
+        return tape(graph)
+    from cgprimer.core.tape.scalars import with_elements
+
+    return with_elements(tape(graph), wanted)
 
 
 # --- first derivatives ---------------------------------------------------------------------------
@@ -142,26 +152,40 @@ def derivatives_at(
         raise UsageError("the graph has no output to differentiate")
     targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
     key = ("first", targets, names, method, repr(sorted(options.items())))
+    whole = {name: element_place(name)[0] for name in names}
     program = kept(
-        graph, key, lambda: differentiate(tape(graph), targets, names, method=method, **options)
+        graph,
+        key,
+        lambda: differentiate(
+            tape_with(graph, (*targets, *names)),
+            targets,
+            tuple(whole.values()),
+            method=method,
+            **options,
+        ),
     )
     found = at_point(graph, at, program, engine)
-    pairs = {(t, n): found.derivatives[t, n] for t in targets for n in names}
+    pairs = {(t, n): found.derivatives[t, base] for t in targets for n, base in whole.items()}
+    for (target, name), value in pairs.items():
+        if place := element_place(name)[1]:
+            rest = [slice(None)] * (len(program.shapes[whole[name]]) - len(place))
+            part = value[(..., *place, *rest)]
+            pairs[target, name] = part if part.ndim else float(part)
     return Derivatives(found.values, pairs)
 
 
 def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
-    """The variable asked for, or the only output."""
+    """The variable asked for, or an element of one such as ``h[0]``, or the only output."""
     checked_graph(graph)
     if of is None:
         return graph.only_output()
-    if of not in graph.variables:
+    if element_place(of)[0] not in graph.variables:
         raise UsageError(f"the graph has no variable {of!r}", hint=name_hint(of, graph.variables))
     return of
 
 
 def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
-    """The names asked for, or all parameters."""
+    """The names asked for, elements such as ``W[0,1]`` among them, or all parameters."""
     if wrt is None:
         if not graph.parameters:
             raise UsageError(
@@ -172,7 +196,7 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
         raise UsageError("there is nothing to differentiate by: no parameter and no input")
     names, known = as_names(wrt, "wrt"), (*graph.variables, *graph.parameters)
     for name in names:
-        if name not in known:
+        if element_place(name)[0] not in known:
             raise UsageError(
                 f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
             )

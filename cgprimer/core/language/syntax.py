@@ -8,6 +8,7 @@ levels deep (a long sum leans to the left), so everything here keeps its own sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -134,6 +135,19 @@ class Program:
 # What the parser has to know of functions: for each name the rows of a table that ``name(...)`` may
 # mean, with ``name``, ``arity``, ``defaults`` and ``associative``; none where it is no function.
 Functions: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+def element_place(name: str) -> tuple[str, tuple[int, ...]]:
+    """The array that an element's name is about, and its place; no place of other names.
+
+    >>> element_place("W[0, 1]"), element_place("k")
+    (('W', (0, 1)), ('k', ()))
+    """
+    base, bracket, place = name.partition("[")
+    parts = place.rstrip().removesuffix("]").split(",")
+    if not (bracket and all(re.fullmatch(r"\s*-?\d+\s*", part) for part in parts)):
+        return name, ()
+    return base.strip(), tuple(map(int, parts))
 
 
 def postorder(expression: Expression) -> Iterator[Expression]:

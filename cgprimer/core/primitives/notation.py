@@ -93,18 +93,28 @@ def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
 
 def _structural_parts(node: Apply) -> list[str | tuple[Expression, int]]:
     """An index as it is written; of a tape, a primitive with its settings."""
-    kind, setting = node.primitive.kind, node.primitive.setting  # type: ignore[attr-defined]
-    if kind in ("index", "take"):
-        places = setting if kind == "index" else setting[0]
-        return [(node.arguments[0], _ATOM), f"[{','.join(map(_place_text, places))}]"]
+    name: Structural = node.primitive  # type: ignore[assignment]
+    texts = setting_texts(name)
+    if name.kind in ("index", "take"):
+        return [(node.arguments[0], _ATOM), f"[{','.join(texts)}]"]
     listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
+    return [name.kind, "(", *listed[1:], *(f", {text}" for text in texts), ")"]
+
+
+def setting_texts(name: Structural) -> list[str]:
+    """The settings of a primitive as they are written: places of an index, axes, sizes.
+
+    >>> setting_texts(Structural("index", 0, slice(1, 3))), setting_texts(Structural("sum", (-1,)))
+    (['0', '1:3'], ['-1'])
+    """
+    kind, setting = name.kind, name.setting
+    if kind in ("index", "take"):
+        return list(map(_place_text, setting if kind == "index" else setting[0]))
     numbers = setting[-1] if setting and isinstance(setting[-1], tuple) else setting
-    if kind in ("custom", "backward"):
-        kind = setting[0].name + ("_backward" if kind == "backward" else "")
-        numbers = setting[1:-1]
-    if kind == "scatter":
-        numbers = (f"[{','.join(map(_place_text, setting[0]))}]", *numbers)
-    return [kind, "(", *listed[1:], *(f", {number}" for number in numbers), ")"]
+    if kind == "transpose" and numbers == (-1, -2):
+        return []  # of a matrix
+    before = [f"[{','.join(map(_place_text, setting[0]))}]"] if kind == "scatter" else []
+    return [*before, *map(str, numbers)]
 
 
 def _place_text(place: Any) -> str:

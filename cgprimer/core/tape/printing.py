@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection
 from itertools import count
 
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Tape, shape_of
 
 
 def shown_name(name: str) -> str:
@@ -72,8 +72,11 @@ def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
             return trees.pop(index)
         return Name(names[index])
 
-    for position, (name, operands) in enumerate(tape.instructions):
-        index = first + position
+    for position, (primitive, operands) in enumerate(tape.instructions):
+        index, name = first + position, primitive
+        if isinstance(primitive, Structural) and primitive.kind in ("sum", "largest"):
+            if len(primitive.setting[0]) == len(shape_of(tape, operands[0])):
+                name = primitive.kind  # of all elements
         trees[index] = Apply(name, tuple(operand_tree(o) for o in operands))
         if inline and uses[index] == 1 and index not in tape.labels:
             folded.add(index)

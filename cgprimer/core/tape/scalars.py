@@ -8,11 +8,11 @@ picture that knows numbers alone works on every graph.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any
 
-from cgprimer.core.language.syntax import Shape, Structural
+from cgprimer.core.language.syntax import Shape, Structural, element_place
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.core.tape.verifier import checked
@@ -75,6 +75,31 @@ def elements(name: str, shape: Shape) -> Iterator[str]:
         return iter((name,))
     places = itertools.product(*map(range, shape))
     return (f"{name}[{','.join(map(str, place))}]" for place in places)
+
+
+def with_elements(tape: Tape, names: Iterable[str]) -> Tape:
+    """A tape on which elements of arrays, such as ``xs[0]``, are values with these names.
+
+    Raises:
+        ShapeError: there is no such element.
+
+    >>> import cgprimer
+    >>> print(with_elements(cgprimer.tape(cgprimer.parse("input x[3]; xs = 2*x")), ["xs[0]"]))
+    column  x
+    xs = 2*x
+    xs[0] = xs[0]
+    output  xs
+    output  xs[0]
+    """
+    from cgprimer.core.primitives.shaped import take
+
+    builder = Builder(simplify=False)
+    value = builder.extend(tape)
+    outputs = {name: value[index] for name, index in tape.outputs.items()}
+    for name in names:
+        base, place = element_place(name)
+        outputs[name] = builder.name(take(builder, value[tape.index(base)], place), name)
+    return checked(builder.finish(outputs))
 
 
 def apart(given: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
@@ -205,6 +230,9 @@ def _named(builder: Builder, made: Any, name: str, before: int) -> Any:
     ids = []
     for element, value in zip(elements(name, made.shape), made.flat, strict=True):
         index = int(value)
+        if builder.names.get(element) == index:  # an element that was asked for by its name
+            ids.append(index)
+            continue
         own = index >= before and index not in builder.pinned and index not in builder._value_of
         if own:
             builder.pin(index)
