@@ -48,7 +48,7 @@ def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: 
       cgprimer draw lecture -o path.png --path "xa xx xz xw"
       cgprimer draw log_sine -o backward.tex --values --adjoints
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
-      cgprimer draw matrices -o numbers.png --scalars all
+      cgprimer draw matrix_backpropagation -o numbers.png --scalars all
     """
     path = Path(output) if output else named_after(graph, ".png")
     check_picture_path(path, formats())

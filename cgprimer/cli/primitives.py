@@ -46,8 +46,9 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
       cgprimer primitives softmax @
       cgprimer primitives --json
 
-    Derivatives are in the language itself: a, b and c are the operands, out is the result. Functions
-    of arrays are written out in primitives; shown is what reverse mode hands back of an adjoint bar.
+    Derivatives are in the language itself: a, b and c are the operands, out is the result.
+    Functions of arrays are written out in primitives; beside them stands what reverse mode hands
+    back of the result's adjoint bar.
     """
     from cgprimer.analysis.tables import table
     from cgprimer.core.language.syntax import Apply, Name

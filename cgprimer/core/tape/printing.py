@@ -75,8 +75,8 @@ def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
     for position, (primitive, operands) in enumerate(tape.instructions):
         index, name = first + position, primitive
         if isinstance(primitive, Structural) and primitive.kind in ("sum", "largest"):
-            if len(primitive.setting[0]) == len(shape_of(tape, operands[0])):
-                name = primitive.kind  # of all elements
+            of_all = len(primitive.setting[0]) == len(shape_of(tape, operands[0]))
+            name = primitive.kind if of_all else primitive
         trees[index] = Apply(name, tuple(operand_tree(o) for o in operands))
         if inline and uses[index] == 1 and index not in tape.labels:
             folded.add(index)
