@@ -93,7 +93,7 @@ def test_every_format_has_the_matrices():
     big = cgprimer.trace(cgprimer.parse("input x[70] = 0.5; xw = sum(x^2)"), method="reverse")
     assert "[70]: 0.5, 0.5, 0.5, 0.5, ..." in str(big)
     wide = cgprimer.parse(
-        "input x[2,5] = [[0.1234, 0.2, 3, 4, 5], [-1, 2, 3, 4, 100]]; xw = sum(x)"
+        "input x[2,5] = [[0.1234, 0.2, 3, 4, 5], [-1, 2, 3, 4, 12.25]]; xw = sum(x)"
     )
     text = cgprimer.trace(wide, method="reverse").to_table("markdown")
     assert "[[0.1234,    0.2,      3,      4,      5],<br> [    -1," in text
