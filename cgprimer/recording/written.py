@@ -80,6 +80,8 @@ class Writer:
         data = np.asarray(value._data if isinstance(value, Recorded) else value, float)
         if not data.size:
             raise UsageError(f"{name!r} of shape {data.shape} is empty: the language has no such")
+        if not np.isfinite(data).all():
+            raise UsageError(f"{name!r} is not finite: a declared value is, in the language")
         made = Name(self.name(name, recorded))
         shown = _nested(data.tolist())
         self._leaves[role].append(Declaration(role, made.name, shown, 0, data.shape))
@@ -166,7 +168,7 @@ class Writer:
     def _operands(self, value: Recorded) -> tuple[Any, ...]:
         """Operands without the broadcasts that operators of the language do by themselves."""
         operands = value.operands
-        if isinstance(value.primitive, Structural):
+        if isinstance(value.primitive, Structural) or type(value._data) is float:
             return operands
         short = tuple(self._unrepeated(o) for o in operands)
         shapes = [_shape(o) for o in short]

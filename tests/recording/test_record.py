@@ -413,5 +413,8 @@ def test_what_cannot_be_recorded_says_so() -> None:
         record(lambda n: n * n, 3)
     with pytest.raises(cgprimer.UsageError, match=r"(?s)freed by a backward pass.*retain_graph"):
         record(freed, 2.0)
+    with pytest.raises(cgprimer.UsageError, match="'x' is not finite"):
+        record(lambda x: x * 2.0, float("nan"))
+    assert record(lambda x: np.maximum(x, -np.inf), 2.0).graph.expression("y") == "max(x, -1/0)"
     with pytest.raises(cgprimer.UsageError, match="is empty"):
         record(lambda x: x.sum(), np.ones((0, 2)))
