@@ -189,8 +189,10 @@ def _applied(value: Recorded, trees: list[Expression], operands: Any, writer: Wr
     """A primitive as the language writes it."""
     name, shape = value.primitive, _shape(value)
     if not isinstance(name, Structural):
-        if name == "where" and isinstance(trees[0], Number):  # it is known which
-            return trees[1] if trees[0].value else trees[2]
+        if name == "where" and isinstance(trees[0], Number):
+            chosen = 1 if trees[0].value else 2  # it is known which
+            if _shape(operands[chosen]) == shape:
+                return trees[chosen]
         return Apply(name, tuple(trees))
     a, own = trees[0], _shape(operands[0])
     match name.kind:

@@ -162,6 +162,8 @@ def _scattered(x: Any) -> Any:
         lambda x: (x[:, :1] + x[:1]).sum() + (x + DATA[0]).max(),
         lambda x: np.clip(x, 0.0, None).sum() + np.where(x > 0, x, 0.1 * x).min(),
         lambda x: x.reshape(1, 4)[0, 3:0:-1].sum() + x[1, 1].reshape(1)[0],
+        lambda x: (np.where(x[0, 0] > 0, x * 3.0, x) + np.where(x[0, 1] > 0, x, x * 2.0)).sum(),
+        lambda x: np.where(x[0, 0] > 0, x[1, 1], x).sum(),
         lambda x: np.linalg.norm(x) + np.dot(x[0], x[1]) + np.outer(x[0], x[1]).sum(),
         lambda x: np.sqrt(np.var(x, axis=0) + 1.0).sum(),
         lambda x: x[0, 0] * np.inf if x[0, 0] > 9 else x.sum() - 1e-300,
