@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cgprimer.recording.eager import called
+
 if TYPE_CHECKING:
     from cgprimer.recording.value import Value
 
@@ -23,7 +25,7 @@ class GradFn:
     @property
     def name(self) -> str:
         """``Mul`` for a product; ``AccumulateGrad`` where a gradient is added up."""
-        kind = self.variable._op
+        kind = called(self.variable.primitive)
         words = kind.split("_")
         return "".join(w[0].upper() + w[1:] for w in words) if kind else "AccumulateGrad"
 

@@ -252,7 +252,8 @@ class Eager:
 def called(primitive: str) -> str:
     """What a primitive is called where it is shown."""
     kind: str = getattr(primitive, "kind", primitive)
-    return primitive.setting[0].name if kind == "custom" else kind  # type: ignore[attr-defined]
+    name = primitive.setting[0].name if kind == "custom" else kind  # type: ignore[attr-defined]
+    return name.removeprefix("freed:")
 
 
 def calling_line() -> tuple[str, int]:

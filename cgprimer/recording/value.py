@@ -31,6 +31,9 @@ from cgprimer.recording.eager import (
 _new = object.__new__
 
 
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
+
+
 def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An operator and the one for a value on its right."""
     function = floats.function(name)
@@ -277,7 +280,11 @@ class Value(Recorded):
 
     @property
     def _op(self) -> str:
-        return called(self.primitive).removeprefix("freed:")
+        """The operation in micrograd's signs."""
+        name = called(self.primitive)
+        if name == "pow" and self.operands:
+            return f"**{getattr(self.operands[1], '_data', self.operands[1]):g}"
+        return _SIGNS.get(name, name)
 
     # --- operators and functions -----------------------------------------------------------------
 
