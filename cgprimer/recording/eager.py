@@ -23,7 +23,7 @@ import numpy as np
 from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.registry import FUNCTIONS
-from cgprimer.core.primitives.structural import common_shape_of, result_shape
+from cgprimer.core.primitives.structural import common_shape_of, result_shape, shape_text
 from cgprimer.errors import ShapeError
 
 Number = Any  # a float, an array, or a Value
@@ -154,6 +154,8 @@ class Eager:
         own = self.shape(value)
         if own == shape:
             return value
+        if common_shape_of("broadcast", own, shape) != shape:
+            raise ShapeError(f"{shape_text(own)} cannot be repeated to {shape_text(shape)}")
         return self.emit(Structural("broadcast", len(own), shape), value)
 
     def emit(self, name: str, *operands: Number) -> Number:

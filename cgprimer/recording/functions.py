@@ -20,7 +20,8 @@ from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.recording.backward import adjoints, between
 from cgprimer.recording.eager import EAGER, Eager, Recorded, State, recording, serial
-from cgprimer.recording.value import Value, as_data
+from cgprimer.recording.operators import as_data
+from cgprimer.recording.value import Value
 
 
 class Context:

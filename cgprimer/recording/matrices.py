@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cgprimer.core import derivatives
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.errors import UsageError
 
 
@@ -56,7 +56,7 @@ def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: 
     if isinstance(graph, ExpressionGraph) or not callable(graph):
         from cgprimer.core import second_derivatives
 
-        return second_derivatives.hessian(graph, *args, **options)
+        return second_derivatives.hessian(checked_graph(graph), *args, **options)
     from cgprimer.recording.transforms import hessian_of
 
     return _transformed(hessian_of, graph, args, options)

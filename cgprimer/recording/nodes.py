@@ -15,7 +15,8 @@ from cgprimer.core.primitives.structural import common_shape_of
 from cgprimer.errors import UsageError
 from cgprimer.recording.eager import EAGER, Recorded
 from cgprimer.recording.functions import Custom
-from cgprimer.recording.value import Value, as_data, lifted
+from cgprimer.recording.operators import as_data, lifted
+from cgprimer.recording.value import Value
 
 _DEEPEST = 30  # levels that a node shows
 

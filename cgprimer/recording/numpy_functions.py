@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
-from cgprimer.errors import DifferentiationError
+from cgprimer.errors import DifferentiationError, ShapeError
 from cgprimer.recording.eager import EAGER, Recorded
-from cgprimer.recording.value import Value, lifted
+from cgprimer.recording.operators import lifted
+from cgprimer.recording.value import Value
 
 
 def _emitted(name: str, *operands: Any) -> Any:
@@ -66,6 +67,10 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
         return _outer(*inputs)
     if ufunc in PLAIN:
         return getattr(ufunc, method)(*map(_plain, inputs), **options)
+    if options and method == "__call__":
+        raise DifferentiationError(
+            f"numpy.{ufunc.__name__} is recorded without the option {next(iter(options))}="
+        )
     if method != "__call__" or ufunc not in UFUNCS:
         what = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
         raise _no_derivative(what, [u.__name__ for u in UFUNCS])
@@ -88,8 +93,19 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
         raise DifferentiationError(what) from None
 
 
+#: The nearest in meaning, where that is not the nearest in spelling.
+_INSTEAD = {
+    "remainder": "floor", "floor_divide": "floor", "median": "sort", "partition": "sort",
+    "arctan2": "arctan", "nansum": "where", "nanmean": "where", "convolve": "matmul",
+    "fft": "matmul", "inv": "matmul", "det": "prod", "solve": "matmul", "conjugate": "positive",
+    "einsum": "matmul", "tensordot": "matmul", "interp": "where", "gradient": "diff",
+    "i0": "exp", "unique": "sort",
+}  # fmt: skip
+
+
 def _no_derivative(name: str, known: Any) -> DifferentiationError:
-    near = difflib.get_close_matches(name, list(known), 1, 0.4)
+    near = difflib.get_close_matches(name, list(known), 1, 0.6)
+    near = [_INSTEAD[name]] if name in _INSTEAD else near
     hint = f"the nearest that can is numpy.{near[0]}" if near else "write it with those that can"
     return DifferentiationError(
         f"numpy.{name} cannot be differentiated here",
@@ -154,11 +170,62 @@ def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False
 
 def _swapped(a: Any, one: int, other: int) -> Any:
     order = list(range(a.ndim))
-    order[one], order[other] = order[other], order[one]
+    first, second = (shaped.axes_of(a.shape, i)[0] % a.ndim for i in (one, other))
+    order[first], order[second] = second, first
     return a.transpose(order)
 
 
+def _moved(a: Any, source: int, destination: int) -> Any:
+    first, second = (shaped.axes_of(a.shape, i)[0] % a.ndim for i in (source, destination))
+    order = [i for i in range(a.ndim) if i != first]
+    order.insert(second, first)
+    return a.transpose(order)
+
+
+def _product(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Two by two, so that a zero among the factors has its derivative."""
+    gone = shaped.axes_of(a.shape, axis)
+    kept = [i for i in range(-a.ndim, 0) if i not in gone]
+    rows = a.transpose([*gone, *kept]).reshape(-1, *[a.shape[i] for i in kept])
+    parts = [rows[i] for i in range(len(rows))] or [Value(np.ones(rows.shape[1:]))]
+    while len(parts) > 1:
+        pairs = [p * q for p, q in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[len(parts) // 2 * 2 :]
+    shape = [1 if i in gone else a.shape[i] for i in range(-a.ndim, 0)]
+    return parts[0].reshape(shape) if keepdims else parts[0]
+
+
+def _cumulated(a: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        a, axis = a.reshape(-1), 0
+    size = a.shape[shaped.axes_of(a.shape, axis)[0]]
+    return _moved(_moved(a, axis, -1) @ np.triu(np.ones((size, size), a.dtype)), -1, axis)
+
+
+def _along(a: Any, places: Any, axis: int) -> Any:
+    """``numpy.take_along_axis``: places of the shape of ``a``, along one axis."""
+    index = list(np.indices(places.shape))
+    index[axis] = places
+    return a[tuple(index)]
+
+
+def _sorted(a: Any, axis: int = -1) -> Any:
+    return _along(a, np.argsort(_plain(a), axis, kind="stable"), shaped.axes_of(a.shape, axis)[0])
+
+
+def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
+    if weights is None:
+        return a.mean(axis)
+    return (a * weights).sum(axis) / np.sum(weights, axis if np.ndim(weights) > 1 else None)
+
+
+def _triangle(a: Any, k: int) -> Any:
+    return np.tri(a.shape[-2], a.shape[-1], k, dtype=bool)
+
+
 def _expand(a: Any, axis: int) -> Any:
+    if not -a.ndim <= axis + 1 <= a.ndim + 1:
+        raise ShapeError(f"a value with {a.ndim} axes cannot get one at {axis}")
     place = axis % (a.ndim + 1)
     return a.reshape(*a.shape[:place], 1, *a.shape[place:])
 
@@ -206,6 +273,29 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         np.inf if a_max is None else lifted(a_max)),
     "norm": _norm,
     "copy": lambda a: a * 1.0,
+    "prod": _product,
+    "cumsum": _cumulated,
+    "sort": _sorted,
+    "take_along_axis": _along,
+    "average": _average,
+    "ptp": lambda a, axis=None, keepdims=False: a.max(axis, keepdims) - a.min(axis, keepdims),
+    "moveaxis": _moved,
+    "diff": lambda a, axis=-1: _moved(
+        _moved(a, axis, 0)[1:] - _moved(a, axis, 0)[:-1], 0, axis
+    ),
+    "roll": lambda a, shift, axis=None: _moved(
+        _moved(a, axis, 0)[np.roll(np.arange(a.shape[axis]), shift)], 0, axis
+    ) if axis is not None else a.reshape(-1)[np.roll(np.arange(a.size), shift)].reshape(a.shape),
+    "repeat": lambda a, repeats, axis=None: _moved(
+        _moved(a, axis, 0)[np.repeat(np.arange(a.shape[axis]), repeats)], 0, axis
+    ) if axis is not None else a.reshape(-1)[np.repeat(np.arange(a.size), repeats)],
+    "tile": lambda a, reps: a.reshape(-1)[np.tile(np.arange(a.size).reshape(a.shape), reps)],
+    "tril": lambda a, k=0: np.where(_triangle(a, k), a, 0.0),
+    "triu": lambda a, k=0: np.where(_triangle(a, k - 1), 0.0, a),
+    "diagonal": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))],
+    "atleast_2d": lambda a: a if a.ndim > 1 else a.reshape(1, -1),
+    "column_stack": lambda parts: _concatenate(
+        [p.reshape(-1, 1) if p.ndim < 2 else p for p in map(_value, parts)], 1),
     "flip": lambda a, axis=0: a[(*[slice(None)] * axis, slice(None, None, -1))],
     "atleast_1d": lambda a: a if a.ndim else a.reshape(1),
 }  # fmt: skip

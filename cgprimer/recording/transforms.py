@@ -45,9 +45,11 @@ def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> C
     {'w': 2.0, 'x': 3.0}
     """
 
-    @wraps(function)
+    both = value_and_grad(function, argument)
+
+    @wraps(both)
     def differentiated(*args: Any, **kwargs: Any) -> Tree:
-        return value_and_grad(function, argument)(*args, **kwargs)[1]
+        return both(*args, **kwargs)[1]
 
     return differentiated
 
@@ -60,6 +62,8 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x*x)(3.0)
     (9.0, 6.0)
     """
+
+    _check(function, argument)
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
@@ -82,6 +86,8 @@ def jacobian_of(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
     """All derivatives of what a function returns: the result's shape, then the argument's."""
+
+    _check(function, argument)
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Tree:
@@ -115,6 +121,14 @@ def hessian_of(
 ) -> Callable[..., Tree]:
     """All second derivatives of a function that returns a number: the Jacobian of its gradient."""
     return jacobian_of(grad(function, argument), argument)
+
+
+def _check(function: Any, argument: Any) -> None:
+    if not callable(function):
+        raise UsageError(f"a derivative is of a function, not of {function!r}")
+    places = argument if isinstance(argument, tuple) else (argument,)
+    if not all(isinstance(place, int) for place in places):
+        raise UsageError(f"arguments to differentiate by are counted from 0, not {argument!r}")
 
 
 def called_with(

@@ -8,13 +8,13 @@ hands the sweep of reverse mode these steps, from the last to the first.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives import arrays, floats, shaped
+from cgprimer.core.primitives import shaped
 from cgprimer.errors import UsageError
 from cgprimer.recording.backward import accumulate
 from cgprimer.recording.eager import (
@@ -27,95 +27,9 @@ from cgprimer.recording.eager import (
     recording,
     serial,
 )
-
-_new = object.__new__
-
+from cgprimer.recording.operators import as_data, binary, compared, in_place, lifted, unary
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
-
-
-def _binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """An operator and the one for a value on its right."""
-    function = floats.function(name)
-
-    def forwards(self: Recorded, other: Any) -> Any:
-        left, kind = self._data, other.__class__
-        if left.__class__ is float and State.plain:  # as Eager.emit does it, without its questions
-            if kind is Value:
-                right, tracked = other._data, self.requires_grad or other.requires_grad
-            elif kind is float:
-                right, tracked = other, self.requires_grad
-            else:
-                return EAGER.emit(name, self, lifted(other))
-            if right.__class__ is float and tracked:
-                made = _new(Value)
-                made._data, made.primitive = function(left, right), name
-                made.operands, made.serial, made.requires_grad = (self, other), serial(), True
-                made._grad = made._bar = None
-                return made
-        return EAGER.emit(name, self, lifted(other))
-
-    def reflected(self: Recorded, other: Any) -> Any:
-        return EAGER.emit(name, lifted(other), self)
-
-    return forwards, reflected
-
-
-def _unary(name: str) -> Callable[[Value], Any]:
-    function = floats.function(name)
-
-    def applied(self: Recorded) -> Any:
-        data = self._data
-        if type(data) is float and State.plain and self.requires_grad:
-            made = _new(Value)
-            made._data, made.primitive, made.operands = function(data), name, (self,)
-            made.serial, made.requires_grad, made._grad, made._bar = serial(), True, None, None
-            return made
-        return EAGER.emit(name, self)
-
-    applied.__doc__ = f"The primitive {name}, element by element."
-    return applied
-
-
-def _compared(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Comparisons are of numbers: nothing flows through them."""
-
-    def applied(self: Recorded, other: Any) -> Any:
-        made = function(self._data, other._data if isinstance(other, Recorded) else other)
-        return made if np.ndim(made) else bool(made)
-
-    return applied
-
-
-def _in_place(name: str) -> Callable[..., Any]:
-    """``w -= step``: writes into a leaf where nothing is recorded, else makes a new value."""
-
-    function = arrays.FUNCTIONS[name]
-
-    def applied(self: Recorded, other: Any) -> Any:
-        data, step = self._data, other._data if isinstance(other, Recorded) else other
-        own = not State.recording and type(data) is np.ndarray and data.flags.owndata
-        if own and (getattr(step, "shape", 0), getattr(step, "dtype", 0)) == (
-            data.shape,
-            data.dtype,
-        ):
-            function(data, step, out=data)  # no second array: a training step is made of this
-            self._mark = None if self._mark is None else UNSEEN
-            self.changed()
-            return self
-        made = EAGER.emit(name, self, lifted(other))
-        if State.recording and made.requires_grad:
-            return made
-        if np.shape(made._data) != np.shape(self._data):
-            raise UsageError(
-                f"a value of shape {np.shape(self._data)} stays of this shape: it cannot become"
-                f" {np.shape(made._data)} in place"
-            )
-        self._data, self._mark = made._data, None
-        self.changed()
-        return self
-
-    return applied
 
 
 class Value(Recorded):
@@ -228,8 +142,11 @@ class Value(Recorded):
     def __float__(self) -> float:
         return self.item()
 
+    def __int__(self) -> int:
+        return int(self.item())
+
     def __bool__(self) -> bool:
-        return bool(self._data)
+        return bool(self.item())
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -288,19 +205,19 @@ class Value(Recorded):
 
     # --- operators and functions -----------------------------------------------------------------
 
-    __add__, __radd__ = _binary("add")
-    __sub__, __rsub__ = _binary("sub")
-    __mul__, __rmul__ = _binary("mul")
-    __truediv__, __rtruediv__ = _binary("div")
-    __pow__, __rpow__ = _binary("pow")
-    __neg__, __abs__ = _unary("neg"), _unary("abs")
-    __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
-    __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
-    __eq__, __ne__ = _compared(operator.eq), _compared(operator.ne)
-    __iadd__, __isub__ = _in_place("add"), _in_place("sub")
-    __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
-    relu, exp, log, tanh, sigmoid = map(_unary, ("relu", "exp", "log", "tanh", "sigmoid"))
-    sin, cos, sqrt, abs = map(_unary, ("sin", "cos", "sqrt", "abs"))
+    __add__, __radd__ = binary("add")
+    __sub__, __rsub__ = binary("sub")
+    __mul__, __rmul__ = binary("mul")
+    __truediv__, __rtruediv__ = binary("div")
+    __pow__, __rpow__ = binary("pow")
+    __neg__, __abs__ = unary("neg"), unary("abs")
+    __lt__, __le__ = compared(operator.lt), compared(operator.le)
+    __gt__, __ge__ = compared(operator.gt), compared(operator.ge)
+    __eq__, __ne__ = compared(operator.eq), compared(operator.ne)
+    __iadd__, __isub__ = in_place("add"), in_place("sub")
+    __imul__, __itruediv__ = in_place("mul"), in_place("div")
+    relu, exp, log, tanh, sigmoid = map(unary, ("relu", "exp", "log", "tanh", "sigmoid"))
+    sin, cos, sqrt, abs = map(unary, ("sin", "cos", "sqrt", "abs"))
 
     def __pos__(self) -> Value:
         return self
@@ -351,11 +268,17 @@ class Value(Recorded):
 
     def clamp(self, min: float = -np.inf, max: float = np.inf) -> Any:
         """Kept between two numbers."""
-        return EAGER.emit("clamp", self, float(min), float(max))
+        return EAGER.emit("clamp", self, lifted(min), lifted(max))
 
     def mm(self, other: Any) -> Any:
         """The matrix product, by PyTorch's name."""
         return self @ other
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise UsageError(
+            "parts of a value that is recorded are not assigned to",
+            hint="np.where and np.concatenate make a new one; value.data[...] = changes plain data",
+        )
 
     @locating
     def __getitem__(self, key: Any) -> Any:
@@ -388,36 +311,3 @@ def no_grad() -> AbstractContextManager[None]:
     False
     """
     return recording(False)
-
-
-def lifted(other: Any) -> Any:
-    """An operand as the builder takes it: a value, a float or an array."""
-    if isinstance(other, Value) or type(other) is float:
-        return other
-    return as_data(other)
-
-
-def as_data(data: Any) -> Any:
-    """A float, or an array of its own of float64 or float32.
-
-    Raises:
-        UsageError: it holds no real numbers, or lists of unlike lengths.
-    """
-    if type(data) is float:
-        return data
-    if type(data) is int:
-        return float(data)
-    if isinstance(data, Value):
-        data = data._data
-    try:
-        array = np.asarray(data)
-    except ValueError:
-        raise UsageError("the lists have unlike lengths: they make no array") from None
-    if array.dtype.kind not in "fiub":
-        what = {"c": "complex numbers", "U": "text", "O": "objects"}
-        raise UsageError(
-            f"a value is made of real numbers, not of {what.get(array.dtype.kind, array.dtype)}"
-        )
-    if not array.ndim and array.dtype != np.float32:
-        return float(array)
-    return np.array(array, np.float32 if array.dtype == np.float32 else np.float64)

@@ -132,6 +132,8 @@ def _product(shape: Any) -> int:
 
 
 def _axis(shape: Shape, axis: int) -> int:
+    if not hasattr(axis, "__index__"):
+        raise ShapeError(f"an axis is a whole number, not {axis!r}")
     if not -len(shape) <= axis < len(shape):
         what = f"{shape_text(shape)} has no axis {axis}"
         raise ShapeError(what, hint=f"its axes are 0 to {len(shape) - 1}" if shape else "")

@@ -1,0 +1,132 @@
+"""What the operators of a value do, and what they take for an operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.primitives import arrays, floats
+from cgprimer.errors import UsageError
+from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, serial
+
+_new = object.__new__
+
+
+def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """An operator and the one for a value on its right."""
+    function = floats.function(name)
+
+    def forwards(self: Recorded, other: Any) -> Any:
+        left, kind = self._data, other.__class__
+        if left.__class__ is float and State.plain:  # as Eager.emit does it, without its questions
+            if kind is self.__class__:
+                right, tracked = other._data, self.requires_grad or other.requires_grad
+            elif kind is float:
+                right, tracked = other, self.requires_grad
+            else:
+                return EAGER.emit(name, self, lifted(other))
+            if right.__class__ is float and tracked:
+                made = _new(self.__class__)
+                made._data, made.primitive = function(left, right), name
+                made.operands, made.serial, made.requires_grad = (self, other), serial(), True
+                made._grad = made._bar = None
+                return made
+        return EAGER.emit(name, self, lifted(other))
+
+    def reflected(self: Recorded, other: Any) -> Any:
+        return EAGER.emit(name, lifted(other), self)
+
+    return forwards, reflected
+
+
+def unary(name: str) -> Callable[[Any], Any]:
+    """A function of a value."""
+    function = floats.function(name)
+
+    def applied(self: Recorded) -> Any:
+        data = self._data
+        if type(data) is float and State.plain and self.requires_grad:
+            made = _new(self.__class__)
+            made._data, made.primitive, made.operands = function(data), name, (self,)
+            made.serial, made.requires_grad, made._grad, made._bar = serial(), True, None, None
+            return made
+        return EAGER.emit(name, self)
+
+    applied.__doc__ = f"The primitive {name}, element by element."
+    return applied
+
+
+def compared(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Comparisons are of numbers: nothing flows through them."""
+
+    def applied(self: Recorded, other: Any) -> Any:
+        made = function(self._data, other._data if isinstance(other, Recorded) else other)
+        return made if np.ndim(made) else bool(made)
+
+    return applied
+
+
+def in_place(name: str) -> Callable[..., Any]:
+    """``w -= step``: writes into a leaf where nothing is recorded, else makes a new value."""
+
+    function = arrays.FUNCTIONS[name]
+
+    def applied(self: Recorded, other: Any) -> Any:
+        data, step = self._data, other._data if isinstance(other, Recorded) else other
+        own = not State.recording and type(data) is np.ndarray and data.flags.owndata
+        if own and (getattr(step, "shape", 0), getattr(step, "dtype", 0)) == (
+            data.shape,
+            data.dtype,
+        ):
+            function(data, step, out=data)  # no second array: a training step is made of this
+            self._mark = None if self._mark is None else UNSEEN
+            self.changed()
+            return self
+        made = EAGER.emit(name, self, lifted(other))
+        if State.recording and made.requires_grad:
+            return made
+        if np.shape(made._data) != np.shape(self._data):
+            raise UsageError(
+                f"a value of shape {np.shape(self._data)} stays of this shape: it cannot become"
+                f" {np.shape(made._data)} in place"
+            )
+        self._data, self._mark = made._data, None
+        self.changed()
+        return self
+
+    return applied
+
+
+def lifted(other: Any) -> Any:
+    """An operand as the builder takes it: a value, a float or an array."""
+    if isinstance(other, Recorded) or type(other) is float:
+        return other
+    return as_data(other)
+
+
+def as_data(data: Any) -> Any:
+    """A float, or an array of its own of float64 or float32.
+
+    Raises:
+        UsageError: it holds no real numbers, or lists of unlike lengths.
+    """
+    if type(data) is float:
+        return data
+    if type(data) is int:
+        return float(data)
+    if isinstance(data, Recorded):
+        data = data._data
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise UsageError("the lists have unlike lengths: they make no array") from None
+    if array.dtype.kind not in "fiub":
+        what = {"c": "complex numbers", "U": "text", "O": "objects"}
+        raise UsageError(
+            f"a value is made of real numbers, not of {what.get(array.dtype.kind, array.dtype)}"
+        )
+    if not array.ndim and array.dtype != np.float32:
+        return float(array)
+    return np.array(array, np.float32 if array.dtype == np.float32 else np.float64)

@@ -1,0 +1,122 @@
+"""What a user gets wrong: one clear error each, of the package's own, shapes with their line."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import CgprimerError, DifferentiationError, UsageError, Value, grad, jacobian
+from cgprimer.errors import ShapeError
+
+X, W = Value(np.ones((8, 4)), name="x"), Value(np.ones((3, 4)), name="w")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([[1, 2], [3]], "unlike lengths"),
+        ("abc", "not of text"),
+        (["a"], "not of text"),
+        (None, "not of objects"),
+        ({"a": 1}, "not of objects"),
+        (np.array([object()]), "not of objects"),
+        (1j, "complex numbers"),
+        (np.array([1 + 2j]), "complex numbers"),
+    ],
+)
+def test_what_is_no_real_array(data: Any, said: str) -> None:
+    for wrong in (lambda: Value(data), lambda: X + data, lambda: grad(lambda v: v)(data)):
+        if isinstance(data, dict | list) and wrong.__code__.co_names[0] == "grad":
+            continue  # a tree of arguments
+        with pytest.raises(UsageError, match=said):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: X @ W, r"\[8,4\] @ \[3,4\] does not fit: 4 is not 3"),
+        (lambda: X + W, r"add of shapes \[8,4\] and \[3,4\]"),
+        (lambda: X @ 5.0, "matrices and vectors"),
+        (lambda: X.reshape(5, 5), r"\[8,4\] has 32 numbers: they do not fill \[5,5\]"),
+        (lambda: X.sum(axis=3), r"\[8,4\] has no axis 3"),
+        (lambda: X.sum(axis=1.5), "an axis is a whole number, not 1.5"),
+        (lambda: np.sum(X, axis=7), "no axis 7"),
+        (lambda: np.mean(X, axis=(0, 0)), "named twice"),
+        (lambda: X[9], r"index 9 is outside of \[8,4\]"),
+        (lambda: X[:, 4], "index 4"),
+        (lambda: X[0, 0, 0], "2 axes, the index 3"),
+        (lambda: X.transpose(0, 0), "no order of the axes"),
+        (lambda: np.concatenate([X, W[:, :3]]), "do not join"),
+        (lambda: np.stack([X, W]), "do not join"),
+        (lambda: np.where(X > 0, X, W), "where of shapes"),
+        (lambda: np.max(Value(np.ones((0, 3)))), "has none"),
+        (lambda: np.broadcast_to(X, (3, 3)), r"\[8,4\]"),
+        (lambda: np.swapaxes(X, 0, 4), "no axis 4"),
+        (lambda: np.expand_dims(X, 5), "cannot get one at 5"),
+        (lambda: np.squeeze(X, axis=0), "do not fill"),
+        (lambda: np.flip(X, axis=3), "axes"),
+    ],
+)
+def test_shapes_that_do_not_fit_say_both_and_the_line(wrong: Any, said: str) -> None:
+    with pytest.raises(ShapeError, match=said) as caught:
+        wrong()
+    place = f"{__file__}:{wrong.__code__.co_firstlineno}: (lambda:"
+    assert place in str(caught.value)
+    assert str(caught.value).count(__file__) == 1
+
+
+@pytest.mark.parametrize("key", [np.nan, 1.5, np.array([0.0, 1.0]), "a", X])
+def test_indices_that_are_no_whole_numbers(key: Any) -> None:
+    with pytest.raises(UsageError, match=r"whole numbers|is no index"):
+        X[key]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: np.fft.fft(X), r"numpy.fft cannot be differentiated here(.|\n)*numpy.matmul"),
+        (lambda: np.median(X), r"numpy.median(.|\n)*nearest that can is numpy.sort"),
+        (lambda: np.linalg.inv(X), "numpy.inv"),
+        (lambda: np.remainder(X, 2), r"numpy.remainder(.|\n)*numpy.floor"),
+        (lambda: np.add.accumulate(X), "numpy.add.accumulate"),
+        (lambda: np.bitwise_and(X, 1), "numpy.bitwise_and"),
+        (lambda: np.isin(X, [1]), r"numpy.isin(.|\n)*primitive\(\)"),
+        (lambda: np.add(X, 1, out=np.ones((8, 4))), "cannot write into"),
+        (lambda: np.exp(X, dtype=np.float32), "without the option dtype="),
+        (lambda: np.diag(X, 1), "without this argument"),
+        (lambda: np.linalg.norm(X, ord=1), "Euclidean"),
+    ],
+)
+def test_functions_of_numpy_that_are_not_differentiable_are_named(wrong: Any, said: str) -> None:
+    with pytest.raises(DifferentiationError, match=said):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: np.asarray(X), r"forget how this value was computed(.|\n)*detach"),
+        (lambda: math.exp(X), r"shape \(8, 4\) is no single number"),
+        (lambda: int(X), "no single number"),
+        (lambda: bool(X), "no single number"),
+        (lambda: X.__setitem__(0, 1.0), "not assigned to"),
+        (lambda: len(Value(1.0)), "no length"),
+        (lambda: X.clamp(min="a"), "text"),
+        (lambda: X.sum().backward("a"), "text"),
+        (lambda: grad(3), "of a function, not of 3"),  # type: ignore[arg-type]
+        (lambda: grad(abs, argument="a"), "counted from 0"),  # type: ignore[arg-type]
+        (lambda: grad(abs, 1)(2.0), "none is number 1"),
+        (lambda: grad(lambda v: "a")(1.0), "text"),
+        (lambda: grad(lambda v: v)(np.ones(2)), r"one number(.|\n)*jacobian"),
+        (lambda: jacobian(lambda v: v, 0, 1, 2), "the one option"),
+        (lambda: cgprimer.hessian(3), "cgprimer.parse"),
+    ],
+)
+def test_other_slips(wrong: Any, said: str) -> None:
+    with pytest.raises(CgprimerError, match=said):
+        wrong()
