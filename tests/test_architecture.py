@@ -253,14 +253,14 @@ def test_the_house_does_not_grow() -> None:
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 33_120
+    assert lines(*files) <= 33_290
     assert sum(core.values()) <= 6_700, core
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:
     loaded = {name.partition(".")[2] for name in loaded_after(GRADIENT) if name.startswith("cgp")}
     found = {name: lines(MODULES[name]) for name in sorted(loaded)}
-    assert sum(found.values()) <= 4_435, found
+    assert sum(found.values()) <= 4_445, found
 
 
 # --- what is loaded ------------------------------------------------------------------------------

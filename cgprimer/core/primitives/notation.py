@@ -98,7 +98,10 @@ def _structural_parts(node: Apply) -> list[str | tuple[Expression, int]]:
     if name.kind in ("index", "take"):
         return [(node.arguments[0], _ATOM), f"[{','.join(texts)}]"]
     listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
-    return [name.kind, "(", *listed[1:], *(f", {text}" for text in texts), ")"]
+    called = name.kind
+    if called in ("custom", "backward"):  # a function with a backward pass of its own
+        called = name.setting[0].name + ("_backward" if called == "backward" else "")
+    return [called, "(", *listed[1:], *(f", {text}" for text in texts), ")"]
 
 
 def setting_texts(name: Structural) -> list[str]:
@@ -110,6 +113,8 @@ def setting_texts(name: Structural) -> list[str]:
     kind, setting = name.kind, name.setting
     if kind in ("index", "take"):
         return list(map(_place_text, setting if kind == "index" else setting[0]))
+    if kind in ("custom", "backward"):
+        return list(map(str, setting[1:-1]))
     numbers = setting[-1] if setting and isinstance(setting[-1], tuple) else setting
     if kind == "transpose" and numbers == (-1, -2):
         return []  # of a matrix
