@@ -16,6 +16,8 @@ ARRAYS = {
     "sum": ("sum(a), sum(a, 0)", "of all elements, or along axes", "bar, repeated"),
     "mean": ("mean(a), mean(a, 0)", "the sum, divided by how many there are", "bar/n, repeated"),
     "largest": ("max(a)", "the largest element", "bar where it is, shared by equal ones"),
+    "largest_along": ("largest(a, 0)", "the largest elements along axes",
+                      "bar where they are, shared by equal ones"),
     "smallest": ("min(a)", "the smallest element", "bar where it is, shared by equal ones"),
     "dot": ("dot(a, b)", "the sum of the products of elements", "bar*b; bar*a"),
     "norm": ("norm(a)", "the root of the sum of the squares", "bar*a/out"),
