@@ -79,6 +79,9 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
             continue
         if isinstance(bar, Recorded):
             bar = bar._data
+        kind = getattr(leaf._data, "dtype", None)
+        if kind is not None and bar.dtype != kind:
+            bar = bar.astype(kind)
         if leaf._grad is not None:
             leaf._grad = leaf._grad + bar
             leaf._again += 1

@@ -206,14 +206,14 @@ class Eager:
 
     def repeated(self, operand: Number, shape: Shape) -> Number:
         """An operand in another shape: a step of its own, which hands back a sum of adjoints."""
-        data = operand._data if isinstance(operand, Recorded) else operand
-        if type(data) is float and data is operand:
+        recorded = isinstance(operand, Recorded)
+        if type(operand) is float:
             return operand
-        data = np.asarray(data)
+        data = np.asarray(operand._data if recorded else operand)
         if data.shape == shape:
             return operand
         made = arrays.broadcast(data, data.ndim, shape)
-        if data is operand:
+        if not recorded:
             return made
         return self.result(made, Structural("broadcast", data.ndim, shape), (operand,), [operand])
 
@@ -243,6 +243,8 @@ class Eager:
         """An adjoint times a partial; nothing is computed where the partial is 1."""
         if type(partial) is float and partial == 1.0:
             return bar
+        if type(bar) is type(partial) is np.ndarray and bar.dtype != partial.dtype:
+            partial = partial.astype(bar.dtype)  # single precision stays single
         return self.emit("mul", bar, partial)
 
     def hand(self, totals: dict[Any, Number], to: Any, product: Number, *share: Any) -> None:

@@ -254,7 +254,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trace": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))].sum(),
     "diag": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))]
     if a.ndim > 1
-    else a.reshape(-1, 1) * np.eye(len(a)),
+    else a.reshape(-1, 1) * np.eye(len(a), dtype=a.dtype),
     "transpose": lambda a, axes=None: _value(a).transpose(*(axes or ())),
     "swapaxes": _swapped,
     "reshape": lambda a, shape: _value(a).reshape(shape),

@@ -1,0 +1,205 @@
+"""Every function of numpy that is recorded: against differences, and against torch where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cgprimer import Value, grad
+from cgprimer.recording.numpy_functions import FUNCTIONS, UFUNCS
+
+RNG = np.random.default_rng(0)
+A, B = RNG.uniform(0.2, 0.8, (3, 4)), RNG.uniform(0.2, 0.8, (3, 4))
+SQUARE, ROW, TALL = RNG.uniform(0.2, 0.8, (3, 3)), B[0], RNG.uniform(0.2, 0.8, (4, 2))
+CUBE = RNG.uniform(0.2, 0.8, (2, 3, 4))
+MASK = A > 0.5
+
+#: For each function of numpy what it is tried on: a call, and its arguments.
+CASES: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]] = {
+    "sum": [(np.sum, (A,)), (lambda a: np.sum(a, axis=0), (A,)),
+            (lambda a: np.sum(a, axis=(0, 2), keepdims=True), (CUBE,)),
+            (lambda a: np.add.reduce(a, axis=1), (A,))],
+    "mean": [(np.mean, (A,)), (lambda a: np.mean(a, axis=-1, keepdims=True), (CUBE,))],
+    "max": [(np.max, (A,)), (lambda a: np.max(a, axis=(0, 1)), (CUBE,))],
+    "min": [(np.min, (A,)), (lambda a: np.min(a, axis=1, keepdims=True), (A,))],
+    "amax": [(lambda a: np.amax(a, axis=0), (A,))],
+    "amin": [(lambda a: np.amin(a, axis=0), (A,))],
+    "ptp": [(lambda a: np.ptp(a, axis=1), (A,))],
+    "var": [(np.var, (A,)), (lambda a: np.var(a, axis=0, ddof=1), (A,))],
+    "std": [(np.std, (A,)), (lambda a: np.std(a, axis=1, keepdims=True), (A,))],
+    "average": [(np.average, (A,)), (lambda a: np.average(a, axis=1, weights=ROW), (A,))],
+    "prod": [(np.prod, (ROW,)), (lambda a: np.prod(a, axis=1), (A,)),
+             (lambda a: np.prod(a, axis=(0, 2), keepdims=True), (CUBE,))],
+    "cumsum": [(np.cumsum, (A,)), (lambda a: np.cumsum(a, axis=0), (A,)),
+               (lambda a: np.cumsum(a, axis=1), (CUBE,))],
+    "diff": [(np.diff, (A,)), (lambda a: np.diff(a, axis=0), (A,))],
+    "sort": [(np.sort, (A,)), (lambda a: np.sort(a, axis=0), (A,))],
+    "take_along_axis": [
+        (lambda a: np.take_along_axis(a, np.argsort(A, axis=1), axis=1), (A,))],
+    "dot": [(np.dot, (A, TALL)), (np.dot, (ROW, ROW[::-1].copy())), (np.dot, (2.0, ROW))],
+    "vdot": [(np.vdot, (A, B))],
+    "inner": [(np.inner, (A, B)), (np.inner, (ROW, ROW + 1))],
+    "outer": [(np.outer, (ROW, A)), (np.multiply.outer, (ROW, ROW + 1))],
+    "trace": [(np.trace, (SQUARE,))],
+    "diag": [(np.diag, (SQUARE,)), (np.diag, (ROW,))],
+    "diagonal": [(np.diagonal, (SQUARE,))],
+    "tril": [(np.tril, (A,)), (lambda a: np.tril(a, 1), (CUBE,))],
+    "triu": [(np.triu, (A,)), (lambda a: np.triu(a, k=-1), (A,))],
+    "transpose": [(np.transpose, (A,)), (lambda a: np.transpose(a, (2, 0, 1)), (CUBE,))],
+    "swapaxes": [(lambda a: np.swapaxes(a, 0, -1), (CUBE,))],
+    "moveaxis": [(lambda a: np.moveaxis(a, 0, -1), (CUBE,))],
+    "reshape": [(lambda a: np.reshape(a, (2, -1)), (A,))],
+    "ravel": [(np.ravel, (A,))],
+    "squeeze": [(np.squeeze, (A[None],)), (lambda a: np.squeeze(a, axis=0), (A[None],))],
+    "expand_dims": [(lambda a: np.expand_dims(a, 1), (A,)),
+                    (lambda a: np.expand_dims(a, -1), (A,))],
+    "broadcast_to": [(lambda a: np.broadcast_to(a, (2, 3, 4)), (A,))],
+    "concatenate": [(lambda a, b: np.concatenate([a, b], axis=1), (A, B)),
+                    (lambda a, b: np.concatenate([a, b], axis=None), (A, ROW))],
+    "stack": [(lambda a, b: np.stack([a, b], axis=1), (A, B)),
+              (lambda a, b: np.stack([a, b], axis=-1), (A, B))],
+    "vstack": [(lambda a, b: np.vstack([a, b]), (A, ROW))],
+    "hstack": [(lambda a, b: np.hstack([a, b]), (ROW, ROW + 1))],
+    "column_stack": [(lambda a, b: np.column_stack([a, b]), (ROW, TALL))],
+    "where": [(lambda a, b: np.where(MASK, a, b), (A, B)),
+              (lambda a: np.where(a > 0.5, a, 0.0), (A,))],
+    "clip": [(lambda a: np.clip(a, 0.3, 0.6), (A,))],
+    "norm": [(np.linalg.norm, (A,)), (lambda a: np.linalg.norm(a, axis=1), (A,))],
+    "copy": [(np.copy, (A,))],
+    "flip": [(lambda a: np.flip(a, axis=1), (A,))],
+    "roll": [(lambda a: np.roll(a, 2), (A,)), (lambda a: np.roll(a, -1, axis=1), (A,))],
+    "repeat": [(lambda a: np.repeat(a, 2), (A,)), (lambda a: np.repeat(a, 3, axis=0), (A,))],
+    "tile": [(lambda a: np.tile(a, 2), (ROW,)), (lambda a: np.tile(a, (2, 3)), (A,))],
+    "atleast_1d": [(np.atleast_1d, (0.5,)), (np.atleast_1d, (ROW,))],
+    "atleast_2d": [(np.atleast_2d, (ROW,))],
+}  # fmt: skip
+ABOVE_ONE = ("arccosh",)
+UNARY = [u for u in UFUNCS if u.nin == 1]
+BINARY = [u for u in UFUNCS if u.nin == 2 and u is not np.matmul]
+ALL = [(name, *case) for name, cases in CASES.items() for case in cases]
+
+
+def numbers(function: Callable[..., Any], args: tuple[Any, ...], weights: Any) -> list[Any]:
+    """The gradient of a weighted sum by central differences."""
+    found = []
+    for which, arg in enumerate(args):
+        base = np.array(arg, float)
+        slopes = np.zeros_like(base)
+        for place in np.ndindex(*base.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = base.copy()
+                moved[place] += step
+                call = [*args[:which], moved if moved.ndim else float(moved), *args[which + 1 :]]
+                ends.append(np.sum(function(*call) * weights))
+            slopes[place] = (ends[0] - ends[1]) / 2e-6
+        found.append(slopes)
+    return found
+
+
+def agrees(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Value and gradient, the gradient of the gradient's norm with it, and float32."""
+    plain = np.asarray(function(*args))
+    values = [Value(a) for a in args]
+    made = function(*values)
+    assert isinstance(made, Value)
+    assert made.shape == plain.shape
+    np.testing.assert_allclose(made.data, plain, rtol=1e-14, atol=1e-15)
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, plain.shape)
+    (made * weights).sum().backward()
+    for value, expected in zip(values, numbers(function, args, weights), strict=True):
+        np.testing.assert_allclose(value.grad, expected, rtol=2e-7, atol=2e-8)
+    single = [Value(np.asarray(a, np.float32)) for a in args]
+    made = function(*single)
+    if function is not np.float_power:  # double by its name; here in the precision of its base
+        assert made.dtype == np.asarray(function(*[v.detach().data for v in single])).dtype
+    made.sum().backward()
+    assert {np.asarray(v.grad).dtype for v in single} == {np.dtype(np.float32)}
+
+
+def test_every_function_has_its_case() -> None:
+    assert set(CASES) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize(("name", "function", "args"), ALL, ids=[n for n, *_ in ALL])
+def test_functions(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    agrees(function, args)
+
+
+@pytest.mark.parametrize("ufunc", UNARY, ids=[u.__name__ for u in UNARY])
+def test_functions_of_one_operand(ufunc: Any) -> None:
+    agrees(ufunc, (A + (ufunc.__name__ in ABOVE_ONE),))
+    agrees(ufunc, (0.4 + (ufunc.__name__ in ABOVE_ONE),))
+
+
+@pytest.mark.parametrize("ufunc", BINARY, ids=[u.__name__ for u in BINARY])
+def test_functions_of_two_operands_of_unlike_shapes(ufunc: Any) -> None:
+    for args in ((A, B), (A, ROW), (TALL[:, :1], ROW), (0.3, ROW), (A, 0.7)):
+        agrees(ufunc, args)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [(A, TALL), (CUBE, TALL), (ROW, TALL), (A, ROW), (ROW, ROW + 1), (CUBE, CUBE.swapaxes(1, 2)),
+     (A, CUBE.swapaxes(1, 2)), (CUBE, ROW)],
+    ids=lambda args: "@".join(str(a.shape) for a in args),
+)  # fmt: skip
+def test_matrix_products(args: tuple[Any, ...]) -> None:
+    agrees(np.matmul, args)
+
+
+def test_a_zero_among_factors_has_its_slope() -> None:
+    np.testing.assert_array_equal(grad(np.prod)(np.array([2.0, 0.0, 3.0])), [0.0, 6.0, 0.0])
+
+
+TORCH = {
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
+}  # fmt: skip
+
+
+def test_the_same_as_torch() -> None:
+    """All that torch has under the name, numbers and slopes, to the last digits."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
+    compared = 0
+    for ufunc in (*UNARY, *BINARY):
+        theirs = getattr(torch, TORCH.get(ufunc.__name__, ufunc.__name__), None)
+        if theirs is None or ufunc is np.heaviside:  # which has no derivative there
+            continue
+        args = (A + (ufunc.__name__ in ABOVE_ONE), ROW)[: ufunc.nin]
+        ours, other = [Value(a) for a in args], [torch.tensor(a, requires_grad=True) for a in args]
+        made, expected = ufunc(*ours), theirs(*other)
+        if not expected.requires_grad:
+            continue
+        np.testing.assert_allclose(made.data, expected.detach().numpy(), rtol=1e-14)
+        made.sum().backward()
+        expected.sum().backward()
+        for value, tensor in zip(ours, other, strict=True):
+            if tensor.grad is not None:
+                np.testing.assert_allclose(value.grad, tensor.grad.numpy(), rtol=1e-12, atol=1e-14)
+        compared += 1
+    assert compared > 30
+
+
+def test_a_network_step_is_torchs() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
+    shapes = [(5, 7), (7,), (7, 3), (3,)]
+    start = [RNG.normal(size=shape) for shape in shapes]
+    x, target = RNG.normal(size=(6, 5)), RNG.integers(0, 3, 6)
+    w1, b1, w2, b2 = ours = [Value(s) for s in start]
+    out = np.maximum(x @ w1 + b1, 0.0) @ w2 + b2
+    picked = out[np.arange(6), target]
+    loss = (np.log(np.sum(np.exp(out), axis=1)) - picked).mean()
+    loss.backward()
+    theirs = [torch.tensor(s, requires_grad=True) for s in start]
+    hidden = torch.relu(torch.tensor(x) @ theirs[0] + theirs[1])
+    expected = torch.nn.functional.cross_entropy(
+        hidden @ theirs[2] + theirs[3], torch.tensor(target)
+    )
+    expected.backward()
+    assert loss.data == pytest.approx(float(expected.detach()), rel=1e-14)
+    for value, tensor in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(value.grad, tensor.grad.numpy(), rtol=1e-12, atol=1e-15)
