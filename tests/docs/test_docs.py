@@ -254,6 +254,8 @@ def function_table() -> str:
              "neg": "-a", "copy": "a"}  # fmt: skip
     lines = ["| function | derivatives | domain | edges |", "| --- | --- | --- | --- |"]
     for row in json.loads(run_command("cgprimer primitives --json")):
+        if "arity" not in row:  # of arrays: a table of their own
+            continue
         operands = "abc"[: row["arity"]]
         call = infix.get(row["name"]) or f"{row['function']}({', '.join(operands)})"
         partials = "<br>".join(
@@ -263,6 +265,15 @@ def function_table() -> str:
         if not any(c in row["domain"] for c in "<>=|"):
             cells[2] = row["domain"]
         lines.append("| " + " | ".join(c.replace("|", r"\|") for c in cells) + " |")
+    return "\n".join(lines)
+
+
+def array_table() -> str:
+    """The functions of arrays, from the same place."""
+    lines = ["| of arrays | what it is | reverse mode hands back |", "| --- | --- | --- |"]
+    for row in json.loads(run_command("cgprimer primitives --json")):
+        if "arity" not in row:
+            lines.append(f"| `{row['function']}` | {row['meaning']} | `{row['reverse']}` |")
     return "\n".join(lines)
 
 
@@ -307,14 +318,17 @@ def commands_and_kinds() -> list[str]:
 
 
 def tables() -> dict[str, Callable[[], str]]:
-    made: dict[str, Callable[[], str]] = {"functions": function_table}
+    made: dict[str, Callable[[], str]] = {
+        "functions": function_table,
+        "functions of arrays": array_table,
+    }
     for command in commands_and_kinds():
         made[f"options of {command}"] = lambda command=command: option_table(command)  # type: ignore[misc]
     return made
 
 
 GENERATED = re.compile(
-    r"(<!-- ((?:functions|options of [\w ]+)) -->\n).*?(\n<!-- end -->)", re.DOTALL
+    r"(<!-- ((?:functions(?: of arrays)?|options of [\w ]+)) -->\n).*?(\n<!-- end -->)", re.DOTALL
 )
 
 
