@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 DTYPES = {"float64": 52, "float32": 23}  #: with the binary digits that each has
 _ONCE = 5_000  # an engine that compiles is asked for one call if it saves more than a tenth second
+# Arrays are written out in numbers for an engine that compiles if that is faster, as measured with
+# networks of 4 to 64 units a layer: up to 32 numbers win (a fifth of the time at 4), beyond it
+# matrix products do. Each number that goes in or comes out takes a microsecond of a call.
+_MATRICES, _SAMPLES_EACH = 5_000, 10
 Lookup = Callable[[str], Callable[..., Number]]  # from a primitive's name to its function
 Steps = list[tuple[Callable[..., Number], tuple[int, ...]]]
 
@@ -229,8 +233,8 @@ class Runner:
             if not self.sum_later:
                 return found
             return Derivatives(
-                {name: value.sum() for name, value in found.values.items()},
-                {pair: value.sum() for pair, value in found.derivatives.items()},
+                {name: value.sum(axis=0) for name, value in found.values.items()},
+                {pair: value.sum(axis=0) for pair, value in found.derivatives.items()},
             )
 
 
@@ -262,18 +266,32 @@ def engine_for(
     With a shape it is for one call: a single point, ``()``, is done before an engine has compiled
     anything, and arrays must be long before it is worth to.
     """
-    own = program.tape.custom
-    if engine == "auto" and (shape == () or program.is_complex or own):
+    tape, own = program.tape, program.tape.custom
+    together = any(getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions)
+    if engine == "auto" and (shape == () or program.is_complex or own or together):
         return PLAIN
-    if own and getattr(engine, "name", engine) not in ("plain", "numpy"):
+    known = getattr(engine, "name", engine) in ("plain", "numpy")
+    if together and not known:
+        raise UsageError(
+            f"'batch_mean' needs all samples at once, and {getattr(engine, 'name', engine)!r}"
+            " takes them one by one",
+            hint="it runs on the engine 'plain' or 'numpy'",
+        )
+    if own and not known:
         raise UsageError(
             f"{own[0]!r} is a function of Python's: it runs on the engine 'plain' or 'numpy'"
         )
     if isinstance(engine, str):
         from cgprimer.core.engines import select
 
-        each = len(program.tape) * len(program.passes)  # about: known at once
-        work = None if samples is None else samples * each
+        work = None if samples is None else samples * len(tape) * len(program.passes)  # about
+        if engine == "auto" and tape.shapes:
+            from cgprimer.core.tape.scalars import cost_of_numbers
+
+            each, ends = cost_of_numbers(tape)
+            if each > _MATRICES or samples is None or samples < _SAMPLES_EACH * ends:
+                return PLAIN
+            work = samples * each * len(program.passes)
         engine = select(engine, work=work if work is None or shape is None else work // _ONCE)
     if program.is_complex and engine.name not in ("plain", "numpy"):
         raise UsageError(f"complex steps run on the engine 'plain', not on {engine.name!r}")

@@ -8,7 +8,7 @@ from typing import Any
 from cgprimer.core.methods.contract import DerivativeProgram, Differentiator, Names, as_names
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
-from cgprimer.errors import UsageError
+from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.plugins import Registry
 
@@ -20,6 +20,7 @@ METHODS: Registry[Differentiator] = Registry(
 )
 
 
+ONE_SAMPLE = ("symbolic", "path-sum")
 WITH_SHAPES = ("forward", "reverse")  # others differentiate arrays element by element
 
 
@@ -102,6 +103,13 @@ def differentiate(
         from cgprimer.core.primitives.shaped import no_derivative
 
         raise no_derivative(tape.custom[0])
+    if method in ONE_SAMPLE and any(
+        getattr(n, "kind", "") == "batch_mean" for n, _ in tape.instructions
+    ):
+        raise DifferentiationError(
+            f"{method!r} looks at one sample, and 'batch_mean' at all of them",
+            hint="take reverse, forward or finite-difference",
+        )
     with collector_paused():
         names = as_names(of, "of"), as_names(wrt, "wrt")
         if tape.shapes and (method not in WITH_SHAPES or options.get("carry")):

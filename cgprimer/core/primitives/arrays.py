@@ -82,12 +82,27 @@ def matmul(a: Array, b: Array, left: int, right: int) -> Array:
     if left == right == 1:
         return np.einsum("...i,...i->...", a, b)
     if right == 1:
-        return b @ a.T if a.ndim == 2 else np.matmul(a, b[..., None])[..., 0]
+        return _product(b, a.T) if a.ndim == 2 else np.matmul(a, b[..., None])[..., 0]
     if left == 1:
-        return a @ b if b.ndim == 2 else np.matmul(a[..., None, :], b)[..., 0, :]
+        return _product(a, b) if b.ndim == 2 else np.matmul(a[..., None, :], b)[..., 0, :]
     if b.ndim == 2 and a.ndim > 2:
-        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
+        return _product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
     return np.matmul(a, b)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """A product with a matrix; with a small one some rows at a time, which takes no longer.
+
+    OpenBLAS calls further threads for more than 2**18 multiplications. On a busy machine waiting
+    for them takes many times as long as such a product does.
+    """
+    rows = 2**18 // max(1, b.size)
+    if rows < 1024 or a.ndim != 2 or len(a) <= rows:
+        return a @ b
+    made = np.empty((len(a), b.shape[1]), np.result_type(a, b))
+    for begin in range(0, len(a), rows):
+        np.matmul(a[begin : begin + rows], b, out=made[begin : begin + rows])
+    return made
 
 
 def transpose(a: Array, axes: tuple[int, ...]) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
+from math import prod
 from typing import Any
 
 from cgprimer.core.language.syntax import Shape, Structural, element_place
@@ -63,6 +64,21 @@ def scalarize(tape: Tape) -> Tape:
 
     builder.names = {**written_out(tape.names), **builder.names}
     return checked(builder.finish(written_out(tape.outputs)))
+
+
+def cost_of_numbers(tape: Tape) -> tuple[int, int]:
+    """About how many operations the tape is in numbers, and how many of them go in and come out.
+
+    >>> import cgprimer
+    >>> cost_of_numbers(cgprimer.tape(cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x")))
+    (2, 5)
+    """
+    work, shapes = 0, tape.shapes
+    for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        products = isinstance(name, Structural) and name.kind in ("matmul", "sum")
+        work += prod(shapes[index]) * (shapes[operands[0]][-1] if products else 1)
+    ends = [*range(len(tape.leaves)), *tape.outputs.values()]
+    return work, sum(prod(shapes[index]) for index in ends)
 
 
 def elements(name: str, shape: Shape) -> Iterator[str]:

@@ -1,0 +1,85 @@
+"""A mean over the samples: values, the methods that carry it, and a clear word from the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.run import Runner
+
+# F10: batch normalization, of one column
+NORMALIZED = """
+input x
+parameter gamma = 2, beta = 0.5
+xm = batch_mean(x)
+xv = batch_mean((x - xm)^2)
+xy = gamma*(x - xm)/sqrt(xv) + beta
+xl = 0.5*(xy - where(less(x, 5), 0, 1))^2
+"""
+X = np.array([1.0, 2.0, 4.0, 5.0])
+
+
+def sums(graph, at, wrt, method="reverse", **options) -> dict[str, float]:
+    found = cgprimer.gradient(graph, at, of="xl", wrt=wrt, method=method, **options)
+    return {name: value.sum(axis=0) for name, value in found.items()}
+
+
+def test_batch_normalization_has_the_known_values():
+    graph = cgprimer.parse(NORMALIZED)
+    assert graph.evaluate({"x": X})["xl"].sum() == pytest.approx(5.970177871865296, rel=1e-12)
+    found = sums(graph, {"x": X}, ("gamma", "beta"))
+    assert found["gamma"] == pytest.approx(6.735088935932649, rel=1e-12)
+    assert found["beta"] == pytest.approx(1.0, rel=1e-12)
+    by_sample = cgprimer.gradient(graph, {"x": X}, of="xl", wrt="x")["x"]
+    known = [-0.1897366596101029, 0.06324555320335676, 0.569209978830308, -0.4427188724235731]
+    np.testing.assert_allclose(by_sample, known, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("forward", {}), ("forward", {"carry": True}), ("finite-difference", {})],
+)
+def test_methods_agree_on_sums_over_the_samples(method, options):
+    graph, names = cgprimer.parse(NORMALIZED), ("gamma", "beta")
+    exact = sums(graph, {"x": X}, names)
+    found = sums(graph, {"x": X}, names, method, **options)
+    assert found == pytest.approx(exact, rel=1e-7)
+
+
+def test_arrays_have_a_mean_for_each_of_their_places():
+    graph = cgprimer.parse(
+        "input x[2]; parameter k[2] = [2, 3]; xl = sum((k*x - batch_mean(k*x))^2)"
+    )
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(5, 2))
+    spread = ((x - x.mean(axis=0)) ** 2).sum(axis=0)
+    expected = 2 * np.array([2.0, 3.0]) * spread
+    for method in ("reverse", "forward", "finite-difference"):
+        found = sums(graph, {"x": x}, ("k",), method)["k"]
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+    second = cgprimer.hessian(graph, {"x": x}, of="xl")["k"]["k"].sum(axis=0)
+    np.testing.assert_allclose(second, np.diag(2 * spread), atol=1e-12)
+
+
+def test_all_samples_are_one_block_however_many():
+    """Sums are taken block by block, and a mean over a block would be another one."""
+    graph = cgprimer.parse("input x[3]; parameter k = 2; xl = sum((k*x - batch_mean(x))^2)")
+    x = np.random.default_rng(2).normal(size=(100_000, 3)) + 7
+    program = cgprimer.differentiate(cgprimer.tape(graph))
+    found = Runner(program, reduction="sum")({"x": x}, {"k": 2.0}, len(x))
+    assert found.values["xl"] == pytest.approx(((2 * x - x.mean(axis=0)) ** 2).sum(), rel=1e-11)
+    slope = (2 * x * (2 * x - x.mean(axis=0))).sum()
+    assert found.derivatives["xl", "k"] == pytest.approx(slope, rel=1e-11)
+
+
+@pytest.mark.parametrize("method", ["symbolic", "path-sum"])
+def test_methods_of_one_sample_say_so(method):
+    with pytest.raises(cgprimer.DifferentiationError, match=r"batch_mean.*\n.*reverse, forward"):
+        sums(cgprimer.parse(NORMALIZED), {"x": X}, ("gamma",), method)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+def test_engines_of_one_sample_say_so(engine):
+    with pytest.raises(cgprimer.UsageError, match=r"all samples at once.*\n.*'plain' or 'numpy'"):
+        sums(cgprimer.parse(NORMALIZED), {"x": X}, ("gamma",), engine=engine)
