@@ -58,6 +58,8 @@ def test_arrays_have_a_mean_for_each_of_their_places():
     for method in ("reverse", "forward", "finite-difference"):
         found = sums(graph, {"x": x}, ("k",), method)["k"]
         np.testing.assert_allclose(found, expected, rtol=1e-7)
+    complex_step = sums(graph, {"x": x}, ("k",), "finite-difference", scheme="complex-step")
+    np.testing.assert_allclose(complex_step["k"], expected, rtol=1e-12)
     second = cgprimer.hessian(graph, {"x": x}, of="xl")["k"]["k"].sum(axis=0)
     np.testing.assert_allclose(second, np.diag(2 * spread), atol=1e-12)
 
