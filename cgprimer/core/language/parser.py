@@ -164,7 +164,8 @@ class _Parser:
         sign = tokens[begin]
         self.index += sign in ("-", "+")
         if not is_number(tokens[self.index]):
-            self.fail("expected", self.index, f"a number as the value of {name!r}")
+            deep = ", with a bracket for each declared size" if tokens[self.index] == "[" else ""
+            self.fail("expected", self.index, f"a number as the value of {name!r}{deep}")
         self.index += 1
         return self.number(self.index - 1).value * (-1.0 if sign == "-" else 1.0)
 

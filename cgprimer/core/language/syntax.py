@@ -119,17 +119,33 @@ class Program:
         return spans(self.source)[statement.at]
 
     def span_of(self, statement: Definition, text: str) -> Span:
-        """Where an expression stands in a definition; the whole right side if it is not found."""
+        """Where an expression stands in a definition; the whole right side if it is not found.
+
+        Parentheses that say nothing, and ways of writing a number or a power, make no difference.
+        """
         found = spans(self.source)
         words = [self.source.text[s.start : s.end] for s in found]
         end = next(i for i in range(statement.at, len(words)) if words[i] in ("\n", ";", ""))
-        wanted = tokenize(text)[:-1]
+        places = [i for i in range(statement.at + 2, end) if words[i] not in "()"]
+        here = [_plain(words[i]) for i in places]
+        wanted = [_plain(word) for word in tokenize(text)[:-1] if word not in "()"]
         first, last = statement.at + 2, end - 1
-        for at in range(first, end - len(wanted) + 1):
-            if words[at : at + len(wanted)] == wanted:
-                first, last = at, at + len(wanted) - 1
+        for at in range(len(here) - len(wanted) + 1):
+            after = here[at + len(wanted) :][:1]
+            if here[at : at + len(wanted)] == wanted and after != ["["]:
+                first, last = places[at], places[at + len(wanted) - 1]
+                calls = words[first : last + 1]
+                missing = sum(w[-1:] == "(" for w in calls) - calls.count(")")
+                last = min(last + max(missing, 0), end - 1)
                 break
         return Span(self.source, found[first].start, found[last].end)
+
+
+def _plain(word: str) -> str | float:
+    """A token as it is compared: numbers by value, ``**`` as ``^``."""
+    if word[:1].isdigit() or word[:1] == ".":
+        return float(word)
+    return "^" if word == "**" else word
 
 
 # What the parser has to know of functions: for each name the rows of a table that ``name(...)`` may

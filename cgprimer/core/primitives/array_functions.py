@@ -45,6 +45,11 @@ def expanded(b: Builder, name: str, arguments: Sequence[Any]) -> Any:
 
 def _indexed(b: Builder, a: Any, places: tuple[Any, ...]) -> Any:
     shape = b.shape(a)
+    if not shape:
+        hint = "arrays are declared with their sizes, as in input x[3]"
+        raise ShapeError("a single number has no places", hint=hint)
+    if any(isinstance(place, slice) and place.step == 0 for place in places):
+        raise ShapeError("a slice cannot go by steps of 0")
     if len(places) > len(shape):
         raise ShapeError(
             f"an index of {len(places)} places does not fit {shape_text(shape)}",

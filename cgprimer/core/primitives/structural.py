@@ -33,7 +33,8 @@ def result_shape(name: Structural, *operands: Shape) -> Shape:
 
 def _matmul(setting: Any, a: Shape, b: Shape) -> Shape:
     if not a or not b:
-        raise ShapeError(f"@ multiplies matrices and vectors, not shapes {a} and {b}", hint="use *")
+        both = f"{shape_text(a)} and {shape_text(b)}"
+        raise ShapeError(f"@ multiplies matrices and vectors, not {both}", hint="use *")
     left, right = a[-2:], b[-2:]
     if left[-1] != right[0]:
         fits = f"{shape_text((*left[:-1], right[0]))} @ {shape_text(right)}"
@@ -62,11 +63,21 @@ def _concatenate(setting: Any, *operands: Shape) -> Shape:
     return (*first[:place], sum(a[axis] for a in operands), *first[place + 1 :])
 
 
+def _broadcast(setting: Any, a: Shape) -> Shape:
+    shape: Shape = setting[1]
+    if min(shape, default=0) < 0 or common_shape_of("a broadcast", a, shape) != shape:
+        raise ShapeError(
+            f"{shape_text(a)} cannot be repeated to {shape_text(shape)}",
+            hint="from the last axis on, sizes must be equal, or that of what is repeated 1",
+        )
+    return shape
+
+
 _SHAPES: dict[str, Callable[..., Shape]] = {
     "matmul": _matmul,
     "transpose": lambda setting, a: tuple(a[axis] for axis in setting[0]),
     "reshape": lambda setting, a: setting[1],
-    "broadcast": lambda setting, a: setting[1],
+    "broadcast": _broadcast,
     "sum": lambda setting, a: tuple(n for i, n in enumerate(a, -len(a)) if i not in setting[0]),
     "largest": lambda setting, a: tuple(n for i, n in enumerate(a, -len(a)) if i not in setting[0]),
     "take": _take,
@@ -100,6 +111,9 @@ def shape_text(shape: Shape) -> str:
     return f"[{','.join(map(str, shape))}]" if shape else "a number"
 
 
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^"}
+
+
 def common_shape_of(what: str, *shapes: Shape) -> Shape:
     """The shape to which operands of an elementwise primitive are broadcast, as numpy does it.
 
@@ -116,7 +130,7 @@ def common_shape_of(what: str, *shapes: Shape) -> Shape:
         if any(n not in (1, m) for n, m in zip(shape, found, strict=True)):
             texts = " and ".join(dict.fromkeys(map(shape_text, shapes)))
             raise ShapeError(
-                f"{what} of shapes {texts} does not fit",
+                f"{_SIGNS.get(what, what)} of shapes {texts} does not fit",
                 hint="from the last axis on, sizes must be equal, or one of them 1",
             )
     return found
