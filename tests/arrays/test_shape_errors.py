@@ -11,7 +11,7 @@ MISFITS = {
     # text: what the message says, and what the carets stand under
     "parameter W[2,3]; input x[2]\nxh = 2 + (W @ x)*3": ("[2,3] @ [2] does not fit", "W @ x"),
     "parameter W[2,3], b[4]; input x[3]\nxh = tanh(W @ x + b)": ("[2] and [4]", "W @ x + b"),
-    "input x[3]\nxh = (x @ x[0:3]) + (x[1:])**2.0 * (x)": ("* of", "x[1:])**2.0 * (x)"),
+    "input x[3]\nxh = (x @ x[0:3]) + (x[1:])**2.0 * (x)": ("* of", "(x[1:])**2.0 * (x)"),
     "parameter W[2,3]; input x[3]\nxh = W @ x[:3] + W @ x[:2]": ("does not", "W @ x[:2]"),
     "input x[3]\nxh = 2*sum((x + 1), 2.0)": ("[3] has no axis 2", "sum((x + 1), 2.0)"),
     "input x[3]\nxh = mean(x, 0.5)": ("whole numbers", "mean(x, 0.5)"),
@@ -46,7 +46,7 @@ def test_misfits_are_shown_in_the_text_by_tape_and_by_values(text, tmp_path):
     path = tmp_path / "net.cg"
     path.write_text(text)
     graph = cgprimer.load(path)
-    ones = {name: 1.0 for name in (*graph.inputs, *graph.parameters)}
+    ones = dict.fromkeys((*graph.inputs, *graph.parameters), 1.0)
     for compute in (lambda: cgprimer.tape(graph), lambda: graph.evaluate(ones)):
         with pytest.raises(ShapeError) as caught:
             compute()

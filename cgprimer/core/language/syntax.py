@@ -134,9 +134,14 @@ class Program:
             after = here[at + len(wanted) :][:1]
             if here[at : at + len(wanted)] == wanted and after != ["["]:
                 first, last = places[at], places[at + len(wanted) - 1]
-                calls = words[first : last + 1]
-                missing = sum(w[-1:] == "(" for w in calls) - calls.count(")")
-                last = min(last + max(missing, 0), end - 1)
+                inside = words[first : last + 1]
+                opened = sum(word[-1:] == "(" for word in inside) - inside.count(")")
+                while opened and (opened < 0 or words[last + 1] == ")"):
+                    if opened > 0:
+                        last, opened = last + 1, opened - 1
+                    else:
+                        first -= 1
+                        opened += words[first][-1:] == "("
                 break
         return Span(self.source, found[first].start, found[last].end)
 
