@@ -134,14 +134,11 @@ class Program:
             after = here[at + len(wanted) :][:1]
             if here[at : at + len(wanted)] == wanted and after != ["["]:
                 first, last = places[at], places[at + len(wanted) - 1]
-                inside = words[first : last + 1]
-                opened = sum(word[-1:] == "(" for word in inside) - inside.count(")")
-                while opened and (opened < 0 or words[last + 1] == ")"):
-                    if opened > 0:
-                        last, opened = last + 1, opened - 1
-                    else:
-                        first -= 1
-                        opened += words[first][-1:] == "("
+                depth = [0]
+                for word in words[first : last + 1]:
+                    depth.append(depth[-1] + (word[-1:] == "(") - (word == ")"))
+                first += min(depth)  # parentheses that were opened before, and are closed after
+                last += depth[-1] - min(depth)
                 break
         return Span(self.source, found[first].start, found[last].end)
 
