@@ -57,6 +57,14 @@ def test_a_fresh_process_is_measured() -> None:
     assert all(row.seconds is not None for row in rows), rows
 
 
+def test_recorded_python_is_measured_and_checked() -> None:
+    rows = SECTIONS["recorded"](Settings(quick=True, budget=0.0))
+    ours = [row for row in rows if row.who in ("cgprimer", "computes again")]
+    assert len(ours) == 3
+    assert all(row.seconds is not None for row in ours), rows
+    assert not [row for row in rows if "WRONG" in row.note]
+
+
 def off_by(amount: float, place: int, work: Workload, settings: Settings) -> Entry:
     """A peer that is right but for one component of the gradient."""
     loss, gradient = reference(work)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..measuring import Row
 from ..settings import Settings
-from . import costs, epochs, first, gpu, gradients, reading
+from . import costs, epochs, first, gpu, gradients, reading, recorded
 
 Section = Callable[[Settings], list[Row]]
 
@@ -21,6 +21,7 @@ SECTIONS: dict[str, Section] = {
     "parse": reading.reading,
     "chain": reading.chain,
     "process": reading.processes,
+    "recorded": recorded.recorded,
     "million": first.million,
 }
 OPTIONAL = ("million",)
@@ -38,5 +39,6 @@ RATIO_TO = {
     "parse": "ratio",
     "chain": "against linear",
     "process": "against `import click`",
+    "recorded": "against micrograd, torch, keeping all",
     "bandwidth": "against the copy",
 }
