@@ -231,8 +231,9 @@ def train(
     else:
         run = _taken_up(resume, settings, vectors.shapes)
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
-    values = vectors.vector(run.parameters)
-    held = Done(run.steps, values, run.state or rule.start(values), [])
+    values = vectors.vector(run.parameters).astype(objective.precision)
+    state = [p.astype(values.dtype) if p.ndim else p for p in run.state]
+    held = Done(run.steps, values, tuple(state) or rule.start(values), [])
     rate_of = partial(rates, rate, schedule, epochs * -(-samples // batch))
     columns, one_by_one = objective.columns(dataset), on_step is not None
     steps = Steps(objective, columns, rule, batch, rate_of, seed if shuffle else None, one_by_one)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import tape
-from cgprimer.core.engines import WORTH_COMPILING
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, Shape, Structural, postorder
 from cgprimer.core.methods import WITH_SHAPES
@@ -42,6 +41,7 @@ _AT_A_TIME = 4096  # samples in which something not finite is looked for: all ve
 _LINE = 1_000  # letters: arrays in a message are not broken into lines
 _NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
 _FEW = 5_000  # operations of a graph with arrays that are done sooner one by one, compiled
+_WORTH = 20  # samples for each of these: compiling one takes 20 us
 
 
 class Objective:
@@ -81,6 +81,8 @@ class Objective:
         self.in_numbers = shaped and _better_in_numbers(
             tape(graph), method, options or {}, engine, samples
         )
+        if shaped and not self.in_numbers and engine == "auto":
+            engine = "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.program: DerivativeProgram = kept_program(
             tape(graph),
@@ -95,6 +97,8 @@ class Objective:
         self.runner = Runner(
             self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
         )
+        # Matrices in single precision are updated in it, too: half the memory to go through.
+        self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._at_once = _at_once(self.runner, self.parameters)
 
     @cached_property
@@ -193,7 +197,8 @@ class Objective:
             scalars = self.vectors.parts(values)
         found = self.runner(columns, scalars, samples)
         gradient = [np.ravel(found.derivatives[LOSS, name]) for name in self.parameters]
-        return float(found.values[LOSS]), np.concatenate(gradient, dtype=float)
+        whole = np.concatenate(gradient, dtype=self.precision, casting="same_kind")
+        return float(found.values[LOSS]), whole
 
     def mean_loss(self, columns: Mapping[str, Array], samples: int, values: Array) -> float:
         """The mean loss over samples, by the program that training runs: it is compiled."""
@@ -264,7 +269,7 @@ def _better_in_numbers(
             inner = tape.shapes[operands[0]][-1]
         work += math.prod(tape.shapes[index]) * inner
     known_alone = method not in WITH_SHAPES or options.get("carry")
-    return bool(known_alone) or (work <= _FEW and work * (samples or 0) >= WORTH_COMPILING)
+    return bool(known_alone) or (work <= _FEW and _WORTH * work <= (samples or 0))
 
 
 def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:

@@ -132,5 +132,6 @@ class Steps:
                 yield Done(steps, values, state, [loss], order[at : at + batch])
                 return
             values, state = self.rule.update(values, gradient, state, rate)
+            values = values.astype(gradient.dtype, copy=False)
             steps += 1
             yield Done(steps, values, state, [loss])

@@ -70,7 +70,7 @@ class Vectors:
         if self.of_numbers:
             return dict(zip(self.elements, vector.tolist(), strict=True))
         return {
-            name: part.copy() if part.ndim else float(part)
+            name: part.astype(float) if part.ndim else float(part)
             for name, part in self.parts(vector).items()
         }
 
