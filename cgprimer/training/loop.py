@@ -223,17 +223,16 @@ def train(
         "steps_per_epoch": -(-samples // batch),
     }  # fmt: skip
     if resume is None:
-        random = np.random.default_rng(seed)
-        begin = vectors.values(random.random(len(vectors)))
+        begin = vectors.values(np.random.default_rng(seed).random(len(vectors)))
         begin |= numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
-        recorded: dict[str, list[Value]] = {name: [] for name in names}
-        run = TrainingRun(begin, {**begin}, {}, settings, recorded_parameters=recorded)
+        run = TrainingRun(begin, {**begin}, {}, settings)
+        run.recorded_parameters = {name: [] for name in names}
     else:
         run = _taken_up(resume, settings, vectors.shapes)
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
     values = vectors.vector(run.parameters).astype(objective.precision)
-    state = [p.astype(values.dtype) if p.ndim else p for p in run.state]
-    held = Done(run.steps, values, tuple(state) or rule.start(values), [])
+    state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
+    held = Done(run.steps, values, state or rule.start(values), [])
     rate_of = partial(rates, rate, schedule, epochs * -(-samples // batch))
     columns, one_by_one = objective.columns(dataset), on_step is not None
     steps = Steps(objective, columns, rule, batch, rate_of, seed if shuffle else None, one_by_one)
