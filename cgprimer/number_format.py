@@ -16,6 +16,8 @@ DIGITS = 8  #: in printed tables
 SHORT = 5  #: where there is little room: in pictures, on pages and slides
 _MOST_NUMBERS, _MOST_LINES = 64, 6  # of an array that is written out
 
+_WIDEST_ARRAY = 24  # characters
+
 
 def number(value: float | None, digits: int = DIGITS) -> str:
     """A number in at most so many digits; an empty text where there is none.
@@ -43,12 +45,25 @@ def equals(*values: float, digits: int = DIGITS) -> str:
     return "=" if all(exact) else "≈"
 
 
-def marked(value: float | None, digits: int = DIGITS) -> str:
+def marked(value: Any, digits: int = DIGITS) -> str:
     """A number that stands alone, with ``≈`` in front if rounded by more digits than that takes.
+
+    An array stands in one line; a larger one as its shape and its norm.
 
     >>> marked(71.0625, 5), marked(1 / 3, 5), marked(None)
     ('71.0625', '≈0.33333', '')
+    >>> marked([[2.0, 0.0], [4.0, 0.0]]), marked([1 / 3] * 9)
+    ('[[2, 0], [4, 0]]', '[9], norm 1')
     """
+    if value is not None and not isinstance(value, float | int):
+        lines = " ".join(array_lines(value))
+        if "norm" not in lines and len(lines) <= _WIDEST_ARRAY:
+            return lines.removeprefix("= ").replace("≈ ", "≈")
+        import numpy as np
+
+        array = np.asarray(value, dtype=float)
+        norm = marked(float(np.sqrt((array * array).sum())), 3)
+        return f"[{','.join(map(str, array.shape))}], norm {norm}"
     whole = value is None or equals(value, digits=digits + 1) == "="
     return number(value, digits + 1) if whole else f"≈{number(value, digits)}"
 

@@ -5,6 +5,7 @@ It is an ordinary graph, so every picture, page and curve that knows numbers alo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ from cgprimer.core.language.syntax import (
     Structural,
     postorder,
 )
+from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.scalars import apart, elements, scalarize
 from cgprimer.core.tape.tape import shape_of
@@ -102,3 +104,17 @@ def element_values(
     shapes = graph.shapes
     arrays = {n: as_value(n, value, shapes[n]) if n in shapes else value for n, value in at.items()}
     return apart(arrays, shapes)
+
+
+def element_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
+    """Names of the graph's numbers, for names of the graph or of its numbers.
+
+    >>> from cgprimer.core.graph import parse
+    >>> element_names(parse("input x[2]; xw = k*sum(x)"), ["x", "k"])
+    ('x[0]', 'x[1]', 'k')
+    """
+    if names is None:
+        return None
+    known = {*graph.variables, *graph.parameters}
+    parts = (elements_of(graph, n) if n in known else (n,) for n in as_names(names, "wrt"))
+    return tuple(itertools.chain.from_iterable(parts))

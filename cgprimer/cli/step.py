@@ -28,6 +28,7 @@ _LONGEST_HEADING = 60  # characters
 --scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
 --step (h) NUMBER  finite-difference: the step (default: by size).
 --level {"|".join(LEVELS)} =variables  The vertices of the picture.
+--scalars  Of a graph with arrays, step through their numbers, by every method and with sliders.
 --format (kind) png|svg|pdf  The output is a folder, filled with one numbered slide per step.
 --speed 0.1..50 =1.0  Steps per second of a .gif.
 --dark  Open in dark colours.
@@ -44,6 +45,7 @@ def command(
       cgprimer step baydin --wrt x1 --dark -o baydin.html
       cgprimer step -e "xw = k*xa^2" --at k=3,xa=0.5 --method path-sum -o paths.html
       cgprimer step olah --method reverse -o olah.gif
+      cgprimer step matrices --scalars -o numbers.html
       cgprimer step -e "xw = exp(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-3
 
     The page needs no network and has a tab per method; its sliders compute everything anew. A

@@ -2,6 +2,7 @@
 // value, halves away from zero, which is what toExponential does.
 const SHORT = 5;
 function number(value, digits = 8) {
+  if (typeof value === "object") return value.text; // of an array, as Python wrote it
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
   const [mantissa, exponent] = value.toExponential(digits - 1).split("e"), power = Number(exponent);
@@ -13,6 +14,7 @@ function number(value, digits = 8) {
   return sign + point(figures.padEnd(power + 1, "0"), power + 1);
 }
 function marked(value, digits = SHORT) { // with "≈" in front where it is rounded
+  if (typeof value === "object") return value.text;
   const whole = number(value, digits + 1); // not by one digit: the mark would be as long
   return Number.isFinite(value) && Number(whole) !== value ? `≈${number(value, digits)}` : whole;
 }

@@ -166,14 +166,16 @@ function buildDifferences() { // the step h goes in quarters of a power of ten
 const resets = [];
 function buildInputs() {
   const unable = missing([...data.walks, ...data.others]);
-  if (unable.length)
+  if (data.arrays)
+    make("p", $("sliders"), "", "no sliders: they move numbers; a page made with --scalars has them");
+  else if (unable.length)
     make("p", $("sliders"), "", `no sliders: this page cannot compute ${unable.join(", ")}`);
   else {
     buildSliders();
     buildDifferences();
   }
   const back = make("button", $("sliders"), "", "reset", { type: "button", id: "reset",
-    hidden: unable.length > 0, title: "back to the point that the page came with" });
+    hidden: data.arrays || unable.length > 0, title: "back to the point that the page came with" });
   back.addEventListener("click", () => {
     resets.forEach(reset => reset());
     state.point = { ...data.point };

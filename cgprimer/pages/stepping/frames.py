@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
+from cgprimer.analysis.elements import element_names, element_values, in_elements, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_names, chosen_output
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
-from cgprimer.pages.stepping.method_steps import METHODS, SCHEMES, walk_of
+from cgprimer.number_format import SHORT, marked
+from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
-from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed
+from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed, plain
 
 # Control characters, ends of lines and halves of characters, which no SVG file may hold.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -61,14 +63,14 @@ class Stepping:
 
     Attributes:
         scene: rows, vertices and edges.
-        point: a number for every input and parameter.
+        point: a value for every input and parameter.
         walks: one per method.
         title: a line above everything.
         others: finite differences by the other schemes.
     """
 
     scene: Scene
-    point: dict[str, float]
+    point: dict[str, Any]
     walks: tuple[Walk, ...]
     title: str = ""
     others: tuple[Walk, ...] = ()
@@ -105,7 +107,8 @@ class Stepping:
         shown = ("target", "wrt", "rows", "vertices", "edges")
         return {
             "title": self.title,
-            "point": self.point,
+            "point": {name: plain(value) for name, value in self.point.items()},
+            "arrays": bool(self.scene.tape.shapes),
             **{name: getattr(self.scene, name) for name in shown},
             "walks": [walk.to_dict() for walk in self.walks],
             "others": [walk.to_dict() for walk in self.others],
@@ -124,6 +127,7 @@ def stepping(
     title: str | None = None,
     scheme: str | None = None,
     h: float | None = None,
+    scalars: bool = False,
 ) -> Stepping:
     """All frames of a graph at a point.
 
@@ -144,6 +148,9 @@ def stepping(
     bar_cd = xx (2.0, 3.0, 4.0, 12.0) (None, 4.0, None, 1.0)
     """
     checked_graph(graph)
+    if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
+        at, wrt = element_values(graph, at), element_names(graph, wrt)
+        graph = in_elements(graph)
     target = chosen_output(graph, of)
     names = chosen_names(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
     if not methods:
@@ -156,6 +163,9 @@ def stepping(
             raise UsageError(f"there is no stepping through the method {method!r}", hint=near)
     chosen, moved_by = _differences(scheme, h, methods)
     stage = scene(tape_of(graph), target, names, level)
+    if shape_in(graph, target):
+        said = f"a derivative is stepped through from one number, and {target!r} is an array"
+        raise DifferentiationError(said, hint=NUMBERS)
     point = point_values(graph, at, of=target)
     walks, refusals, others = [], [], []
     for method in methods:
@@ -180,8 +190,24 @@ def stepping(
     if len(refusals) == len(walks):
         raise refusals[0]
     walks, others = ([replace(w, numbers=computed(w, point)) for w in ws] for ws in (walks, others))
+    if stage.tape.shapes:
+        stage = with_room(stage, walks)
     heading = f"{target} step by step" if title is None else _UNWRITABLE.sub(" ", title).strip()
     return Stepping(stage, point, tuple(walks), heading, tuple(others))
+
+
+def with_room(stage: Scene, walks: Sequence[Walk]) -> Scene:
+    """A scene whose vertices have room for the longest text of an array."""
+    longest: dict[int, int] = {}
+    for walk in walks:
+        for show in (show for step in walk.steps for show in step.shows):
+            if show.column in ("value", "derivative"):
+                mark = f"{walk.mark} " if show.column == "derivative" else ""
+                wide = len(mark + marked(walk.numbers[show.value], SHORT))
+                longest[show.number] = max(wide, longest.get(show.number, 0))
+    return replace(
+        stage, vertices=tuple(v._replace(room=longest.get(v.row, 0)) for v in stage.vertices)
+    )
 
 
 def _differences(

@@ -69,7 +69,7 @@ def placed(
 def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
     """A picture, and how many of its labels lie over something."""
     sizes = {
-        vertex.name: (max(12, len(vertex.name) + 1) * _CHARACTER + _PADDING, _HEIGHT)
+        vertex.name: (max(12, len(vertex.name) + 1, vertex.room) * _CHARACTER + _PADDING, _HEIGHT)
         for vertex in scene.vertices
     }
     shapes = {vertex.name: theme(False).roles[vertex.role].shape for vertex in scene.vertices}

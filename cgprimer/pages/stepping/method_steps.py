@@ -16,13 +16,14 @@ from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable, with_seeds
 from cgprimer.core.tape.printing import shown_name
-from cgprimer.errors import PathLimitError
+from cgprimer.errors import DifferentiationError, PathLimitError
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
 SCHEMES = ("central", "forward")  #: of finite differences; the page has no complex numbers
+NUMBERS = "step through the numbers of its arrays: --scalars (in Python scalars=True)"
 MOST_PATHS = 200  #: paths that a class would sit through
 _FEW_SEEDS = 8  # written one by one
 _SIDES = {"central": ("+", "-"), "forward": ("+",)}
@@ -43,6 +44,10 @@ def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None
     >>> walk_of(shown, "finite-difference", "forward").lines
     ('f = xw', 'move one variable by h', 'xw = cd*xa', 'f+ = xw', 'derivative = (f+ - f) / h')
     """
+    if scene.tape.shapes and method != "reverse":
+        raise DifferentiationError(
+            f"the graph has arrays, and {method} steps through numbers", hint=NUMBERS
+        )
     if method == "finite-difference":
         return _differences(scene, scheme, h)
     return {"forward": _forward, "reverse": _reverse, "path-sum": _path_sum}[method](scene)

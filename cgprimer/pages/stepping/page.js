@@ -89,8 +89,9 @@ function put(node, text, unknown = false) { // touches the page only where somet
   } else if (text !== "") node.textContent = text;
   if (node.classList.contains("unknown") !== unknown) node.classList.toggle("unknown", unknown);
 }
+const endless = value => typeof value === "number" && !Number.isFinite(value);
 function odd(node, value) {
-  const is = value !== undefined && !Number.isFinite(value);
+  const is = endless(value);
   if (node.classList.contains("odd") !== is) node.classList.toggle("odd", is);
 }
 function paintRow(k, known, walk, unmoved) {
@@ -115,7 +116,7 @@ const painters = {
   value: paintRow, derivative: paintRow, sofar: paintRow,
   edge: (k, known) => {
     const { label } = parts.edges[k], value = known.get(`edge:${k}`);
-    put(label, value === undefined ? "" : marked(value));
+    put(label, value === undefined ? "" : value.shape ?? marked(value));
     odd(label, value);
   },
   line: (k, known) => {
@@ -196,8 +197,8 @@ function show() {
     told.push(`with ${written.join(", ")}`);
   }
   if (step.note) told.push(step.note);
-  if (found !== undefined && !Number.isFinite(found)) {
-    const first = walk.steps.findIndex(s => s.result >= 0 && !Number.isFinite(numbers[s.result]));
+  if (endless(found)) {
+    const first = walk.steps.findIndex(s => s.result >= 0 && endless(numbers[s.result]));
     if (first >= 0 && first < last) told.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
   }
   put($("with"), told.join(" · "));

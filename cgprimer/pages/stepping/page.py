@@ -47,6 +47,7 @@ def step(
     dark: bool = False,
     scheme: str | None = None,
     h: float | None = None,
+    scalars: bool = False,
     output: str | Path | None = None,
 ) -> Page:
     """A page that steps through the derivative of a graph, a tab per method.
@@ -66,6 +67,8 @@ def step(
             change it.
         h: by how much finite differences move a variable, in its unit; chosen from its size if
             None.
+        scalars: of a graph with arrays, step through their numbers, by every method and with
+            sliders. Else arrays stay what they are, and reverse mode alone is stepped through.
         output: a file to write the page to.
 
     Returns:
@@ -85,7 +88,16 @@ def step(
         check_writable(output)
     tabs = tuple(dict.fromkeys((*methods, method)))
     shown = stepping(
-        graph, at, of=of, wrt=wrt, methods=tabs, level=level, title=title, scheme=scheme, h=h
+        graph,
+        at,
+        of=of,
+        wrt=wrt,
+        methods=tabs,
+        level=level,
+        title=title,
+        scheme=scheme,
+        h=h,
+        scalars=scalars,
     )
     text = page(shown, method=method, dark=dark)
     if output is not None:
@@ -95,10 +107,11 @@ def step(
 
 def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> Page:
     """The page of a stepping, with one tab open."""
+    arrays = shown.walk(method).refused and shown.scene.tape.shapes
     data = {
         **shown.to_dict(),
         "drawing": drawing_data(placed(shown.scene)),
-        "first": shown.walk(method).method,
+        "first": "reverse" if arrays else method,
         "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
     }
     # Nothing inside may close the script element that the data stands in.

@@ -30,6 +30,7 @@ class Vertex(NamedTuple):
     name: str
     role: Role
     row: int
+    room: int = 0  # characters of its longest text, where that is no number
 
 
 @dataclass(frozen=True)

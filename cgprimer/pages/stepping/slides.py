@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.number_format import equals, number
+from cgprimer.number_format import equals, marked, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.graph_places import Placed, placed
 from cgprimer.pages.stepping.slide_picture import EDGE, READABLE, draw_picture, fits
@@ -166,7 +166,10 @@ def slide(
 
 def headline(frame: Frame) -> str:
     """What happens in a step, with the number that comes out."""
-    text, result = frame.step.text, number(frame.result)
+    text = frame.step.text
+    if frame.result is not None and not isinstance(frame.result, float):
+        return f"{text} {'=' if ' = ' in text else ':'} {marked(frame.result)}".replace("= ≈", "≈ ")
+    result = number(frame.result)
     if frame.result is None or text.endswith(f" = {result}"):
         return text
     # A path ends with a variable's name; an equals sign after it would say something else.

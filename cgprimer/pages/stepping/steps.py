@@ -15,6 +15,7 @@ from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.number_format import SHORT, marked
 
 _ON_TAPE = ("tape", "moved", "rule")
 Column = Literal["value", "derivative", "edge", "result", "line", "sofar"]
@@ -119,7 +120,7 @@ class Walk:
     flow: str = ""
     scheme: str = ""
     rule: StepRule | None = None
-    numbers: Sequence[float] = ()
+    numbers: Sequence[Any] = ()
 
     @property
     def h(self) -> float | None:
@@ -130,6 +131,7 @@ class Walk:
         """Plain data, as `page.js` reads it."""
         return {
             **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in _ON_TAPE},
+            "numbers": list(map(plain, self.numbers)),
             "phases": [asdict(phase) for phase in self.phases],
             "steps": [{f.name: getattr(step, f.name) for f in fields(step)} for step in self.steps],
             "leaves": [self._leaf(leaf) for leaf in self.tape.leaves],
@@ -142,6 +144,18 @@ class Walk:
             return ("constant", leaf.value)
         moved = self.moved.get(leaf.name)
         return ("given", leaf.name) if moved is None else ("step", moved)
+
+
+def plain(value: Any) -> Any:
+    """A number, or of an array what the page writes of it."""
+    if isinstance(value, float):
+        return value
+    return {"text": marked(value, SHORT), "shape": shape_text(value)}
+
+
+def shape_text(value: Any) -> str:
+    """The shape of an array, as ``[2,3]``."""
+    return f"[{','.join(map(str, value.shape))}]"
 
 
 def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
@@ -163,7 +177,7 @@ def copied(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = None
         elif leaf.kind == "constant":
             place.append(builder.constant(leaf.value))
         else:
-            place.append(builder.scalar(leaf.name))
+            place.append(builder.leaf("scalar", leaf.name, shape=leaf.shape))
     for name, operands in tape.instructions:
         place.append(builder.emit(name, *[place[o] for o in operands]))
     return place
@@ -176,11 +190,16 @@ def finished(builder: Builder, walk: Walk) -> Walk:
     return replace(walk, steps=tuple(s.at(place) for s in walk.steps), tape=tape, moved=moved)
 
 
-def computed(walk: Walk, point: Mapping[str, float]) -> list[float]:
+def computed(walk: Walk, point: Mapping[str, Any]) -> list[Any]:
     """Every value of a walk's tape, computed by core's plain engine."""
     given = dict.fromkeys((leaf.name for leaf in walk.tape.leaves), math.nan) | dict(point)
     found = values_of(walk.tape, given)
     if walk.rule is not None:  # the steps are chosen from what was found at the point itself
         given |= {name: walk.rule.step(float(found[i])) for name, i in walk.moved.items()}
         found = values_of(walk.tape, given)
-    return [float(value) for value in found]
+    if not walk.tape.shapes:
+        return [float(value) for value in found]
+    import numpy as np
+
+    shaped = zip(found, walk.tape.shapes, strict=True)
+    return [np.broadcast_to(v, shape) if shape else float(v) for v, shape in shaped]

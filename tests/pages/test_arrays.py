@@ -1,0 +1,109 @@
+"""Stepping through graphs with arrays: matrices by reverse mode, numbers by every method."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.graph import parse
+from cgprimer.errors import DifferentiationError
+from cgprimer.pages.stepping.frames import stepping
+from cgprimer.pages.stepping.page import page, write_steps
+from cgprimer.pages.stepping.steps import plain
+from tests.pages.conftest import opened
+
+F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
+xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
+OTHERS = ("forward", "path-sum", "finite-difference")
+
+
+def data_of(text: str) -> Any:
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', text, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_the_lecture_steps_back_in_matrices() -> None:
+    """F1: the adjoints become known from the output on, as in the lecture's three steps."""
+    shown = stepping(parse(F1), methods=("reverse",))
+    frames, rows = shown.frames("reverse"), shown.scene.row_of()
+    exact = {"xp": 2.0, "w2": [4, 0], "xr": [2, 6], "xh": [2, 0], "w1": [[2, 0], [4, 0]]}
+    first = {}
+    for name, adjoint in exact.items():
+        known = [f.number for f in frames if f.derivatives[rows[name]] is not None]
+        first[name] = known[0]
+        np.testing.assert_array_equal(frames[-1].derivatives[rows[name]], adjoint)
+    assert first["xp"] < first["xr"] < first["w2"] < first["xh"] < first["w1"]
+    np.testing.assert_array_equal(frames[-1].values[rows["xh"]], [2, -5])
+    edge = shown.scene.edges.index(("w1", "xh"))
+    np.testing.assert_array_equal(frames[-1].partials[edge], [[2, 0], [4, 0]])
+
+
+@pytest.mark.parametrize("method", ["reverse", *OTHERS])
+def test_every_method_steps_through_the_numbers(method: str) -> None:
+    shown = stepping(parse(F1), methods=(method,), wrt=["w1", "y"], scalars=True)
+    assert shown.scene.wrt == ("w1[0,0]", "w1[0,1]", "w1[1,0]", "w1[1,1]", "y")
+    results = shown.frames(method)[-1].results
+    assert results == pytest.approx([2, 0, 4, 0, -2], abs=1e-6)
+
+
+def test_slides_of_what_knows_numbers_alone_are_of_numbers() -> None:
+    assert stepping(parse(F1), methods=("forward",)).scene.row_of()["w1[1,0]"] >= 0
+
+
+def test_a_page_shows_matrices_and_says_how_to_see_numbers() -> None:
+    shown = stepping(parse(F1))
+    read = data_of(page(shown))
+    assert read["first"] == "reverse"
+    assert read["arrays"] is True
+    assert read["point"]["w1"] == {"text": "[[1, -1], [0.5, -2]]", "shape": "[2,2]"}
+    refused = {walk["method"]: walk["refused"] for walk in read["walks"]}
+    assert all("--scalars" in refused[method] for method in OTHERS)
+    assert not refused["reverse"]
+    assert data_of(page(stepping(parse(F1), scalars=True)))["arrays"] is False
+
+
+def test_large_arrays_are_written_short() -> None:
+    assert plain(np.full((8, 8), 0.5)) == {"text": "[8,8], norm 4", "shape": "[8,8]"}
+
+
+def test_what_cannot_be_stepped_through_is_said() -> None:
+    with pytest.raises(DifferentiationError, match="from one number, and 'xh' is an array"):
+        stepping(parse(F1), of="xh")
+    big = parse("input x[64] = .1; parameter W[64,64] = .01; xl = sum(tanh(W @ x))")
+    with pytest.raises(DifferentiationError, match="steps, more than the 5,000"):
+        stepping(big, methods=("reverse",), scalars=True)
+    assert len(stepping(big).frames("reverse")) < 30
+
+
+def test_slides_and_animations(tmp_path: Path) -> None:
+    shown = stepping(parse("input x[2] = [1, 2]; xl = sum(x^2)"), wrt="x", methods=("reverse",))
+    write_steps(shown, tmp_path / "svg", method="reverse", kind="svg")
+    last = sorted((tmp_path / "svg").iterdir())[-1].read_text()
+    assert "[2, 4]" in last
+    write_steps(shown, tmp_path / "steps.gif", method="reverse", dark=True)
+    assert (tmp_path / "steps.gif").stat().st_size > 1_000
+
+
+@pytest.mark.browser
+def test_in_a_browser(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "arrays.html"
+    cgprimer.step(parse(F1), output=path)
+    opened(browser, path)
+    browser.execute_script("document.getElementById('end').click()")
+    texts = browser.execute_script(
+        "return [...document.querySelectorAll('#graph text')].map(t => t.textContent)"
+    )
+    assert {"[[1, -1], [0.5, -2]]", "bar [[2, 0], [4, 0]]", "[2,2]", "bar [2, 6]"} <= {*texts}
+    body = browser.execute_script("return document.body.textContent")
+    assert "a page made with --scalars has them" in body
+    assert not browser.execute_script("return document.querySelectorAll('.odd').length")
+    browser.execute_script("document.querySelectorAll('#tabs button')[0].click()")
+    assert "steps through numbers" in browser.execute_script("return document.body.textContent")
+    assert not browser.get_log("browser")
