@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cgprimer.core.derivatives import kept, tape
 from cgprimer.core.graph import ExpressionGraph, graph_of
@@ -74,6 +74,28 @@ def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
     return graph_of(Program(graph.source, tuple(statements)))
 
 
+def numbers_of(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None, names: Iterable[str | None] = ()
+) -> tuple[ExpressionGraph, dict[str, Value] | None]:
+    """The graph of the numbers and a point for it, where names must be those of numbers.
+
+    Raises:
+        UsageError: a name is that of an array, or what :func:`in_elements` says.
+
+    >>> from cgprimer.core.graph import parse
+    >>> numbers_of(parse("input x[2]; xw = k*sum(x)"), {"x": [3, 4], "k": 2})[1]
+    {'x[0]': 3.0, 'x[1]': 4.0, 'k': 2}
+    """
+    known = {*graph.variables, *graph.parameters}
+    for name in names:
+        if name in known and name is not None and (shape := shape_in(graph, name)):
+            raise UsageError(
+                f"{name!r} is an array, of the shape [{','.join(map(str, shape))}]",
+                hint=f"name one of its numbers, as {elements_of(graph, name)[0]}",
+            )
+    return in_elements(graph), element_values(graph, at)
+
+
 def shape_in(graph: ExpressionGraph, name: str) -> Shape:
     """The shape of a variable or parameter."""
     primal = tape(graph)
@@ -93,12 +115,7 @@ def elements_of(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
 def element_values(
     graph: ExpressionGraph, at: Mapping[str, Value] | None
 ) -> dict[str, Value] | None:
-    """A point for the graph of the numbers: arrays are taken apart.
-
-    >>> from cgprimer.core.graph import parse
-    >>> element_values(parse("input x[2]; xw = k*sum(x)"), {"x": [3, 4], "k": 2})
-    {'x[0]': 3.0, 'x[1]': 4.0, 'k': 2}
-    """
+    """A point for the graph of the numbers: arrays are taken apart."""
     if at is None or not isinstance(at, Mapping):
         return at
     shapes = graph.shapes

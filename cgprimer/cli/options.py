@@ -13,6 +13,7 @@ before. What several commands share stands here.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -101,18 +102,18 @@ def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str,
     return found | {"metavar": word, "type": click.Path() if word == "PATH" else None}
 
 
-def _assignments(given: tuple[str, ...]) -> dict[str, float]:
-    values: dict[str, float] = {}
-    for part in (p for text in given for p in re.split(r"[,;\s]+", re.sub(r"\s*=\s*", "=", text))):
-        if not part:
-            continue
+def _assignments(given: tuple[str, ...]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    apart = re.compile(r"(?:[,;]|\s)(?![^\[]*\])")  # not in W[0,1] or [1, 2]
+    whole = (re.sub(r"\s*=\s*", "=", text) for text in given)
+    for part in filter(None, (part for text in whole for part in apart.split(text))):
         name, equals, value = (p.strip() for p in part.partition("="))
         if not equals or not name:
             raise click.BadParameter(f"expected NAME=VALUE, got {part!r}")
         if name in values:
             raise click.BadParameter(f"{name} is given twice")
         try:
-            values[name] = float(value)
+            values[name] = json.loads(value) if value.startswith("[") else float(value)
         except ValueError:
             raise click.BadParameter(f"{value!r}, given for {name}, is not a number") from None
     return values

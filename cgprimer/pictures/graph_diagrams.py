@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cgprimer.analysis.elements import element_values, in_elements, shape_in
+from cgprimer.analysis.elements import numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
@@ -129,7 +129,7 @@ def graph_diagram(
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")
     if scalars and tape_of(graph).shapes:
-        numbers, point = in_elements(graph), element_values(graph, at)
+        numbers, point = numbers_of(graph, at, (of, tangents))
         more: dict[str, Any] = {"values": values, "level": level, "partials": partials, "of": of}
         more |= {"tangents": tangents, "adjoints": adjoints, "title": title}
         if scalars is True:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number
@@ -66,7 +67,8 @@ def error(
         graph: the graph.
         at: a number for each input and parameter; declared values fill the rest.
         of: the variable to differentiate; the only output unless given.
-        wrt: with respect to what; the only input, or else the only parameter, unless given.
+        wrt: with respect to what, of an array to one of its numbers, `W[0,1]`; the only input, or
+            else the only parameter, unless given.
         schemes: only this scheme, or these.
         steps: the step or steps, in the unit of the variable; ten for every power of ten from
             1e-16 to 1 unless given.
@@ -182,7 +184,8 @@ def step_errors(
     >>> [f"{error:.1e}" for error in found.errors["forward"]]
     ['4.3e-05', '3.0e-09', '4.2e-05', '4.3e-02']
     """
-    target = chosen_output(checked_graph(graph), of)
+    graph, at = numbers_of(checked_graph(graph), at, (of, wrt))
+    target = chosen_output(graph, of)
     name = single_name(graph, wrt)
     primal = tape_of(graph)
     point = point_values(graph, at, of=target)

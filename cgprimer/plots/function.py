@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number, whole_number
@@ -61,8 +62,8 @@ def function(
         low, high: from where to where the variable goes, in its unit; -3 to 3 unless given.
         at: values of all other inputs and parameters; declared values fill the rest.
         of: the output; the only one unless given.
-        wrt: the variable, an input or a parameter; the only input, or else the only
-            parameter, unless given.
+        wrt: the variable, an input or a parameter, of an array one of its numbers, `W[0,1]`; the
+            only input, or else the only parameter, unless given.
         order: of the highest derivative, up to 6: 0 for the function alone.
         tangent: where the tangent touches.
         title: above the picture; the function unless given.
@@ -157,7 +158,8 @@ def function_curves(
     >>> [values.tolist() for values in found.orders], found.tangent
     ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
     """
-    target = chosen_output(checked_graph(graph), of)
+    graph, at = numbers_of(checked_graph(graph), at, (of, wrt))
+    target = chosen_output(graph, of)
     name = single_name(graph, wrt)
     known = (*graph.inputs, *graph.parameters)
     if name not in known:

@@ -15,9 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.analysis.elements import numbers_of
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
+from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.methods.contract import Names, as_names, shapes_of
+from cgprimer.core.tape.scalars import apart, together
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.training.objective import Objective
@@ -83,18 +86,25 @@ def landscape(
     >>> found.lowest, found.losses.shape
     ((3.0, -1.0), (81, 81))
     """
-    names = _two(checked_graph(graph), over or graph.parameters[:2])
+    whole = checked_graph(graph)
+    shapes = shapes_of(tape(whole), (*whole.variables, *whole.parameters))
+    graph, at = numbers_of(whole, at, as_names(over, "over") if over else ())
+    names = _two(graph, over or graph.parameters[:2])
     given = numbers_by_name("at", at, "parameter", graph.parameters)
     others = [name for name in graph.parameters if name not in names]
     point = graph.point(given, needed=graph.parameters if data is None else others)
     values = {name: float(value) for name, value in point.items() if name in graph.parameters}
     steps, grid = whole_number("steps", steps, least=1), whole_number("grid", grid, least=2)
     if data is None:
-        data = make_dataset(graph, samples=200, truth=values, seed=seed)
+        truth = together(values, {name: shapes.get(name, ()) for name in whole.parameters})
+        data = make_dataset(whole, samples=200, truth=truth, seed=seed)
     elif isinstance(data, str | Path):
-        data = Dataset.load(data, inputs=graph.inputs, targets=graph.outputs)
+        data = Dataset.load(data, inputs=whole.inputs, targets=whole.outputs)
     elif not isinstance(data, Dataset):
         raise UsageError(f"data are a Dataset or a file, not {type(data).__name__}")
+    if shapes:
+        parts = (apart(part, shapes) for part in (data.inputs, data.targets, data.truth))
+        data = Dataset(*parts)
     sides = _ranges(names, ranges, values)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
     at_point = _loss_and_slope(Objective(graph, loss=loss, engine="numpy"), data, names, values)

@@ -62,7 +62,8 @@ def surface(
 
     Args:
         graph: the graph.
-        over: two of the graph's parameters; the first two unless given.
+        over: two of the graph's parameters, of arrays numbers such as `W[0,1]`; the first two
+            unless given.
         data: inputs and targets, a Dataset or a .csv or .npz file; 200 samples made from the
             parameters' values unless given.
         in_3d: as a landscape in 3-D, instead of contours.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
-from cgprimer.analysis.elements import element_names, element_values, in_elements, shape_in
+from cgprimer.analysis.elements import element_names, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_names, chosen_output
 from cgprimer.core.derivatives import tape as tape_of
@@ -149,8 +149,8 @@ def stepping(
     """
     checked_graph(graph)
     if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
-        at, wrt = element_values(graph, at), element_names(graph, wrt)
-        graph = in_elements(graph)
+        wrt = element_names(graph, wrt)
+        graph, at = numbers_of(graph, at, (of,))
     target = chosen_output(graph, of)
     names = chosen_names(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
     if not methods:

@@ -1,0 +1,74 @@
+"""Curves of graphs with arrays: over and of their numbers, by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.graph import parse
+from cgprimer.errors import UsageError
+from cgprimer.plots.error import step_errors
+from cgprimer.plots.function import function_curves
+from cgprimer.plots.landscape import landscape
+
+F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
+xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
+LINE = "input x[2]; parameter w[2] = [3, -1], b = 0.5; xw = x @ w + b"
+
+
+def test_a_function_of_one_number_of_an_array() -> None:
+    """F1 over w1[1,0]: the loss is (1 + 2 w - 1)^2 while the unit is on."""
+    found = function_curves(parse(F1), 0, 2, wrt="w1[1,0]", order=2, points=5)
+    places = found.places
+    np.testing.assert_allclose(found.orders[0], (2 * places) ** 2, atol=1e-12)
+    np.testing.assert_allclose(found.orders[1], 8 * places, atol=1e-12)
+    np.testing.assert_allclose(found.orders[2], 8.0)
+    moved = function_curves(parse(F1), 1, 2, at={"x": [1, 0], "w1[0,0]": 3}, wrt="y", points=2)
+    np.testing.assert_allclose(moved.orders[0], [4.0, 1.0])
+
+
+def test_the_v_of_a_number_of_an_array() -> None:
+    found = step_errors(parse("input x[2] = [1, 2]; xw = sin(x) @ x"), wrt="x[1]", steps=[1e-4])
+    alone = step_errors(
+        parse("xw = sin(xb)*xb + sin(xa)"), {"xa": 1, "xb": 2}, wrt="xb", steps=1e-4
+    )
+    assert found.errors["central"] == pytest.approx(alone.errors["central"], rel=1e-2)
+
+
+def test_a_landscape_over_numbers_of_arrays_is_that_of_the_numbers() -> None:
+    numbers = "parameter wa = 3, wb = -1, b = 0.5; xw = xa*wa + xb*wb + b"
+    arrays = parse(LINE)
+    data = cgprimer.make_dataset(arrays, samples=50)
+    x, target = data.inputs["x"], data.targets["xw"]
+    single = cgprimer.Dataset.from_arrays({"xa": x[:, 0], "xb": x[:, 1]}, {"xw": target})
+    found = landscape(arrays, ["w[0]", "b"], data, steps=10, grid=9)
+    alone = landscape(parse(numbers), ["wa", "b"], single, steps=10, grid=9)
+    np.testing.assert_allclose(found.losses, alone.losses, rtol=1e-12)
+    for ours, theirs in zip(found.paths, alone.paths, strict=True):
+        np.testing.assert_allclose(ours.points, theirs.points, rtol=1e-9)
+    made = landscape(arrays, ["w[0]", "w[1]"], steps=2, grid=9)
+    assert made.known == (3.0, -1.0)
+    assert made.lowest == (3.0, -1.0)
+
+
+@pytest.mark.parametrize("curve", [function_curves, step_errors])
+@pytest.mark.parametrize(
+    ("wrt", "said"),
+    [
+        ("w1", r"'w1' is an array, of the shape \[2,2\]"),
+        ("w1[2,0]", r"no variable or parameter 'w1\[2,0\]'"),
+        (None, "with respect to which name"),
+    ],
+)
+def test_names_that_are_no_numbers(curve: object, wrt: str | None, said: str) -> None:
+    assert callable(curve)
+    with pytest.raises(UsageError, match=said) as found:
+        curve(parse(F1), wrt=wrt)
+    assert found.value.hint
+
+
+def test_a_surface_is_over_numbers() -> None:
+    with pytest.raises(UsageError, match="'w' is an array") as found:
+        landscape(parse(LINE), ["w", "b"])
+    assert "w[0]" in found.value.hint
