@@ -45,7 +45,7 @@ def command(
       cgprimer step baydin --wrt x1 --dark -o baydin.html
       cgprimer step -e "xw = k*xa^2" --at k=3,xa=0.5 --method path-sum -o paths.html
       cgprimer step olah --method reverse -o olah.gif
-      cgprimer step matrices --scalars -o numbers.html
+      cgprimer step matrix_backpropagation --scalars -o numbers.html
       cgprimer step -e "xw = exp(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-3
 
     The page needs no network and has a tab per method; its sliders compute everything anew. A
