@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from cgprimer.core.derivatives import chosen_names, tape
@@ -9,6 +10,8 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.contract import Derivatives
 from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.scalars import elements
+from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
 from cgprimer.numbers_and_arrays import Value, all_finite, as_value, axes, first_bad
 
@@ -84,8 +87,10 @@ def first_not_finite(
     for name, value in values.items():
         if needed[primal.index(name)] and (bad := first_bad(value)):
             text = f" = {graph.expression(name)}" if name in graph.definitions else ""
-            place = "" if isinstance(value, float) else f" at sample {bad[1]}"
-            return f"{name}{text} is {bad[0]}{place}"
+            own = shape_of(primal, primal.index(name))
+            sample, number = divmod(bad[1], math.prod(own))
+            place = f" at sample {sample}" if axes(value) > len(own) else ""
+            return f"{list(elements(name, own))[number]}{text} is {bad[0]}{place}"
     for (target, name), value in found.derivatives.items():
         if bad := first_bad(value):
             text = f"d {target} / d {name} is {bad[0]}, though every variable is finite"

@@ -10,6 +10,18 @@ from cgprimer.cli.common import echo_json, graph_command, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 
+_MOST = 64  # numbers of an array that are printed with all digits
+
+
+def _line(name: str, value: Any) -> str:
+    """A value with all digits, an array row by row; of a large one how it begins."""
+    if isinstance(value, float) or value.size <= _MOST:
+        rows = repr(value if isinstance(value, float) else value.tolist())
+        return f"{name} = {rows}".replace("], [", "],\n" + " " * (len(name) + 4) + "[")
+    from cgprimer.number_format import numbers
+
+    return f"{name} = {numbers(value)}"
+
 
 @graph_command(
     AT,
@@ -31,9 +43,10 @@ def command(
       cgprimer grad lecture --at xa=-0.5 --wrt xa,xx,ab
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
       cgprimer grad lecture --method reverse --show
+      cgprimer grad matrix_backpropagation --at "x=[[1,2]],y=3" --wrt "w1,w2[0,0]"
     """
     from cgprimer.analysis.points import first_not_finite
-    from cgprimer.core.derivatives import derivatives_at, tape
+    from cgprimer.core.derivatives import derivatives_at, tape_with
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
 
@@ -44,7 +57,7 @@ def command(
     settings |= {"wrt": names, "of": settings["of"] or None}
     if show:
         of = settings["of"] or graph.outputs
-        click.echo(str(differentiate(tape(graph), of, names, method=method, **options)))
+        click.echo(str(differentiate(tape_with(graph, of), of, names, method=method, **options)))
         return
     found = derivatives_at(graph, method=method, **settings, **options)
     if as_json:
@@ -52,8 +65,8 @@ def command(
         echo_json({"method": method, "values": found.values, "gradient": gradient})
     else:
         for name, value in found.values.items():
-            click.echo(f"{name} = {value!r}")
+            click.echo(_line(name, value))
         for (name, other), value in found.derivatives.items():
-            click.echo(f"d {name} / d {other} = {value!r}")
+            click.echo(_line(f"d {name} / d {other}", value))
     if complaint := first_not_finite(graph, settings["at"], found):
         note(f"note: {complaint}")

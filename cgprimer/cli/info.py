@@ -14,6 +14,7 @@ from cgprimer import __version__
 from cgprimer.cli.common import echo_json, graph_command
 from cgprimer.cli.options import JSON
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.number_format import numbers
 
 _LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "click",
               "llvmlite", "numba-cuda")  # fmt: skip
@@ -39,6 +40,8 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
             click.echo(f"{key}:")
             for name, entry in value.items():
                 shown = ", ".join(map(str, entry)) if isinstance(entry, list) else entry
+                shown = numbers(entry) if isinstance(entry, tuple) else shown
+                shown = f"[{shown}]" if key == "shapes" else shown
                 click.echo(f"  {name}: {shown}")
                 for what, which in details.get(name, {}).items() if key == "engines" else ():
                     click.echo(f"    {what}: {which}")
@@ -76,10 +79,14 @@ def _graph(graph: ExpressionGraph) -> dict[str, object]:
     from cgprimer.core.derivatives import tape
 
     names = ("inputs", "outputs", "variables", "parameters")
+    made = tape(graph)
+    every = (n for n in (*graph.variables, *graph.parameters) if made.shapes)
+    shapes = {n: list(made.shapes[made.index(n)]) for n in every if made.shapes[made.index(n)]}
     edges = ("values", "depends_on", "leads_to")
     return {
         "source": graph.source.name,
         **{name: list(getattr(graph, name)) for name in names},
         **{name: dict(getattr(graph, name)) for name in edges},
-        "operations": len(tape(graph)),
+        **({"shapes": shapes} if shapes else {}),
+        "operations": len(made),
     }

@@ -4,7 +4,7 @@
     --level top|bottom =top      A choice, with its default; `top|bottom...` may be repeated.
     --samples 1.. =100           A whole number of at least 1; `0.1..50`: a number.
     --json (as_json)             A switch, and what the command calls it.
-    --wrt NAME,...               Names; N,... are whole numbers, NAME=VALUE,... numbers by name.
+    --wrt NAME,...               Names; N,... are whole numbers, NAME=VALUE,... values by name.
     --range LOW:HIGH             Two numbers; `LOW:HIGH...` may be repeated; NUMBER, INTEGER: one.
 
 Anything else in capital letters is a text. A line that begins with spaces goes on with the one
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import click
@@ -104,19 +104,43 @@ def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str,
 
 def _assignments(given: tuple[str, ...]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    apart = re.compile(r"(?:[,;]|\s)(?![^\[]*\])")  # not in W[0,1] or [1, 2]
-    whole = (re.sub(r"\s*=\s*", "=", text) for text in given)
-    for part in filter(None, (part for text in whole for part in apart.split(text))):
+    for part in (p for text in given for p in _parts(re.sub(r"\s*=\s*", "=", text))):
         name, equals, value = (p.strip() for p in part.partition("="))
         if not equals or not name:
             raise click.BadParameter(f"expected NAME=VALUE, got {part!r}")
         if name in values:
             raise click.BadParameter(f"{name} is given twice")
-        try:
-            values[name] = json.loads(value) if value.startswith("[") else float(value)
-        except ValueError:
-            raise click.BadParameter(f"{value!r}, given for {name}, is not a number") from None
+        values[name] = _value(name, value)
     return values
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What commas, semicolons and spaces outside of brackets keep apart."""
+    depth, part = 0, ""
+    for letter in text + ",":
+        depth += (letter == "[") - (letter == "]")
+        if depth <= 0 and letter in ",; \t\n":
+            yield from filter(None, (part,))
+            part = ""
+        else:
+            part += letter
+    if part.strip(", "):
+        raise click.BadParameter(f"a bracket is not closed in {part.strip(', ')!r}")
+
+
+def _value(name: str, text: str) -> Any:
+    """A number, or numbers in brackets as nested lists."""
+    try:
+        if not text.startswith("["):
+            return float(text)
+        return _floats(json.loads(re.sub(r"[^][,\s]+", r'"\g<0>"', text)))
+    except ValueError:
+        kind = "a list of numbers, as [1,2] or [[1,2],[3,4]] are" if "[" in text else "a number"
+        raise click.BadParameter(f"{text!r}, given for {name}, is not {kind}") from None
+
+
+def _floats(rows: Any) -> Any:
+    return list(map(_floats, rows)) if isinstance(rows, list) else float(rows)
 
 
 def _names(given: tuple[str, ...]) -> tuple[str, ...]:

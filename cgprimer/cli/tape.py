@@ -37,12 +37,13 @@ def command(
       cgprimer tape lecture --method reverse --loss squared-error --passes
       cgprimer tape lecture --method reverse --loss squared-error --code cuda
       cgprimer tape -e "xw = sin(k*xa)" --method forward --wrt xa
+      cgprimer tape matrix_backpropagation --method reverse
 
     With --loss, --passes and --code are about sums over the samples, otherwise about a value for
     each. --code cpu and cuda show what the engine takes for a tape of this size; with -interpreter,
     what it takes for large ones. No GPU is needed.
     """
-    from cgprimer.core.derivatives import tape
+    from cgprimer.core.derivatives import tape_with
     from cgprimer.core.methods import differentiate
     from cgprimer.native.plans.printing import cut, passes_text
     from cgprimer.training.losses import LOSS, with_loss
@@ -51,7 +52,7 @@ def command(
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
     if passes and form is not None:
         raise click.UsageError("give either --passes or --code, not both")
-    found = tape(graph)
+    found = tape_with(graph, of or ())
     if loss is not None:
         found = with_loss(found, loss)
     if method is None:

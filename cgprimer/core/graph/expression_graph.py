@@ -356,10 +356,19 @@ class ExpressionGraph:
     def to_sympy(self) -> dict[str, sympy.Expr]:
         """Every defined variable as a sympy expression in the symbols of its own right-hand side.
 
+        Of an array every element, in elements: ``xh[0]`` in ``W[0,0]`` and so on.
+
         >>> from cgprimer.core.graph import parse
         >>> parse("xx = xa^2; xw = 3*xx").to_sympy()
         {'xx': xa**2, 'xw': 3*xx}
+        >>> parse("input x[2]; xw = k*sum(x^2)").to_sympy()
+        {'xw': k*(x[0]**2 + x[1]**2)}
         """
+        if self.shapes:
+            from cgprimer.core.tape.lowering import lower
+            from cgprimer.core.tape.scalars import formulas_of
+
+            return formulas_of(lower(self))
         from cgprimer.core.primitives.formulas import symbolic
 
         return {name: symbolic(e) for name, e in self.definitions.items()}

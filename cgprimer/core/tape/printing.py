@@ -10,6 +10,8 @@ from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Struc
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.tape import Tape, shape_of
 
+_WIDEST = 48  # of a line, with its array's shape behind
+
 
 def shown_name(name: str) -> str:
     """A name as it is printed: ``bar.xz`` is shown as ``bar_xz``."""
@@ -84,12 +86,19 @@ def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
 
 
 def listing(tape: Tape) -> str:
-    """Leaves, instructions and outputs, a line each."""
+    """Leaves, instructions and outputs, a line each; behind an array stands its shape."""
     names, shown = labels(tape), shown_names(tape)
-    lines = [
-        f"{kind:<8}{shown[name]}" for kind in ("column", "scalar") for name in tape.of_kind(kind)
-    ]
-    lines += [f"{names[index]} = {unparse(tree)}" for index, tree in expressions(tape).items()]
+    made = [f"{leaf.kind:<8}{shown.get(leaf.name)}" for leaf in tape.leaves]
+    made += [f"{names[index]} = {unparse(tree)}" for index, tree in expressions(tape).items()]
+    if tape.shapes:
+        wide = min(max(map(len, made)), _WIDEST)
+        made = [
+            f"{line:<{wide}}  # [{','.join(map(str, shape))}]" if shape else line
+            for line, shape in zip(made, tape.shapes, strict=True)
+        ]
+    kinds = sorted(range(len(tape.leaves)), key=lambda k: tape.leaves[k].kind)
+    lines = [made[k] for k in kinds if tape.leaves[k].kind != "constant"]
+    lines += made[len(tape.leaves) :]
     for name, index in tape.outputs.items():
         value = _text(tape, names, index)
         lines.append(f"output  {shown[name]}" + (f" = {value}" if value != shown[name] else ""))
