@@ -92,3 +92,23 @@ def test_sympy_has_the_elements():
     found = cgprimer.load("hidden_layer").to_sympy()
     assert str(found["h[2]"]) == "W1[2,0]*x[0] + W1[2,1]*x[1]"
     assert list(found) == ["h[0]", "h[1]", "h[2]", "y_pred", "L"]
+
+
+def test_sympy_agrees_with_what_is_computed():
+    import sympy
+
+    graph = cgprimer.parse(
+        "input x[2,3]; parameter W[3]; m = largest(x, 0); n = max(x) + norm(W)\n"
+        "y = W @ m + dot(W, tanh(x[1])); z = concatenate(W, transpose(x)[:,0])"
+    )
+    at = {"x": [[1.0, 2.0, 3.0], [4.0, 0.5, 0.25]], "W": [1.0, -1.0, 2.0]}
+    known = {
+        sympy.Symbol(f"{name}[{','.join(map(str, place))}]", real=True): value
+        for name, values in at.items()
+        for place, value in np.ndenumerate(values)
+    }
+    for name, formula in graph.to_sympy().items():
+        known[sympy.Symbol(name, real=True)] = float(formula.subs(known))
+    for name, value in graph.evaluate(at).items():
+        found = [v for s, v in known.items() if str(s).partition("[")[0] == name]
+        np.testing.assert_allclose(found, np.ravel(value), rtol=1e-14)

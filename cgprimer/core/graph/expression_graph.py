@@ -365,10 +365,9 @@ class ExpressionGraph:
         {'xw': k*(x[0]**2 + x[1]**2)}
         """
         if self.shapes:
-            from cgprimer.core.tape.lowering import lower
-            from cgprimer.core.tape.scalars import formulas_of
+            from cgprimer.core.primitives.numbers import formulas_of_elements
 
-            return formulas_of(lower(self))
+            return formulas_of_elements(self.definitions, self.shapes)
         from cgprimer.core.primitives.formulas import symbolic
 
         return {name: symbolic(e) for name, e in self.definitions.items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.language.syntax import Shape, Structural
+from cgprimer.core.language.syntax import Expression, Name, Number, Shape, Structural, fold
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.structural import common_shape_of, result_shape
 
@@ -64,3 +65,63 @@ class Numbers:
         data = [np.float64(o) if isinstance(o, float) else o.data for o in operands]
         with np.errstate(all="ignore"):
             return Shaped(arrays.function(name)(*data), shape)
+
+
+class _Formulas(Numbers):
+    """The same of arrays of sympy's expressions."""
+
+    def emit(self, name: str, *operands: Any) -> Any:
+        import sympy
+
+        from cgprimer.core.primitives.formulas import symbolic_call
+
+        shapes = [self.shape(o) for o in operands]
+        data = [np.array(sympy.Rational(repr(o))) if isinstance(o, float) else o.data
+                for o in operands]  # fmt: skip
+        if not isinstance(name, Structural):
+            called = np.frompyfunc(lambda *one: symbolic_call(name, list(one)), len(data), 1)
+            return Shaped(np.asarray(called(*data)), common_shape_of(name, *shapes))
+        if name.kind == "largest":
+            (made,) = data
+            for axis in name.setting[0]:  # from the first one on: those behind keep their numbers
+                made = np.frompyfunc(sympy.Max, 2, 1).reduce(made, axis=axis)
+        else:
+            made = arrays.function(name)(*data)
+        return Shaped(np.asarray(made), result_shape(name, *shapes))
+
+
+def formulas_of_elements(
+    definitions: Mapping[str, Expression], shapes: Mapping[str, Shape]
+) -> dict[str, Any]:
+    """Every element of every definition as a sympy expression in elements: ``W[0,1]``.
+
+    Args:
+        definitions: in an order in which each uses those before it.
+        shapes: of what is given and is no single number.
+    """
+    import sympy
+
+    from cgprimer.core.primitives.array_functions import apply
+
+    def symbols(name: str, shape: Shape) -> Shaped:
+        made = np.empty(shape, object)
+        for place in np.ndindex(shape):
+            text = f"{name}[{','.join(map(str, place))}]" if shape else name
+            made[place] = sympy.Symbol(text, real=True)
+        return Shaped(made, shape)
+
+    builder, known = _Formulas(), {name: symbols(name, shape) for name, shape in shapes.items()}
+
+    def leaf(node: Name | Number) -> Any:
+        if isinstance(node, Number):
+            return node.value
+        return known.setdefault(node.name, symbols(node.name, ()))
+
+    found = {}
+    for name, expression in definitions.items():
+        made = fold(expression, leaf, lambda row, arguments: apply(builder, row, arguments))
+        made = builder.emit("copy", made)
+        known[name] = symbols(name, made.shape)
+        formulas = np.broadcast_to(made.data, made.shape)
+        found.update(zip(map(str, known[name].data.flat), formulas.flat, strict=True))
+    return found

@@ -158,27 +158,6 @@ def together(found: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str,
     return made
 
 
-def formulas_of(tape: Tape) -> dict[str, Any]:
-    """Every named number as a sympy expression in those before it and in leaves."""
-    import sympy
-
-    from cgprimer.core.primitives.formulas import symbolic_call
-
-    flat, found = scalarize(tape), {}
-    forms: list[Any] = [
-        sympy.Rational(repr(leaf.value))
-        if leaf.kind == "constant"
-        else sympy.Symbol(leaf.name, real=True)
-        for leaf in flat.leaves
-    ]
-    for index, (name, operands) in enumerate(flat.instructions, len(forms)):
-        forms.append(symbolic_call(name, [forms[o] for o in operands]))
-        if index in flat.labels:
-            found[flat.labels[index]] = forms[index]
-            forms[index] = sympy.Symbol(flat.labels[index], real=True)
-    return found
-
-
 def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
     """An instruction on arrays of values."""
     import numpy as np
