@@ -117,7 +117,7 @@ def formulas_of_elements(
             return node.value
         return known.setdefault(node.name, symbols(node.name, ()))
 
-    found = {}
+    found: dict[str, Any] = {}
     for name, expression in definitions.items():
         made = fold(expression, leaf, lambda row, arguments: apply(builder, row, arguments))
         made = builder.emit("copy", made)
