@@ -66,6 +66,11 @@ def agree(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
     assert np.allclose(graph.evaluate()[graph.only_output()], recording.value, 1e-13, 1e-13)
     again = cgprimer.parse(graph.text)
     assert again.text == graph.text
+    elsewhere = _moved(args)
+    at = {name: _moved(np.array(graph.values[name])) for name in graph.parameters}
+    there = again.evaluate(at)[graph.only_output()]
+    expected_there = np.asarray(getattr(function(*elsewhere), "data", function(*elsewhere)))
+    np.testing.assert_allclose(there, expected_there, 1e-12, 1e-13)
     expected = grad(function, tuple(range(len(args))))(*args)
     found: list[Any] = []
     for part in expected:
@@ -77,6 +82,12 @@ def agree(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
         for slope, wanted in zip(slopes.values(), found, strict=True):
             np.testing.assert_allclose(slope, wanted, near, near, err_msg=method)
     return recording
+
+
+def _moved(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _moved(part) for key, part in tree.items()}
+    return tuple(map(_moved, tree)) if isinstance(tree, tuple) else tree + 1e-6
 
 
 # --- the lectures' cases -------------------------------------------------------------------------
