@@ -41,6 +41,17 @@ def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return forwards, reflected
 
 
+def of_numpy(name: str) -> Callable[..., Any]:
+    """The method of an array that is numpy's function of the same name."""
+    function = getattr(np, name)
+
+    def applied(self: Recorded, *args: Any, **options: Any) -> Any:
+        return function(self, *args, **options)
+
+    applied.__doc__ = f"As ``numpy.{name}``."
+    return applied
+
+
 def unary(name: str) -> Callable[[Any], Any]:
     """A function of a value."""
     function = floats.function(name)

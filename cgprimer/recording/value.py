@@ -27,7 +27,15 @@ from cgprimer.recording.eager import (
     recording,
     serial,
 )
-from cgprimer.recording.operators import as_data, binary, compared, in_place, lifted, unary
+from cgprimer.recording.operators import (
+    as_data,
+    binary,
+    compared,
+    in_place,
+    lifted,
+    of_numpy,
+    unary,
+)
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
 
@@ -218,6 +226,10 @@ class Value(Recorded):
     __imul__, __itruediv__ = in_place("mul"), in_place("div")
     relu, exp, log, tanh, sigmoid = map(unary, ("relu", "exp", "log", "tanh", "sigmoid"))
     sin, cos, sqrt, abs = map(unary, ("sin", "cos", "sqrt", "abs"))
+    var, std, prod, dot, clip = map(of_numpy, ("var", "std", "prod", "dot", "clip"))
+    ravel, flatten, squeeze, copy = map(of_numpy, ("ravel", "ravel", "squeeze", "copy"))
+    swapaxes, repeat, cumsum = map(of_numpy, ("swapaxes", "repeat", "cumsum"))
+    trace, diagonal, argmax, argmin = map(of_numpy, ("trace", "diagonal", "argmax", "argmin"))
 
     def __pos__(self) -> Value:
         return self

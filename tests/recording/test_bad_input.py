@@ -40,7 +40,7 @@ def test_what_is_no_real_array(data: Any, said: str) -> None:
     ("wrong", "said"),
     [
         (lambda: X @ W, r"\[8,4\] @ \[3,4\] does not fit: 4 is not 3"),
-        (lambda: X + W, r"add of shapes \[8,4\] and \[3,4\]"),
+        (lambda: X + W, r"\+ of shapes \[8,4\] and \[3,4\]"),
         (lambda: X @ 5.0, "matrices and vectors"),
         (lambda: X.reshape(5, 5), r"\[8,4\] has 32 numbers: they do not fill \[5,5\]"),
         (lambda: X.sum(axis=3), r"\[8,4\] has no axis 3"),

@@ -175,6 +175,8 @@ def _scattered(x: Any) -> Any:
         lambda x: x.reshape(1, 4)[0, 3:0:-1].sum() + x[1, 1].reshape(1)[0],
         lambda x: (np.where(x[0, 0] > 0, x * 3.0, x) + np.where(x[0, 1] > 0, x, x * 2.0)).sum(),
         lambda x: np.where(x[0, 0] > 0, x[1, 1], x).sum(),
+        lambda x: x.var(axis=0).std() + x.prod() + x.dot(x).trace() + x.clip(0.0, 1.0).sum(),
+        lambda x: x.ravel()[x.argmax()] * x.swapaxes(0, 1).flatten()[1] + x.copy().cumsum(0).sum(),
         lambda x: np.linalg.norm(x) + np.dot(x[0], x[1]) + np.outer(x[0], x[1]).sum(),
         lambda x: np.sqrt(np.var(x, axis=0) + 1.0).sum(),
         lambda x: x[0, 0] * np.inf if x[0, 0] > 9 else x.sum() - 1e-300,
