@@ -393,6 +393,16 @@ def test_functions_with_their_own_backward_pass_once_the_language_has_them() -> 
         cgprimer.unregister_primitive("Cut")
 
 
+def test_recorded_arrays_are_traced_stepped_and_drawn() -> None:
+    recording = record(network, WEIGHTS, DATA)
+    graph = recording.graph
+    row = cgprimer.trace(graph, method="reverse", level="variables").row("hidden")
+    np.testing.assert_allclose(row.value, np.maximum(DATA @ WEIGHTS["first"], 0))
+    assert np.shape(row.derivative) == (2, 3)
+    assert "hidden" in cgprimer.step(graph, method="reverse")
+    assert len(cgprimer.draw(recording, values=True).axes) == 1
+
+
 # --- mistakes ------------------------------------------------------------------------------------
 
 
