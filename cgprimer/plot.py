@@ -20,18 +20,20 @@ if TYPE_CHECKING:
     from cgprimer.plots.error import error
     from cgprimer.plots.function import function
     from cgprimer.plots.loss import loss
+    from cgprimer.plots.memory import memory as memory  # noqa: PLC0414
     from cgprimer.plots.parameters import parameters
     from cgprimer.plots.surface import surface
     from cgprimer.plots.swell import swell
 
 __all__ = ["cost", "error", "function", "loss", "parameters", "surface", "swell"]
+_OF_VALUES = ["memory"]  # of what Python recorded: no command draws it
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in (*__all__, *_OF_VALUES):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"cgprimer.plots.{name}"), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_OF_VALUES]

@@ -133,11 +133,11 @@ def _reachable(root: Recorded, since: int = 0) -> list[Recorded]:
     Those that were found are marked: their adjoint is not None.
     """
     root._bar = _UNREACHED
-    found, stack = [root], [root]
+    found, stack, kind = [root], [root], EAGER.kind
     pop, push, add = stack.pop, stack.append, found.append
     while stack:
         for operand in pop().operands:
-            if type(operand) is float or not isinstance(operand, Recorded):
+            if operand.__class__ is not kind and not isinstance(operand, Recorded):
                 continue
             if operand._bar is None and operand.requires_grad:
                 operand._bar = _UNREACHED

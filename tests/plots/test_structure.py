@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from cgprimer import plot
+from cgprimer import Value, checkpoint, memory, plot
 from cgprimer.errors import UsageError
 from cgprimer.loading import load, parse
 from cgprimer.pictures.saving import save_figure
@@ -29,6 +30,18 @@ MOVED = {
     "sgd": moved({"k": [0.5, 1.0], "b": [0.1, 0.0]}),
 }
 
+
+def layer(x: Value) -> Value:
+    return (x * x).tanh() * 0.5 + x
+
+
+def layers(f: Callable[[Value], Value]) -> Value:
+    x = Value(np.ones((100, 40)))
+    for _ in range(4):
+        x = f(x)
+    return x.sum()
+
+
 PLOTS: dict[str, Callable[[bool], Figure]] = {
     "error": lambda dark: plot.error(SINE, {"xa": 1}, dark=dark),
     "loss": lambda dark: plot.loss(runs_of(LOSSES), smooth=2, dark=dark),
@@ -44,6 +57,9 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
     "cost": lambda dark: plot.cost("sum", [1, 4, 16], dark=dark),
     "cost and time": lambda dark: plot.cost("sum", [1, 4], timed=True, dark=dark),
     "swell": lambda dark: plot.swell("product", [1, 2, 3], dark=dark),
+    "memory": lambda dark: plot.memory(
+        {"saved": memory(layers(layer)), "again": memory(layers(checkpoint(layer)))}, dark=dark
+    ),
     "surface": lambda dark: draw_surface(landscape(LINE, ["k", "b"], grid=9, steps=9), dark=dark),
     "surface in 3-D": lambda dark: draw_surface(
         landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
@@ -96,6 +112,12 @@ def test_other_formats(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{suffix}"
     save_figure(PLOTS["surface"](False), path)
     assert path.stat().st_size > 10_000
+
+
+def test_memory_says_what_is_kept_in_all() -> None:
+    assert entries(PLOTS["memory"](False)) == ["saved: 512.0 kB", "again: 128.0 kB"]
+    with pytest.raises(UsageError, match="memory found"):
+        plot.memory({})
 
 
 def test_error_axes_slopes_and_stars() -> None:
