@@ -87,7 +87,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
         again gives ``h``, ``h_2``, ``h_3``. Plain arrays that were used are inputs.
 
     Raises:
-        UsageError: the result does not depend on any argument.
+        UsageError: the result does not depend on any argument, or a value was changed in place.
         ShapeError: shapes do not go together; the message has the line of Python.
 
     What is compared is plain numbers: the graph is that of the branch that was taken.
@@ -125,10 +125,27 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
             hint="floats and arrays of floats are recorded; whole numbers are counts: 3.0, not 3",
         )
     graph = writer.graph(outputs, source)
+    _check(graph, writer)
     made = {name: writer.named.get(name) for name in graph.definitions}
     lines = {name: Line.of(watch.place(v)) for name, v in made.items() if v is not None and v.line}
     plain = _walk(source, result, lambda _, v: v._data if isinstance(v, Recorded) else v)
     return Recording(graph, tape_of(graph), plain, lines)
+
+
+def _check(graph: ExpressionGraph, writer: Writer) -> None:
+    """The graph must give what the function gave: nothing was changed behind its back."""
+    found = graph.evaluate()
+    for name in graph.outputs:
+        value = writer.named[name]
+        if value is None:
+            continue
+        near = 1e-3 if np.asarray(value._data).dtype == np.float32 else 1e-9
+        if not np.allclose(found[name], value._data, near, near, equal_nan=True):
+            raise UsageError(
+                f"what was recorded gives another {name!r} than the function did: a value was"
+                " changed in place while it ran",
+                hint="give what is new a name of its own: w = w - step, outside of no_grad()",
+            )
 
 
 def _cut(text: str) -> str:

@@ -433,6 +433,27 @@ def freed(x: Any) -> Any:
     return y * 2.0
 
 
+def test_a_value_that_is_changed_in_place_is_no_wrong_graph() -> None:
+    outside = Value([1.0, 2.0])
+
+    def f(w: Any) -> Any:
+        first = w * outside
+        with cgprimer.no_grad():
+            w -= 0.5
+        return (w * outside + first).sum()
+
+    def g(w: Any) -> Any:
+        first = w * outside
+        outside.data[0] = 7.0
+        return (w * outside + first).sum()
+
+    for function in (f, g):
+        with pytest.raises(cgprimer.UsageError, match=r"(?s)changed in place while.*w = w -"):
+            record(function, 2.0)
+    outside.data -= 1.0  # before is not while
+    assert record(lambda w: (w * outside).sum(), 2.0).value == 14.0
+
+
 def test_what_cannot_be_recorded_says_so() -> None:
     with pytest.raises(cgprimer.UsageError, match=r"(?s)not computed from its arg.*3.0, not 3"):
         record(lambda n: n * n, 3)
