@@ -200,9 +200,12 @@ def _step(value: Recorded, as_values: bool) -> Step:
     """A value as the sweep sees it."""
     tails, values = [], []
     for operand in value.operands:
-        recorded = isinstance(operand, Recorded)
-        tails.append(operand if recorded and operand.requires_grad else None)
-        values.append(operand._data if recorded and not as_values else operand)
+        if type(operand) is float or not isinstance(operand, Recorded):
+            tails.append(None)
+            values.append(operand)
+        else:
+            tails.append(operand if operand.requires_grad else None)
+            values.append(operand if as_values else operand._data)
     out = value if as_values else value._data
     return Step(value, value.primitive, tuple(tails), tuple(values), out)
 
