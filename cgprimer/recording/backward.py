@@ -198,7 +198,8 @@ def _check_changes(order: list[Recorded], since: int) -> None:
 
 def _step(value: Recorded, as_values: bool) -> Step:
     """A value as the sweep sees it."""
-    tails, values = [], []
+    tails: list[Any] = []
+    values: list[Any] = []
     for operand in value.operands:
         if type(operand) is float or not isinstance(operand, Recorded):
             tails.append(None)

@@ -16,7 +16,7 @@ from .measuring import Entry, Result, contest, difference
 from .peers import by_hand
 from .peers.contract import Peer
 from .random_graphs import KINDS, random_expressions
-from .sections import GPU_SECTIONS, SECTIONS, gpu
+from .sections import GPU_SECTIONS, SECTIONS, gpu, recorded
 from .sections.gpu import no_gpu
 from .sections.gradients import measure, reference
 from .settings import Settings
@@ -63,6 +63,18 @@ def test_recorded_python_is_measured_and_checked() -> None:
     assert len(ours) == 3
     assert all(row.seconds is not None for row in ours), rows
     assert not [row for row in rows if "WRONG" in row.note]
+
+
+def test_the_layer_by_hand_is_the_layer() -> None:
+    random = np.random.default_rng(0)
+    found = []
+    for layer in (recorded.hamilton, recorded.Layer.apply):
+        parts, q = (cgprimer.Value(random.normal(size=s)) for s in ((4, 3, 2), (8, 5)))
+        (layer(parts, q) ** 2).sum().backward()
+        found += [parts.grad, q.grad]
+        random = np.random.default_rng(0)
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-12)
+    np.testing.assert_allclose(found[1], found[3], rtol=1e-12)
 
 
 def off_by(amount: float, place: int, work: Workload, settings: Settings) -> Entry:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer import Value, checkpoint, memory, no_grad
+from cgprimer import Function, Value, checkpoint, memory, no_grad
 
 from ..measuring import Entry, Result, Row, add_ratios, contest
 from ..settings import Settings, quietly
@@ -196,11 +196,34 @@ SIGNS = np.array([[1, -1, -1, -1], [1, 1, -1, 1], [1, 1, 1, -1], [1, -1, 1, 1]])
 PARTS = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
 
 
-def hamilton(parts: Any, q: Any) -> Any:
-    """A layer of quaternions: the 4n x 4m real matrix of 4nm weights, times its input."""
+def real_matrix(parts: Any) -> Any:
+    """The 4n x 4m matrix of 4nm weights."""
     rows = [np.concatenate([s * parts[i] for s, i in zip(*two, strict=True)], axis=1)
             for two in zip(SIGNS.tolist(), PARTS.tolist(), strict=True)]  # fmt: skip
-    return np.concatenate(rows) @ q
+    return np.concatenate(rows)
+
+
+def hamilton(parts: Any, q: Any) -> Any:
+    """A layer of quaternions."""
+    return real_matrix(parts) @ q
+
+
+class Layer(Function):
+    """The same layer by hand: it saves weights and input, and makes the matrix again."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Any, q: Any) -> Any:
+        ctx.save(parts, q)
+        return hamilton(parts, q)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        parts, q = ctx.saved
+        blocks = (grad @ q.T).reshape(4, parts.shape[1], 4, parts.shape[2])
+        slopes = np.zeros_like(parts)
+        for row, column in np.ndindex(4, 4):
+            slopes[PARTS[row, column]] += SIGNS[row, column] * blocks[row, :, column]
+        return slopes, real_matrix(parts).T @ grad
 
 
 def computed_again(settings: Settings) -> list[Row]:
@@ -219,7 +242,8 @@ def computed_again(settings: Settings) -> list[Row]:
     def entry(layer: Any) -> Callable[[], Entry]:
         return lambda: Entry(lambda: run(layer).backward())
 
-    kinds = {"keeps everything": hamilton, "computes again": checkpoint(hamilton)}
+    kinds = {"keeps everything": hamilton, "computes again": checkpoint(hamilton),
+             "a Function that makes the matrix again": Layer.apply}  # fmt: skip
     rows = contest("recorded", "six quaternion layers, forward and backward",
                    {name: entry(layer) for name, layer in kinds.items()}, None,
                    budget=settings.budget, progress=quietly)  # fmt: skip
