@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_tools import LECTURE, bad, environment, good, read_json, run
+from tests.cli.cli_tools import LECTURE, bad, environment, good, here, read_json, run
 
 SHORT = ("--samples", "200", "--epochs", "3")
 
@@ -291,3 +292,29 @@ def test_an_optimizer_and_a_loss_of_an_installed_package(tmp_path: Path) -> None
     )  # fmt: skip
     assert (found["settings"]["optimizer"], found["settings"]["learning_rate"]) == ("half", 0.2)
     assert found["loss"] < found["start_loss"]
+
+
+NETWORK = "input x[3]; parameter W[8,3] = 0.5, v[8] = 1; xo = v @ tanh(W @ x)"
+
+
+def test_arrays_are_trained_from_a_table(tmp_path: Path) -> None:
+    table = here("data", "-e", NETWORK, "--samples", "200", "-o", "d.csv", cwd=tmp_path)
+    assert table.returncode == 0, table.stderr
+    assert (tmp_path / "d.csv").read_text().startswith("x[0],x[1],x[2],xo\n")
+    given = ("-e", NETWORK, "--data", "d.csv", "--epochs", "2")
+    done = here("train", *given, "--start", "v=0.1", "--save", "r.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^norm of W\[8,3\] +\S+ +2.4494897\b", done.stdout, re.MULTILINE)
+    assert re.search(r"^v\[7\] +\S+ +1\b", done.stdout, re.MULTILINE)
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["start"]["v"] == [0.1] * 8
+    assert [len(row) for row in found["parameters"]["W"]] == [3] * 8
+    on = here("train", *given, "--epochs", "3", "--resume", "r.json", cwd=tmp_path)
+    assert on.returncode == 0, on.stderr
+    names = ("--names", "W[0,1],v", "-o", "p.svg")
+    drawn = here("plot", "parameters", "r.json", *names, cwd=tmp_path)
+    assert drawn.returncode == 0, drawn.stderr
+    wrong = here("train", "-e", NETWORK.replace("3]", "4]"), "--data", "d.csv", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "'x' is [4] in the graph, and [3] in the dataset" in wrong.stderr
+    assert "there is no column x[3]" in wrong.stderr

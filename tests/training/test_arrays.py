@@ -22,6 +22,7 @@ from cgprimer.errors import (
     ShapeError,
     UsageError,
 )
+from cgprimer.plots.landscape import landscape
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
@@ -465,3 +466,14 @@ def test_a_graph_with_arrays_and_no_inputs() -> None:
     loss, gradient = cgprimer.loss_and_gradient(graph, data)({"w": [1.0, 2.0, 3.0]})
     assert loss == 2 * (9 + 64)
     np.testing.assert_array_equal(gradient["w"], 2 * 4 * np.array([0.0, 6.0, 24.0]))
+
+
+def test_a_surface_over_two_numbers_of_arrays() -> None:
+    graph = cgprimer.parse("input x[2]; parameter w[2] = [3, -1], b = 1; xo = w @ x + b")
+    found = landscape(graph, ["w[1]", "b"], optimizers=["sgd"], steps=50, grid=13)
+    assert found.lowest == (-1.0, 1.0)
+    assert found.known == (-1.0, 1.0)
+    assert found.held == {"w[0]": 3.0}
+    assert found.paths[0].losses[-1] < found.paths[0].losses[0]
+    with pytest.raises(UsageError, match="no parameter 'w'"):
+        landscape(graph, ["w", "b"])
