@@ -5,26 +5,32 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives import chosen_names, chosen_output, shaped
-from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.derivatives import chosen_names, chosen_output, shaped, tape_with
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import Shape, element_place
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.run import Runner
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.core.run import Runner, values_of
+from cgprimer.core.tape.scalars import apart, elements, scalarize
+from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import DifferentiationError, UsageError, listed, plural
 from cgprimer.number_format import DIGITS, latex_number, number
+from cgprimer.numbers_and_arrays import Value
 
 _REPEATS = 5
 _EXACT = ("forward", "reverse", "path-sum")
 _FLAT = {"coth", "sigmoid", "tanh"}  # slopes made of the result: see their edges
+_MOST_WORK = 200_000  # derivatives times operations beyond which there is no reference
 _MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
 
 
@@ -34,7 +40,8 @@ class MethodResult:
 
     Attributes:
         method: its name.
-        derivatives: name to derivative; empty where the method refused.
+        derivatives: name to derivative; empty where the method refused. Arrays are there by their
+            elements, ``W[0,1]``.
         errors: name to relative error against the reference.
         passes: runs over the graph; paths, for the sum over paths.
         operations: instructions executed for the whole gradient.
@@ -65,24 +72,26 @@ class Comparison:
 
     Attributes:
         of: what is differentiated; ``value`` is its value.
-        wrt: with respect to which names.
-        at: the point.
+        wrt: with respect to which names: those of the elements, where there are arrays.
+        at: the point; arrays are whole.
         reference: derivatives to fifty digits, as texts; None where there are none.
         primal_operations: instructions of the graph's own tape.
         results: one per method.
         graph: what was differentiated, for pictures.
         flat: functions whose slope lost digits here, because they are flat.
+        shapes: of the arrays whose elements are in ``wrt``, whole ones only.
     """
 
     of: str
     value: float
     wrt: tuple[str, ...]
-    at: dict[str, float]
+    at: dict[str, Value]
     reference: dict[str, str] | None
     primal_operations: int
     results: tuple[MethodResult, ...]
     graph: ExpressionGraph = field(repr=False, compare=False)
     flat: tuple[str, ...] = ()
+    shapes: dict[str, Shape] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         made = plural(len(self.results), "method")
@@ -154,13 +163,28 @@ class Comparison:
         return "\n".join([*lines, *([""] if refused else []), *refused])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; the keys are documented in ``docs/command-line.md``."""
+        """Plain data, arrays as nested lists; ``docs/command-line.md`` has the keys."""
         own = ("of", "value", "wrt", "at", "reference", "primal_operations")
         methods = [
-            {"relative_errors" if name == "errors" else name: value for name, value in one.items()}
+            {"relative_errors" if name == "errors" else name: self._nested(value)
+             for name, value in one.items()}
             for one in map(asdict, self.results)
-        ]
-        return {n: getattr(self, n) for n in own} | {"wrt": list(self.wrt), "methods": methods}
+        ]  # fmt: skip
+        found = {n: self._nested(getattr(self, n)) for n in own}
+        return found | {"wrt": list(self._nested(dict.fromkeys(self.wrt))), "methods": methods}
+
+    def _nested(self, table: Any) -> Any:
+        """A table with whole arrays as nested lists in the place of their elements."""
+        if not isinstance(table, dict) or not table:
+            return table
+        made, left = {}, dict(table)
+        for name, shape in self.shapes.items():
+            flat = [left.pop(one, None) for one in elements(name, shape) if one in table]
+            for size in shape[:0:-1] if len(flat) == math.prod(shape) else ():
+                flat = [flat[i : i + size] for i in range(0, len(flat), size)]
+            if flat:
+                made[name] = flat
+        return {**made, **left}
 
 
 def _shown_in(style: str) -> Callable[..., str]:
@@ -184,7 +208,7 @@ def checked_comparison(found: object) -> Comparison:
 
 def compare(
     graph: ExpressionGraph,
-    at: Mapping[str, float] | None = None,
+    at: Mapping[str, Value] | None = None,
     *,
     of: str | None = None,
     wrt: Names | None = None,
@@ -198,10 +222,11 @@ def compare(
 
     Args:
         graph: the graph.
-        at: a number for each input and parameter; declared values fill the rest.
-        of: the variable to differentiate; the only output unless given.
+        at: a value for each input and parameter; declared values fill the rest.
+        of: the variable to differentiate; the only output unless given. Of an array an element,
+            such as ``s[0]``.
         wrt: with respect to which names; all parameters unless given (all inputs where there
-            are no parameters).
+            are no parameters). Arrays are compared element by element.
         methods: which methods; all unless given.
         engine: what runs them.
 
@@ -215,18 +240,31 @@ def compare(
     [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
     """
     target = chosen_output(graph, of)
-    names = chosen_names(graph, wrt or graph.parameters or graph.inputs)
-    primal = tape_of(graph)
+    asked = chosen_names(graph, wrt or graph.parameters or graph.inputs)
+    primal = tape_with(graph, (target, *asked))
+    if shape := shape_of(primal, primal.index(target)):
+        one = next(elements(target, shape))
+        raise UsageError(
+            f"{target!r} is an array of shape {shape_text(shape)}: one of its elements is compared",
+            hint=f"such as of={one!r} (--of {one!r}), or their sum as an output of its own",
+        )
     point = point_values(graph, at, of=target)
     columns = {name: point[name] for name in graph.inputs}
     scalars = {name: point[name] for name in graph.parameters}
-    reference = reference_derivatives(primal, target, names, point)
+    whole = tuple(dict.fromkeys(element_place(name)[0] for name in asked))
+    shapes = {name: shape_of(primal, primal.index(name)) for name in whole}
+    names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
+    flat = scalarize(primal)
+    if len(names) * len(flat) <= _MOST_WORK:
+        reference = reference_derivatives(flat, target, names, apart(point, graph.shapes))
+    else:
+        reference = None
     certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
-    value = graph.evaluate(point)[target]  # whatever the methods can do here
+    value = float(values_of(primal, point, roots=[primal.index(target)])[primal.index(target)])
     results = []
     for method in as_names(methods or all_methods(), "methods"):
         try:
-            program = differentiate(primal, target, names, method=method)
+            program = differentiate(primal, target, whole, method=method)
         except DifferentiationError as error:
             results.append(MethodResult(method, refused=error.message))
             continue
@@ -236,12 +274,25 @@ def compare(
             start = time.perf_counter()
             found = runner(columns, scalars, 1)
             best = min(best, time.perf_counter() - start)
-        derivatives = {n: shaped(found.derivatives[target, n], ()) for n in names}
+        every = apart({n: found.derivatives[target, n] for n in whole}, shapes)
+        derivatives = {n: shaped(every[n], ()) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
+        if program.tape.shapes:  # counted in numbers, as those of methods that know no arrays
+            program = replace(program, tape=scalarize(program.tape))
         cost = (program.pass_count, program.operation_count, program.live_values, best)
         results.append(MethodResult(method, derivatives, errors, *cost))
     digits = reference and {n: digits_of(v) for n, v in reference.items()}
     lossy = [r for r in results if r.method in _EXACT and 1e-12 < (r.worst_error or 0.0) < 1.0]
-    flat = tuple(sorted({s.primitive for s in primal.instructions} & _FLAT)) if lossy else ()
-    made = tuple(results)
-    return Comparison(target, value, names, point, digits, len(primal), made, graph, flat)
+    slopes = tuple(sorted({s.primitive for s in flat.instructions} & _FLAT)) if lossy else ()
+    made, arrays = tuple(results), {n: shapes[n] for n in asked if shapes.get(n)}
+    count = len(flat)
+    return Comparison(target, value, names, point, digits, count, made, graph, slopes, arrays)
+
+
+def _elements_of(name: str, shapes: Mapping[str, Shape]) -> list[str]:
+    """The numbers of an array, or those of a row or an element of it."""
+    array, place = element_place(name)
+    shape = shapes[array]
+    wanted = tuple(k % n for k, n in zip(place, shape, strict=False))
+    every = zip(elements(array, shape), product(*map(range, shape)), strict=True)
+    return [one for one, at in every if at[: len(wanted)] == wanted]

@@ -51,7 +51,8 @@ class ElementwiseProgram(DerivativeProgram):
             alone=alone,
             bits=bits,
         )
-        arrays = dict.fromkeys((_array(o), _array(w)) for o, w in found.derivatives)
+        asked = {*self.of, *self.wrt}  # maybe an element, by its own name
+        arrays = dict.fromkeys((_array(o, asked), _array(w, asked)) for o, w in found.derivatives)
         derivatives = {pair: self._stacked_elements(*pair, found.derivatives) for pair in arrays}
         shapes = {name: self.shapes.get(name, ()) for name in self.of}
         return Derivatives(together(found.values, shapes), derivatives)
@@ -70,8 +71,8 @@ class ElementwiseProgram(DerivativeProgram):
         return made.reshape(made.shape[:-1] + head + tail)
 
 
-def _array(element: str) -> str:
-    return element.partition("[")[0]
+def _array(element: str, asked: set[str]) -> str:
+    return element if element in asked else element.partition("[")[0]
 
 
 def differentiate_elements(

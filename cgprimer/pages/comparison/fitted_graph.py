@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cgprimer.analysis.comparison import Comparison
+from cgprimer.core.language.syntax import element_place
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.figure import paint as paint_diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
@@ -57,13 +58,12 @@ def whole_graph(found: Comparison) -> Diagram:
     [('xa', ('= 1',)), ('xw', ('k*xa', '= 2')), ('xv', ('m*xa',))]
     """
     diagram = graph_diagram(found.graph, at=found.at, everything=True)
-    needed = {found.of}
+    needed = {element_place(found.of)[0]}
     for name in reversed(found.graph.variables):
         if name in needed:
             needed.update(found.graph.depends_on.get(name, ()))
-    nodes = tuple(
-        n if n.key in needed else _said(n, lambda d: not _is_value(d)) for n in diagram.nodes
-    )
+            needed.update(found.graph.parameters_of.get(name, ()))
+    nodes = tuple(n if n.key in needed else _said(n, value=False) for n in diagram.nodes)
     # A parameter on the edge to a vertex that was not computed may have no value of its own.
     return Diagram(nodes, tuple(e if e.head in needed else _named(e) for e in diagram.edges))
 
@@ -126,7 +126,7 @@ def _shorter(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
     usual, large = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
     if is_readable(diagram):
         nodes, edges = diagram.nodes, diagram.edges
-        values = tuple(_said(node, _is_value) for node in nodes)
+        values = tuple(_said(node, value=True) for node in nodes)
         named = tuple(map(_named, edges))
         steps = (
             (nodes, edges, usual, ""),
@@ -152,8 +152,10 @@ def _is_value(detail: str) -> bool:
     return detail.startswith(("= ", "≈ "))
 
 
-def _said(node: Node, wanted: Callable[[str], bool]) -> Node:
-    return replace(node, detail=tuple(filter(wanted, node.detail)))
+def _said(node: Node, *, value: bool) -> Node:
+    """Of what is said the value, which comes last and may have several lines, or what is before."""
+    begin = next((k for k, text in enumerate(node.detail) if _is_value(text)), len(node.detail))
+    return replace(node, detail=node.detail[begin:] if value else node.detail[:begin])
 
 
 def _silent(nodes: Iterable[Node]) -> tuple[Node, ...]:
