@@ -253,7 +253,7 @@ def test_the_house_does_not_grow() -> None:
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 33_770
+    assert lines(*files) <= 33_820
     assert sum(core.values()) <= 6_850, core
 
 
