@@ -88,7 +88,7 @@ class ArraySteps:
                 return {n: self._for_all(i, values[i], samples) for n, i in tape.outputs.items()}
             block = max(1, samples if self.whole or not places else self.block)
             totals: dict[str, Array] = {}
-            for begin in range(0, samples, block):
+            for begin in range(0, max(samples, 1), block):
                 values, count = start.copy(), min(block, samples - begin)
                 for index, name in places:
                     values[index] = data[name][begin : begin + block]

@@ -89,6 +89,7 @@ _SHAPES: dict[str, Callable[..., Shape]] = {
     "backward": lambda setting, bar, *operands: operands[setting[1]],
     "batch_matmul": _matmul,
 }
+KINDS = frozenset(_SHAPES)  #: of structural primitives
 
 
 def numpy_key(part: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import primitives
+from cgprimer.core.primitives.structural import KINDS, result_shape, shape_text
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import TapeError
+from cgprimer.errors import ShapeError, TapeError
 
 
 def checked(tape: Tape) -> Tape:
@@ -13,7 +14,8 @@ def checked(tape: Tape) -> Tape:
 
     The rules: leaves have known kinds and columns and scalars have different names; primitives
     are known and have as many operands as their arity; every operand is defined before its use;
-    names and outputs point at values.
+    names and outputs point at values; shapes fit, and those of an elementwise primitive's operands
+    are equal (constants have every shape).
 
     Raises:
         TapeError: a rule is broken; the message says which instruction breaks it.
@@ -29,7 +31,7 @@ def checked(tape: Tape) -> Tape:
                 raise TapeError(f"two leaves are called {leaf.name!r}")
             seen.add(leaf.name)
     for position, (name, operands) in enumerate(tape.instructions):
-        if isinstance(name, Structural):
+        if isinstance(name, Structural) and name.kind in KINDS:
             arity[name] = len(operands)
         if name not in arity:
             raise TapeError(f"instruction {position} uses the unknown primitive {name!r}")
@@ -44,10 +46,32 @@ def checked(tape: Tape) -> Tape:
             raise TapeError(
                 f"instruction {position}: operand {operand} is not defined before its use"
             )
-    if tape.shapes and len(tape.shapes) != size:
-        raise TapeError("not every value has a shape")
+    _check_shapes(tape)
     for what, table in (("output", tape.outputs), ("name", tape.names)):
         for name, index in table.items():
             if not 0 <= index < size:
                 raise TapeError(f"{what} {name!r} points at value {index}, of {size}")
     return tape
+
+
+def _check_shapes(tape: Tape) -> None:
+    first, shapes = len(tape.leaves), [leaf.shape for leaf in tape.leaves]
+    if not any(shapes) and not any(type(name) is not str for name, _ in tape.instructions):
+        return
+    for position, (name, operands) in enumerate(tape.instructions):
+        ours = [shapes[o] for o in operands]
+        try:
+            if isinstance(name, Structural):
+                shapes.append(result_shape(name, *ours))
+                continue
+        except (ShapeError, IndexError, TypeError, ValueError) as error:
+            raise TapeError(f"instruction {position}: {name}: {error}") from None
+        known = {s for s, o in zip(ours, operands, strict=True) if not _is_constant(tape, o, first)}
+        if len(known) > 1:
+            texts = " and ".join(map(shape_text, sorted(known)))
+            raise TapeError(f"instruction {position}: operands of {name!r} are {texts}")
+        shapes.append(max(ours, key=len))
+
+
+def _is_constant(tape: Tape, index: int, first: int) -> bool:
+    return index < first and tape.leaves[index].kind == "constant"
