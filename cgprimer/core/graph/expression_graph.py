@@ -245,7 +245,7 @@ class ExpressionGraph:
         """
         known = self.point(at)
         shape = common_shape(known, self.shapes)
-        if self.has_arrays:
+        if self.shapes:
             return self._values_of_arrays(known, shape)
         if not shape:
             try:
@@ -292,17 +292,6 @@ class ExpressionGraph:
             except ShapeError as error:
                 raise self.misfit(name, applied - 1, error) from None
         return {name: found[name].over(shape) for name in self.variables}
-
-    @cached_property
-    def has_arrays(self) -> bool:
-        """Whether it has values with shapes, or functions of them."""
-        from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
-
-        return bool(self.shapes) or any(
-            isinstance(node, Apply) and node.primitive in ARRAY_FUNCTIONS
-            for expression in self.definitions.values()
-            for node in postorder(expression)
-        )
 
     def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
         """The error of an operation of a definition, with its place; they count as applied."""
