@@ -132,7 +132,7 @@ class Tape:
         >>> cgprimer.tape(cgprimer.parse("parameter W[2,3]; input x[3]; xh = W @ x")).shapes[-1]
         (2,)
         """
-        structural = any(type(name) is not str for name, _ in self.instructions)
+        structural = any(type(name) is not str for name in {name for name, _ in self.instructions})
         if not structural and not any(leaf.shape for leaf in self.leaves):
             return ()
         from cgprimer.core.primitives.structural import result_shape

@@ -46,7 +46,8 @@ def checked(tape: Tape) -> Tape:
             raise TapeError(
                 f"instruction {position}: operand {operand} is not defined before its use"
             )
-    _check_shapes(tape)
+    if any(leaf.shape for leaf in tape.leaves) or any(type(name) is not str for name in arity):
+        _check_shapes(tape)
     for what, table in (("output", tape.outputs), ("name", tape.names)):
         for name, index in table.items():
             if not 0 <= index < size:
@@ -56,8 +57,6 @@ def checked(tape: Tape) -> Tape:
 
 def _check_shapes(tape: Tape) -> None:
     first, shapes = len(tape.leaves), [leaf.shape for leaf in tape.leaves]
-    if not any(shapes) and not any(type(name) is not str for name, _ in tape.instructions):
-        return
     for position, (name, operands) in enumerate(tape.instructions):
         ours = [shapes[o] for o in operands]
         try:
