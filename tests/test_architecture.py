@@ -253,8 +253,8 @@ def test_the_house_does_not_grow() -> None:
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 33_820
-    assert sum(core.values()) <= 6_850, core
+    assert lines(*files) <= 34_200
+    assert sum(core.values()) <= 6_950, core
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:
