@@ -1,0 +1,95 @@
+"""Functions from functions: gradients, Jacobians and Hessians that nest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import grad, hessian, jacobian, value_and_grad
+
+
+def softmax(x: Any) -> Any:
+    powers = np.exp(x - np.max(x))
+    return powers / np.sum(powers)
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def test_the_jacobian_of_softmax() -> None:
+    s = np.array([0.09003057317038046, 0.24472847105479764, 0.6652409557748219])
+    found = jacobian(softmax)(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(found, np.diag(s) - np.outer(s, s), rtol=1e-12)
+
+
+def test_hessians_and_third_derivatives() -> None:
+    x = np.array([0.5, -1.2, 2.0])
+    expected = np.array(
+        [[1200 * 0.25 + 482, -200.0, 0.0],
+         [-200.0, 202 + 1200 * 1.44 - 800, 480.0],
+         [0.0, 480.0, 200.0]]
+    )  # fmt: skip
+    np.testing.assert_allclose(hessian(rosenbrock)(x), expected, rtol=1e-12)
+    np.testing.assert_allclose(jacobian(grad(rosenbrock))(x), expected, rtol=1e-12)
+    assert grad(grad(grad(grad(lambda v: v**4))))(1.5) == 24.0
+    third = jacobian(hessian(lambda v: np.sum(v**3)))(np.array([1.0, 2.0]))
+    assert third.shape == (2, 2, 2)
+    assert (third[0, 0, 0], third[1, 1, 1], third.sum()) == (6.0, 6.0, 12.0)
+
+
+def test_trees_of_arguments_and_several_of_them() -> None:
+    def loss(p: Any, x: Any) -> Any:
+        return np.sum((p["w"] @ x + p["b"][0]) ** 2)
+
+    p = {"w": np.array([[1.0, 2.0]]), "b": (3.0,)}
+    x = np.array([1.0, -1.0])
+    value, (slopes, by_x) = value_and_grad(loss, (0, 1))(p, x)
+    assert value == 4.0
+    np.testing.assert_array_equal(slopes["w"], [[4.0, -4.0]])
+    np.testing.assert_array_equal(by_x, [4.0, 8.0])
+    assert np.asarray(slopes["b"][0]) == 4.0
+    rows = jacobian(lambda a, b: a * b, 1)(2.0, np.array([1.0, 5.0]))
+    np.testing.assert_array_equal(rows, [[2.0, 0.0], [0.0, 2.0]])
+
+
+def test_what_does_not_depend_on_an_argument_has_zeros() -> None:
+    np.testing.assert_array_equal(grad(lambda x: 3.0)(np.ones(2)), [0.0, 0.0])
+    np.testing.assert_array_equal(jacobian(lambda x: np.ones(3))(np.ones(2)), np.zeros((3, 2)))
+
+
+def test_a_derivative_within_a_function_and_one_by_another_argument() -> None:
+    outer = grad(lambda x: x * grad(lambda y: x * y * y)(3.0))  # x times 6x
+    assert outer(2.0) == 24.0
+
+
+def test_the_same_as_jax() -> None:
+    jax = pytest.importorskip("jax", reason="jax is not installed: nothing to compare with")
+    jax.config.update("jax_enable_x64", True)
+
+    def network(w: Any, x: Any, m: Any) -> Any:
+        return m.sum(m.tanh(m.tanh(w @ x) @ w[0]) ** 2)
+
+    random = np.random.default_rng(0)
+    start, x = random.normal(size=(3, 3)), random.normal(size=3)
+    ours = hessian(lambda w: network(w, x, np) + np.sum(w) ** 3)
+    theirs = jax.hessian(lambda w: network(w, x, jax.numpy) + jax.numpy.sum(w) ** 3)
+    np.testing.assert_allclose(ours(start), theirs(start), rtol=1e-10, atol=1e-12)
+
+
+def test_of_a_graph_no_large_library_is_loaded() -> None:
+    program = (
+        "import sys, cgprimer\n"
+        "graph = cgprimer.parse('xw = k*xa^2')\n"
+        "print(cgprimer.jacobian(graph, {'k': 2.0, 'xa': 3.0}),"
+        " cgprimer.hessian(graph, {'k': 2.0, 'xa': 3.0}), 'numpy' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "{'xw': {'k': 9.0}} {'k': {'k': 0.0}} False\n", done.stderr
+    assert cgprimer.jacobian(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}) == {"xw": {"k": 3.0}}
