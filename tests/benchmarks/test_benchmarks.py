@@ -65,6 +65,14 @@ def test_recorded_python_is_measured_and_checked() -> None:
     assert not [row for row in rows if "WRONG" in row.note]
 
 
+def test_networks_of_matrices_are_measured_and_checked() -> None:
+    rows = SECTIONS["matrices"](Settings(quick=True, budget=0.0))
+    ours = [row for row in rows if row.who.startswith("cgprimer")]
+    assert len(ours) == 3
+    assert all(row.seconds is not None for row in ours), rows
+    assert not [row for row in rows if "WRONG" in row.note]
+
+
 def test_the_layer_by_hand_is_the_layer() -> None:
     random = np.random.default_rng(0)
     found = []

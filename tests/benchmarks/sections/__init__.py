@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..measuring import Row
 from ..settings import Settings
-from . import costs, epochs, first, gpu, gradients, reading, recorded
+from . import costs, epochs, first, gpu, gradients, matrices, reading, recorded
 
 Section = Callable[[Settings], list[Row]]
 
@@ -22,6 +22,7 @@ SECTIONS: dict[str, Section] = {
     "chain": reading.chain,
     "process": reading.processes,
     "recorded": recorded.recorded,
+    "matrices": matrices.matrices,
     "million": first.million,
 }
 OPTIONAL = ("million",)
@@ -39,6 +40,7 @@ RATIO_TO = {
     "parse": "ratio",
     "chain": "against linear",
     "process": "against `import click`",
+    "matrices": "against cgprimer",
     "recorded": "against micrograd, torch, keeping all",
     "bandwidth": "against the copy",
 }
