@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from cgprimer.core.derivatives import chosen_names, tape
+from cgprimer.core.derivatives import chosen_names, element_in, tape
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.contract import Derivatives
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.scalars import elements
@@ -31,7 +30,9 @@ def point_values(
         UsageError: a value has samples.
     """
     primal = tape(graph)
-    needed = reachable(primal, [primal.index(element_place(of)[0])] if of else range(primal.size))
+    needed = reachable(
+        primal, [primal.index(element_in(graph, of)[0])] if of else range(primal.size)
+    )
     leaves = zip(primal.leaves, needed, strict=False)
     point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
     own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}

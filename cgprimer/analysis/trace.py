@@ -245,7 +245,7 @@ def _derivatives(
     whole = replace(primal, outputs={**rows, target: primal.index(target)})
     if method in ("forward", "reverse"):
         whole = replace(whole, names={**primal.names, **rows})
-    base, place = element_place(seeded)
+    base, place = element_place(seeded) if primal.shapes else (seeded, ())
     of, wrt = (tuple(rows), (base,)) if seeded else ((target,), tuple(rows))
     program = differentiate(whole, of, wrt, method=method, **options)
     if method not in ("forward", "reverse"):

@@ -55,9 +55,15 @@ def tape(graph: ExpressionGraph) -> Tape:
     return kept(checked_graph(graph), "tape", lambda: lower(graph))
 
 
+def element_in(graph: ExpressionGraph, name: str) -> tuple[str, tuple[int, ...]]:
+    """The array and the place in it that a name is about; no place of names that the graph has."""
+    whole = "[" not in name or name in tape(graph).names
+    return (name, ()) if whole else element_place(name)
+
+
 def tape_with(graph: ExpressionGraph, names: Iterable[str]) -> Tape:
     """The tape of a graph, on which those of the names that are elements are values, too."""
-    wanted = [name for name in names if element_place(name)[1]]
+    wanted = [name for name in names if element_in(graph, name)[1]]
     if not wanted:
         return tape(graph)
     from cgprimer.core.tape.scalars import with_elements
@@ -152,7 +158,7 @@ def derivatives_at(
         raise UsageError("the graph has no output to differentiate")
     targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
     key = ("first", targets, names, method, repr(sorted(options.items())))
-    whole = {name: element_place(name)[0] for name in names}
+    whole = {name: element_in(graph, name)[0] for name in names}
     program = kept(
         graph,
         key,
@@ -167,7 +173,7 @@ def derivatives_at(
     found = at_point(graph, at, program, engine)
     pairs = {(t, n): found.derivatives[t, base] for t in targets for n, base in whole.items()}
     for (target, name), value in pairs.items():
-        if place := element_place(name)[1]:
+        if place := element_in(graph, name)[1]:
             rest = [slice(None)] * (len(program.shapes[whole[name]]) - len(place))
             part = value[(..., *place, *rest)]
             pairs[target, name] = part if part.ndim else float(part)
@@ -179,7 +185,7 @@ def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
     checked_graph(graph)
     if of is None:
         return graph.only_output()
-    if element_place(of)[0] not in graph.variables:
+    if element_in(graph, of)[0] not in graph.variables:
         raise UsageError(f"the graph has no variable {of!r}", hint=name_hint(of, graph.variables))
     return of
 
@@ -196,7 +202,7 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
         raise UsageError("there is nothing to differentiate by: no parameter and no input")
     names, known = as_names(wrt, "wrt"), (*graph.variables, *graph.parameters)
     for name in names:
-        if element_place(name)[0] not in known:
+        if element_in(graph, name)[0] not in known:
             raise UsageError(
                 f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
             )

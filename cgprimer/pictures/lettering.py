@@ -16,8 +16,8 @@ from itertools import pairwise
 from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.theme import FONT, LINE_SPACING
 
-_TOKEN = re.compile(  # an index stays with its name
-    r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w*\[[\d,:]+\]|\w+|\*\*|.", re.DOTALL
+_TOKEN = re.compile(  # an index stays with its name, a short row whole
+    r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w*\[[-+\d.,:e… ]{1,14}\]|\w+|\*\*|.", re.DOTALL
 )
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _EQUATION = re.compile(r"(.*)([=≈]) (-?\d+\.\d+(?:e-?\d+)?)")

@@ -129,6 +129,14 @@ def test_a_vertex_opens_into_its_numbers() -> None:
     assert {node.key for node in shared.nodes} >= {"x", "xs[0]", "xs[1]", "xs[2]", "xl"}
 
 
+def test_names_of_numbers_are_names_of_their_own_graph() -> None:
+    """The graph of arrays and that of its numbers differentiate by the same names."""
+    graph = parse(F1)
+    numbers = in_elements(graph)
+    found = cgprimer.gradient(numbers, wrt=["w1[1,0]", "x[0]"])
+    assert found == cgprimer.gradient(graph, wrt=["w1[1,0]", "x[0]"]) == {"w1[1,0]": 4, "x[0]": 2}
+
+
 def test_of_a_network_the_numbers_are_summarised() -> None:
     found = graph_diagram(parse(NETWORK), scalars=True)
     assert found.summary

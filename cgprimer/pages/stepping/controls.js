@@ -246,6 +246,7 @@ for (const kind of ["touchstart", "touchend"])
 new ResizeObserver(fitPicture).observe($("picture")); // also where the lines below grow
 window.addEventListener("resize", () => { fitPicture(); show(); });
 window.addEventListener("hashchange", arrive);
+document.querySelector("main").classList.toggle("arrays", data.arrays); // their texts are wide
 buildRows();
 buildPicture();
 buildLegend();
