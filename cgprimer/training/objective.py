@@ -196,9 +196,11 @@ class Objective:
         else:
             scalars = self.vectors.parts(values)
         found = self.runner(columns, scalars, samples)
-        gradient = [np.ravel(found.derivatives[LOSS, name]) for name in self.parameters]
-        whole = np.concatenate(gradient, dtype=self.precision, casting="same_kind")
-        return float(found.values[LOSS]), whole
+        gradient: Any = [found.derivatives[LOSS, name] for name in self.parameters]
+        if self.program.tape.shapes:
+            parts = [np.ravel(part) for part in gradient]
+            gradient = np.concatenate(parts, dtype=self.precision, casting="same_kind")
+        return float(found.values[LOSS]), np.asarray(gradient, self.precision)
 
     def mean_loss(self, columns: Mapping[str, Array], samples: int, values: Array) -> float:
         """The mean loss over samples, by the program that training runs: it is compiled."""
