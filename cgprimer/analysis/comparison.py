@@ -31,6 +31,7 @@ _REPEATS = 5
 _EXACT = ("forward", "reverse", "path-sum")
 _FLAT = {"coth", "sigmoid", "tanh"}  # slopes made of the result: see their edges
 _MOST_WORK = 200_000  # derivatives times operations beyond which there is no reference
+_MOST_NUMBERS = 2_000  # of arrays
 _MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
 
 
@@ -253,6 +254,13 @@ def compare(
     scalars = {name: point[name] for name in graph.parameters}
     whole = tuple(dict.fromkeys(element_place(name)[0] for name in asked))
     shapes = {name: shape_of(primal, primal.index(name)) for name in whole}
+    count = sum(map(math.prod, shapes.values()))
+    if any(shapes.values()) and count > _MOST_NUMBERS:
+        raise UsageError(
+            f"{listed(whole)} have {count:,} numbers, more than the {_MOST_NUMBERS:,} by which all"
+            " methods differentiate one after the other",
+            hint="name a smaller array with wrt=... (--wrt NAME), or take a smaller network",
+        )
     names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
     flat = scalarize(primal)
     if len(names) * len(flat) <= _MOST_WORK:

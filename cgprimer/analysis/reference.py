@@ -53,8 +53,9 @@ def reference_derivatives(
 
     Returns:
         None where a function has no form in mpmath (a registered primitive without ``sympy``),
-        or hides its derivative on purpose (``stop_gradient``), and where mpmath is missing; nan
-        where it is not defined, or cannot be had with the most digits that are tried.
+        or hides its derivative on purpose (``stop_gradient``, unless nothing would flow there, as
+        in a softmax), and where mpmath is missing; nan where it is not defined, or cannot be had
+        with the most digits that are tried.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = exp(xa)"))
@@ -65,8 +66,22 @@ def reference_derivatives(
     if mpmath is None:
         return None
     root = tape.index(of)
-    pairs = zip(tape.instructions, reachable(tape, [root])[len(tape.leaves) :], strict=True)
-    rows = {primitive(instruction.primitive) for instruction, wanted in pairs if wanted}
+    wanted = reachable(tape, [root])[len(tape.leaves) :]
+    pairs = list(zip(tape.instructions, wanted, strict=True))
+    hidden = {
+        f"hidden.{index}": index
+        for index, (instruction, needed) in enumerate(pairs, len(tape.leaves))
+        if needed and instruction.primitive == "stop_gradient"
+    }
+    if hidden:  # what would flow, if it were not stopped?
+        steps = [i._replace(primitive="copy") if i.primitive == "stop_gradient" else i
+                 for i in tape.instructions]  # fmt: skip
+        open_tape = replace(tape, instructions=tuple(steps), names={**tape.names, **hidden})
+        all_of_them = reference_derivatives(open_tape, of, (*wrt, *hidden), at)
+        if all_of_them is None or any(all_of_them[name] != 0 for name in hidden):
+            return None
+        return {name: all_of_them[name] for name in wrt}
+    rows = {primitive(instruction.primitive) for instruction, needed in pairs if needed}
     if any(formulas.form(row) is None for row in rows):
         return None
     central = differentiate(tape, (of,), wrt)

@@ -74,3 +74,20 @@ def test_the_graph_beside_the_tables_has_whole_matrices():
     }
     assert nodes["W1"].detail == ("= [[1, 1],", "[0.5, -2],", "[2, 0.25]]")
     assert nodes["w2"].detail == ("= [1, 3, -2]",)
+
+
+def test_softmax_has_a_reference_although_its_shift_is_held():
+    found = cgprimer.compare(example("softmax"), of="s[0]")
+    s = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
+    assert found.reference is not None
+    for k, slope in enumerate([s[0] - s[0] * s[0], -s[0] * s[1], -s[0] * s[2]]):
+        assert float(found.reference[f"x[{k}]"]) == pytest.approx(slope, rel=1e-14)
+    for formula in ("x*stop_gradient(x)", "exp(x - 2*stop_gradient(max(x)))"):
+        hiding = cgprimer.parse(f"input x[2] = [1, 2]; y = sum({formula}); output y")
+        assert cgprimer.compare(hiding).reference is None
+
+
+def test_arrays_that_are_too_large_are_refused_at_once():
+    graph = cgprimer.parse("input x[784] = 1; parameter W[128,784] = 1; y = sum(W @ x); output y")
+    with pytest.raises(cgprimer.UsageError, match=r"W have 100,352 numbers"):
+        cgprimer.compare(graph)
