@@ -98,7 +98,9 @@ def gradient(
 
     Returns:
         For each name a float, or an array of the samples' shape. Unit: that of ``of`` divided by
-        that of the name.
+        that of the name. Where a graph has ``batch_mean``, samples depend on each other: reverse
+        mode gives what each adds to the derivative of the sum over them, forward mode and
+        differences how each moves; the sums over the samples are the same.
 
     Raises:
         UsageError: an unknown name, method, engine or option.

@@ -20,7 +20,7 @@ from cgprimer.core.primitives import floats, primitive
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
-from cgprimer.core.tape.scalars import apart, elements, scalarize
+from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
@@ -264,12 +264,7 @@ def _better_in_numbers(
         return False
     if engine != "auto":
         return True
-    work = 0
-    for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
-        inner = 1
-        if isinstance(name, Structural) and name.kind in ("matmul", "sum"):
-            inner = tape.shapes[operands[0]][-1]
-        work += math.prod(tape.shapes[index]) * inner
+    work, _ = cost_of_numbers(tape)
     known_alone = method not in WITH_SHAPES or options.get("carry")
     return bool(known_alone) or (work <= _FEW and _WORTH * work <= (samples or 0))
 
