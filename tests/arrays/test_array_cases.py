@@ -124,3 +124,41 @@ def test_a_network_of_matrices_is_the_same_network_in_numbers():
             assert value == pytest.approx(expected[f"w{layer}_{i}_{j}"], rel=1e-12)
         for j, value in enumerate(np.atleast_1d(found[bias])):
             assert value == pytest.approx(expected[f"b{layer}_{j}"], rel=1e-12)
+
+
+def test_partials_of_arrays_multiply_to_the_gradient():
+    """Along x w1 -> relu -> w2: what stands on each edge is a Jacobian."""
+    graph = cgprimer.parse(LECTURE)
+    edges = cgprimer.partials(graph)
+    on, by = edges.variable_to_variable, edges.variable_to_parameter
+    np.testing.assert_array_equal(on["xh", "x"], np.array([[1, 0.5], [-1, -2]]))
+    np.testing.assert_array_equal(on["xr", "xh"], np.diag([1, 0]))
+    np.testing.assert_array_equal(on["xp", "xr"], [1, 3])
+    assert by["xh", "w1"].shape == (2, 2, 2)
+    chain = on["xl", "xp"] * np.einsum("r,rh,hij", on["xp", "xr"], on["xr", "xh"], by["xh", "w1"])
+    np.testing.assert_array_equal(chain, cgprimer.gradient(graph)["w1"])
+    many = cgprimer.partials(graph, {"x": np.ones((5, 2))})
+    assert many.variable_to_parameter["xh", "w1"].shape == (5, 2, 2, 2)
+
+
+def test_a_classifier_agrees_with_torch():
+    """Softmax with cross-entropy, max, concatenate and a norm, over a batch."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra 'torch')")
+    graph = cgprimer.parse(
+        "input x[5], xt[3]; parameter W[4,5], b[4], V[3,8]\n"
+        "xh = relu(W @ x + b); xg = concatenate(xh[::-1], tanh(xh))\n"
+        "xl = -sum(xt*log_softmax(V @ xg)) + 0.1*norm(W) + max(xg)"
+    )
+    rng = np.random.default_rng(0)
+    start = {n: rng.normal(size=graph.shapes[n]) for n in graph.parameters}
+    x, xt = rng.normal(size=(7, 5)), np.eye(3)[rng.integers(0, 3, 7)]
+    found = cgprimer.gradient(graph, {"x": x, "xt": xt, **start})
+    theirs = {n: torch.tensor(v, requires_grad=True) for n, v in start.items()}
+    for sample in range(7):
+        h = torch.relu(theirs["W"] @ torch.tensor(x[sample]) + theirs["b"])
+        g = torch.cat([h.flip(0), torch.tanh(h)])
+        loss = -(torch.tensor(xt[sample]) * torch.log_softmax(theirs["V"] @ g, 0)).sum()
+        loss = loss + 0.1 * theirs["W"].norm() + g.amax()
+        slopes = torch.autograd.grad(loss, list(theirs.values()))
+        for name, slope in zip(theirs, slopes, strict=True):
+            np.testing.assert_allclose(found[name][sample], slope.numpy(), atol=1e-12)
