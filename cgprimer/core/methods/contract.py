@@ -158,6 +158,8 @@ class DerivativeProgram:
         import numpy as np
 
         head, tail = self.shapes.get(of, ()), self.shapes.get(wrt, ())
+        if not (head or self.by_column):
+            return parts[0]  # of a number, in one pass: nothing to put together, nothing to copy
         behind = 0 if self.by_column else len(tail)
         made = np.stack([np.asarray(part) for part in parts], axis=-1 - behind)
         samples = made.shape[: made.ndim - 1 - (len(head) if self.by_column else behind)]
