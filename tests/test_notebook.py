@@ -47,6 +47,16 @@ def test_tapes_and_programs_are_their_listings() -> None:
         assert bundle["text/plain"] == repr(thing)
 
 
+def test_arrays_are_shown_as_matrices() -> None:
+    graph = cgprimer.load("examples/matrix_backpropagation.cg")
+    assert is_png(shown(graph)["image/png"])
+    program = cgprimer.differentiate(cgprimer.tape(graph), wrt="w1")
+    assert "bar_w1" in shown(program)["text/html"]
+    assert "w1" in shown(cgprimer.tape(graph))["text/html"]
+    assert "[[2, 0], [4, 0]]" in shown(cgprimer.trace(graph, method="reverse"))["text/html"]
+    assert "[[2, 0], [4, 0]]" in shown(cgprimer.step(graph))["text/html"]
+
+
 def test_long_listings_and_lines_are_cut() -> None:
     long = cgprimer.parse("\n".join(f"x{i + 1} = x{i} + 1" for i in range(5_000)))
     html = shown(cgprimer.tape(long))["text/html"]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.analysis.elements import in_elements
 from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.files import json_text
@@ -26,6 +27,11 @@ LECTURE = cgprimer.load(EXAMPLES / "lecture.cg")
 FILES = sorted(EXAMPLES.glob("*.cg"))
 
 
+def loaded(path: Path) -> cgprimer.ExpressionGraph:
+    """An example; one with arrays in numbers, as every method steps through it."""
+    return in_elements(cgprimer.load(path))
+
+
 def names_of(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
     return graph.parameters or graph.inputs
 
@@ -33,9 +39,9 @@ def names_of(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_the_last_frame_has_the_gradient(path: Path, method: str) -> None:
-    graph = cgprimer.load(path)
+    graph = loaded(path)
     of = graph.outputs[0]
-    names = names_of(graph)[:12]
+    names = names_of(graph)[: 2 if path.stem == "mlp" else 12]  # no more steps than are taken
     shown = stepping(graph, of=of, wrt=names, methods=[method])
     expected = cgprimer.gradient(graph, of=of, wrt=names, method=method)
     results = dict(zip(shown.scene.wrt, shown.frames(method)[-1].results, strict=True))
@@ -149,13 +155,16 @@ def test_edges_are_those_that_an_instruction_works_on() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_shares_on_the_edges_add_up_to_the_adjoint(path: Path) -> None:
-    graph = cgprimer.load(path)
+    graph = loaded(path)
     shown = stepping(graph, of=graph.outputs[0], methods=["reverse"], level="operations")
     last = shown.frames("reverse")[-1]
     names = [v.name for v in shown.scene.vertices]
+    stops = {row.name for row in shown.scene.rows if row.expression.startswith("stop_gradient")}
     for vertex in shown.scene.vertices:
         leaving = [
-            last.partials[k] for k, (tail, _) in enumerate(shown.scene.edges) if tail == vertex.name
+            last.partials[k]
+            for k, (tail, head) in enumerate(shown.scene.edges)
+            if tail == vertex.name and head not in stops
         ]
         adjoint = last.derivatives[vertex.row]
         if adjoint is not None and vertex.name != shown.scene.target:

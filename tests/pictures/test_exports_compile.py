@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import cgprimer
+from cgprimer.analysis.elements import elements_of, shape_in
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.formats import diagram_text
 from cgprimer.pictures.graph_diagrams import graph_diagram
@@ -48,15 +49,17 @@ def first_path(graph: cgprimer.ExpressionGraph) -> list[str]:
 
 
 def settings(graph: cgprimer.ExpressionGraph) -> Iterator[dict[str, Any]]:
-    seed = (graph.inputs or graph.parameters)[0]
+    seed = elements_of(graph, (graph.inputs or graph.parameters)[0])[0]
+    arrays, number = bool(cgprimer.tape(graph).shapes), not shape_in(graph, graph.outputs[0])
     for level in ("variables", "operations"):
         yield {"level": level}
         yield {
-            "level": level, "values": True, "partials": True, "tangents": seed, "adjoints": True,
-            "title": TITLE,
+            "level": level, "values": True, "tangents": seed, "adjoints": number,
+            "partials": not (arrays and level == "operations"), "title": TITLE,
         }  # fmt: skip
     yield {"parameters": "vertices", "title": TITLE}
-    yield {"level": "backward", "values": True}
+    if number:
+        yield {"level": "backward", "values": True}
     if len(path := first_path(graph)) > 1:
         yield {"path": path, "values": True, "title": "A sum & more"}
 
