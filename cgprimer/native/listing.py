@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from cgprimer.core.primitives import primitive
+from cgprimer.core.tape.scalars import scalarize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
 from cgprimer.native.encoding import ANY, CALL, Group, Part, Program
@@ -41,7 +42,7 @@ def code_text(tape: Tape, form: str, *, sums: bool, dtype: str = "float64") -> s
     """The code that an engine makes of a tape.
 
     Args:
-        tape: any tape.
+        tape: any tape; one of arrays is written out in numbers.
         form: one of FORMS.
         sums: the outputs are wanted as sums over the samples.
         dtype: ``float64`` or ``float32``.
@@ -57,7 +58,7 @@ def code_text(tape: Tape, form: str, *, sums: bool, dtype: str = "float64") -> s
         if reason:
             raise EngineError(f"the engine 'cpu' makes no code here: {reason}")
     room = import_module(f"cgprimer.native.{engine}.listing")
-    text: str = room.listing(tape, sums=sums, dtype=dtype, interpreter=bool(interpreter))
+    text: str = room.listing(scalarize(tape), sums=sums, dtype=dtype, interpreter=bool(interpreter))
     return text
 
 

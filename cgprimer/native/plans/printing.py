@@ -8,6 +8,7 @@ from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.passes import dead_code
 from cgprimer.core.tape.printing import labels, listing, shown_name
+from cgprimer.core.tape.scalars import scalarize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import plural
 from cgprimer.native.plans.making import plan
@@ -34,7 +35,7 @@ def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
     """Pass by pass what an engine's plan makes of a tape.
 
     Args:
-        tape: any tape.
+        tape: any tape; one of arrays is written out in numbers.
         sums: the outputs are wanted as sums over the samples.
         most: the most lines of a part that are shown; None for all.
 
@@ -49,6 +50,7 @@ def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
     <BLANKLINE>
     tape 4 instructions -> optimized 4 -> 2 steps for every sample, 1 step once a call; 1 row
     """
+    tape = scalarize(tape)
     found = plan(tape, sums=sums)
     names, placed, size = PlanNames(found.tape, found.size), storage_of(found), found.tape.size
     steps = [(s, step_line(s, names, found.groups.get(k))) for k, s in enumerate(found.varying)]
