@@ -63,7 +63,7 @@ def element_in(graph: ExpressionGraph, name: str) -> tuple[str, tuple[int, ...]]
 
 def tape_with(graph: ExpressionGraph, names: Iterable[str]) -> Tape:
     """The tape of a graph, on which those of the names that are elements are values, too."""
-    wanted = [name for name in names if element_in(graph, name)[1]]
+    wanted = [name for name in names if "[" in name and element_in(graph, name)[1]]
     if not wanted:
         return tape(graph)
     from cgprimer.core.tape.scalars import with_elements
@@ -160,7 +160,7 @@ def derivatives_at(
         raise UsageError("the graph has no output to differentiate")
     targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
     key = ("first", targets, names, method, repr(sorted(options.items())))
-    whole = {name: element_in(graph, name)[0] for name in names}
+    whole = {name: element_in(graph, name)[0] if "[" in name else name for name in names}
     program = kept(
         graph,
         key,
@@ -174,10 +174,10 @@ def derivatives_at(
     )
     found = at_point(graph, at, program, engine)
     pairs = {(t, n): found.derivatives[t, base] for t in targets for n, base in whole.items()}
-    for (target, name), value in pairs.items():
+    for target, name in [pair for pair in pairs if "[" in pair[1]]:
         if place := element_in(graph, name)[1]:
             rest = [slice(None)] * (len(program.shapes[whole[name]]) - len(place))
-            part = value[(..., *place, *rest)]
+            part = pairs[target, name][(..., *place, *rest)]
             pairs[target, name] = part if part.ndim else float(part)
     return Derivatives(found.values, pairs)
 
