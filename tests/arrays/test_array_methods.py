@@ -14,7 +14,7 @@ ENGINES = ("plain", "numpy")
 TOLERANCE = {"finite-difference": 1e-5}
 TANGLED = (cgprimer.PathLimitError, cgprimer.ExpressionSwellError)  # too large for a method
 some = settings(max_examples=25, deadline=None)
-few = settings(max_examples=6, deadline=None)
+few = settings(max_examples=4, deadline=None)
 
 
 def assert_near(found, expected, tolerance: float, what: str) -> None:
