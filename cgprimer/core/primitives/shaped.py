@@ -144,6 +144,11 @@ def _checked_part(part: Any, size: int, shape: Shape) -> Any:
     if isinstance(part, range):
         return part
     if isinstance(part, tuple):
+        import numpy as np
+
+        places = np.array(part)  # all at once: a thousand labels are an index, too
+        if places.size and places.min() >= 0 and places.max() < size:
+            return part
         return tuple(_checked_part(p, size, shape) for p in part)
     if not -size <= part < size:
         raise ShapeError(
