@@ -36,7 +36,8 @@ def as_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
             raise TypeError
     except (TypeError, ValueError, ImportError):
         raise UsageError(
-            f"the value of {name!r} must be a real number or an array of them"
+            f"the value of {name!r} must be a real number or an array of them",
+            hint="its rows are equally long, and of numbers" if isinstance(value, list) else "",
         ) from None
     if shape:
         if not array.ndim:

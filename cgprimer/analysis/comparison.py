@@ -244,7 +244,7 @@ def compare(
     asked = chosen_names(graph, wrt or graph.parameters or graph.inputs)
     primal = tape_with(graph, (target, *asked))
     if shape := shape_of(primal, primal.index(target)):
-        one = next(elements(target, shape))
+        one = next(elements(target, shape)).replace("][", ",")
         raise UsageError(
             f"{target!r} is an array of shape {shape_text(shape)}: one of its elements is compared",
             hint=f"such as of={one!r} (--of {one!r}), or their sum as an output of its own",

@@ -194,7 +194,7 @@ def trace(
     asked = seeded or target
     if shape := shape_of(primal, primal.index(asked)):
         what, option = ("seeded", "wrt") if seeded else ("differentiated", "of")
-        first = next(elements(asked, shape))
+        first = next(elements(asked, shape)).replace("][", ",")
         raise UsageError(
             f"{asked!r} is an array of shape {shape_text(shape)}: one of its elements is {what}",
             hint=f"such as {option}={first!r} (--{option} {first!r})",

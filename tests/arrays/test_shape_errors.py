@@ -23,6 +23,10 @@ MISFITS = {
     "input x[3]; parameter k\nxh = k[0] + x": ("a single number has no places", "k[0]"),
     "input x[3]; parameter k\nxh = k @ x": ("not a number and [3]", "k @ x"),
     "input x[3]\nxh = broadcast(x, 2)": ("[3] and [2]", "broadcast(x, 2)"),
+    "input x[3]\nxh = 1 + sum(broadcast(x, 1000000, 100, 3))": (
+        "[1000000,100,3] has more than 100,000,000 numbers",
+        "broadcast(x, 1000000, 100, 3)",
+    ),
     "input x[3]\nxh = reshape(x, 2, 2)": ("they do not fill [2,2]", "reshape(x, 2, 2)"),
     "input x[3]; parameter k\nxh = concatenate(x, k)": ("[3] and a number", "concatenate(x, k)"),
     "input x[2,3]\nxh = transpose(x, 0, 0)": ("[0, 0] is no order", "transpose(x, 0, 0)"),
@@ -35,6 +39,9 @@ DECLARED = {
     "input x = [1, 2]\nxh = x": "a number as the value of 'x', with a bracket for each declared",
     "input x[2] = [1, xa]\nxh = x": "a number as the value of 'x'",
     "input x[0]\nxh = x": "the sizes of 'x'",
+    "input x[1000000,1000000]\nxh = x": "'x' would have more than 100,000,000 numbers",
+    "input x[99999999999999999999999] = 1\nxh = x": "'x' would have more than",
+    "input x[" + "1" * 5000 + "]\nxh = x": "expected a whole number",
     "input x[2.5]\nxh = x": "expected a whole number, found '2.5'",
     "input x[2]\nxh = x[0.5]": "expected a whole number, found '0.5'",
 }
@@ -85,3 +92,28 @@ def test_second_derivatives_of_an_array_say_what_to_do():
     graph = cgprimer.parse("parameter w[2] = 1; xh = w*w")
     with pytest.raises(cgprimer.DifferentiationError, match=r"'xh' has the shape \[2\]"):
         cgprimer.hessian(graph)
+
+
+def test_the_shape_of_an_output_is_not_declared():
+    with pytest.raises(
+        cgprimer.DefinitionError, match=r"(?s)1:20: an output is computed.*write: output z"
+    ):
+        cgprimer.parse("input x[3]; output z[2]; z = x")
+
+
+@pytest.mark.parametrize("name", ["x[0", "x[0]]", "x[]", "x[a]"])
+def test_an_element_has_its_brackets(name):
+    graph = cgprimer.parse("input x[3] = 1; z = sum(x)")
+    with pytest.raises(cgprimer.UsageError, match="no variable or parameter"):
+        cgprimer.gradient(graph, wrt=name)
+
+
+def test_hints_for_arrays_can_be_followed():
+    graph = cgprimer.parse("input x[3]; parameter W[2,3]; h = W @ x")
+    with pytest.raises(cgprimer.MissingValueError, match=r"in the text: input x\[3\] = 0.5"):
+        graph.evaluate()
+    with pytest.raises(cgprimer.UsageError, match="equally long"):
+        graph.evaluate({"W": [[1, 2, 3], [1, 2]], "x": 1})
+    at = {"W": 1, "x": 1}
+    with pytest.raises(cgprimer.UsageError, match=r"--wrt 'W\[0,0\]'"):
+        cgprimer.trace(graph, at, of="h[0]", wrt="W[0]")

@@ -77,6 +77,9 @@ def graph_of(program: Program) -> ExpressionGraph:
         if output.value is not None:
             said = f"an output is computed, so {name!r} cannot be given a value"
             raise DefinitionError(said, program.place(output), hint=f"write: output {name}")
+        if output.shape:
+            said = f"an output is computed, and so is the shape of {name!r}"
+            raise DefinitionError(said, program.place(output), hint=f"write: output {name}")
         if name not in definitions:
             said = f"{name!r} is declared an output, but nothing defines it"
             hint = name_hint(name, definitions)

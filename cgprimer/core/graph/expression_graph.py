@@ -221,7 +221,8 @@ class ExpressionGraph:
             return f"did you mean {other!r}? Capital and small letters differ"
         if name in _CONSTANTS:
             return f"there are no named constants: write {_CONSTANTS[name]}"
-        declared = f"or in the text: {self.role(name)} {name} = 0.5"
+        sizes = f"[{','.join(map(str, self.shapes[name]))}]" if name in self.shapes else ""
+        declared = f"or in the text: {self.role(name)} {name}{sizes} = 0.5"
         return f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, {declared}"
 
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:

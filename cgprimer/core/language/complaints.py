@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cgprimer.core.language.parser import ENDS, ROLES
-from cgprimer.core.language.syntax import Functions
+from cgprimer.core.language.syntax import MOST_NUMBERS, Functions
 from cgprimer.core.language.tokens import called, is_number, spans, tokenize
 from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
 
@@ -104,6 +104,11 @@ class Complaints:
         if self.before.text in (*ROLES, ",") and self.following.text == "(":
             return self.error("expected the end of the statement, found '('", self.following)
         return self.error(f"expected {what}, found {self.token.shown}")
+
+    def too_large(self) -> ExpressionSyntaxError:
+        """An array is declared whose numbers fill no ordinary memory."""
+        said = f"{self.token.text!r} would have more than {MOST_NUMBERS:,} numbers"
+        return self.error(said, hint="samples are no axis of a shape: they are given with the data")
 
     def after_declaration(self, has_value: bool) -> ExpressionSyntaxError:
         """A declaration goes on after a name or its value."""

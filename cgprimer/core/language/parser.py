@@ -26,6 +26,7 @@ from functools import reduce
 from typing import Any, NoReturn
 
 from cgprimer.core.language.syntax import (
+    MOST_NUMBERS,
     Apply,
     Declaration,
     Definition,
@@ -131,6 +132,8 @@ class _Parser:
                 if shape[-1] < 1 or (tokens[self.index] not in (",", "]")):
                     at_fault = self.index - (shape[-1] < 1)
                     self.fail("expected", at_fault, f"the sizes of {name!r}, as in {name}[8,4]")
+            if math.prod(shape) > MOST_NUMBERS:
+                self.fail("too_large", at)
             self.index += bool(shape)
             if tokens[self.index] == "=":
                 self.index += 1
@@ -173,7 +176,7 @@ class _Parser:
         """A whole number, with a sign or without; what follows is read next."""
         sign = self.tokens[at] == "-"
         digits = self.tokens[at + sign]
-        if not digits.isdecimal():
+        if not digits.isdecimal() or len(digits) > 300:  # more, and Python refuses
             self.fail("expected", at + sign, "a whole number")
         self.index = at + sign + 1
         return -int(digits) if sign else int(digits)

@@ -36,6 +36,7 @@ class Name:
 
 
 _MOST_KEPT = 10_000
+MOST_NUMBERS = 10**8  # that an array may have: 0.8 GB
 _STRUCTURAL: dict[tuple[str, tuple[Any, ...]], Structural] = {}
 
 
@@ -162,8 +163,11 @@ def element_place(name: str) -> tuple[str, tuple[int, ...]]:
     (('W', (0, 1)), ('k', ()))
     """
     base, bracket, place = name.partition("[")
-    parts = place.rstrip().removesuffix("]").split(",")
-    if not (bracket and all(re.fullmatch(r"\s*-?\d+\s*", part) for part in parts)):
+    place = place.rstrip()
+    parts = place.removesuffix("]").split(",")
+    if not (
+        bracket and place[-1:] == "]" and all(re.fullmatch(r"\s*-?\d+\s*", part) for part in parts)
+    ):
         return name, ()
     return base.strip(), tuple(map(int, parts))
 

@@ -12,10 +12,11 @@ reverse mode algorithmic differentiation".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from cgprimer.core.language.syntax import Shape, Structural
+from cgprimer.core.language.syntax import MOST_NUMBERS, Shape, Structural
 from cgprimer.errors import ShapeError
 
 
@@ -70,6 +71,8 @@ def _broadcast(setting: Any, a: Shape) -> Shape:
             f"{shape_text(a)} cannot be repeated to {shape_text(shape)}",
             hint="from the last axis on, sizes must be equal, or that of what is repeated 1",
         )
+    if math.prod(shape) > MOST_NUMBERS:
+        raise ShapeError(f"{shape_text(shape)} has more than {MOST_NUMBERS:,} numbers")
     return shape
 
 
