@@ -57,7 +57,7 @@ def tape(graph: ExpressionGraph) -> Tape:
 
 def element_in(graph: ExpressionGraph, name: str) -> tuple[str, tuple[int, ...]]:
     """The array and the place in it that a name is about; no place of names that the graph has."""
-    whole = "[" not in name or name in tape(graph).names
+    whole = not isinstance(name, str) or "[" not in name or name in tape(graph).names
     return (name, ()) if whole else element_place(name)
 
 

@@ -12,6 +12,7 @@ import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.tape.passes import with_seeds
+from cgprimer.core.tape.scalars import scalarize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.blocks import ENGINE as NUMPY
 from cgprimer.native.cuda.engine import CudaEngine
@@ -43,9 +44,9 @@ def program(graph: ExpressionGraph, method: str = "reverse") -> DerivativeProgra
 
 
 def gradient_tape(graph: ExpressionGraph) -> Tape:
-    """The loss and its gradient on one tape, with all seeds in."""
+    """The loss and its gradient on one tape, with all seeds in, written out in numbers."""
     found = program(graph)
-    return with_seeds(found.tape, found.passes[0].seeds)
+    return scalarize(with_seeds(found.tape, found.passes[0].seeds))
 
 
 def point(tape: Tape, samples: int, seed: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
