@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
+from cgprimer.columns import SKIP, as_column, kind_of, read_csv, read_npz, together
 from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import compiled
 from cgprimer.core.tape.scalars import elements
-from cgprimer.errors import DataError, MissingValueError, UsageError, name_hint
+from cgprimer.errors import DataError, MissingValueError, UsageError
 from cgprimer.files import write_whole
 from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
@@ -29,8 +28,6 @@ Array = Any
 Bound = float | Mapping[str, float]
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
 _LINE = 1_000  # letters: arrays in a message are not broken into lines
-_SKIP = "take such samples out before training"
-_ELEMENT = re.compile(r"(.*)\[([0-9]{1,9}(?:, ?[0-9]{1,9})*)\]")  # x[0], x[0,1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,14 +81,14 @@ class Dataset:
             for name, values in given.items():
                 if not isinstance(name, str) or not name.isprintable():
                     raise UsageError(f"{name!r} cannot be the name of a column")
-                columns[role][name] = _column(f"the {role} {name!r}", values)
+                columns[role][name] = as_column(f"the {role} {name!r}", values)
         lengths = {f"{role} {n}": len(c) for role, of in columns.items() for n, c in of.items()}
         if not lengths:
             raise DataError("a dataset needs at least one column")
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise DataError(f"the columns have different lengths: {shown}")
-        return cls(_together(columns["input"]), _together(columns["target"]))
+        return cls(together(columns["input"]), together(columns["target"]))
 
     @property
     def columns(self) -> dict[str, Array]:
@@ -144,7 +141,7 @@ class Dataset:
         for name, column in self.columns.items():
             if bad := first_bad(column, column.ndim - 1):
                 where = f"{what}sample {bad[1]} of the column {name + bad[2]!r}"
-                raise DataError(f"{where} is {bad[0]}, not finite", hint=_SKIP)
+                raise DataError(f"{where} is {bad[0]}, not finite", hint=SKIP)
 
     def save(self, path: str | Path) -> None:
         """Write as CSV or NPZ, by the file's ending.
@@ -156,7 +153,7 @@ class Dataset:
         Raises:
             UsageError: another ending, or the file cannot be written.
         """
-        if _kind(path) == ".csv":
+        if kind_of(path) == ".csv":
             write_whole(path, self.to_csv())
             return
         arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
@@ -200,13 +197,19 @@ class Dataset:
             DataError: a missing column, a row of the wrong length, a field that is no number or
                 not finite; the message names file and line.
         """
-        read = _read_csv if _kind(path) == ".csv" else _read_npz
+        read = read_csv if kind_of(path) == ".csv" else read_npz
         try:
-            return read(Path(path), tuple(inputs), tuple(targets))
+            ours, theirs, place = read(Path(path), tuple(inputs), tuple(targets))
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
         except UnicodeDecodeError:
             raise DataError(f"{path} is not UTF-8 text") from None
+        try:
+            data = cls.from_arrays(ours, theirs)
+            data.check_finite()
+        except DataError as error:
+            raise DataError(f"{place}: {error.message}", hint=error.hint) from None
+        return data
 
 
 def make_dataset(
@@ -293,180 +296,3 @@ def _bound(bound: Bound, name: str, what: str) -> float:
             raise UsageError(f"no {what} bound is given for {name!r}")
         bound = bound[name]
     return real_number(f"the {what} bound of {name!r}", bound)
-
-
-def _column(what: str, values: Any) -> Array:
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiub":
-            raise TypeError
-    except (TypeError, ValueError):
-        raise DataError(f"{what} is not an array of real numbers") from None
-    if not array.ndim:
-        raise DataError(f"{what} has 0 dimensions; a column has a value per sample")
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _base(name: str) -> str:
-    """What an element belongs to: ``x`` for ``x[0]``; else the name itself."""
-    found = _ELEMENT.fullmatch(name)
-    return found[1] if found else name
-
-
-def _together(columns: Mapping[str, Array]) -> dict[str, Array]:
-    """Columns of elements put together to those of arrays.
-
-    Raises:
-        DataError: an element is missing, stands twice, or is none of one number.
-    """
-    parts: dict[str, dict[tuple[int, ...], Array]] = {}
-    for name, column in columns.items():
-        found = _ELEMENT.fullmatch(name)
-        place = tuple(map(int, found[2].split(","))) if found else ()
-        known = parts.setdefault(_base(name), {})
-        if place in known or (known and not (place and next(iter(known)))):
-            raise DataError(f"the column {name!r} stands beside another of the same numbers")
-        if place and (column.ndim > 1 or len(place) != len(next(iter(known), place))):
-            raise DataError(f"the column {name!r} does not fit those of {_base(name)!r} beside it")
-        known[place] = column
-    made: dict[str, Array] = {}
-    for name, of in parts.items():
-        if () in of:
-            made[name] = of[()]
-            continue
-        shape = tuple(max(ns) + 1 for ns in zip(*of, strict=True))
-        order = []
-        for k in range(min(math.prod(shape), len(of) + 1)):
-            order.append(tuple(k // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)))
-            if order[-1] not in of:
-                missing = f"{name}[{','.join(map(str, order[-1]))}]"
-                what = f"the column {missing!r} is missing among {len(of)} of {name!r}"
-                raise DataError(what, hint="elements are counted from 0, and none is left out")
-        whole = np.stack([of[place] for place in order], axis=1)
-        made[name] = whole.reshape(len(whole), *shape)
-    return made
-
-
-def _kind(path: str | Path) -> str:
-    kind = Path(path).suffix.lower()
-    if kind not in (".csv", ".npz"):
-        raise UsageError(f"{path}: unknown ending {kind!r}", hint="datasets are .csv or .npz")
-    return kind
-
-
-# --- CSV: a table of numbers is read fast, anything else a row at a time -------------------------
-
-
-def _read_csv(path: Path, inputs: Sequence[str], targets: Sequence[str]) -> Dataset:
-    text = path.read_text(encoding="utf-8-sig")
-    reader = csv.reader(io.StringIO(text), skipinitialspace=True)
-    try:
-        names = [name.strip() for name in next(reader, [])]
-        repeated = [name for name in names if names.count(name) > 1]
-        wrong = ""
-        if not any(names):
-            wrong = "the first line must hold the names of the columns"
-        elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
-            wrong = f'names with commas stand in quotes: write "{split},...]"'
-        elif repeated:
-            wrong = f"the column {repeated[0]!r} stands twice"
-        elif len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-            wrong = "the columns must be separated by commas"
-        elif _number(names[0]) is not None:
-            wrong = "the first line must hold the names of the columns, not numbers"
-        if wrong:
-            raise DataError(f"{path}:1: {wrong}")
-        columns: dict[str, list[int]] = {}  # those of each value
-        for k, name in enumerate(names):
-            columns.setdefault(_base(name), []).append(k)
-        if not inputs and not targets:
-            *inputs, last = columns
-            targets = (last,)
-        wanted = tuple(dict.fromkeys((*inputs, *targets)))
-        _require(path, wanted, list(columns))
-        places = [k for name in wanted for k in columns[name]]
-        found = _table(text.partition("\n")[2], len(names), places)
-        if found is None:
-            rows = list(_rows(path, reader, names, places))
-            found = [np.array(column) for column in zip(*rows, strict=True)]
-    except csv.Error as error:
-        raise DataError(f"{path}:{reader.line_num}: this is no CSV: {error}") from None
-    if not found:
-        raise DataError(f"{path}: there are no samples below the header")
-    column = dict(zip(places, found, strict=True))
-    roles = ({names[k]: column[k] for n in of for k in columns[n]} for of in (inputs, targets))
-    try:
-        return Dataset.from_arrays(*roles)
-    except DataError as error:
-        raise DataError(f"{path}:1: {error.message}", hint=error.hint) from None
-
-
-def _table(body: str, width: int, places: list[int]) -> list[Array] | None:
-    """The columns of these places; None if something is not as it must be."""
-    if not body.strip():
-        return None
-    # Columns that nobody asks for may hold anything: a letter of each is enough.
-    kinds = [(f"f{k}", float if k in places else "U1") for k in range(width)]
-    try:
-        table = np.loadtxt(io.StringIO(body), kinds, delimiter=",", comments=None, quotechar='"')
-    except ValueError:
-        return None
-    found = [np.atleast_1d(np.ascontiguousarray(table[f"f{k}"])) for k in places]
-    return found if all(np.isfinite(column).all() for column in found) else None
-
-
-def _rows(path: Path, reader: Any, names: list[str], places: list[int]) -> Iterator[list[float]]:
-    """The numbers of the rows, in the columns of these places; the first mistake is placed."""
-    for row in reader:
-        where = f"{path}:{reader.line_num}"
-        if row and len(row) != len(names):
-            raise DataError(f"{where}: {len(row)} fields, but the header has {len(names)} columns")
-        values: list[float] = []
-        for k in places if row else ():
-            value, text = _number(row[k]), row[k].strip()
-            if value is None:
-                raise DataError(f"{where}: {text!r} in the column {names[k]!r} is not a number")
-            if not math.isfinite(value):
-                what = f"{where}: {text} in the column {names[k]!r} is not finite"
-                raise DataError(what, hint=_SKIP)
-            values.append(value)
-        if values:
-            yield values
-
-
-def _number(text: str) -> float | None:
-    try:
-        return None if "_" in text else float(text)  # Python's own 1_000 is no number elsewhere
-    except ValueError:
-        return None
-
-
-def _read_npz(path: Path, inputs: tuple[str, ...], targets: tuple[str, ...]) -> Dataset:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except OSError:
-        raise
-    except Exception as error:  # zipfile's errors have no common base with numpy's
-        raise DataError(f"{path} is not a file of numpy arrays") from error
-    roles = {key.partition("/")[2] or key: key for key in arrays}
-    if not inputs and not targets:
-        targets = tuple(n for n, key in roles.items() if key.startswith("targets/"))
-        inputs = tuple(n for n in roles if n not in targets)
-    _require(path, (*inputs, *targets), list(roles))
-    try:
-        data = Dataset.from_arrays(
-            {n: arrays[roles[n]] for n in inputs}, {n: arrays[roles[n]] for n in targets}
-        )
-        data.check_finite()
-    except DataError as error:
-        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
-    return data
-
-
-def _require(path: Path, wanted: tuple[str, ...], names: list[str]) -> None:
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        shown = [name if name.isprintable() else repr(name) for name in names]
-        what = f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(shown)}"
-        raise DataError(what, hint=name_hint(missing[0], shown))

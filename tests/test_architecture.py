@@ -31,6 +31,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "registration",
     "native",
     "analysis",
+    "columns",
     "data",
     "training",
     "pictures",
