@@ -97,7 +97,10 @@ def _passing(order: list[Recorded], found: dict[Recorded, Any], *, free: bool) -
         value = order.pop()
         if value.primitive:
             yield _step(value, as_values=False)
-            found.pop(value, None)
+            bar = found.pop(value, None)
+            if bar is not None and type(value._data) is float:
+                value._again += value._grad is not None
+                value._grad = bar + (value._grad or 0.0)
             if free:
                 value.primitive, value.operands = _FREED[value.primitive], ()
 
@@ -169,6 +172,7 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
                 )
         if not numbers:
             for value in order:
+                value.look()
                 for operand in value.operands:
                     if isinstance(operand, Recorded):
                         operand.look()
@@ -186,7 +190,7 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
 
 def _check_changes(order: list[Recorded], since: int) -> None:
     for value in order:
-        for operand in value.operands if value.serial > since else ():
+        for operand in (value, *value.operands) if value.operands and value.serial > since else ():
             if isinstance(operand, Recorded) and operand._changed > value.serial:
                 whose = f" {operand.name!r}" if operand.name else ""
                 raise DifferentiationError(

@@ -142,12 +142,14 @@ def called_with(
     moved = list(args)
     for place in places:
         moved[place] = _mapped(_leaf, args[place])
+    chosen = tuple(
+        _mapped(lambda v: v, moved[p]) for p in places
+    )  # the function may change its own
     _depth[0] += 1
     try:
         result = function(*moved, **kwargs)
     finally:
         _depth[0] -= 1
-    chosen = tuple(moved[p] for p in places)
     return result, chosen if isinstance(argument, tuple) else chosen[0], nested
 
 
@@ -170,8 +172,10 @@ def _mapped(function: Callable[[Any], Any], tree: Tree) -> Tree:
     """A function of each leaf of a tree, in the same arrangement."""
     if isinstance(tree, dict):
         return {key: _mapped(function, part) for key, part in tree.items()}
-    if isinstance(tree, tuple | list) and any(
-        isinstance(part, Value | np.ndarray | tuple | list | dict) for part in tree
+    if hasattr(tree, "_fields") or (
+        isinstance(tree, tuple | list)
+        and any(isinstance(part, Value | np.ndarray | tuple | list | dict) for part in tree)
     ):
-        return type(tree)(_mapped(function, part) for part in tree)
+        parts = [_mapped(function, part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return function(tree)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.primitives import shaped
-from cgprimer.errors import UsageError
+from cgprimer.errors import ShapeError, UsageError
 from cgprimer.recording.backward import accumulate
 from cgprimer.recording.eager import (
     EAGER,
@@ -93,15 +93,23 @@ class Value(Recorded):
     def grad(self) -> Any:
         """What backward passes added up; zeros before the first, None where none is wanted.
 
-        Numbers inside of a graph of numbers have theirs, too; inner arrays are let go of.
+        Numbers inside of a graph have theirs, too; inner arrays are let go of, theirs is None.
         """
-        if self._grad is None and self.requires_grad:
-            return 0.0 if type(self._data) is float else np.zeros_like(self._data)
-        return self._grad
+        if self._grad is not None or not self.requires_grad:
+            return self._grad
+        if type(self._data) is float:
+            return 0.0
+        return None if self.primitive else np.zeros_like(self._data)
 
     @grad.setter
     def grad(self, grad: Any) -> None:
-        self._grad = None if grad is None else as_data(grad)
+        given = None if grad is None else as_data(grad)
+        if np.shape(given) not in ((), self.shape):
+            raise ShapeError(
+                f"the gradient must have the shape of the value, {self.shape}, not"
+                f" {np.shape(given)}"
+            )
+        self._grad = given
         self._again = 0 if grad is None else -1
 
     def zero_grad(self) -> None:
@@ -148,7 +156,16 @@ class Value(Recorded):
         return self.shape[0]
 
     def __float__(self) -> float:
-        return self.item()
+        number = self.item()
+        if self.requires_grad and State.recording:  # ``math.exp(x)``, ``array[0] = x``
+            raise UsageError(
+                "a plain number would forget how this value was computed",
+                hint="value.item() gives the number; np.exp for math.exp, np.stack for array[i] =",
+            )
+        return number
+
+    def __format__(self, how: str) -> str:
+        return format(self.item(), how) if how else str(self)
 
     def __int__(self) -> int:
         return int(self.item())
@@ -168,7 +185,8 @@ class Value(Recorded):
         return np.array(self._data, dtype)
 
     def __repr__(self) -> str:
-        shown = repr(self._data).replace("array(", "").removesuffix(")")
+        data = self._data
+        shown = repr(data) if type(data) is float else repr(np.asarray(data))[6:-1]
         more = f", grad={self.grad}" if self._grad is not None else ""
         more += f", grad_fn={self.grad_fn}" if self.operands else ""
         more += ", requires_grad=False" if not self.requires_grad else ""
@@ -230,6 +248,7 @@ class Value(Recorded):
     ravel, flatten, squeeze, copy = map(of_numpy, ("ravel", "ravel", "squeeze", "copy"))
     swapaxes, repeat, cumsum = map(of_numpy, ("swapaxes", "repeat", "cumsum"))
     trace, diagonal, argmax, argmin = map(of_numpy, ("trace", "diagonal", "argmax", "argmin"))
+    __mod__, __floordiv__, __round__ = map(of_numpy, ("remainder", "floor_divide", "round"))
 
     def __pos__(self) -> Value:
         return self

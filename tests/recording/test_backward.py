@@ -238,3 +238,25 @@ def test_a_pass_can_stop_at_what_was_there_before() -> None:
     found = adjoints(middle * middle, since=middle.serial)
     assert found[middle] == 8.0
     assert x not in found
+
+
+def test_a_result_that_is_written_into_before_it_is_used_is_noticed() -> None:
+    for used in (lambda y: y.sum(), lambda y: y):
+        y = Value([1.0, 2.0]).exp()
+        y.data[0] = 0.0
+        with pytest.raises(DifferentiationError, match="changed after 'exp'"):
+            used(y).backward(np.ones(used(y).shape))
+
+
+def test_numbers_on_the_way_have_their_gradient_beside_arrays_and_inner_arrays_none() -> None:
+    x = Value([1.0, 2.0])
+    y = x * 3.0
+    s = y.sum()
+    loss = s * s
+    loss.backward(retain_graph=True)
+    assert (s.grad, loss.grad, y.grad) == (18.0, 1.0, None)
+    loss.backward()
+    assert s.grad == 36.0
+    x.grad = 0  # as micrograd's scripts do it
+    (x * 2.0).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

@@ -102,6 +102,13 @@ def test_functions_of_numpy_that_are_not_differentiable_are_named(wrong: Any, sa
     [
         (lambda: np.asarray(X), r"forget how this value was computed(.|\n)*detach"),
         (lambda: math.exp(X), r"shape \(8, 4\) is no single number"),
+        (lambda: math.exp(Value(1.0)), r"forget how(.|\n)*np.exp"),
+        (lambda: grad(lambda x: x * math.exp(x))(1.0), r"forget how(.|\n)*np.exp"),
+        (lambda: cgprimer.record(lambda x: x * math.exp(x), 1.0), r"forget how(.|\n)*np.exp"),
+        (lambda: cgprimer.record("x*2"), "runs a function"),  # type: ignore[arg-type]
+        (lambda: X % 2, r"numpy.remainder cannot"),
+        (lambda: X // 2, r"numpy.floor_divide cannot"),
+        (lambda: setattr(Value([1.0, 2.0]), "grad", np.ones(3)), r"\(2,\), not \(3,\)"),
         (lambda: int(X), "no single number"),
         (lambda: bool(X), "no single number"),
         (lambda: X.__setitem__(0, 1.0), "not assigned to"),
@@ -120,3 +127,20 @@ def test_functions_of_numpy_that_are_not_differentiable_are_named(wrong: Any, sa
 def test_other_slips(wrong: Any, said: str) -> None:
     with pytest.raises(CgprimerError, match=said):
         wrong()
+
+
+def test_an_array_of_numpys_own_does_not_swallow_values() -> None:
+    def squares(x: Any) -> Any:
+        out = np.zeros(2)
+        out[0] = x[0] ** 2
+        return out.sum()
+
+    with pytest.raises(ValueError, match="array element") as caught:
+        grad(squares)(np.ones(2))
+    assert isinstance(caught.value.__cause__, UsageError)
+
+
+def test_what_is_printed_of_a_value_is_a_number() -> None:
+    loss = Value(2.0) * 1.25
+    assert f"{loss:.3f} {round(loss, 1)}" == "2.500 2.5"
+    assert repr(Value(np.float32(6))) == "Value(6., dtype=float32)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -93,3 +93,25 @@ def test_of_a_graph_no_large_library_is_loaded() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "{'xw': {'k': 9.0}} {'k': {'k': 0.0}} False\n", done.stderr
     assert cgprimer.jacobian(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}) == {"xw": {"k": 3.0}}
+
+
+def test_a_function_may_change_the_dictionary_that_it_gets() -> None:
+    def halved(p: dict[str, Any]) -> Any:
+        p["a"] = p["a"] * 2.0
+        return p["a"]
+
+    given = {"a": 1.0}
+    assert grad(halved)(given) == {"a": 2.0}
+    assert given == {"a": 1.0}
+
+
+class Layer(NamedTuple):
+    w: Any
+    b: float
+
+
+def test_named_tuples_are_trees() -> None:
+    found = grad(lambda p: (p.w * p.b).sum())(Layer(np.ones(2), 3.0))
+    assert type(found) is Layer
+    assert found.w.tolist() == [3.0, 3.0]
+    assert grad(lambda p: p.w * p.b)(Layer(2.0, 3.0)) == (3.0, 2.0)
