@@ -87,7 +87,8 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
         again gives ``h``, ``h_2``, ``h_3``. Plain arrays that were used are inputs.
 
     Raises:
-        UsageError: it is no function, the result does not depend on any argument, or a value was changed in place.
+        UsageError: it is no function, the result does not depend on any argument, or a value was
+            changed in place.
         ShapeError: shapes do not go together; the message has the line of Python.
 
     What is compared is plain numbers: the graph is that of the branch that was taken.
