@@ -54,6 +54,7 @@ PLAIN = {
 
 def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
     """What numpy asks for when one of its element-by-element functions meets a value."""
+    axis = options.get("axis", 0)  # None is all of them
     options = {k: v for k, v in options.items() if v is not None}
     if "out" in options:
         raise DifferentiationError(
@@ -61,10 +62,9 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
             hint="use its result, without out= or an in-place operator",
         )
     if method == "reduce" and ufunc in REDUCTIONS:
-        axis, keep = options.get("axis", 0), options.get("keepdims", False)
-        return getattr(inputs[0], REDUCTIONS[ufunc])(axis, keep)
+        return getattr(inputs[0], REDUCTIONS[ufunc])(axis, options.get("keepdims", False))
     if method == "outer" and ufunc is np.multiply:
-        return _outer(*inputs)
+        return _outer(*inputs).reshape(np.shape(inputs[0]) + np.shape(inputs[1]))
     if ufunc in PLAIN:
         return getattr(ufunc, method)(*map(_plain, inputs), **options)
     if options and method == "__call__":
@@ -143,6 +143,8 @@ def _concatenate(parts: Any, axis: int | None = 0) -> Any:
 
 def _dot(a: Any, b: Any) -> Any:
     a, b = _value(a), _value(b)
+    if b.ndim > 2:
+        raise ShapeError("numpy.dot and inner are recorded for matrices and vectors", hint="use @")
     return a * b if not (a.ndim and b.ndim) else a @ b
 
 
@@ -157,7 +159,7 @@ def _where(condition: Any, *choices: Any) -> Any:
 
 
 def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if ord not in (None, 2) or (ord == 2 and axis is None and a.ndim > 1):
+    if ord not in (None, 2) or (ord == 2 and not isinstance(axis, int) and a.ndim > 1):
         raise DifferentiationError("numpy.linalg.norm is recorded for the Euclidean norm alone")
     return np.sqrt((a * a).sum(axis, keepdims))
 
@@ -175,11 +177,11 @@ def _swapped(a: Any, one: int, other: int) -> Any:
     return a.transpose(order)
 
 
-def _moved(a: Any, source: int, destination: int) -> Any:
-    first, second = (shaped.axes_of(a.shape, i)[0] % a.ndim for i in (source, destination))
-    order = [i for i in range(a.ndim) if i != first]
-    order.insert(second, first)
-    return a.transpose(order)
+def _moved(a: Any, source: Any, destination: Any) -> Any:
+    for axes in (source, destination):
+        shaped.axes_of(a.shape, axes if isinstance(axes, int) else tuple(axes))
+    numbered = np.broadcast_to(0, range(1, a.ndim + 1))  # each size is the number of its axis
+    return a.transpose([size - 1 for size in np.moveaxis(numbered, source, destination).shape])
 
 
 def _product(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -216,7 +218,24 @@ def _sorted(a: Any, axis: int = -1) -> Any:
 def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     if weights is None:
         return a.mean(axis)
-    return (a * weights).sum(axis) / np.sum(weights, axis if np.ndim(weights) > 1 else None)
+    a, weights = _value(a), _value(weights)
+    if weights.shape != a.shape:
+        if axis is None or weights.ndim != 1:
+            raise ShapeError(f"weights of shape {weights.shape} do not fit {a.shape}")
+        weights = weights.reshape([-1 if i == axis % a.ndim else 1 for i in range(a.ndim)])
+    return (a * weights).sum(axis) / weights.sum(axis)
+
+
+def _diagonal(a: Any) -> Any:
+    if a.ndim != 2:
+        raise ShapeError(f"the diagonal is recorded for matrices, not for the shape {a.shape}")
+    places = np.arange(min(a.shape))
+    return a[places, places]
+
+
+def _flip(a: Any, axis: Any = None) -> Any:
+    turned = shaped.axes_of(a.shape, axis)
+    return a[tuple(slice(None, None, -1 if i in turned else 1) for i in range(-a.ndim, 0))]
 
 
 def _triangle(a: Any, k: int) -> Any:
@@ -251,8 +270,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vdot": lambda a, b: _dot(_value(a).reshape(-1), _value(b).reshape(-1)),
     "inner": lambda a, b: _dot(a, _value(b).T),
     "outer": _outer,
-    "trace": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))].sum(),
-    "diag": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))]
+    "trace": lambda a: _diagonal(a).sum(),
+    "diag": lambda a: _diagonal(a)
     if a.ndim > 1
     else a.reshape(-1, 1) * np.eye(len(a), dtype=a.dtype),
     "transpose": lambda a, axes=None: _value(a).transpose(*(axes or ())),
@@ -266,7 +285,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "stack": _stack,
     "vstack": lambda parts: _concatenate([p.reshape(1, -1) if p.ndim < 2 else p
                                           for p in map(_value, parts)]),
-    "hstack": lambda parts: _concatenate(parts, -1),
+    "hstack": lambda parts: _concatenate(parts, 1 if _value(parts[0]).ndim > 1 else 0),
     "where": _where,
     "clip": lambda a, a_min=None, a_max=None: EAGER.emit(
         "clamp", a, -np.inf if a_min is None else lifted(a_min),
@@ -292,10 +311,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tile": lambda a, reps: a.reshape(-1)[np.tile(np.arange(a.size).reshape(a.shape), reps)],
     "tril": lambda a, k=0: np.where(_triangle(a, k), a, 0.0),
     "triu": lambda a, k=0: np.where(_triangle(a, k - 1), 0.0, a),
-    "diagonal": lambda a: a[np.arange(min(a.shape)), np.arange(min(a.shape))],
+    "diagonal": _diagonal,
     "atleast_2d": lambda a: a if a.ndim > 1 else a.reshape(1, -1),
     "column_stack": lambda parts: _concatenate(
         [p.reshape(-1, 1) if p.ndim < 2 else p for p in map(_value, parts)], 1),
-    "flip": lambda a, axis=0: a[(*[slice(None)] * axis, slice(None, None, -1))],
+    "flip": _flip,
     "atleast_1d": lambda a: a if a.ndim else a.reshape(1),
 }  # fmt: skip

@@ -104,7 +104,7 @@ class Value(Recorded):
     @grad.setter
     def grad(self, grad: Any) -> None:
         given = None if grad is None else as_data(grad)
-        if np.shape(given) not in ((), self.shape):
+        if given is not None and np.shape(given) not in ((), self.shape):
             raise ShapeError(
                 f"the gradient must have the shape of the value, {self.shape}, not"
                 f" {np.shape(given)}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cgprimer import Value, grad
+from cgprimer import CgprimerError, Value, grad
 from cgprimer.recording.numpy_functions import FUNCTIONS, UFUNCS
 
 RNG = np.random.default_rng(0)
@@ -203,3 +203,36 @@ def test_a_network_step_is_torchs() -> None:
     assert loss.data == pytest.approx(float(expected.detach()), rel=1e-14)
     for value, tensor in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(value.grad, tensor.grad.numpy(), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.flip,
+        lambda a: np.flip(a, -1),
+        lambda a: np.flip(a, (0, 2)),
+        lambda a: np.hstack([a, a]),
+        lambda a: np.moveaxis(a, [0, 1], [-1, -2]),
+        lambda a: np.add.reduce(a, None),
+        lambda a: np.multiply.outer(a, a),
+        lambda a: np.average(a[0], 0, weights=[1.0, 2.0, 3.0]),
+    ],
+)
+def test_all_axes_are_those_of_numpy(function: Any) -> None:
+    agrees(function, (RNG.uniform(0.2, 0.8, (3, 3, 3)),))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.trace,
+        np.diagonal,
+        lambda a: np.dot(a, a),
+        lambda a: np.inner(a, a),
+        lambda a: np.average(a, weights=[1.0, 2.0, 3.0]),
+        lambda a: np.linalg.norm(a, 2, (0, 1)),
+    ],
+)
+def test_what_another_axis_would_make_other_numbers_of_is_refused(function: Any) -> None:
+    with pytest.raises(CgprimerError):
+        function(Value(RNG.uniform(0.2, 0.8, (3, 3, 3))))
