@@ -27,6 +27,7 @@ from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import UsageError, plural
 from cgprimer.number_format import array_lines
 from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.overlays import check_path
 
 _ELEMENT = re.compile(r"([^\[\]]+)\[([\d,]+)\]")
 _LISTED = 4  # paths that are written out
@@ -59,6 +60,8 @@ def array_overlaid(
             hint="level='variables' (--level variables), or every number: scalars=True"
             " (--scalars all)",
         )
+    if path:
+        check_path(graph, path)
     lines: dict[str, list[str]] = {}
     written: dict[tuple[str, str], list[str]] = {}
     notes = list(diagram.notes)

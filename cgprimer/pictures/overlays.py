@@ -76,7 +76,7 @@ def overlaid(
     (['adjoint = 24', 'adjoint = 12', 'adjoint = 1'], '12 × 2 = 24')
     """
     if path:
-        _check_path(graph, path)
+        check_path(graph, path)
     seed = chosen_names(graph, tangents)[0] if tangents else None
     of = chosen_output(graph, of) if adjoints else None
     backward = sweep_numbers(graph, at, level=level, of=of)
@@ -235,7 +235,8 @@ def _named(what: str, value: float | None) -> list[str]:
     return [what, NOT_COMPUTED] if value is None else [f"{what} {equals(value)} {number(value)}"]
 
 
-def _check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
+def check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
+    """Names along a path are vertices of the graph, and edges lead from one to the next."""
     known = (*graph.variables, *graph.parameters)
     for name in path:
         if name not in known:

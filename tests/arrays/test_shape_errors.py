@@ -92,6 +92,9 @@ def test_second_derivatives_of_an_array_say_what_to_do():
     graph = cgprimer.parse("parameter w[2] = 1; xh = w*w")
     with pytest.raises(cgprimer.DifferentiationError, match=r"'xh' has the shape \[2\]"):
         cgprimer.hessian(graph)
+    graph = cgprimer.parse("parameter w[2] = 1; xh = w @ w")
+    with pytest.raises(cgprimer.UsageError, match="take 'w' as a whole"):
+        cgprimer.hessian(graph, wrt="w[0]")
 
 
 def test_the_shape_of_an_output_is_not_declared():

@@ -186,6 +186,9 @@ def test_operations_and_other_formats(level: str) -> None:
         ({"adjoints": True, "of": "xh"}, r"begins at one number, and 'xh' has the shape \[2\]"),
         ({"partials": True, "level": "operations"}, "no single partials"),
         ({"scalars": "xh", "path": "x xh"}, "without a path"),
+        ({"path": "x[0] xh"}, r"the path names 'x\[0\]', which the graph has not"),
+        ({"path": "xh"}, "a path has two ends"),
+        ({"path": "xh x"}, "no edge leads from 'xh' to 'x'"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(settings: dict[str, Any], said: str) -> None:

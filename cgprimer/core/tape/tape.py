@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from cgprimer.core.language.syntax import Shape, Structural
+from cgprimer.core.language.syntax import Shape, Structural, element_place
 from cgprimer.errors import UsageError, listed, name_hint
 
 Kind = Literal["column", "scalar", "constant"]
@@ -108,7 +108,9 @@ class Tape:
         """
         found = self.names.get(name, self.outputs.get(name))
         if found is None:
-            near = name_hint(name, self.names)
+            base = element_place(name)[0]
+            whole = f"an element has no place here: take {base!r} as a whole"
+            near = whole if base in self.names else name_hint(name, self.names)
             raise UsageError(f"the tape has no value called {name!r}", hint=near)
         return found
 
