@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cgprimer
+from cgprimer.core.methods import differentiate
 from cgprimer.errors import ShapeError, SourceError
 
 MISFITS = {
@@ -120,3 +121,11 @@ def test_hints_for_arrays_can_be_followed():
     at = {"W": 1, "x": 1}
     with pytest.raises(cgprimer.UsageError, match=r"--wrt 'W\[0,0\]'"):
         cgprimer.trace(graph, at, of="h[0]", wrt="W[0]")
+
+
+def test_seeds_of_arrays_are_shown_by_their_elements():
+    graph = cgprimer.parse("input x[3]; parameter W[2,3]; h = W @ x")
+    program = differentiate(cgprimer.tape(graph), ["h"], ["W"], method="reverse")
+    assert str(program).endswith("""# 2 passes
+#   1: seed_h[0] = 1, the other seeds 0
+#   2: seed_h[1] = 1, the other seeds 0""")

@@ -47,7 +47,15 @@ class Pass:
     seeds: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        ones = [name.replace(".", "_") for name, value in self.seeds.items() if value]
+        ones = []
+        for seed, value in self.seeds.items():
+            name = seed.replace(".", "_")
+            if not getattr(value, "shape", ()):
+                ones += [name] if value else []
+            else:  # of an array: one of its elements
+                import numpy as np
+
+                ones += [f"{name}[{','.join(map(str, at))}]" for at in np.argwhere(value)]
         return f"{', '.join(ones)} = 1, the other seeds 0" if ones else ""
 
     def add_to(self, found: dict[tuple[str, str], Number], outputs: Mapping[str, Number]) -> None:

@@ -109,7 +109,7 @@ class Tape:
         found = self.names.get(name, self.outputs.get(name))
         if found is None:
             base = element_place(name)[0]
-            whole = f"an element has no place here: take {base!r} as a whole"
+            whole = f"take {base!r} as a whole, or define the element: a name = {name}"
             near = whole if base in self.names else name_hint(name, self.names)
             raise UsageError(f"the tape has no value called {name!r}", hint=near)
         return found
