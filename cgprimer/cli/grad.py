@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -16,8 +17,14 @@ _MOST = 64  # numbers of an array that are printed with all digits
 def _line(name: str, value: Any) -> str:
     """A value with all digits, an array row by row; of a large one how it begins."""
     if isinstance(value, float) or value.size <= _MOST:
-        rows = repr(value if isinstance(value, float) else value.tolist())
-        return f"{name} = {rows}".replace("], [", "],\n" + " " * (len(name) + 4) + "[")
+        if isinstance(value, float):
+            return f"{name} = {value!r}"
+        margin = len(name) + len(" = ") + value.ndim
+
+        def broken(ends: re.Match[str]) -> str:  # a row stands below the one before
+            return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
+
+        return f"{name} = " + re.sub(r"(\]+), \[", broken, repr(value.tolist()))
     from cgprimer.number_format import numbers
 
     return f"{name} = {numbers(value)}"

@@ -123,6 +123,11 @@ def test_hints_for_arrays_can_be_followed():
         cgprimer.trace(graph, at, of="h[0]", wrt="W[0]")
 
 
+def test_a_product_by_its_name_elsewhere_is_said():
+    with pytest.raises(cgprimer.UnknownFunctionError, match="write a @ b"):
+        cgprimer.parse("input x[3]; parameter W[2,3]; h = matmul(W, x)")
+
+
 def test_seeds_of_arrays_are_shown_by_their_elements():
     graph = cgprimer.parse("input x[3]; parameter W[2,3]; h = W @ x")
     program = differentiate(cgprimer.tape(graph), ["h"], ["W"], method="reverse")

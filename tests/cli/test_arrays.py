@@ -35,6 +35,14 @@ def test_points_are_given_in_brackets():
         np.testing.assert_array_equal(value, expected[name])
 
 
+def test_brackets_of_deep_arrays_stand_below_each_other():
+    printed = run("grad", "-e", "input x[2] = 1; parameter W[2,2] = 1; y = W @ x")
+    assert printed.endswith(
+        "d y / d W = [[[1.0, 1.0],\n              [0.0, 0.0]],\n"
+        "             [[0.0, 0.0],\n              [1.0, 1.0]]]\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("at", "said"),
     [

@@ -21,6 +21,7 @@ _KNOWN_AS = {
     "arcsin": "asin(a)", "arccos": "acos(a)", "arctan": "atan(a)", "tg": "tan(a)", "ctg": "cot(a)",
     "sgn": "sign(a)", "logistic": "sigmoid(a)", "square": "a^2", "clip": "clamp(a, b, c)",
     "arsinh": "asinh(a)", "arcosh": "acosh(a)", "artanh": "atanh(a)", "fabs": "abs(a)",
+    "matmul": "a @ b", "mm": "a @ b", "mv": "a @ b",
 }  # fmt: skip
 
 # Characters that word processors and other languages put in the place of ours.
