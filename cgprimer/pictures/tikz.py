@@ -156,7 +156,7 @@ class _Pen:
     def node(self, style: str, size: float, at: Point, lines: Iterable[str], more: str = "") -> str:
         """Lines of LaTeX around a point."""
         font = rf"font=\sffamily{self.size(size).strip()}{more}"
-        text = r"\\".join(lines)
+        text = r"\\{}".join(lines)  # a bracket after a bare line break would be its length
         return rf"\node[{style}align=center, {font}] at {self.point(at)} {{{text}}};"
 
 
