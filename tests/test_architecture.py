@@ -250,18 +250,19 @@ def lines(*files: Path) -> int:
 def test_the_house_does_not_grow() -> None:
     """Lines are a cost: whoever adds some takes others out, or raises a bound with a reason.
 
-    What the three rings were built for: the package at most 28,500, core below 4,500.
+    Before values had shapes the package had 26,739 and core 4,499: arrays and recording are the
+    rest.
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 34_200
-    assert sum(core.values()) <= 6_950, core
+    assert lines(*files) <= 34_000
+    assert sum(core.values()) <= 6_920, core
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:
     loaded = {name.partition(".")[2] for name in loaded_after(GRADIENT) if name.startswith("cgp")}
     found = {name: lines(MODULES[name]) for name in sorted(loaded)}
-    assert sum(found.values()) <= 4_445, found
+    assert sum(found.values()) <= 4_200, found
 
 
 # --- what is loaded ------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import primitives
-from cgprimer.core.primitives.structural import KINDS, result_shape, shape_text
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import ShapeError, TapeError
 
@@ -31,8 +30,11 @@ def checked(tape: Tape) -> Tape:
                 raise TapeError(f"two leaves are called {leaf.name!r}")
             seen.add(leaf.name)
     for position, (name, operands) in enumerate(tape.instructions):
-        if isinstance(name, Structural) and name.kind in KINDS:
-            arity[name] = len(operands)
+        if isinstance(name, Structural):
+            from cgprimer.core.primitives.structural import KINDS
+
+            if name.kind in KINDS:
+                arity[name] = len(operands)
         if name not in arity:
             raise TapeError(f"instruction {position} uses the unknown primitive {name!r}")
         if len(operands) != arity[name]:
@@ -56,6 +58,8 @@ def checked(tape: Tape) -> Tape:
 
 
 def _check_shapes(tape: Tape) -> None:
+    from cgprimer.core.primitives.structural import result_shape, shape_text
+
     first, shapes = len(tape.leaves), [leaf.shape for leaf in tape.leaves]
     for position, (name, operands) in enumerate(tape.instructions):
         ours = [shapes[o] for o in operands]
