@@ -6,7 +6,6 @@ its numbers where they are few. Text is read off core's tapes, as in `overlays.p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +16,15 @@ from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_names, chosen_output, jacobian
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Shape, Structural
+from cgprimer.core.language.syntax import (
+    Apply,
+    Expression,
+    Name,
+    Number,
+    Shape,
+    Structural,
+    element_place,
+)
 from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.primitives.notation import unparse
@@ -29,7 +36,6 @@ from cgprimer.number_format import array_lines
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.overlays import check_path
 
-_ELEMENT = re.compile(r"([^\[\]]+)\[([\d,]+)\]")
 _LISTED = 4  # paths that are written out
 _ON_EDGES = 3  # rows and columns of a matrix on an edge
 
@@ -134,8 +140,8 @@ def _tangents(
     graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str
 ) -> tuple[str, dict[str, Any]]:
     """The derivative of everything that a seed leads to with respect to it, a number."""
-    element = _ELEMENT.fullmatch(seed)
-    name = chosen_names(graph, element[1] if element else seed)[0]
+    base, place = element_place(seed)
+    name = chosen_names(graph, base)[0]
     known = elements_of(graph, name)
     if seed not in known:
         raise UsageError(
@@ -144,11 +150,11 @@ def _tangents(
             hint=f"name one of its numbers, as {known[0]}, or draw all numbers: scalars=True"
             " (--scalars all)",
         )
-    place = tuple(map(int, element[2].split(","))) if element else ()
     reached = {name}
     for head in graph.definitions:
         used = (*graph.depends_on.get(head, ()), *graph.parameters_of.get(head, ()))
-        reached |= {head} & {head if reached & {*used} else ""}
+        if reached & {*used}:
+            reached.add(head)
     targets = [n for n in graph.variables if n in reached]
     found = jacobian(graph, point_values(graph, at), of=targets, wrt=name, method="forward")
     tangents = {n: row[name][(..., *place)] for n, row in found.items()}
@@ -208,7 +214,7 @@ class BackFlow:
     def written(self, head: int, product: int) -> Expression:
         """How what an edge hands back is computed."""
         known = {**self._known, self.made.totals[head]: f"bar_{self.names[head]}"}
-        return _readable(_tree(self.made.tape, product, known))
+        return _readable(value_tree(self.made.tape, product, known))
 
     def at(self, graph: ExpressionGraph, at: Mapping[str, Any] | None) -> BackFlow:
         """The same with numbers."""
@@ -243,13 +249,15 @@ def back_flow(
     return BackFlow(tape_of(graph), chosen_output(graph, of), operations).at(graph, at)
 
 
-def _tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:
+def value_tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:
+    """A value as an expression in the names that are known; there are only a few operations."""
     if index in known:
         return Name(known[index])
     instruction = tape.instruction(index)
     if instruction is None:
         return Number(tape.leaves[index].value)
-    return Apply(instruction.primitive, tuple(_tree(tape, o, known) for o in instruction.operands))
+    primitive, operands = instruction
+    return Apply(primitive, tuple(value_tree(tape, o, known) for o in operands))
 
 
 def _readable(tree: Expression) -> Expression:

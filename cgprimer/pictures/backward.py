@@ -19,9 +19,9 @@ from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.tape.tape import shape_of
 from cgprimer.number_format import array_lines, equals, number
-from cgprimer.pictures.array_overlays import BackFlow, shape_text
+from cgprimer.pictures.array_overlays import BackFlow, shape_text, value_tree
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 
 _NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to it"
@@ -55,7 +55,7 @@ def backward_diagram(
     edges = []
     for share in made.tape.shares:
         tail, head = vertex[share.tail], vertex[share.head]
-        partial = _tree(made.tape, share.partial, known)
+        partial = value_tree(made.tape, share.partial, known)
         instruction = tape.instruction(head)
         again = instruction is not None and instruction.operands.count(tail) > 1
         parts = _summands(partial) if again else [partial]
@@ -109,13 +109,3 @@ def _times(bar: Expression, partial: Expression) -> Expression:
     if isinstance(partial, Apply) and partial.primitive == "mul":  # a*(b*c) reads as a*b*c
         return Apply("mul", (_times(bar, partial.arguments[0]), partial.arguments[1]))
     return Apply("mul", (bar, partial))
-
-
-def _tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:
-    """A value as an expression in the primal's names; a partial has only a few operations."""
-    if index in known:
-        return Name(known[index])
-    instruction = tape.instruction(index)
-    if instruction is None:
-        return Number(tape.leaves[index].value)
-    return Apply(instruction.primitive, tuple(_tree(tape, o, known) for o in instruction.operands))

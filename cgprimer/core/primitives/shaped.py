@@ -10,6 +10,7 @@ What a step that has nothing to do would emit (a reshape to the same shape) is l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,11 +45,11 @@ def matmul(b: Builder, left: Any, right: Any) -> Any:
 def reshape(b: Builder, a: Any, shape: Shape) -> Any:
     """The same numbers in another shape; one size may be -1, for what is left."""
     own = b.shape(a)
-    known = _product(n for n in shape if n != -1)
-    full = tuple(_product(own) // max(known, 1) if n == -1 else n for n in shape)
-    if shape.count(-1) > 1 or _product(full) != _product(own) or min(full, default=1) < 0:
+    known = math.prod(n for n in shape if n != -1)
+    full = tuple(math.prod(own) // max(known, 1) if n == -1 else n for n in shape)
+    if shape.count(-1) > 1 or math.prod(full) != math.prod(own) or min(full, default=1) < 0:
         raise ShapeError(
-            f"{shape_text(own)} has {_product(own)} numbers: they do not fill {shape_text(shape)}"
+            f"{shape_text(own)} has {math.prod(own)} numbers: they do not fill {shape_text(shape)}"
         )
     return a if full == own else b.emit(Structural("reshape", len(own), full), a)
 
@@ -122,13 +123,6 @@ def _reduced(b: Builder, kind: str, a: Any, axes: Sequence[int] | None, keep: bo
     made = b.emit(Structural(kind, gone), a) if gone else a
     kept = tuple(1 if i in gone else n for i, n in enumerate(shape, -len(shape)))
     return reshape(b, made, kept) if keep else made
-
-
-def _product(shape: Any) -> int:
-    found = 1
-    for n in shape:
-        found *= n
-    return found
 
 
 def _axis(shape: Shape, axis: int) -> int:

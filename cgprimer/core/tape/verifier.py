@@ -29,8 +29,10 @@ def checked(tape: Tape) -> Tape:
             if leaf.name in seen:
                 raise TapeError(f"two leaves are called {leaf.name!r}")
             seen.add(leaf.name)
+    shaped = any(leaf.shape for leaf in tape.leaves)
     for position, (name, operands) in enumerate(tape.instructions):
         if isinstance(name, Structural):
+            shaped = True
             from cgprimer.core.primitives.structural import KINDS
 
             if name.kind in KINDS:
@@ -48,7 +50,7 @@ def checked(tape: Tape) -> Tape:
             raise TapeError(
                 f"instruction {position}: operand {operand} is not defined before its use"
             )
-    if any(leaf.shape for leaf in tape.leaves) or any(type(name) is not str for name in arity):
+    if shaped:
         _check_shapes(tape)
     for what, table in (("output", tape.outputs), ("name", tape.names)):
         for name, index in table.items():
