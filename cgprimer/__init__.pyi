@@ -1,6 +1,7 @@
 # The public names, a line each: the package reads this file, and so do type checkers.
 __version__: str
 
+from cgprimer import networks as networks
 from cgprimer import plot as plot
 from cgprimer.analysis.comparison import Comparison as Comparison
 from cgprimer.analysis.comparison import MethodResult as MethodResult

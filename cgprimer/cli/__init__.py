@@ -32,6 +32,7 @@ _COMMANDS = {
     "compare": "All methods side by side: results, errors, costs.",
     "data": "Make a dataset from a graph with known parameters.",
     "primitives": "The functions of the language and their derivatives.",
+    "new": "Write the text of a network, a chain, a polynomial or a random graph.",
     "examples": "The graphs that come with cgprimer.",
     "info": "What a graph consists of, or what this machine offers.",
 }

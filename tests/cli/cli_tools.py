@@ -31,6 +31,7 @@ COMMANDS = (
     "compare",
     "data",
     "primitives",
+    "new",
     "examples",
     "info",
 )

@@ -1,0 +1,71 @@
+"""``cgprimer new``: graphs that nobody types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer import networks
+from cgprimer.cli.common import make_command, note
+from cgprimer.cli.options import is_given
+from cgprimer.errors import UsageError, name_hint
+from cgprimer.files import write_whole
+
+_OWN = {  # the options of each kind; all have a seed
+    "mlp": ("activation", "output", "bias", "scalars"),
+    "neuron": ("activation", "bias"),
+    "chain": ("activation",),
+    "polynomial": (),
+    "recurrent": ("activation",),
+    "random": ("inputs",),
+}
+
+
+@make_command(
+    """\
+--activation NAME  A function of one number, or none (default: tanh; of a neuron sigmoid).
+--output NAME  mlp: the function of the last layer, softmax too (default: none).
+--bias/--no-bias  mlp, neuron: whether every unit adds a parameter of its own (default: it does).
+--scalars  mlp: a name for each unit and weight, instead of matrices.
+--inputs 1..  random: how many inputs (default: 2).
+--seed 0.. =0  Of the values and of a random graph.
+-o, --to PATH  Write the text here (default: standard output).
+--force  Overwrite the file."""
+)
+@click.argument("kind")
+@click.argument("size")
+def command(kind: str, size: str, to: str | None, force: bool, seed: int, **given: Any) -> None:
+    """Write the text of a network, a chain, a polynomial, a recurrent unit or a random graph.
+
+    \b
+    Examples:
+      cgprimer new mlp 4-2-1 --activation sigmoid > net.cg
+      cgprimer new mlp 4-2-1 --scalars
+      cgprimer new neuron 4
+      cgprimer new chain 10 --activation sigmoid
+      cgprimer new polynomial 3
+      cgprimer new recurrent 3
+      cgprimer new random 12 --seed 7
+
+    KIND is one of these, SIZE says how large it is: units per layer of an mlp, the inputs of a
+    neuron, the values of a chain, a degree, the steps of a unit, the expressions of a graph.
+    """
+    if kind not in _OWN:
+        raise UsageError(f"there is no kind {kind!r}", hint=name_hint(kind, _OWN))
+    chosen = {name: value for name, value in given.items() if is_given(name)}
+    for name in chosen:
+        if name not in _OWN[kind]:
+            raise click.UsageError(f"--{name} does not belong to {kind}")
+    if kind != "mlp" and not size.isdecimal():
+        raise UsageError(f"the size of a {kind} is a whole number, not {size!r}")
+    made = getattr(networks, kind)(size if kind == "mlp" else int(size), seed=seed, **chosen)
+    if to is None:
+        click.echo(made.source.text)
+        return
+    path = Path(to)
+    if path.exists() and not force:
+        raise UsageError(f"cannot write {path}: there is one already", hint="--force overwrites it")
+    write_whole(path, made.source.text + "\n")
+    note(f"wrote {path}")

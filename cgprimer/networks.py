@@ -1,0 +1,319 @@
+"""Graphs that nobody types: networks, chains, polynomials, recurrent units, random graphs.
+
+Every function gives a graph; the text that it was made from, to be read and edited, is its
+``source.text``. Inputs and parameters have values drawn from a seed, with two digits after the
+point, so that the graph can be evaluated, traced and drawn at once, and trained on data made from
+these values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from cgprimer.checked_numbers import whole_number
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.primitives import primitives
+from cgprimer.errors import UsageError, name_hint
+
+_MOST = 100_000  # parameters: a text of more has better ways to be made
+_POOL = ("tanh", "sin", "sigmoid", "cos")  # of random graphs: defined everywhere, and bounded
+_FRESH = 0.7  # of a random graph's operands: the others are used once more
+_WIDTH = 96  # letters of a line
+ARRAY_ACTIVATIONS = ("softmax", "log_softmax")  # of a whole layer, not of each unit
+
+
+def mlp(
+    sizes: str | Sequence[int],
+    *,
+    activation: str = "tanh",
+    output: str = "none",
+    bias: bool = True,
+    scalars: bool = False,
+    seed: int = 0,
+) -> ExpressionGraph:
+    """A multilayer perceptron, every unit joined to every unit of the layer before.
+
+    Args:
+        sizes: units per layer, the inputs first: ``"4-2-1"`` or ``[4, 2, 1]``.
+        activation: a function of one number, for every hidden unit; ``none`` for none.
+        output: the same for the last layer; ``softmax`` and ``log_softmax`` of all its units, too.
+        bias: whether every unit adds a parameter of its own.
+        scalars: a line and a name for each unit, instead of matrices: what a slide can show.
+        seed: of the values. Weights are uniform within the root of three over the number of a
+            unit's operands, so that their variance is one over it; biases within 0.1.
+
+    Raises:
+        UsageError: the sizes are none, or there is no such function.
+
+    Source: Rumelhart, Hinton, Williams 1986, "Learning representations by back-propagating
+    errors"; the range of the weights: LeCun et al. 1998, "Efficient BackProp", section 4.6.
+
+    >>> print(mlp("2-2-1", activation="sigmoid").source.text)
+    input x[2] = [0.69, 0.52]
+    parameter W1[2,2] = [[-0.19, -0.59], [0.03, -0.23]], b1[2] = [0.06, -0.04]
+    parameter W2[1,2] = [[-0.06, 0.2]], b2[1] = 0.08
+    xh1 = sigmoid(W1 @ x + b1)
+    xo = W2 @ xh1 + b2
+    output xo
+    >>> print(mlp([2, 1], output="sigmoid", bias=False, scalars=True).source.text)
+    input x1 = 0.69, x2 = 0.52
+    parameter w1_1 = -0.19, w1_2 = -0.59
+    xo = sigmoid(w1_1*x1 + w1_2*x2)
+    output xo
+    """
+    layers = _sizes(sizes)
+    draw = Random(whole_number("the seed", seed))
+    functions = [_activation(activation)] * (len(layers) - 2) + [_activation(output, scalars)]
+    count = sum((before + bias) * own for before, own in zip(layers, layers[1:], strict=False))
+    if count > _MOST:
+        hint = "write it with one number for all, as in: parameter W[784,128] = 0.01"
+        raise UsageError(f"the network has {count:,} parameters, more than {_MOST:,}", hint=hint)
+    values = [[_number(draw, 1.0) for _ in range(layers[0])]]
+    weights = []
+    for before, own in zip(layers, layers[1:], strict=False):
+        most = math.sqrt(3 / before)
+        weights.append([[_number(draw, most) for _ in range(before)] for _ in range(own)])
+        values.append([_number(draw, 0.1) for _ in range(own)] if bias else [])
+    write = _units if scalars else _matrices
+    return _graph(write(layers, functions, weights, values), f"mlp {'-'.join(map(str, layers))}")
+
+
+def neuron(
+    inputs: int, *, activation: str = "sigmoid", bias: bool = True, seed: int = 0
+) -> ExpressionGraph:
+    """One neuron: a weighted sum of its inputs, and a function of it.
+
+    >>> print(neuron(2).source.text)
+    input x1 = 0.69, x2 = 0.52
+    parameter w1 = -0.19, w2 = -0.59, b = 0.0
+    xo = sigmoid(w1*x1 + w2*x2 + b)
+    output xo
+    """
+    draw, many = Random(whole_number("the seed", seed)), _count("inputs", inputs)
+    function = _activation(activation)
+    given = {f"x{k}": _number(draw, 1.0) for k in range(1, many + 1)}
+    most = math.sqrt(3 / many)
+    weights = {f"w{k}": _number(draw, most) for k in range(1, many + 1)}
+    weights |= {"b": _number(draw, 0.1)} if bias else {}
+    total = _sum([f"w{k}*x{k}" for k in range(1, many + 1)], ["b"] * bias)
+    return _graph(
+        [*_declared("input", given), *_declared("parameter", weights),
+         f"xo = {function.format(total)}", "output xo"], f"neuron of {many} inputs",
+    )  # fmt: skip
+
+
+def chain(length: int, *, activation: str = "tanh", seed: int = 0) -> ExpressionGraph:
+    """A chain, each value a function of a parameter times the one before.
+
+    What a gradient has to go through: products of as many factors as the chain is long.
+
+    >>> print(chain(2).source.text)
+    input x0 = 0.69
+    parameter w1 = 0.52, w2 = -0.16
+    x1 = tanh(w1*x0)
+    x2 = tanh(w2*x1)
+    output x2
+    """
+    draw, many = Random(whole_number("the seed", seed)), _count("values", length)
+    function = _activation(activation)
+    lines = _declared("input", {"x0": _number(draw, 1.0)})
+    lines += _declared("parameter", {f"w{k}": _number(draw, 1.0) for k in range(1, many + 1)})
+    lines += [f"x{k} = {function.format(f'w{k}*x{k - 1}')}" for k in range(1, many + 1)]
+    return _graph([*lines, f"output x{many}"], f"chain of {many}")
+
+
+def polynomial(degree: int, *, seed: int = 0) -> ExpressionGraph:
+    """A polynomial in one input; its coefficients are the parameters.
+
+    >>> print(polynomial(2).source.text)
+    input x = 0.69
+    parameter a0 = 0.52, a1 = -0.16, a2 = -0.48
+    xo = a0 + a1*x + a2*x^2
+    output xo
+    """
+    draw, highest = Random(whole_number("the seed", seed)), whole_number("the degree", degree)
+    lines = _declared("input", {"x": _number(draw, 1.0)})
+    lines += _declared("parameter", {f"a{k}": _number(draw, 1.0) for k in range(highest + 1)})
+    powers = ["", "*x", *(f"*x^{k}" for k in range(2, highest + 1))]
+    total = _sum([f"a{k}{powers[k]}" for k in range(highest + 1)])
+    return _graph([*lines, f"xo = {total}", "output xo"], f"polynomial of degree {highest}")
+
+
+def recurrent(steps: int, *, activation: str = "tanh", seed: int = 0) -> ExpressionGraph:
+    """A recurrent unit, unrolled: the same two parameters in each of its steps.
+
+    Source: Werbos 1990, "Backpropagation through time: what it does and how to do it".
+
+    >>> print(recurrent(2).source.text)
+    input x1 = 0.69, x2 = 0.52
+    parameter w = -0.16, u = -0.48
+    xh1 = tanh(u*x1)
+    xh2 = tanh(w*xh1 + u*x2)
+    output xh2
+    """
+    draw, many = Random(whole_number("the seed", seed)), _count("steps", steps)
+    function = _activation(activation)
+    lines = _declared("input", {f"x{k}": _number(draw, 1.0) for k in range(1, many + 1)})
+    lines += _declared("parameter", {name: _number(draw, 1.0) for name in "wu"})
+    lines.append(f"xh1 = {function.format('u*x1')}")
+    for k in range(2, many + 1):
+        lines.append(f"xh{k} = {function.format(f'w*xh{k - 1} + u*x{k}')}")
+    return _graph([*lines, f"output xh{many}"], f"recurrent unit of {many} steps")
+
+
+def random(expressions: int, *, inputs: int = 2, seed: int = 0) -> ExpressionGraph:
+    """A graph of so many expressions drawn from a seed; all of them lead to the only output.
+
+    It is defined everywhere and its values stay small, so that all methods agree on it.
+
+    >>> print(random(4, seed=3).source.text)
+    input x1 = -0.52, x2 = 0.09
+    parameter a = -0.91, b = 0.56
+    xv1 = cos(a*x1 + x2)
+    xv2 = sin(b*xv1 + xv1)
+    xv3 = xv2*sin(x2)
+    xo = x1*sin(xv3) + xv3
+    output xo
+    """
+    draw, many = Random(whole_number("the seed", seed)), _count("expressions", expressions)
+    names = [f"x{k}" for k in range(1, _count("inputs", inputs) + 1)]
+    given = {name: _number(draw, 1.0) for name in names}
+    parameters: list[str] = []
+    waiting, values, lines = names[:], names[:], list[str]()
+
+    def operand() -> str:  # mostly one that nothing uses yet, so that few are left at the end
+        if waiting and draw.random() < _FRESH:
+            return waiting.pop(draw.randrange(len(waiting)))
+        return draw.choice(values)
+
+    def parameter() -> str:
+        parameters.append(_letters(len(parameters)))
+        return parameters[-1]
+
+    forms = (
+        lambda: f"{parameter()}*{operand()} + {parameter()}",
+        lambda: f"{parameter()}*{operand()}",
+        lambda: f"{draw.choice(_POOL)}({parameter()}*{operand()} + {operand()})",
+        lambda: f"{operand()}*{draw.choice(_POOL)}({operand()})",
+    )
+    for k in range(1, many + 1):
+        last = k == many
+        text = forms[draw.randrange(len(forms))]()
+        if last and waiting:
+            text = " + ".join([text, *waiting])
+        name = "xo" if last else f"xv{k}"
+        lines.append(f"{name} = {text}")
+        waiting.append(name)
+        values.append(name)
+    drawn = {name: _number(draw, 1.0) for name in parameters}
+    declared = [*_declared("input", given), *_declared("parameter", drawn)]
+    return _graph([*declared, *lines, "output xo"], f"random graph of {many}")
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def _matrices(
+    layers: list[int], functions: list[str], weights: list[Any], values: list[list[float]]
+) -> list[str]:
+    """The lines of a network with a matrix for each layer."""
+    lines, last, passed = [f"input x[{layers[0]}] = {_value(values[0])}"], len(layers) - 1, "x"
+    made = []
+    for k in range(1, len(layers)):
+        parts = [f"W{k}[{layers[k]},{layers[k - 1]}] = {_value(weights[k - 1])}"]
+        parts += [f"b{k}[{layers[k]}] = {_value(values[k])}"] if values[k] else []
+        lines.append(f"parameter {', '.join(parts)}")
+        total, name = f"W{k} @ {passed}" + f" + b{k}" * bool(values[k]), f"xh{k}"
+        passed = "xo" if k == last else name
+        made.append(f"{passed} = {functions[k - 1].format(total)}")
+    return [*lines, *made, "output xo"]
+
+
+def _units(
+    layers: list[int], functions: list[str], weights: list[Any], values: list[list[float]]
+) -> list[str]:
+    """The lines of a network with a name for each unit and each weight."""
+    passed = [f"x{k}" for k in range(1, layers[0] + 1)]
+    lines, made = _declared("input", dict(zip(passed, values[0], strict=True))), []
+    for k in range(1, len(layers)):
+        own, several = [], layers[k] > 1
+        for unit in range(1, layers[k] + 1):
+            ending = f"_{unit}" if several else ""
+            names = [f"w{k}{ending}_{j}" for j in range(1, len(passed) + 1)]
+            drawn = dict(zip(names, weights[k - 1][unit - 1], strict=True))
+            biases = [f"b{k}{ending}"] if values[k] else []
+            drawn |= dict(zip(biases, values[k][unit - 1 : unit], strict=True))
+            lines += _declared("parameter", drawn)
+            terms = [f"{w}*{name}" for w, name in zip(names, passed, strict=True)]
+            own.append(("xo" if k == len(layers) - 1 else f"xh{k}") + ending)
+            made.append(f"{own[-1]} = {functions[k - 1].format(_sum(terms, biases))}")
+        passed = own
+    return [*lines, *made, f"output {', '.join(passed)}"]
+
+
+def _declared(kind: str, values: dict[str, float]) -> list[str]:
+    """Declarations, as many in a line as there is room for."""
+    lines: list[str] = []
+    for name, value in values.items():
+        part = f"{name} = {value}"
+        if lines and len(lines[-1]) + len(part) + 2 <= _WIDTH:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(f"{kind} {part}")
+    return lines
+
+
+def _value(numbers: Any) -> str:
+    """A nested list; of one number the number."""
+    return str(numbers[0] if numbers[1:] == [] and isinstance(numbers[0], float) else numbers)
+
+
+def _sum(terms: Sequence[str], more: Sequence[str] = ()) -> str:
+    return " + ".join([*terms, *more])
+
+
+def _letters(number: int) -> str:
+    """``a``, ``b``, ..., without x, with which variables begin: ``w``, ``y``, ``z``, ``a1``..."""
+    letters = "abcdefghijklmnopqrstuvwyz"
+    again, place = divmod(number, len(letters))
+    return letters[place] + (str(again) if again else "")
+
+
+def _number(draw: Random, most: float) -> float:
+    return round(draw.uniform(-most, most), 2) + 0.0  # no negative zero
+
+
+def _graph(lines: list[str], name: str) -> ExpressionGraph:
+    return parse("\n".join(lines), name=f"<{name}>")
+
+
+def _sizes(given: str | Sequence[int]) -> list[int]:
+    parts: Sequence[Any] = given.split("-") if isinstance(given, str) else given
+    try:
+        found = [int(part) for part in parts]
+    except (TypeError, ValueError):
+        found = []
+    if len(found) < 2 or min(found) < 1:
+        hint = "units per layer, the inputs first, as in 4-2-1"
+        raise UsageError(f"{given!r} are no sizes of a network", hint=hint)
+    return found
+
+
+def _count(what: str, given: Any) -> int:
+    return whole_number(f"the number of {what}", given, least=1)
+
+
+def _activation(name: str, scalars: bool = True) -> str:
+    """How an activation is applied: a text with a place for its operand."""
+    if name == "none":
+        return "{}"
+    known = [row.name for row in primitives() if row.arity == 1 and row.name != "neg"]
+    if name in known or (name in ARRAY_ACTIVATIONS and not scalars):
+        return f"{name}({{}})"
+    if name in ARRAY_ACTIVATIONS:
+        raise UsageError(f"{name} is of a whole layer, in the last layer of an mlp with matrices")
+    hint = name_hint(name, ["none", *known])
+    raise UsageError(f"there is no activation {name!r}", hint=hint)

@@ -1,0 +1,106 @@
+"""Graphs that nobody types: what they compute, and that all methods agree on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import networks
+from tests.cli.cli_tools import here
+
+MADE = {
+    "mlp": lambda seed: networks.mlp("3-4-2", seed=seed),
+    "units": lambda seed: networks.mlp("3-4-2", seed=seed, scalars=True, activation="sigmoid"),
+    "neuron": lambda seed: networks.neuron(3, seed=seed),
+    "chain": lambda seed: networks.chain(5, seed=seed),
+    "polynomial": lambda seed: networks.polynomial(4, seed=seed),
+    "recurrent": lambda seed: networks.recurrent(3, seed=seed),
+    "random": lambda seed: networks.random(8, seed=seed),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_all_methods_agree_on_what_is_made(kind: str) -> None:
+    for seed in range(3):
+        graph = MADE[kind](seed)
+        of = graph.outputs[0] + ("[0]" if graph.shapes.get(graph.outputs[0]) else "")
+        wrt = [name for name in graph.parameters if cgprimer.gradient(graph, of=of, wrt=name)]
+        expected = cgprimer.gradient(graph, of=of, wrt=wrt, method="symbolic")
+        for method in ("forward", "reverse", "path-sum"):
+            found = cgprimer.gradient(graph, of=of, wrt=wrt, method=method)
+            for name in wrt:
+                np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("sizes", ["4-2-1", "2-3-3-2", "1-1"])
+def test_units_and_matrices_are_the_same_function(sizes: str) -> None:
+    matrices = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3)
+    units = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3, scalars=True)
+    (name,) = matrices.outputs
+    expected = [units.evaluate({})[output] for output in units.outputs]
+    assert np.ravel(matrices.evaluate({})[name]).tolist() == pytest.approx(expected, rel=1e-14)
+    assert len(units.parameters) == sum(
+        int(np.prod(matrices.shapes[p])) for p in matrices.parameters
+    )
+
+
+def test_the_recurrent_unit_is_the_lecture_s() -> None:
+    graph = networks.recurrent(3)
+    at = {"w": 0.5, "u": 1, "x1": 1, "x2": 2, "x3": 3}  # case F4
+    assert graph.evaluate(at)["xh3"] == pytest.approx(0.998146762128968, rel=1e-12)
+    found = cgprimer.gradient(graph, at)
+    assert found["w"] == pytest.approx(0.003687663930367874, rel=1e-12)
+    assert found["u"] == pytest.approx(0.011246733018121341, rel=1e-12)
+
+
+def test_a_seed_decides_everything_and_every_expression_leads_to_the_output() -> None:
+    texts = {networks.random(30, inputs=3, seed=seed).source.text for seed in range(20)}
+    assert len(texts) == 20
+    assert networks.random(30, seed=4).source.text == networks.random(30, seed=4).source.text
+    for seed in range(20):
+        graph = networks.random(30, inputs=3, seed=seed)
+        assert graph.outputs == ("xo",)
+        assert {*graph.leads_to} >= {f"xv{k}" for k in range(1, 30)}
+        assert set(graph.inputs) == {"x1", "x2", "x3"}
+        assert abs(graph.evaluate({})["xo"]) < 100
+
+
+def test_a_long_random_graph_stays_small() -> None:
+    assert abs(networks.random(3000, seed=1).evaluate({})["xo"]) < 1e4
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    assert here("new", "mlp", "4-2-1", "-o", "net.cg", cwd=tmp_path).returncode == 0
+    graph = cgprimer.load(tmp_path / "net.cg")
+    assert graph.source.text == networks.mlp("4-2-1").source.text + "\n"
+    again = here("new", "neuron", "4", "-o", "net.cg", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert here("new", "neuron", "4", "-o", "net.cg", "--force", cwd=tmp_path).returncode == 0
+    assert cgprimer.load(tmp_path / "net.cg").parameters == ("w1", "w2", "w3", "w4", "b")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["mpl", "4-2"], "did you mean 'mlp'"),
+        (["mlp", "4"], "units per layer"),
+        (["mlp", "4--2"], "units per layer"),
+        (["mlp", "4-0"], "units per layer"),
+        (["mlp", "4-2", "--activation", "sigmoud"], "did you mean 'sigmoid'"),
+        (["mlp", "4-2", "--output", "softmax", "--scalars"], "whole layer"),
+        (["mlp", "1000-1000-1000"], "more than 100,000"),
+        (["neuron", "4", "--scalars"], "does not belong to neuron"),
+        (["neuron", "0"], "from 1 on"),
+        (["chain", "x"], "whole number"),
+        (["random", "1", "--inputs", "0"], "--inputs"),
+    ],
+)
+def test_mistakes_are_said_in_a_line(words: list[str], said: str) -> None:
+    done = here("new", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
