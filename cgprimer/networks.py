@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -67,13 +68,13 @@ def mlp(
     layers = _sizes(sizes)
     draw = Random(whole_number("the seed", seed))
     functions = [_activation(activation)] * (len(layers) - 2) + [_activation(output, scalars)]
-    count = sum((before + bias) * own for before, own in zip(layers, layers[1:], strict=False))
+    count = sum((before + bias) * own for before, own in pairwise(layers))
     if count > _MOST:
         hint = "write it with one number for all, as in: parameter W[784,128] = 0.01"
         raise UsageError(f"the network has {count:,} parameters, more than {_MOST:,}", hint=hint)
     values = [[_number(draw, 1.0) for _ in range(layers[0])]]
     weights = []
-    for before, own in zip(layers, layers[1:], strict=False):
+    for before, own in pairwise(layers):
         most = math.sqrt(3 / before)
         weights.append([[_number(draw, most) for _ in range(before)] for _ in range(own)])
         values.append([_number(draw, 0.1) for _ in range(own)] if bias else [])

@@ -41,7 +41,7 @@ def command(kind: str, size: str, to: str | None, force: bool, seed: int, **give
 
     \b
     Examples:
-      cgprimer new mlp 4-2-1 --activation sigmoid > net.cg
+      cgprimer new mlp 4-2-1 --activation sigmoid -o net.cg
       cgprimer new mlp 4-2-1 --scalars
       cgprimer new neuron 4
       cgprimer new chain 10 --activation sigmoid
