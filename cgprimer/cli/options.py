@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -23,6 +24,7 @@ from click.core import ParameterSource
 
 from cgprimer.core.methods import methods
 from cgprimer.core.methods.finite_difference import SCHEMES
+from cgprimer.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,11 +78,18 @@ def options(*texts: str, **readers: Callable[[Any], Any]) -> Callable[[F], F]:
             settings = _taken(read["takes"], read["default"], switch="/" not in flags[-1])
             reader = readers.get(name) or _READERS.get(read["takes"] or "")
             if reader:
-                settings["callback"] = lambda _, __, value, reader=reader: reader(value)
+                settings["callback"] = partial(_read, reader)
             function = click.option(*flags, name, help=read["help"], **settings)(function)
         return function
 
     return decorate
+
+
+def _read(reader: Callable[[Any], Any], _: object, __: object, value: Any) -> Any:
+    try:
+        return reader(value)
+    except UsageError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from cgprimer.cli.common import echo_json, graph_command, named_after, note, pro
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, is_given, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.run import DTYPES
 from cgprimer.core.tape.scalars import apart, elements
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import NonFiniteError, TrainingError
@@ -27,21 +26,13 @@ from cgprimer.number_format import number
 from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
 from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
 from cgprimer.training.loop import TrainingRun, train
-from cgprimer.training.optimizers import OPTIMIZERS
-from cgprimer.training.steps import SCHEDULES
+from cgprimer.training.settings import SETTINGS, checked, option_lines
 
 _MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
 _DATA = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
-
-
-def _batch(value: str) -> int | None:
-    if value == "all":
-        return None
-    if not value.isdecimal() or int(value) < 1:
-        raise click.BadParameter(f"{value!r} is neither a positive number nor 'all'")
-    return int(value)
+_CHECKS: dict[str, Any] = {name: partial(checked, name) for name in SETTINGS}
 
 
 def _validation(value: str | None) -> str | float | None:
@@ -61,26 +52,16 @@ def _validation(value: str | None) -> str | float | None:
   share of the data, such as 0.2, or a file of their own.""",
     SAMPLING,
     TRUTH,
-    f"""\
---start NAME=VALUE,...  Start values; the others are drawn from the seed.
---optimizer {"|".join(OPTIMIZERS)} =adam  The update rule.
---learning-rate NUMBER  The rate at the first step (default: by optimizer).
---schedule {"|".join(SCHEDULES)} =cosine  How the rate goes on.
---epochs 0.. =30  How often the data are gone through.
---batch-size N|all =50  Samples per step; 1 is one sample at a time.
---loss NAME|TEXT =squared-error  squared-error, half-squared-error, absolute-error, cross-entropy,
-  or an expression in out and target; its mean is minimised.
---shuffle/--no-shuffle =yes  A new order of the samples in every epoch.
---stop-below NUMBER  End once the mean loss of an epoch is below this.
---dtype {"|".join(DTYPES)} =float64  Precision of the computation.""",
+    "--start NAME=VALUE,...  Start values; the others are drawn from the seed.",
+    option_lines(),
     method_lines("reverse"),
     ENGINE,
     "--plot PATH  Draw the loss as .png, .svg or .pdf.",
     "--save PATH  Write the run as JSON.",
     "--resume PATH  Take up a run that --save, or Ctrl-C, has written.",
     JSON,
-    batch_size=_batch,
     validation=_validation,
+    **_CHECKS,
 )
 def command(
     graph: ExpressionGraph,

@@ -11,24 +11,25 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
+from cgprimer.checked_numbers import numbers_by_name, real_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import apart
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, NonFiniteError, UsageError, listed, name_hint
+from cgprimer.errors import DataError, NonFiniteError, UsageError, listed
 from cgprimer.number_format import number
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
-from cgprimer.training.snapshots import WITHIN, Moments, moments
-from cgprimer.training.steps import SCHEDULES, Done, Steps, rates
+from cgprimer.training.settings import SETTINGS, documented, settings_of
+from cgprimer.training.snapshots import Moments, moments
+from cgprimer.training.steps import Done, Steps, rates
 
 Array = Any
 Value = Any  # a float, or an array of a parameter's shape
@@ -125,60 +126,35 @@ class TrainingRun:
         return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
 
 
+@documented
 def train(
     graph: ExpressionGraph,
     dataset: Dataset,
     *,
-    method: str = "reverse",
-    engine: str = "auto",
-    optimizer: str = "adam",
-    learning_rate: float | None = None,
-    schedule: str = "cosine",
-    epochs: int = 30,
-    batch_size: int | None = 50,
-    loss: str = "squared-error",
-    seed: int = 0,
     start: Mapping[str, Any] | None = None,
-    shuffle: bool = True,
-    stop_below: float | None = None,
-    dtype: str = "float64",
     validation: Dataset | float | None = None,
-    short_run_records: int = WITHIN,
     resume: TrainingRun | None = None,
     on_step: Callable[[int, int, float], None] | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
-    **options: Any,
+    **settings_and_options: Any,
 ) -> TrainingRun:
     """Learn a graph's parameters from data.
 
     Args:
         graph: the graph; its parameters are learnt.
         dataset: a column for each input and each output.
-        method: the differentiator that gives the gradient.
-        engine: the engine that runs it.
-        optimizer: ``sgd``, ``momentum``, ``adam``, or one that was registered.
-        learning_rate: the rate at the first step; a fair first try for the optimizer unless given.
-        schedule: ``cosine`` (down to zero at the last step) or ``constant``.
-        epochs: how often the whole dataset is gone through.
-        batch_size: samples per step: 1 is one sample at a time, None the whole dataset.
-        loss: as in :func:`cgprimer.loss_and_gradient`; its mean over the batch is minimised.
-        seed: of the start values (uniform in [0, 1)) and of the order of the samples.
         start: start values, numbers or arrays of the parameters' shapes; those not given are drawn.
-        shuffle: go through the samples in a new random order in every epoch.
-        stop_below: end once the mean loss of an epoch is below this.
-        dtype: ``float64`` or ``float32``.
         validation: other samples, or a share of the dataset (between 0 and 1) that is then not
             trained on: their mean loss after each epoch is recorded.
-        short_run_records: how often about the parameters are recorded in a run of fewer than five
-            epochs; longer ones record them at the ends of epochs. A record halts an engine for
-            some 30 us.
         resume: a run to take up where it ended, with the same optimizer, batches and number of
             samples, and with the same seed where a share of them is for validation; with the same
             other settings too, the result is that of one uninterrupted run.
         on_step: called after each step with the step, the number of steps and the batch's loss.
             Steps are then done one by one in Python, whatever the engine could do by itself.
         on_progress: the same, called a few times a second.
-        options: of the method.
+        {settings}
+        settings_and_options: such settings (they stand in ``training/settings.py``), and options
+            of the method.
 
     Returns:
         The run. Ctrl-C ends it early and cleanly, with ``stopped == "interrupted"``.
@@ -199,48 +175,48 @@ def train(
     if not isinstance(dataset, Dataset):
         hint = "cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)"
         raise UsageError(f"expected a Dataset, not {type(dataset).__name__}", hint=hint)
-    rule, given, names = optimizer_of(optimizer), len(dataset), graph.parameters
-    seed, epochs = whole_number("the seed", seed), whole_number("epochs", epochs)
-    within = whole_number("short_run_records", short_run_records, least=1)
-    rate = rule.rate if learning_rate is None else learning_rate
-    rate = real_number("the learning rate", rate, above=0)
-    if stop_below is not None:
-        stop_below = real_number("the loss to stop below", stop_below, above=0)
-    if schedule not in SCHEDULES:
-        raise UsageError(f"there is no schedule {schedule!r}", hint=name_hint(schedule, SCHEDULES))
+    settings, options = settings_of(settings_and_options)
+    rule, given, names = optimizer_of(settings.optimizer), len(dataset), graph.parameters
+    seed, epochs = settings.seed, settings.epochs
+    rate = rule.rate if settings.learning_rate is None else settings.learning_rate
     dataset, others, share = _parts(dataset, validation, seed)
     samples = len(dataset)
-    batch = samples if batch_size is None else whole_number("batch_size", batch_size, least=1)
-    batch = min(batch, samples)
-    chosen = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
-    objective = Objective(graph, options=options, samples=samples * epochs, **chosen)
+    batch = min(settings.batch_size or samples, samples)
+    objective = Objective(
+        graph,
+        loss=settings.loss,
+        method=settings.method,
+        engine=settings.engine,
+        dtype=settings.dtype,
+        options=options,
+        samples=samples * epochs,
+    )
     vectors = objective.vectors
-    settings = {
-        **chosen, "engine": objective.runner.engine, "optimizer": optimizer, "learning_rate": rate,
-        "schedule": schedule, "epochs": epochs, "batch_size": batch, "seed": seed,
-        "shuffle": bool(shuffle), "samples": given, "validation": share,
-        "validation_samples": 0 if others is None else len(others),
+    recorded = asdict(settings) | {
+        "engine": objective.runner.engine, "learning_rate": rate, "batch_size": batch,
+        "samples": given, "validation": share, "validation_samples": len(others or ()),
         "steps_per_epoch": -(-samples // batch),
     }  # fmt: skip
     if resume is None:
         begin = vectors.values(np.random.default_rng(seed).random(len(vectors)))
         begin |= numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
-        run = TrainingRun(begin, {**begin}, {}, settings)
+        run = TrainingRun(begin, {**begin}, {}, recorded)
         run.recorded_parameters = {name: [] for name in names}
     else:
-        run = _taken_up(resume, settings, vectors.shapes)
+        run = _taken_up(resume, recorded, vectors.shapes)
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
     values = vectors.vector(run.parameters).astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
     held = Done(run.steps, values, state or rule.start(values), [])
-    rate_of = partial(rates, rate, schedule, epochs * -(-samples // batch))
+    rate_of = partial(rates, rate, settings.schedule, epochs * -(-samples // batch))
     columns, one_by_one = objective.columns(dataset), on_step is not None
-    steps = Steps(objective, columns, rule, batch, rate_of, seed if shuffle else None, one_by_one)
+    order = seed if settings.shuffle else None
+    steps = Steps(objective, columns, rule, batch, rate_of, order, one_by_one)
     validate = None
     if others is not None:
         resident = objective.resident(objective.columns(others))
         validate = partial(objective.mean_loss, resident, len(others))
-    when = moments(epochs, steps.per_epoch, len(values), within)
+    when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
     _thin(run, when)
     mean_loss = partial(objective.mean_loss, steps.resident, samples)
     if resume is None:
@@ -251,7 +227,7 @@ def train(
             if listener is not None:
                 listener(done.steps, epochs * steps.per_epoch, done.losses[-1])
 
-    bad = _go_through(run, steps, held, epochs, stop_below, tell, when, validate)
+    bad = _go_through(run, steps, held, epochs, settings.stop_below, tell, when, validate)
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
         run.loss = mean_loss(vectors.vector(run.parameters))
@@ -350,8 +326,8 @@ def _taken_up(earlier: Any, settings: dict[str, Any], shapes: Mapping[str, Any])
     began = dict(earlier.settings)
     if not isinstance(began.get("validation"), float):
         began["validation"] = 0.0  # no share of the data: other samples, or none
-    instead = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
-    hints = dict.fromkeys(("optimizer", "batch_size", "samples", "validation"), instead)
+    hints = {name: setting.same for name, setting in SETTINGS.items() if setting.same}
+    hints |= dict.fromkeys(("samples", "validation"), hints["batch_size"])
     if settings["validation"]:  # else a seed only orders the samples, and another does no harm
         hints["seed"] = (
             "it has drawn the samples to validate with, and another would take samples that were"

@@ -1,0 +1,214 @@
+"""What decides a run, said once: each setting with its check, its default and its words.
+
+From here come the arguments of :func:`cgprimer.train` and their part of its documentation, the
+options of ``cgprimer train``, what the file of a run records, and what a sweep varies.
+
+To add a setting: write a field below, and use it where it acts (``settings.NAME`` in ``train``).
+It is an argument, an option and a key at once. Its check takes what was given and returns the value
+or raises UsageError; None is not checked where it is the default. What fits together, or does not,
+is checked at the end of :func:`settings_of`. The line of its option is read by `cli.options`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.core.methods import METHODS, methods
+from cgprimer.core.run import DTYPES
+from cgprimer.errors import UsageError, did_you_mean, name_hint
+from cgprimer.training.optimizers import OPTIMIZERS
+from cgprimer.training.snapshots import WITHIN
+from cgprimer.training.steps import SCHEDULES
+
+F = TypeVar("F", bound=Callable[..., Any])
+_INSTEAD = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
+
+
+class Setting(NamedTuple):
+    """One of them, without its name and default."""
+
+    check: Callable[[Any], Any]
+    takes: Callable[[], str]  # as an option of the command line (`cli.options`); "": it is none
+    help: str  # sentences, for both
+    same: str  # what to do instead where a run that is taken up began with another; "": it may
+
+
+def _setting(
+    default: Any,
+    check: Callable[[Any], Any],
+    takes: str | Callable[[], str],
+    help: str,
+    *,
+    same: str = "",
+) -> Any:
+    written = takes if callable(takes) else lambda: takes
+    return field(default=default, metadata={"": Setting(check, written, help, same)})
+
+
+def _one_of(what: str, known: tuple[str, ...]) -> Callable[[Any], Any]:
+    def check(given: Any) -> Any:
+        if given not in known:
+            raise UsageError(f"there is no {what} {given!r}", hint=name_hint(str(given), known))
+        return given
+
+    return check
+
+
+def _batch_size(given: Any) -> int | None:
+    """A number of samples, or None, which texts call ``all``."""
+    if given is None or given == "all":
+        return None
+    if isinstance(given, str):
+        given = int(given) if given.isdecimal() else given
+    return whole_number("batch_size, unless 'all',", given, least=1)
+
+
+def _switch(what: str) -> Callable[[Any], bool]:
+    def check(given: Any) -> bool:
+        if isinstance(given, str):
+            raise UsageError(f"{what} is yes or no, not {given!r}")
+        return bool(given)
+
+    return check
+
+
+def _as_it_is(given: Any) -> Any:  # checked where it is looked up
+    return given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of a run. Made by :func:`settings_of`, which checks them."""
+
+    method: str = _setting("reverse", _as_it_is, "", "The differentiator that gives the gradient.")
+    engine: str = _setting("auto", _as_it_is, "", "The engine that runs it.")
+    dtype: str = _setting("float64", _as_it_is, "|".join(DTYPES), "Precision of the computation.")
+    loss: str = _setting(
+        "squared-error", _as_it_is, "NAME|TEXT",
+        "squared-error, half-squared-error, absolute-error, cross-entropy, or an expression in out"
+        " and target; its mean is minimised.",
+    )  # fmt: skip
+    optimizer: str = _setting(
+        "adam", _as_it_is, lambda: "|".join(OPTIMIZERS), "The update rule.", same=_INSTEAD
+    )
+    learning_rate: float | None = _setting(
+        None, partial(real_number, "the learning rate", above=0), "NUMBER",
+        "The rate at the first step (default: by optimizer).",
+    )  # fmt: skip
+    schedule: str = _setting(
+        "cosine", _one_of("schedule", SCHEDULES), "|".join(SCHEDULES), "How the rate goes on."
+    )
+    epochs: int = _setting(
+        30, partial(whole_number, "epochs"), "0..", "How often the data are gone through."
+    )
+    batch_size: int | None = _setting(
+        50, _batch_size, "N|all", "Samples per step; 1 is one sample at a time.", same=_INSTEAD
+    )
+    seed: int = _setting(
+        0, partial(whole_number, "the seed"), "",
+        "Of the start values (uniform in [0, 1)) and of the order of the samples.",
+    )  # fmt: skip
+    shuffle: bool = _setting(
+        True, _switch("shuffle"), "/--no-shuffle", "A new order of the samples in every epoch."
+    )
+    stop_below: float | None = _setting(
+        None, partial(real_number, "the loss to stop below", above=0), "NUMBER",
+        "End once the mean loss of an epoch is below this.",
+    )  # fmt: skip
+    short_run_records: int = _setting(
+        WITHIN, partial(whole_number, "short_run_records", least=1), "",
+        "How often about the parameters are recorded in a run of fewer than five epochs; longer"
+        " ones record them at the ends of epochs. A record halts an engine for some 30 us.",
+    )  # fmt: skip
+
+
+SETTINGS: dict[str, Setting] = {one.name: one.metadata[""] for one in fields(Settings)}
+_KINDS: dict[str, str] = {one.name: str(one.type) for one in fields(Settings)}
+_TEXTS: dict[str, Callable[[str], Any]] = {
+    "int": int, "float": float, "bool": {"yes": True, "no": False}.__getitem__
+}  # fmt: skip
+DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Settings)}
+
+
+def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """The settings, checked, and what is left: options of the method.
+
+    Raises:
+        UsageError: a value that is none.
+
+    >>> settings, rest = settings_of({"epochs": 3, "scheme": "forward"})
+    >>> settings.epochs, settings.batch_size, rest
+    (3, 50, {'scheme': 'forward'})
+    """
+    rest = {name: value for name, value in given.items() if name not in SETTINGS}
+    settings = Settings(**{n: checked(n, value) for n, value in given.items() if n not in rest})
+    if rest:
+        of_methods = {o for m in methods() for o in inspect.signature(METHODS[m]).parameters}
+        for name in rest:
+            if name not in of_methods and (hint := did_you_mean(name, SETTINGS)):
+                raise UsageError(f"there is no setting {name!r}", hint=hint)
+    return settings, rest
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value of a setting.
+
+    Raises:
+        UsageError: it is none.
+
+    >>> checked("batch_size", "all"), checked("batch_size", 20), checked("learning_rate", None)
+    (None, 20, None)
+    """
+    if value is None and DEFAULTS[name] is None:
+        return None
+    return SETTINGS[name].check(value)
+
+
+def from_text(name: str, text: str) -> Any:
+    """The value of a setting that a text says, as in a list of values to vary.
+
+    Raises:
+        UsageError: it says none.
+
+    >>> from_text("epochs", "20"), from_text("learning_rate", "1e-3"), from_text("shuffle", "no")
+    (20, 0.001, False)
+    """
+    value: Any = text
+    with suppress(ValueError, KeyError):  # else it is a word, or the check says what is wrong
+        value = _TEXTS[_KINDS[name].partition(" ")[0]](text)
+    return checked(name, value)
+
+
+def option_lines() -> str:
+    """Lines for :func:`cgprimer.cli.options.options`, one for each setting that is an option."""
+    lines = []
+    for name, (_, takes, text, _) in SETTINGS.items():
+        if taken := takes():
+            flag, default = f"--{name.replace('_', '-')}", DEFAULTS[name]
+            flag += taken if taken.startswith("/") else f" {taken}"
+            given = " =yes" if default is True else f" ={default}"
+            lines.append(f"{flag}{'' if default in (None, False) else given}  {text}")
+    return "\n".join(lines)
+
+
+def documented(function: F) -> F:
+    """Give a function with ``**settings`` a signature with all of them, and their words.
+
+    They stand in its docstring where it says ``{settings}``.
+    """
+    own = inspect.signature(function)
+    *first, rest = own.parameters.values()
+    named = [
+        inspect.Parameter(f.name, rest.KEYWORD_ONLY, default=f.default, annotation=f.type)
+        for f in fields(Settings)
+    ]
+    function.__signature__ = own.replace(parameters=[*first, *named, rest])  # type: ignore[attr-defined]
+    words = [f"{name}: {one.help}" for name, one in SETTINGS.items()]
+    function.__doc__ = (function.__doc__ or "").replace("{settings}", "\n        ".join(words))
+    return function
