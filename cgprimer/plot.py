@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from cgprimer.plots.loss import loss
     from cgprimer.plots.memory import memory as memory  # noqa: PLC0414
     from cgprimer.plots.parameters import parameters
+    from cgprimer.plots.points import points
     from cgprimer.plots.surface import surface
     from cgprimer.plots.swell import swell
 
-__all__ = ["cost", "error", "function", "loss", "parameters", "surface", "swell"]
+__all__ = ["cost", "error", "function", "loss", "parameters", "points", "surface", "swell"]
 _OF_VALUES = ["memory"]  # of what Python recorded: no command draws it
 
 

@@ -10,7 +10,9 @@ import click
 from cgprimer.cli.common import echo_json, graph_command, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.methods.contract import Derivatives
 
+_DIGITS = 10  # in the table of several points
 _MOST = 64  # numbers of an array that are printed with all digits
 
 
@@ -28,6 +30,25 @@ def _line(name: str, value: Any) -> str:
     from cgprimer.number_format import numbers
 
     return f"{name} = {numbers(value)}"
+
+
+def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> str:
+    """A table with a row for each point, where single numbers were given several values."""
+    varied = [n for n, value in at.items() if isinstance(value, list) and n not in graph.shapes]
+    if not varied or any(len(at[name]) != len(at[varied[0]]) for name in varied):
+        return ""
+    import numpy as np
+
+    from cgprimer.analysis.tables import table
+    from cgprimer.number_format import number
+
+    columns = {name: at[name] for name in varied} | found.values
+    columns |= {f"d {name}/d {other}": value for (name, other), value in found.derivatives.items()}
+    many = (len(at[varied[0]]),)
+    if any(np.shape(value) not in ((), many) for value in columns.values()):
+        return ""
+    rows = zip(*(np.broadcast_to(value, many).tolist() for value in columns.values()), strict=True)
+    return table(list(columns), [[number(v, _DIGITS) for v in row] for row in rows], left=())
 
 
 @graph_command(
@@ -49,6 +70,7 @@ def command(
       cgprimer grad lecture
       cgprimer grad lecture --at xa=-0.5 --wrt xa,xx,ab
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
+      cgprimer grad sine_chain --at w=0:6.283:25,b=0:6.283:25
       cgprimer grad lecture --method reverse --show
       cgprimer grad matrix_backpropagation --at "x=[[1,2]],y=3" --wrt "w1,w2[0,0]"
     """
@@ -70,6 +92,8 @@ def command(
     if as_json:
         gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
         echo_json({"method": method, "values": found.values, "gradient": gradient})
+    elif points := _points(graph, settings["at"], found):
+        click.echo(points)
     else:
         for name, value in found.values.items():
             click.echo(_line(name, value))

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import isfinite
 from typing import Any, TypeVar
 
 import click
@@ -28,9 +29,12 @@ from cgprimer.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-AT = "--at NAME=VALUE,...  Values of inputs and parameters; declared values fill the rest."
+AT = """\
+--at NAME=VALUE,...  Values of inputs and parameters; declared values fill the rest. Several, for as
+  many points: LOW:HIGH:COUNT."""
 JSON = "--json (as_json)  Print the result as JSON."
 ENGINE = "--engine NAME =auto  What runs the tape; 'cgprimer info' lists the engines."
+MOST = 100_000  # numbers of a range
 DARK = "--dark  For dark slides."
 WRT = "--wrt NAME,...  With respect to which names (default: all parameters)."
 TRUTH = "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest."
@@ -138,14 +142,36 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _value(name: str, text: str) -> Any:
-    """A number, or numbers in brackets as nested lists."""
+    """A number, numbers in brackets as nested lists, or so many numbers from one to another.
+
+    >>> _value("w", "-2"), _value("w", "[[1,2]]"), _value("w", "0:1:3")
+    (-2.0, [[1.0, 2.0]], [0.0, 0.5, 1.0])
+    """
     try:
+        if ":" in text:
+            low, high, count = text.split(":")
+            return evenly(float(low), float(high), int(count))
         if not text.startswith("["):
             return float(text)
         return _floats(json.loads(re.sub(r"[^][,\s]+", r'"\g<0>"', text)))
     except ValueError:
         kind = "a list of numbers, as [1,2] or [[1,2],[3,4]] are" if "[" in text else "a number"
+        kind = f"a range LOW:HIGH:COUNT of 2 to {MOST:,} numbers" if ":" in text else kind
         raise click.BadParameter(f"{text!r}, given for {name}, is not {kind}") from None
+
+
+def evenly(low: float, high: float, count: int) -> list[float]:
+    """So many numbers at even distances, the ends among them.
+
+    Raises:
+        ValueError: too few, too many, or an end that is not finite.
+    """
+    if not (2 <= count <= MOST and isfinite(low) and isfinite(high)):
+        raise ValueError
+    import numpy as np
+
+    found: list[float] = np.linspace(low, high, count).tolist()
+    return found
 
 
 def _floats(rows: Any) -> Any:

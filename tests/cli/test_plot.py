@@ -26,7 +26,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_kinds() -> None:
     assert KINDS == (
-        "cost", "error", "function", "loss", "parameters", "surface", "swell",
+        "cost", "error", "function", "loss", "parameters", "points", "surface", "swell",
     )  # fmt: skip
 
 

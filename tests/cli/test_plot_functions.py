@@ -87,6 +87,10 @@ CASES: dict[str, tuple[list[str], Any]] = {
         ["-e", "xw = sin(xa)", "--range", "-1:2", "--tangent", "1"],
         lambda files: plot.function(SINE, -1, 2, tangent=1),
     ),
+    "points": (
+        ["-e", "xw = sin(xa)", "--at", "xa=0:2:5"],
+        lambda files: plot.points(SINE, {"xa": [0, 0.5, 1, 1.5, 2]}),
+    ),
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from tests.cli.cli_tools import EXAMPLES, LECTURE, good, read_json, run
+from tests.cli.cli_tools import EXAMPLES, LECTURE, bad, good, read_json, run
 
 LECTURE_TEXT = LECTURE.read_text()
 METHODS = cgprimer.methods()
@@ -231,3 +231,24 @@ def test_numbers_are_printed_with_all_their_digits() -> None:
     out = good("grad", "-e", "xw = exp(k)", "--at", "k=1")
     assert out.splitlines()[0] == f"xw = {math.exp(1)!r}"
     assert json.loads(out.split("= ")[1].split()[0]) == math.exp(1)
+
+
+def test_a_range_of_points_is_a_table() -> None:
+    turn = "0:6.283185307179586:25"  # case D5
+    rows = [
+        line.split()
+        for line in good("grad", "sine_chain", "--at", f"w={turn},b={turn}").splitlines()[2:]
+    ]
+    assert len(rows) == 25
+    slopes = [float(row[3]) for row in rows]
+    assert slopes[:6] == pytest.approx([3, 1.5, -1.5, -3, -1.5, 1.5], abs=1e-9)
+    assert slopes == pytest.approx([3 * math.cos(4 * float(row[0])) for row in rows], abs=1e-8)
+    one = good("grad", "sine_chain", "--at", "w=0:1:2,b=0").splitlines()
+    assert one[0].split() == ["w", "y", "d", "y/d", "w", "d", "y/d", "b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["0:1", "0:1:1", "0:1:x", "0:inf:3", "0:1:1e9", "a:1:3", "0:1:3:4"]
+)
+def test_a_wrong_range_is_said(text: str) -> None:
+    assert "LOW:HIGH:COUNT" in bad("grad", "sine_chain", "--at", f"w={text},b=0")

@@ -65,6 +65,7 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
         landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
     ),
     "function": lambda dark: plot.function(SINE, order=2, tangent=1.0, dark=dark),
+    "points": lambda dark: plot.points(SINE, {"xa": [0.0, 1.0, 2.0]}, dark=dark),
 }
 
 
