@@ -71,7 +71,6 @@ from cgprimer.registration import unregister_method as unregister_method
 from cgprimer.registration import unregister_primitive as unregister_primitive
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.checkpoint import save_run as save_run
-from cgprimer.training.loop import TrainingRun as TrainingRun
 from cgprimer.training.loop import train as train
 from cgprimer.training.losses import register_loss as register_loss
 from cgprimer.training.losses import unregister_loss as unregister_loss
@@ -80,3 +79,4 @@ from cgprimer.training.objective import loss_and_gradient as loss_and_gradient
 from cgprimer.training.optimizers import Optimizer as Optimizer
 from cgprimer.training.optimizers import register_optimizer as register_optimizer
 from cgprimer.training.optimizers import unregister_optimizer as unregister_optimizer
+from cgprimer.training.runs import TrainingRun as TrainingRun

@@ -16,7 +16,8 @@ from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
 from cgprimer.number_format import number
-from cgprimer.training.loop import TrainingRun, train
+from cgprimer.training.loop import train
+from cgprimer.training.runs import TrainingRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cgprimer.analysis.trace import Trace
     from cgprimer.core.graph import ExpressionGraph
     from cgprimer.pages.stepping.page import Page
-    from cgprimer.training.loop import TrainingRun
+    from cgprimer.training.runs import TrainingRun
 
 Bundle = dict[str, str]  # media type to content; pictures that are no text in base 64
 _MOST_LINES = 200  # of a text or a table

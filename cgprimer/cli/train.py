@@ -25,12 +25,20 @@ from cgprimer.files import check_writable
 from cgprimer.number_format import number
 from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
 from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
-from cgprimer.training.loop import TrainingRun, train
+from cgprimer.training.loop import train
+from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, checked, option_lines
 
 _MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
-_LONG = ("state", "step_losses", "recorded_steps", "recorded_parameters")  # not in --json
+_LONG = (
+    "state",
+    "step_losses",
+    "recorded_steps",
+    "recorded_parameters",
+    "steps_apart",
+    "epoch_total",
+)  # not in --json
 _DATA = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
 _CHECKS: dict[str, Any] = {name: partial(checked, name) for name in SETTINGS}
 

@@ -13,7 +13,7 @@ from cgprimer.checked_numbers import whole_number
 from cgprimer.errors import UsageError
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, named_runs, steps_per_epoch
-from cgprimer.training.loop import TrainingRun
+from cgprimer.training.runs import TrainingRun
 
 Array = Any
 LOG = ("auto", "none", "x", "y", "both")

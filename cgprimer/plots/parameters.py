@@ -11,7 +11,7 @@ from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
-from cgprimer.training.loop import TrainingRun
+from cgprimer.training.runs import TrainingRun
 
 Values = Mapping[str, float]
 _MOST_PANELS = 9  # whose numbers are still read from the last row

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from cgprimer.errors import UsageError
 from cgprimer.training.checkpoint import load_run
-from cgprimer.training.loop import TrainingRun
+from cgprimer.training.runs import TrainingRun
 
 BY = ("auto", "step", "epoch")
 FAR = 1000.0  # times the loss of the start, or the size of the truth: a run that has diverged

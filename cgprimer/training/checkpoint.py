@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, replace
 from dataclasses import fields as dataclass_fields
 from itertools import pairwise
 from pathlib import Path
@@ -16,15 +16,22 @@ from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.tape.scalars import elements
 from cgprimer.errors import DataError, UsageError
 from cgprimer.files import json_text, write_whole
-from cgprimer.training.loop import TrainingRun
+from cgprimer.training.runs import TrainingRun, differences
+from cgprimer.training.settings import SETTINGS, checked
 from cgprimer.training.vectors import Vectors
 
 FORMAT = "cgprimer-run"
 VERSION = 1
+_MOST = 2**53  # of a number of steps
 
 
-def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph) -> None:
+def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None = None) -> None:
     """Write a run, with the text of its graph, as JSON.
+
+    Args:
+        run: the run.
+        path: the file; it is written whole or not at all.
+        graph: whose text is written; the run's own unless given.
 
     Raises:
         UsageError: the file cannot be written.
@@ -32,11 +39,14 @@ def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph) -> None
     write_whole(path, json_text(run_as_dict(run, graph)) + "\n")
 
 
-def run_as_dict(run: TrainingRun, graph: ExpressionGraph) -> dict[str, Any]:
+def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
     """A run as plain data; the keys are documented in ``docs/getting-started.md``."""
-    fields = asdict(run)
+    if (graph := graph or run.graph) is None:
+        raise UsageError("whose run is it? Give its graph: save_run(run, path, graph)")
+    fields = asdict(replace(run, graph=None))
+    del fields["graph"]
     fields["state"] = [np.asarray(part).tolist() for part in run.state]
-    for name in ("parameters", "start", "truth", "recorded_parameters"):
+    for name in ("parameters", "start", "truth", "last_parameters", "recorded_parameters"):
         fields[name] = {n: np.asarray(of).tolist() for n, of in fields[name].items()}
     return {"format": FORMAT, "version": VERSION, "graph": graph.text, **fields}
 
@@ -63,46 +73,66 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         if fields["format"] != FORMAT or fields["version"] != VERSION:
             raise ValueError
         run, text = _run(fields), str(fields["graph"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+        UsageError,
+    ):
         hint = "such files are written by --save"
         raise DataError(f"{path} does not hold a run of cgprimer", hint=hint) from None
-    own = parse(text, name=str(path))
-    names, graph = list(run.parameters), own if graph is None else graph
-    if sorted(names) != sorted(graph.parameters):
-        others = f"{', '.join(names)}, this graph's are {', '.join(graph.parameters)}"
-        raise DataError(f"{path} is a run of another graph: its parameters are {others}")
-    vectors = Vectors(graph)
-    for name, shape in vectors.shapes.items():
-        given = [of[name] for of in (run.parameters, run.start, run.truth) if name in of]
-        for wrong in (np.shape(value) for value in given if np.shape(value) != shape):
-            what = f"{name} has the shape {list(wrong)}, in this graph {list(shape)}"
-            raise DataError(f"{path} is a run of another graph: {what}")
-    if graph is not own and not _same_function(own, graph):
-        raise DataError(f"{path} is a run of another graph: its expressions differ")
+    run.graph = parse(text, name=str(path))
+    names, graph = list(run.parameters), graph or run.graph
+    if differs := differences(run, graph):
+        raise DataError(f"{path} is a run of another graph: {differs}")
+    run.graph, vectors = graph, Vectors(graph)
     each = (e for name in names for e in elements(name, vectors.shapes[name]))
     place = {element: k for k, element in enumerate(each)}
     order = [place[element] for element in vectors.elements]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}
     run.recorded_parameters = {name: run.recorded_parameters[name] for name in graph.parameters}
+    run.last_parameters = {n: run.last_parameters[n] for n in names if run.last_parameters}
     run.state = tuple(part[order] if part.ndim else part for part in run.state)
     return run
 
 
 def _run(fields: dict[str, Any]) -> TrainingRun:
-    """A run from a file's fields, each turned into what its annotation says or refused."""
-    kinds = {field.name: str(field.type) for field in dataclass_fields(TrainingRun)}
-    run = TrainingRun(**{name: _READ[kind](fields[name]) for name, kind in kinds.items()})
+    """A run from a file's fields, each turned into what its annotation says or refused.
+
+    A field that came later than the file has its default.
+    """
+    own = {field.name: field for field in dataclass_fields(TrainingRun) if field.name != "graph"}
+    given = {n: fields[n] for n, one in own.items() if n in fields or one.default is MISSING}
+    run = TrainingRun(**{name: _READ[str(own[name].type)](of) for name, of in given.items()})
     recorded, steps, shapes = run.recorded_parameters, run.recorded_steps, run.shapes
     size = sum(map(np.size, run.parameters.values()))
+    per_epoch = _count(run.settings.get("steps_per_epoch", 0)) or run.steps
     if not (
         all(part.shape in ((), (size,)) for part in run.state)
-        and recorded.keys() == run.parameters.keys()
+        and run.start.keys() == recorded.keys() == run.parameters.keys()
+        and run.last_parameters.keys() in ({*()}, run.parameters.keys())
+        and all(np.shape(v) == shapes[n] for n, v in (run.start | run.last_parameters).items())
         and all(len(values) == len(steps) for values in recorded.values())
         and all(np.shape(v) == shapes[n] for n, values in recorded.items() for v in values)
         and all(later > step for step, later in pairwise(steps))
-        and len(run.validation_losses) in (0, len(run.epoch_losses))
+        and len(run.epoch_losses) == run.epochs >= run.best_epoch
+        and 0 <= run.steps - run.epochs * per_epoch <= per_epoch
+        and run.steps_apart > 0
+        and len(run.step_losses) == -(-run.steps // run.steps_apart)
+        and all(len(of) == run.epochs for of in run.metrics.values())
+        and len(run.validation_losses) in (0, run.epochs)
+        and len(run.validation_losses) >= run.best_epoch
     ):
         raise ValueError
+    for name in SETTINGS.keys() & run.settings.keys():
+        if isinstance(value := run.settings[name], list):
+            value = run.settings[name] = tuple(value)
+        checked(name, value)
+        if isinstance(value, int):
+            _count(value)
     return run
 
 
@@ -122,7 +152,7 @@ def _value(given: Any) -> Any:
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int) or not 0 <= value <= _MOST:
         raise TypeError
     return value
 
@@ -135,20 +165,7 @@ _READ: dict[str, Callable[[Any], Any]] = {  # by annotation
     "list[float]": _list,
     "dict[str, Any]": dict,
     "dict[str, Value]": lambda of: {str(name): _value(value) for name, value in of.items()},
+    "dict[str, list[float]]": lambda of: {str(n): _list(part) for n, part in of.items()},
     "dict[str, list[Value]]": lambda of: {str(n): _list(part, _value) for n, part in of.items()},
     "State": lambda parts: tuple(np.array(part, dtype=float) for part in parts),
 }
-
-
-def _same_function(first: ExpressionGraph, second: ExpressionGraph) -> bool:
-    """Whether two graphs compute the same outputs, at some points chosen at random."""
-    if {*first.outputs} != {*second.outputs} or {*first.inputs} != {*second.inputs}:
-        return False
-    if first.shapes != second.shapes:
-        return False
-    random, shapes = np.random.default_rng(0), second.shapes
-    names = (*second.inputs, *second.parameters)
-    point = {name: random.normal(size=(5, *shapes.get(name, ()))) for name in names}
-    here, there = first.evaluate(point), second.evaluate(point)
-    pairs = ((here[name], there[name]) for name in second.outputs)
-    return all(np.allclose(one, other, rtol=1e-9, equal_nan=True) for one, other in pairs)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -19,111 +19,28 @@ import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, real_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.scalars import apart
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError, NonFiniteError, UsageError, listed
+from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
+from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
-from cgprimer.training.settings import SETTINGS, documented, settings_of
-from cgprimer.training.snapshots import Moments, moments
+from cgprimer.training.predictions import outputs_of
+from cgprimer.training.runs import TrainingRun, differences
+from cgprimer.training.settings import (
+    SETTINGS,
+    Settings,
+    checkpoint_times,
+    documented,
+    settings_of,
+)
+from cgprimer.training.snapshots import MOST_LOSSES, Moments, moments
 from cgprimer.training.steps import Done, Steps, rates
+from cgprimer.training.vectors import Vectors
 
 Array = Any
-Value = Any  # a float, or an array of a parameter's shape
 _DIVERGED = 10.0  # times the loss of the start
-
-
-@dataclass(eq=False, repr=False)
-class TrainingRun:
-    """What training did.
-
-    A parameter is a number, or an array of its shape.
-
-    Attributes:
-        parameters: learnt values.
-        start: values before the first step.
-        truth: values that the data were made with; empty for data that came from elsewhere.
-        start_loss, loss: mean loss over the whole dataset before and after.
-        step_losses: mean loss of the batch at every step, before the step.
-        epoch_losses: mean over the samples of each epoch, each taken in its step.
-        validation_losses: mean loss over the validation samples after each epoch; nan for an
-            epoch without, and where the loss is no number, as outside the domain of a logarithm.
-            Empty where no epoch had any.
-        recorded_steps: ascending; steps after which the parameters were recorded: the end of each
-            epoch; in runs of few epochs moments between, too; in long ones every second, fourth...
-        recorded_parameters: for each parameter its values then.
-        epochs, steps: how many were done.
-        seconds: time spent in steps.
-        stopped: why training ended: ``finished``, ``converged``, ``interrupted``, or ``diverged``
-            where a number was not finite (the error that says so has this run) or the loss ended
-            ten times above that of the start.
-        reason: what diverged, in words; empty for other runs.
-        settings: the arguments of the run.
-        state: the optimizer's state, for taking the run up again.
-    """
-
-    parameters: dict[str, Value]
-    start: dict[str, Value]
-    truth: dict[str, Value]
-    settings: dict[str, Any]
-    start_loss: float = float("nan")
-    loss: float = float("nan")
-    step_losses: list[float] = field(default_factory=list)
-    epoch_losses: list[float] = field(default_factory=list)
-    validation_losses: list[float] = field(default_factory=list)
-    recorded_steps: list[int] = field(default_factory=list)
-    recorded_parameters: dict[str, list[Value]] = field(default_factory=dict)
-    epochs: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    stopped: str = "finished"
-    reason: str = ""
-    state: State = ()
-
-    @property
-    def losses_by_epoch(self) -> list[float]:
-        """The curve of the run: the loss before the first step, then that of each epoch."""
-        return [self.start_loss, *self.epoch_losses]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run."""
-        return self.stopped == "interrupted"
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each parameter; ``()`` of a number."""
-        return {name: np.shape(value) for name, value in self.parameters.items()}
-
-    def in_numbers(self) -> TrainingRun:
-        """The same run with a name for each number: ``W[0,1]``. What is drawn are numbers.
-
-        >>> TrainingRun({"w": np.array([1.0, 2.0])}, {}, {}, {}).in_numbers().parameters
-        {'w[0]': 1.0, 'w[1]': 2.0}
-        """
-        shapes = self.shapes
-        if not any(shapes.values()):
-            return self
-        each = [apart(values, shapes) for values in (self.parameters, self.start, self.truth)]
-        recorded = {
-            name: np.array(values).reshape(len(values), *shapes[name])
-            for name, values in self.recorded_parameters.items()
-        }
-        over_time = {name: part.tolist() for name, part in apart(recorded, shapes).items()}
-        return replace(
-            self, parameters=each[0], start=each[1], truth=each[2], recorded_parameters=over_time
-        )
-
-    def __repr__(self) -> str:
-        learnt = listed(
-            n + (shape_text(value.shape) if np.ndim(value) else f"={number(value, 6)}")
-            for n, value in self.parameters.items()
-        )
-        losses = f"loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}"
-        return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
 
 
 @documented
@@ -136,6 +53,8 @@ def train(
     resume: TrainingRun | None = None,
     on_step: Callable[[int, int, float], None] | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
+    on_epoch: Callable[[TrainingRun], None] | None = None,
+    on_checkpoint: Callable[[TrainingRun], None] | None = None,
     **settings_and_options: Any,
 ) -> TrainingRun:
     """Learn a graph's parameters from data.
@@ -148,10 +67,13 @@ def train(
             trained on: their mean loss after each epoch is recorded.
         resume: a run to take up where it ended, with the same optimizer, batches and number of
             samples, and with the same seed where a share of them is for validation; with the same
-            other settings too, the result is that of one uninterrupted run.
+            other settings too, the result is that of one uninterrupted run, bit by bit.
         on_step: called after each step with the step, the number of steps and the batch's loss.
             Steps are then done one by one in Python, whatever the engine could do by itself.
         on_progress: the same, called a few times a second.
+        on_epoch: called after each epoch with the run, whose losses are up to date.
+        on_checkpoint: called before the first step and every so often with the run as it stands,
+            from which it could be taken up: to save it.
         {settings}
         settings_and_options: such settings (they stand in ``training/settings.py``), and options
             of the method.
@@ -200,24 +122,26 @@ def train(
     if resume is None:
         begin = vectors.values(np.random.default_rng(seed).random(len(vectors)))
         begin |= numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
-        run = TrainingRun(begin, {**begin}, {}, recorded)
+        run = TrainingRun(begin, {**begin}, {}, recorded, graph=graph)
         run.recorded_parameters = {name: [] for name in names}
     else:
-        run = _taken_up(resume, recorded, vectors.shapes)
+        run = _taken_up(resume, recorded, graph, rule.start(np.zeros(len(vectors))))
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
-    values = vectors.vector(run.parameters).astype(objective.precision)
+    values = vectors.vector(run.last_parameters or run.parameters).astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
     held = Done(run.steps, values, state or rule.start(values), [])
     rate_of = partial(rates, rate, settings.schedule, epochs * -(-samples // batch))
     columns, one_by_one = objective.columns(dataset), on_step is not None
     order = seed if settings.shuffle else None
     steps = Steps(objective, columns, rule, batch, rate_of, order, one_by_one)
-    validate = None
+    when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
+    _thin(run, when, epochs * steps.per_epoch)
+    measures: dict[str, Callable[[Array], float]] = {}
     if others is not None:
         resident = objective.resident(objective.columns(others))
-        validate = partial(objective.mean_loss, resident, len(others))
-    when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
-    _thin(run, when)
+        measures[""] = partial(objective.mean_loss, resident, len(others))
+    if settings.metrics:
+        measures |= _metrics(graph, vectors, others or dataset, settings)
     mean_loss = partial(objective.mean_loss, steps.resident, samples)
     if resume is None:
         run.start_loss = mean_loss(values)
@@ -227,11 +151,15 @@ def train(
             if listener is not None:
                 listener(done.steps, epochs * steps.per_epoch, done.losses[-1])
 
-    bad = _go_through(run, steps, held, epochs, settings.stop_below, tell, when, validate)
+    going = _Going(run, steps, held, settings, measures, tell, on_epoch, on_checkpoint)
+    bad = going.through(when)
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
-        run.loss = mean_loss(vectors.vector(run.parameters))
-        if not np.isfinite(run.loss):
+        try:
+            run.loss = mean_loss(vectors.vector(run.parameters).astype(objective.precision))
+        except KeyboardInterrupt:  # again, or only now
+            run.stopped, run.loss = "interrupted", math.nan
+        if run.stopped != "interrupted" and not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
     if bad is not None:
         why = objective.not_finite(dataset, run.parameters, bad)
@@ -257,72 +185,162 @@ def _parts(
     return *dataset.split(share, seed), share
 
 
-def _go_through(
-    run: TrainingRun,
-    steps: Steps,
-    held: Done,
-    epochs: int,
-    stop_below: float | None,
-    tell: Callable[[Done], None],
-    when: Moments,
-    validate: Callable[[Array], float] | None,
-) -> Array | None:
-    """All epochs still to do; the samples of a step that was not finite, if one was."""
-    kept: list[tuple[int, Array]] = []
-    clock = time.perf_counter()
-    try:
-        for epoch in range(run.epochs, epochs):
-            halts = when.of_epoch(epoch)
-            for done in steps.epoch(epoch, held, halts):
-                run.step_losses += done.losses
-                if done.failed is None and done.steps in halts:
-                    kept.append((done.steps, done.values))
-                held = done  # one assignment: Ctrl-C comes before it or after it
-                if held.failed is not None:
-                    return held.failed
-                tell(done)
-            if validate is not None or run.validation_losses:
-                begun = time.perf_counter()
-                other = math.nan if validate is None else validate(held.values)
-                missing = epoch - len(run.validation_losses)  # taken up, and begun without
-                run.validation_losses += [*[math.nan] * missing, other]
-                clock += time.perf_counter() - begun  # it is no part of the steps' time
-            run.epoch_losses.append(steps.mean(run.step_losses[-steps.per_epoch :]))
-            run.epochs = epoch + 1
-            if stop_below is not None and run.epoch_losses[-1] < stop_below:
-                run.stopped = "converged"
-                break
-    except KeyboardInterrupt:
-        run.stopped = "interrupted"
-    finally:
-        run.seconds += time.perf_counter() - clock
-        run.steps, run.state = held.steps, held.state
-        del run.step_losses[run.steps :]
-        del run.epoch_losses[run.epochs :], run.validation_losses[run.epochs :]
-        vectors = steps.objective.vectors
-        for step, values in [one for one in kept if one[0] <= run.steps]:
-            run.recorded_steps.append(step)
-            for name, value in vectors.values(values).items():
-                run.recorded_parameters[name].append(value)
-        run.parameters = vectors.values(held.values)
-    return None
+def _metrics(
+    graph: ExpressionGraph, vectors: Vectors, data: Dataset, settings: Settings
+) -> dict[str, Callable[[Array], float]]:
+    """Functions from the parameters' numbers to the value of each metric over some samples."""
+    targets = {name: data.targets[name] for name in graph.outputs}
+
+    def measure(name: str, values: Array) -> float:
+        return METRICS[name](
+            outputs_of(graph, data.inputs, len(data), vectors.values(values)), targets
+        )
+
+    return {name: partial(measure, name) for name in settings.metrics}
 
 
-def _thin(run: TrainingRun, when: Moments) -> None:
+class _Going:
+    """The epochs of a run, and what is kept of them."""
+
+    def __init__(
+        self,
+        run: TrainingRun,
+        steps: Steps,
+        held: Done,
+        settings: Settings,
+        measures: Mapping[str, Callable[[Array], float]],
+        tell: Callable[[Done], None],
+        on_epoch: Callable[[TrainingRun], None] | None,
+        on_checkpoint: Callable[[TrainingRun], None] | None,
+    ) -> None:
+        self.run, self.steps, self.settings, self.measures = run, steps, settings, measures
+        self.tell, self.on_epoch, self.on_checkpoint = tell, on_epoch, on_checkpoint
+        self.vectors = steps.objective.vectors
+        # Where the run stands and the sum of the losses of its epoch's steps: they are assigned
+        # together, so that Ctrl-C comes before or after it.
+        self.at = held, run.epoch_total
+        self.kept: list[tuple[int, Array]] = []  # parameters, to be recorded
+        self.recorded = run.recorded_steps, run.recorded_parameters
+        self.best: tuple[float, int, Array] = math.inf, 0, held.values
+        if run.best_epoch:
+            least = run.validation_losses[run.best_epoch - 1]
+            self.best = least, run.best_epoch, self.vectors.vector(run.parameters)
+        self.clock = time.perf_counter() - run.seconds
+
+    def through(self, when: Moments) -> Array | None:
+        """All epochs still to do; the samples of a step that was not finite, if one was."""
+        run, settings = self.run, self.settings
+        seconds, epochs = checkpoint_times(settings.checkpoint_every)
+        try:
+            self._checkpoint()
+            saved = time.perf_counter()
+            for epoch in range(run.epochs, settings.epochs):
+                halts = when.of_epoch(epoch)
+                for done in self.steps.epoch(epoch, self.at[0], halts):
+                    self._note(done, halts)
+                    if done.failed is not None:
+                        return done.failed
+                    self.tell(done)
+                    if time.perf_counter() - saved > seconds:
+                        self._checkpoint()
+                        saved = time.perf_counter()
+                if self._ended(epoch) or self._no_longer_falls():
+                    break
+                if epochs and run.epochs % epochs == 0:
+                    self._checkpoint()
+        except KeyboardInterrupt:
+            run.stopped = "interrupted"
+        finally:
+            self._up_to_date()
+        return None
+
+    def _note(self, done: Done, halts: Sequence[int]) -> None:
+        """Keep the losses of some steps, and where the run stands after them."""
+        held, total = self.at
+        apart, losses = self.run.steps_apart, done.losses
+        self.run.step_losses += map(float, losses[-held.steps % apart :: apart])
+        if done.failed is None:
+            if done.steps in halts:
+                self.kept.append((done.steps, done.values))
+            total = self.steps.total(total, done)
+        self.at = done, total
+
+    def _ended(self, epoch: int) -> bool:
+        """Take down what an epoch gave; whether it is to be the last."""
+        run, (held, total) = self.run, self.at
+        begun = time.perf_counter()
+        for name in {*self.measures, *run.metrics, *([""] if run.validation_losses else [])}:
+            of = run.metrics.setdefault(name, []) if name else run.validation_losses
+            measure = self.measures.get(name)
+            missing = [math.nan] * (epoch - len(of))  # taken up, and begun without
+            of += [*missing, math.nan if measure is None else measure(held.values)]
+        if self.settings.patience and run.validation_losses[-1] < self.best[0]:
+            self.best = run.validation_losses[-1], epoch + 1, held.values
+        run.epoch_losses.append(self.steps.mean(total))
+        self.at, run.epochs = (held, 0.0), epoch + 1
+        if self.on_epoch is not None:
+            self.on_epoch(run)
+        self.clock += time.perf_counter() - begun  # it is no part of the steps' time
+        below = self.settings.stop_below
+        if below is not None and run.epoch_losses[-1] < below:
+            run.stopped = "converged"
+        return run.stopped == "converged"
+
+    def _no_longer_falls(self) -> bool:
+        run, patience = self.run, self.settings.patience
+        if patience is None or run.epochs - self.best[1] < patience:
+            return False
+        since = f"epoch {self.best[1]:,}" if self.best[1] else "the start"
+        run.stopped, run.reason = "patience", f"the validation loss has not fallen since {since}"
+        return True
+
+    def _checkpoint(self) -> None:
+        if self.on_checkpoint is not None:
+            begun = time.perf_counter()
+            self._up_to_date()
+            self.on_checkpoint(self.run)
+            self.clock += time.perf_counter() - begun
+
+    def _up_to_date(self) -> None:
+        """Bring the run to where it stands; what is after that, Ctrl-C has cut off."""
+        run, (held, total) = self.run, self.at
+        run.seconds = time.perf_counter() - self.clock
+        run.steps, run.state, run.epoch_total = held.steps, held.state, total
+        del run.step_losses[-(-run.steps // run.steps_apart) :]
+        for of in (run.epoch_losses, run.validation_losses, *run.metrics.values()):
+            del of[run.epochs :]
+        steps, parameters = self.recorded
+        kept = [(step, self.vectors.values(v)) for step, v in self.kept if step <= run.steps]
+        run.recorded_steps = [*steps, *(step for step, _ in kept)]
+        run.recorded_parameters = {
+            name: [*of, *(values[name] for _, values in kept)] for name, of in parameters.items()
+        }
+        run.parameters, run.last_parameters = self.vectors.values(held.values), {}
+        _, epoch, values = self.best
+        if epoch and epoch <= run.epochs:
+            run.best_epoch, run.last_parameters = epoch, run.parameters
+            run.parameters = self.vectors.values(values)
+
+
+def _thin(run: TrainingRun, when: Moments, steps: int) -> None:
     """Leave out the records of a run that a longer one has no room for."""
     left = [k for k, step in enumerate(run.recorded_steps) if step in when]
     run.recorded_steps = [run.recorded_steps[k] for k in left]
     for name, values in run.recorded_parameters.items():
         run.recorded_parameters[name] = [values[k] for k in left]
+    while steps > MOST_LOSSES * run.steps_apart:
+        run.steps_apart *= 2
+        del run.step_losses[1::2]
 
 
-def _taken_up(earlier: Any, settings: dict[str, Any], shapes: Mapping[str, Any]) -> TrainingRun:
+def _taken_up(
+    earlier: Any, settings: dict[str, Any], graph: ExpressionGraph, state: State
+) -> TrainingRun:
     """A copy of an earlier run to go on with, if its state and its place still mean something."""
     if not isinstance(earlier, TrainingRun):
         raise UsageError(f"expected a TrainingRun to resume, not {type(earlier).__name__}")
-    if list(earlier.shapes.items()) != list(shapes.items()):
-        own = ", ".join(n + (shape_text(s) if s else "") for n, s in earlier.shapes.items())
-        raise UsageError(f"the run is one of another graph: its parameters are {own}")
+    if differs := differences(earlier, graph):
+        raise UsageError(f"the run is one of another graph: {differs}")
     began = dict(earlier.settings)
     if not isinstance(began.get("validation"), float):
         began["validation"] = 0.0  # no share of the data: other samples, or none
@@ -339,8 +357,10 @@ def _taken_up(earlier: Any, settings: dict[str, Any], shapes: Mapping[str, Any])
             raise UsageError(
                 f"the run began with {name} {then}, and cannot go on with {now}", hint=hint
             )
-    run = deepcopy(earlier)
-    run.settings, run.stopped, run.reason = settings, "finished", ""
+    if earlier.steps and [np.shape(p) for p in earlier.state] != [np.shape(p) for p in state]:
+        raise DataError(f"the run's state is none of the optimizer {settings['optimizer']!r}")
+    run = deepcopy(replace(earlier, graph=None))  # a graph is never changed, and large
+    run.settings, run.stopped, run.reason, run.graph = settings, "finished", "", graph
     return run
 
 

@@ -12,6 +12,7 @@ is checked at the end of :func:`settings_of`. The line of its option is read by 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -22,6 +23,7 @@ from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.methods import METHODS, methods
 from cgprimer.core.run import DTYPES
 from cgprimer.errors import UsageError, did_you_mean, name_hint
+from cgprimer.training.metrics import METRICS
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.snapshots import WITHIN
 from cgprimer.training.steps import SCHEDULES
@@ -67,6 +69,35 @@ def _batch_size(given: Any) -> int | None:
     if isinstance(given, str):
         given = int(given) if given.isdecimal() else given
     return whole_number("batch_size, unless 'all',", given, least=1)
+
+
+def _names_of(what: str, known: Mapping[str, Any]) -> Callable[[Any], tuple[str, ...]]:
+    check = _one_of(what, tuple(known))
+
+    def checks(given: Any) -> tuple[str, ...]:
+        names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
+        return tuple(dict.fromkeys(check(name) for name in names))
+
+    return checks
+
+
+def _checkpoint_every(given: Any) -> str | int:
+    if isinstance(given, str) and given.endswith("s"):
+        with suppress(ValueError):
+            real_number("the seconds", float(given[:-1]), above=0)
+            return given
+    if isinstance(given, str):
+        given = int(given) if given.isdecimal() else given
+    return whole_number("checkpoint_every, unless seconds, as 30s are,", given, least=1)
+
+
+def checkpoint_times(every: str | int) -> tuple[float, int]:
+    """After how many seconds, and how many epochs, to save; infinity or 0 for never.
+
+    >>> checkpoint_times("30s"), checkpoint_times(5)
+    ((30.0, 0), (inf, 5))
+    """
+    return (math.inf, every) if isinstance(every, int) else (float(every[:-1]), 0)
 
 
 def _switch(what: str) -> Callable[[Any], bool]:
@@ -120,6 +151,20 @@ class Settings:
     stop_below: float | None = _setting(
         None, partial(real_number, "the loss to stop below", above=0), "NUMBER",
         "End once the mean loss of an epoch is below this.",
+    )  # fmt: skip
+    patience: int | None = _setting(
+        None, partial(whole_number, "patience", least=1), "1..",
+        "End once the validation loss has not fallen for so many epochs; the parameters are those"
+        " of the best epoch.",
+    )  # fmt: skip
+    metrics: tuple[str, ...] = _setting(
+        (), _names_of("metric", METRICS), "NAME,...",
+        f"What to take after each epoch, of the validation samples where there are some:"
+        f" {', '.join(METRICS)}.",
+    )  # fmt: skip
+    checkpoint_every: str | int = _setting(
+        "30s", _checkpoint_every, "EPOCHS|SECONDSs",
+        "How often a run in a directory is saved: 10 is every ten epochs, 30s every 30 seconds.",
     )  # fmt: skip
     short_run_records: int = _setting(
         WITHIN, partial(whole_number, "short_run_records", least=1), "",
@@ -193,7 +238,7 @@ def option_lines() -> str:
             flag, default = f"--{name.replace('_', '-')}", DEFAULTS[name]
             flag += taken if taken.startswith("/") else f" {taken}"
             given = " =yes" if default is True else f" ={default}"
-            lines.append(f"{flag}{'' if default in (None, False) else given}  {text}")
+            lines.append(f"{flag}{'' if default in (None, False, ()) else given}  {text}")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MOST = 1000  # records of a run
+MOST_LOSSES = 100_000  # of steps: two megabytes of a file
 _NUMBERS = 200_000  # in all records together, so that a large network's file stays small
 _LEAST = 8  # records, however many parameters there are
 _FEW = 5  # epochs; from so many on their ends are enough to draw a curve

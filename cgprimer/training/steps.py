@@ -30,7 +30,7 @@ class Done(NamedTuple):
     steps: int  # since the beginning of the run
     values: Array
     state: State
-    losses: list[float]  # mean loss of each step's batch, before the step
+    losses: Sequence[float]  # mean loss of each step's batch, before the step
     failed: Array | None = None  # samples of the step after, whose loss, the last, is not finite
 
 
@@ -80,11 +80,20 @@ class Steps:
             return self._by_engine(self.trainer, order, held, first, halts)
         return self._one_by_one(order, held, first)
 
-    def mean(self, losses: list[float]) -> float:
-        """The mean over the samples of an epoch, of its batches' means; the last may be short."""
-        short = self.per_epoch * self.batch - self.samples
-        total = sum(losses) * self.batch - (losses[-1] * short if short else 0.0)
-        return total / self.samples
+    def total(self, before: float, done: Done) -> float:
+        """The sum of an epoch's losses, the last batch's by its share of a whole one's samples.
+
+        They are added one after the other, however many come at once: the last bit is that of a
+        run that was interrupted between two of them.
+        """
+        *first, last = done.losses
+        if done.steps % self.per_epoch == 0:
+            last *= 1 - (self.per_epoch * self.batch - self.samples) / self.batch
+        return float(np.add.accumulate([before, *first, last])[-1])
+
+    def mean(self, total: float) -> float:
+        """The mean over the samples of an epoch."""
+        return total * (self.batch / self.samples)
 
     def _by_engine(
         self, trainer: Trainer, order: Array, held: Done, first: int, halts: Sequence[int]
@@ -104,10 +113,10 @@ class Steps:
             took = time.perf_counter() - clock
             if failed >= 0:
                 bad = part[failed * batch :][:batch]
-                yield Done(steps + failed, values, state, losses.tolist(), bad)
+                yield Done(steps + failed, values, state, losses, bad)
                 return
             steps += count
-            yield Done(steps, values, state, losses.tolist())
+            yield Done(steps, values, state, losses)
             count = max(1, int(count * min(32.0, _SECONDS / max(took, 1e-6))))
 
     def _one_by_one(self, order: Array, held: Done, first: int) -> Iterator[Done]:

@@ -423,7 +423,7 @@ def test_deep_nesting_and_other_shapes_in_a_file_are_refused(tmp_path: Path) -> 
 def test_a_run_of_other_shapes_is_not_resumed() -> None:
     run = cgprimer.train(network(), network_data(), epochs=1)
     wider = cgprimer.parse(NETWORK.replace("b1[8]", "b1[1]"))
-    with pytest.raises(UsageError, match=r"another graph: its parameters are W1\[8,4\], b1\[8\]"):
+    with pytest.raises(UsageError, match=r"another graph: b1 has the shape \[8\], in .*\[1\]"):
         cgprimer.train(wider, network_data(), epochs=2, resume=run)
 
 

@@ -17,7 +17,7 @@ from tests.training.training_graphs import lecture, lecture_data, line, line_dat
 
 
 def plain(run: TrainingRun) -> dict[str, Any]:
-    return {**vars(run), "state": [np.asarray(part).tolist() for part in run.state]}
+    return {**vars(run), "graph": None, "state": [np.asarray(part).tolist() for part in run.state]}
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])

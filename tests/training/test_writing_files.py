@@ -124,7 +124,7 @@ def test_a_run_with_numbers_of_numpy_is_saved_and_taken_up(
     run = train(line(), line_data(), **{"epochs": 2, **settings})
     save_run(run, path, line())
     assert load_run(path, line()).settings == run.settings
-    plain = {int, float, str, bool, type(None)}
+    plain = {int, float, str, bool, tuple, type(None)}
     assert {type(value) for value in run.settings.values()} <= plain
     again = {**settings, "epochs": 5}
     assert train(line(), line_data(), resume=load_run(path, line()), **again).epochs == 5

@@ -1,0 +1,104 @@
+"""How good outputs are: shares of right classes, explained variance, who is taken for whom.
+
+All are pure functions of outputs and targets, columns by name as a :class:`cgprimer.Dataset` has
+them. Classes are either the values of one target (0 and 1; -1 and 1; 1, 2, 3), of which the one
+nearest to the output is predicted, or several numbers of which the largest wins. Ties go to the
+lowest label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.tape.scalars import elements
+from cgprimer.errors import DataError
+
+Array = Any
+Columns = Mapping[str, Array]
+_MOST_CLASSES = 30
+_USUAL = (0.0, 1.0), (-1.0, 1.0)  # a column of ones has two classes all the same
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confusion:
+    """Who is taken for whom: ``counts[i, j]`` samples of class i were predicted to be of class j.
+
+    Labels are numbers, or the names of outputs.
+    """
+
+    labels: tuple[Any, ...]
+    counts: Array
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples on the diagonal; between 0 and 1."""
+        return float(np.trace(self.counts) / self.counts.sum())
+
+
+def confusion(outputs: Columns, targets: Columns) -> Confusion:
+    """The table of true classes (rows) and predicted ones (columns).
+
+    Raises:
+        DataError: the targets are no classes: more than thirty different values.
+
+    >>> found = confusion({"xw": np.array([0.2, 0.9, 0.5])}, {"xw": np.array([0.0, 1.0, 1.0])})
+    >>> found.labels, found.counts.tolist()
+    ((0.0, 1.0), [[1, 0], [1, 1]])
+    """
+    given, wanted = _side_by_side(outputs, targets), _side_by_side(targets, targets)
+    if wanted.shape[1] > 1:
+        names = [e for n, column in targets.items() for e in elements(n, np.shape(column)[1:])]
+        labels, predicted, true = tuple(names), given.argmax(axis=1), wanted.argmax(axis=1)
+    else:
+        values = np.unique(wanted)
+        values = next((np.array(two) for two in _USUAL if {*values} <= {*two}), values)
+        if len(values) > _MOST_CLASSES:
+            what = f"{next(iter(targets))!r} has {len(values):,} different values"
+            raise DataError(f"the target {what}: those are no classes", hint="r2 is for numbers")
+        labels, true = tuple(values.tolist()), np.searchsorted(values, wanted[:, 0])
+        # Half way between two labels lies in the lower one's half.
+        predicted = np.searchsorted((values[1:] + values[:-1]) / 2, given[:, 0], side="left")
+    counts = np.zeros((len(labels), len(labels)), int)
+    np.add.at(counts, (true, predicted), 1)
+    return Confusion(labels, counts)
+
+
+def accuracy(outputs: Columns, targets: Columns) -> float:
+    """The share of samples whose class is predicted; between 0 and 1.
+
+    >>> accuracy({"xw": np.array([0.2, 0.9, 0.5])}, {"xw": np.array([0.0, 1.0, 1.0])})
+    0.6666666666666666
+    """
+    return confusion(outputs, targets).accuracy
+
+
+def r_squared(outputs: Columns, targets: Columns) -> float:
+    """The share of the targets' variance that is explained; 1 at best, 0 for the mean, else less.
+
+    The mean over all targets; nan where one of them does not vary.
+
+    Source: Draper and Smith 1998, "Applied regression analysis", section 1.3.
+
+    >>> r_squared({"xw": np.array([1.0, 2.0, 3.5])}, {"xw": np.array([1.0, 2.0, 3.0])})
+    0.875
+    """
+    given, wanted = _side_by_side(outputs, targets), _side_by_side(targets, targets)
+    left = ((wanted - given) ** 2).sum(axis=0)
+    with np.errstate(all="ignore"):
+        found = 1 - left / ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
+    return float(np.where(np.isfinite(found), found, np.nan).mean())
+
+
+METRICS: dict[str, Callable[[Columns, Columns], float]] = {
+    "accuracy": accuracy, "r2": r_squared,
+}  # fmt: skip
+
+
+def _side_by_side(columns: Columns, order: Columns) -> Array:
+    """All numbers of a sample in a row; shape (samples, numbers)."""
+    parts = [np.asarray(columns[name], float) for name in order]
+    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

@@ -1,0 +1,80 @@
+"""What a graph with learnt parameters says about samples, and how good that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.derivatives import tape
+from cgprimer.core.engines import select
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.run import compiled
+from cgprimer.data import Dataset
+from cgprimer.errors import DataError, name_hint
+from cgprimer.training.metrics import Confusion, confusion, r_squared
+
+Array = Any
+
+
+def outputs_of(
+    graph: ExpressionGraph, inputs: Mapping[str, Array], samples: int, parameters: Mapping[str, Any]
+) -> dict[str, Array]:
+    """Each output's column for the columns of inputs; other columns are left alone.
+
+    Raises:
+        DataError: an input has no column.
+
+    >>> from cgprimer.core.graph import parse
+    >>> outputs_of(parse("xw = k*xa"), {"xa": np.array([1.0, 2.0])}, 2, {"k": 3.0})
+    {'xw': array([3., 6.])}
+    """
+    for name in graph.inputs:
+        if name not in inputs:
+            own = f"its inputs are {', '.join(inputs) or 'none'}"
+            hint = name_hint(name, inputs)
+            raise DataError(f"the dataset has no input {name!r}; {own}", hint=hint)
+    columns = {name: np.asarray(inputs[name], float) for name in graph.inputs}
+    scalars = {name: parameters[name] for name in graph.parameters}
+    execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
+    found = execute(columns, scalars, samples)
+    return {name: found[name] for name in graph.outputs}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Score:
+    """How well a run predicts samples.
+
+    Attributes:
+        samples: how many they are.
+        loss: their mean loss, by the loss that was minimised.
+        r2: the share of the targets' variance that is explained.
+        confusion: who is taken for whom; None where the targets are no classes.
+    """
+
+    samples: int
+    loss: float
+    r2: float
+    confusion: Confusion | None
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of samples whose class is predicted; None where there are no classes."""
+        return None if self.confusion is None else self.confusion.accuracy
+
+
+def score_of(
+    graph: ExpressionGraph, data: Dataset, parameters: Mapping[str, Any], loss: float
+) -> Score:
+    """The score of parameters on samples, whose mean loss is known."""
+    given = outputs_of(graph, data.inputs, len(data), parameters)
+    targets = {name: data.targets[name] for name in graph.outputs}
+    table = None
+    if all(np.isfinite(column).all() for column in given.values()):
+        try:
+            table = confusion(given, targets)
+        except DataError:  # numbers, no classes
+            table = None
+    return Score(len(data), loss, r_squared(given, targets), table)

@@ -1,0 +1,171 @@
+"""What training did: its parameters, its losses, and what it needs to be taken up again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.core.tape.scalars import apart
+from cgprimer.errors import listed
+from cgprimer.number_format import number
+from cgprimer.training.optimizers import State
+
+Array = Any
+Value = Any  # a float, or an array of a parameter's shape
+
+
+@dataclass(eq=False, repr=False)
+class TrainingRun:
+    """What training did.
+
+    A parameter is a number, or an array of its shape.
+
+    Attributes:
+        parameters: learnt values.
+        start: values before the first step.
+        truth: values that the data were made with; empty for data that came from elsewhere.
+        start_loss, loss: mean loss over the whole dataset before and after.
+        step_losses: mean loss of the batch at each step, before the step; of runs of more than
+            100,000 steps every second, fourth, ... of them, from the first on.
+        epoch_losses: mean over the samples of each epoch, each taken in its step.
+        validation_losses: mean loss over the validation samples after each epoch; nan for an
+            epoch without, and where the loss is no number, as outside the domain of a logarithm.
+            Empty where no epoch had any.
+        metrics: for each metric that was asked for, its value after each epoch, over the validation
+            samples where there are some.
+        recorded_steps: ascending; steps after which the parameters were recorded: the end of each
+            epoch; in runs of few epochs moments between, too; in long ones every second, fourth...
+        recorded_parameters: for each parameter its values then.
+        epochs, steps: how many were done.
+        seconds: time spent in steps.
+        stopped: why training ended: ``finished``, ``converged``, ``patience`` (the validation loss
+            no longer fell), ``interrupted``, or ``diverged``
+            where a number was not finite (the error that says so has this run) or the loss ended
+            ten times above that of the start.
+        reason: what diverged, or no longer fell, in words; empty for other runs.
+        settings: what decided the run; the keys are those of ``training/settings.py`` and some
+            numbers that follow from them.
+        state: the optimizer's state, for taking the run up again.
+        best_epoch: the epoch, counted from 1, of the least validation loss, whose parameters these
+            are; 0 of a run without patience: there they are those of the last step.
+        last_parameters: those of the last step, where they are others.
+        steps_apart: steps from one of the step losses to the next; a power of two.
+        epoch_total: the sum of the losses of the steps of an epoch that has not ended.
+        graph: whose parameters they are.
+    """
+
+    parameters: dict[str, Value]
+    start: dict[str, Value]
+    truth: dict[str, Value]
+    settings: dict[str, Any]
+    start_loss: float = float("nan")
+    loss: float = float("nan")
+    step_losses: list[float] = field(default_factory=list)
+    epoch_losses: list[float] = field(default_factory=list)
+    validation_losses: list[float] = field(default_factory=list)
+    recorded_steps: list[int] = field(default_factory=list)
+    recorded_parameters: dict[str, list[Value]] = field(default_factory=dict)
+    epochs: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    stopped: str = "finished"
+    reason: str = ""
+    state: State = ()
+    metrics: dict[str, list[float]] = field(default_factory=dict)
+    best_epoch: int = 0
+    last_parameters: dict[str, Value] = field(default_factory=dict)
+    steps_apart: int = 1
+    epoch_total: float = 0.0
+    graph: ExpressionGraph | None = None
+
+    @property
+    def losses_by_epoch(self) -> list[float]:
+        """The curve of the run: the loss before the first step, then that of each epoch."""
+        return [self.start_loss, *self.epoch_losses]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the run."""
+        return self.stopped == "interrupted"
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter; ``()`` of a number."""
+        return {name: np.shape(value) for name, value in self.parameters.items()}
+
+    def in_numbers(self) -> TrainingRun:
+        """The same run with a name for each number: ``W[0,1]``. What is drawn are numbers.
+
+        >>> TrainingRun({"w": np.array([1.0, 2.0])}, {}, {}, {}).in_numbers().parameters
+        {'w[0]': 1.0, 'w[1]': 2.0}
+        """
+        shapes = self.shapes
+        if not any(shapes.values()):
+            return self
+        each = [apart(values, shapes) for values in (self.parameters, self.start, self.truth)]
+        recorded = {
+            name: np.array(values).reshape(len(values), *shapes[name])
+            for name, values in self.recorded_parameters.items()
+        }
+        over_time = {name: part.tolist() for name, part in apart(recorded, shapes).items()}
+        return replace(
+            self, parameters=each[0], start=each[1], truth=each[2], recorded_parameters=over_time
+        )
+
+    def __repr__(self) -> str:
+        learnt = listed(
+            n + (shape_text(value.shape) if np.ndim(value) else f"={number(value, 6)}")
+            for n, value in self.parameters.items()
+        )
+        losses = f"loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}"
+        return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
+
+
+def differences(run: TrainingRun, graph: ExpressionGraph) -> str:
+    """In words, what a graph differs in from that of a run; empty if it computes the same.
+
+    >>> from cgprimer.core.graph import parse
+    >>> run = TrainingRun({"k": 2.0}, {}, {}, {}, graph=parse("xw = k*xa"))
+    >>> differences(run, parse("xw = xa*k"))
+    ''
+    >>> differences(run, parse("xw = k*xa^2"))
+    'it has xw = k*xa, this graph xw = k*xa^2'
+    """
+    shapes = {name: graph.shapes.get(name, ()) for name in graph.parameters}
+    if run.parameters.keys() != shapes.keys():
+        here = f"this graph's are {', '.join(graph.parameters)}"
+        return f"its parameters are {', '.join(run.parameters)}, {here}"
+    for of in (run.parameters, run.start, run.truth):
+        for name, value in of.items():
+            if np.shape(value) != shapes.get(name, np.shape(value)):
+                given, wanted = np.shape(value), shapes[name]
+                return f"{name} has the shape {list(given)}, in this graph {list(wanted)}"
+    own = run.graph
+    if own is None or own.text == graph.text or _same_function(own, graph):
+        return ""
+    for role in ("inputs", "outputs"):
+        if {*getattr(own, role)} != {*getattr(graph, role)}:
+            names = [", ".join(getattr(one, role)) or "none" for one in (own, graph)]
+            return f"its {role} are {names[0]}, this graph's are {names[1]}"
+    texts = [{n: f"{n} = {one.expression(n)}" for n in one.definitions} for one in (own, graph)]
+    other = [n for n in {**texts[0], **texts[1]} if texts[0].get(n) != texts[1].get(n)]
+    has = [listed([of.get(n, f"no {n}") for n in other], 3) for of in texts]
+    return f"it has {has[0]}, this graph {has[1]}"
+
+
+def _same_function(first: ExpressionGraph, second: ExpressionGraph) -> bool:
+    """Whether two graphs compute the same outputs, at some points chosen at random."""
+    if {*first.outputs} != {*second.outputs} or {*first.inputs} != {*second.inputs}:
+        return False
+    if first.shapes != second.shapes:
+        return False
+    random, shapes = np.random.default_rng(0), second.shapes
+    names = (*second.inputs, *second.parameters)
+    point = {name: random.normal(size=(5, *shapes.get(name, ()))) for name in names}
+    here, there = first.evaluate(point), second.evaluate(point)
+    pairs = ((here[name], there[name]) for name in second.outputs)
+    return all(np.allclose(one, other, rtol=1e-9, equal_nan=True) for one, other in pairs)
