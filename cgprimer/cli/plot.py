@@ -110,8 +110,8 @@ def _option(function: Callable[..., Any], parameter: inspect.Parameter, text: st
         takes = "|".join(function.__globals__[_CHOICES[name]])
         takes += "..." if name == "schemes" else ""
     else:
-        takes = next(v for k, v in _TYPES.items() if re.match(k, written))
-        takes = takes if written == "Names" else _TAKES.get(name, takes)
+        of_type = (v for k, v in _TYPES.items() if re.match(k, written))
+        takes = (_TAKES.get(name) if written != "Names" else None) or next(of_type)
     given = ""
     said = default is not False and default != ""  # a seed of 0 is said, too
     if said and name != "low" and isinstance(default, str | int | float):
