@@ -32,7 +32,6 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "registration",
     "native",
     "analysis",
-    "columns",
     "data",
     "training",
     "pictures",
@@ -56,6 +55,8 @@ HEAVY = [
     "rich",
     "mpmath",
     "pandas",
+    "polars",
+    "pyarrow",
     "tabulate",
 ]
 

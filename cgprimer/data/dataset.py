@@ -11,23 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
-from cgprimer.columns import SKIP, as_column, kind_of, read_csv, read_npz, together
-from cgprimer.core.derivatives import tape
-from cgprimer.core.engines import select
-from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.run import compiled
 from cgprimer.core.tape.scalars import elements
-from cgprimer.errors import DataError, MissingValueError, UsageError
+from cgprimer.data.columns import SKIP, Array, as_column, together
+from cgprimer.data.sources import FILES, chosen, kind_of, reading, source_of
+from cgprimer.data.tables import arrow_table, parquet_bytes
+from cgprimer.errors import DataError, UsageError
 from cgprimer.files import write_whole
-from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
 
-Array = Any
-Bound = float | Mapping[str, float]
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
-_LINE = 1_000  # letters: arrays in a message are not broken into lines
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,31 +129,65 @@ class Dataset:
         chosen[np.random.default_rng([seed, _STREAM]).permutation(len(self))[:kept_out]] = True
         return self.where(~chosen), self.where(chosen)
 
-    def check_finite(self, what: str = "") -> None:
-        """Raise DataError with the first value that is infinite or nan; ``what`` comes before."""
-        for name, column in self.columns.items():
+    def check_finite(self, what: str = "", first: int = 0) -> None:
+        """Raise DataError with the first value that is infinite or nan; ``what`` comes before.
+
+        Samples are counted from ``first``.
+        """
+        for name, column in (*self.inputs.items(), *self.targets.items()):
             if bad := first_bad(column, column.ndim - 1):
-                where = f"{what}sample {bad[1]} of the column {name + bad[2]!r}"
+                where = f"{what}sample {first + bad[1]} of the column {name + bad[2]!r}"
                 raise DataError(f"{where} is {bad[0]}, not finite", hint=SKIP)
 
+    # What datasets in blocks have, too: this one is a single block.
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many samples each block has."""
+        return [len(self)]
+
+    def block(self, number: int) -> Dataset:
+        """The samples of a block."""
+        return self
+
+    # --- files and frames -----------------------------------------------------------------------
+
     def save(self, path: str | Path) -> None:
-        """Write as CSV or NPZ, by the file's ending.
+        """Write as CSV, NPZ or Parquet, by the file's ending.
 
         CSV has a header with the names (of an array those of its elements, ``x[0]``) and one line
-        per sample, numbers in their shortest exact form; NPZ has arrays called ``inputs/NAME`` and
-        ``targets/NAME``.
+        per sample, numbers in their shortest exact form; Parquet has the same columns; NPZ has
+        arrays called ``inputs/NAME`` and ``targets/NAME``.
 
         Raises:
             UsageError: another ending, or the file cannot be written.
+            DataError: CSV or Parquet, where an input has the name of a target.
         """
-        if kind_of(path) == ".csv":
+        kind = kind_of(path)
+        if kind == ".csv":
             write_whole(path, self.to_csv())
-            return
-        arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
-        arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
-        write_whole(path, buffer.getvalue())
+        elif kind == ".parquet":
+            write_whole(path, parquet_bytes(self.to_arrow()))
+        elif kind == ".npz":
+            arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
+            arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **arrays)
+            write_whole(path, buffer.getvalue())
+        else:
+            raise UsageError(f"{path}: datasets are not written as {kind}", hint=FILES)
+
+    def _in_numbers(self) -> dict[str, Array]:
+        """A column for each number of a sample."""
+        if both := [name for name in self.inputs if name in self.targets]:
+            what = f"the column {both[0]!r} is an input and a target: in a table names stand once"
+            raise DataError(what, hint="an .npz file tells them apart")
+        found: dict[str, Array] = {}
+        for name, column in self.columns.items():
+            shape = column.shape[1:]
+            flat = column.reshape(len(self), math.prod(shape)).T
+            found |= zip(elements(name, shape), flat, strict=True)
+        return found
 
     def to_csv(self) -> str:
         """The text of a CSV file.
@@ -169,130 +196,124 @@ class Dataset:
         x[0],x[1],xw
         0.5,2.0,0.1
         """
-        named = self.columns.items()
-        names = [e for name, column in named for e in elements(name, column.shape[1:])]
-        flat = [column.reshape(len(self), math.prod(column.shape[1:])).T for _, column in named]
-        rows = zip(*(part for columns in flat for part in columns.tolist()), strict=True)
-        header = ",".join(f'"{name}"' if "," in name else name for name in names)
+        columns = self._in_numbers()
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        header = ",".join(f'"{name}"' if "," in name else name for name in columns)
         lines = [header, *(",".join(map(repr, row)) for row in rows)]
         return "\n".join(lines) + "\n"
 
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.Table`` with the columns of a CSV file.
+
+        >>> Dataset.from_arrays({"x": [[0.5, 2.0]]}, {"xw": [0.1]}).to_arrow().to_pylist()
+        [{'x[0]': 0.5, 'x[1]': 2.0, 'xw': 0.1}]
+        """
+        return arrow_table(self._in_numbers())
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` with the columns of a CSV file."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A ``polars.DataFrame`` with the columns of a CSV file."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        graph: Any = None,
+        *,
+        inputs: Iterable[str] = (),
+        targets: Iterable[str] = (),
+        columns: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """A dataset from a data frame of pandas or polars, or a table of Arrow.
+
+        Args:
+            frame: anything with ``__arrow_c_stream__``.
+            graph: whose inputs and outputs are read, unless they are given.
+            inputs, targets, columns: as for :meth:`load`.
+
+        Raises:
+            UsageError: it is no data frame.
+            DataError: a missing column, one that is not of numbers, a value that is missing or not
+                finite.
+
+        >>> import cgprimer, pyarrow
+        >>> table = pyarrow.table({"height": [1.0, 2.0], "day": ["mon", "tue"], "label": [0, 1]})
+        >>> graph = cgprimer.parse("xo = k*xa")
+        >>> Dataset.from_frame(table, graph, columns={"xa": "height", "xo": "label"}).inputs
+        {'xa': array([1., 2.])}
+        """
+        if graph is not None:
+            inputs, targets = tuple(inputs) or graph.inputs, tuple(targets) or graph.outputs
+        return cls.load(frame, inputs=inputs, targets=targets, columns=columns)
+
     @classmethod
     def load(
-        cls, path: str | Path, *, inputs: Iterable[str] = (), targets: Iterable[str] = ()
+        cls,
+        path: str | Path,
+        *,
+        inputs: Iterable[str] = (),
+        targets: Iterable[str] = (),
+        columns: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """Read a CSV or NPZ file.
+        """Read a CSV, NPZ, NPY or Parquet file into memory; :class:`Blocks` reads it in parts.
 
         Args:
             path: the file; the ending tells its kind.
             inputs: columns that are inputs. A graph's ``inputs``, for instance. Of ``x`` these are
                 the columns ``x[0]``, ``x[1]``, ..., where there are such.
             targets: columns that are targets. A graph's ``outputs``, for instance.
+            columns: where they have other names in the file: ``{"y": "label"}``. Of elements, too:
+                ``{"x[0]": "height"}``.
 
-        If neither is given, an NPZ file's own roles are used, and in a CSV file the last column
-        is the target. Columns that are not asked for are left out.
+        If neither inputs nor targets are given, an NPZ file's own roles are used, and in other
+        files the last column is the target. Columns that are not asked for are left out.
 
         Raises:
             UsageError: the file cannot be read or its ending is unknown.
             DataError: a missing column, a row of the wrong length, a field that is no number or
-                not finite; the message names file and line.
+                not finite; the message names the file, and of CSV the line.
         """
-        read = read_csv if kind_of(path) == ".csv" else read_npz
-        try:
-            ours, theirs, place = read(Path(path), tuple(inputs), tuple(targets))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise DataError(f"{path} is not UTF-8 text") from None
-        try:
-            data = cls.from_arrays(ours, theirs)
-            data.check_finite()
-        except DataError as error:
-            raise DataError(f"{place}: {error.message}", hint=error.hint) from None
-        return data
+        with reading(path):
+            source = source_of(path)
+            roles = chosen(source, inputs, targets, columns)
+            names = [name for of in roles.values() for name in of.values()]
+            found = source.whole(names)
+        if not (found and len(found[0])):
+            raise DataError(f"{source.place}: there are no samples")
+        return made(cls, source.place, roles, found)
 
 
-def make_dataset(
-    graph: ExpressionGraph,
-    *,
-    truth: Mapping[str, Any] | None = None,
-    samples: int = 10_000,
-    seed: int = 0,
-    low: Bound = -1.0,
-    high: Bound = 1.0,
-    noise: float = 0.0,
+def made(
+    kind: type[Dataset],
+    place: str,
+    roles: Mapping[str, Mapping[str, str]],
+    found: Iterable[Array],
+    first: int = 0,
 ) -> Dataset:
-    """Data that a graph with known parameters would produce.
-
-    Inputs are drawn uniformly, independently of each other; targets are the graph's outputs,
-    plus normal noise if asked for. Equal arguments give equal data on every machine.
-
-    Args:
-        graph: the graph.
-        truth: values of the parameters, numbers or arrays of their shapes; those declared in the
-            text fill the rest.
-        samples: how many.
-        seed: of numpy's generator (PCG64).
-        low, high: bounds of the inputs, in their unit: a number for all, or one for each name.
-        noise: standard deviation of what is added to each target, in the target's unit.
-
-    Raises:
-        MissingValueError: a parameter has no true value.
-        UsageError: samples below 1, bounds the wrong way round, negative noise, or no numbers.
-        DataError: a target is not finite for some input.
-
-    >>> from cgprimer.core.graph import parse
-    >>> data = make_dataset(parse("xw = k*xa"), truth={"k": 2.0}, samples=3, seed=1)
-    >>> bool((data.targets["xw"] == 2*data.inputs["xa"]).all())
-    True
-    """
-    checked_graph(graph)
-    samples = whole_number("the number of samples", samples, least=1)
-    seed = whole_number("the seed", seed)
-    if real_number("the noise", noise) < 0:
-        raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
-    truth = numbers_by_name("truth", truth, "parameter", graph.parameters, shapes=graph.shapes)
+    """The dataset of columns that were read; all its numbers are finite."""
+    columns = iter(found)
+    ours, theirs = ({name: next(columns) for name in of} for of in roles.values())
     try:
-        point = graph.point(truth, needed=graph.parameters)
-    except MissingValueError as error:
-        raise MissingValueError(
-            error.message.replace("no value", "no true value"),
-            hint="give truth={...} (--truth NAME=VALUE), write in the text: parameter NAME = VALUE,"
-            " or give data of your own (--data)",
-        ) from None
-    if not graph.definitions:
-        raise UsageError("there is nothing to make data from: the graph has no expressions")
-    random = np.random.default_rng(seed)
-    columns = {}
-    for name in graph.inputs:
-        lowest, highest = _bound(low, name, "low"), _bound(high, name, "high")
-        if not lowest <= highest or not math.isfinite(highest - lowest):
-            wrong = "are too far apart" if lowest <= highest else "are the wrong way round"
-            raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
-        columns[name] = random.uniform(lowest, highest, (samples, *graph.shapes.get(name, ())))
-    scalars = {name: point[name] for name in graph.parameters}
-    execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
-    targets = execute(columns, scalars, samples)
-    for name in graph.outputs:
-        found = targets[name]
-        if bad := first_bad(found, found.ndim - 1):
-            value, sample, place = bad
-            count = np.count_nonzero(~np.isfinite(found).reshape(samples, -1).all(axis=1))
-            where = ", ".join(
-                f"{n}={numbers(columns[n][sample], 6, width=_LINE)}" for n in graph.inputs
-            )
-            some = f"{count:,} of {samples:,} samples"
-            what = f"the target {name + place!r} is {value} for {some}, first at {where}"
-            hint = "choose bounds inside the domain: low=..., high=... (--low, --high)"
-            raise DataError(what, hint=hint)
-        if noise:
-            targets[name] = found + random.normal(0.0, noise, found.shape)
-    return Dataset(columns, targets, scalars)
+        data = kind.from_arrays(ours, theirs)
+        data.check_finite(first=first)
+    except DataError as error:
+        raise DataError(f"{place}: {error.message}", hint=error.hint) from None
+    return data
 
 
-def _bound(bound: Bound, name: str, what: str) -> float:
-    if isinstance(bound, Mapping):
-        if name not in bound:
-            raise UsageError(f"no {what} bound is given for {name!r}")
-        bound = bound[name]
-    return real_number(f"the {what} bound of {name!r}", bound)
+def joined(parts: list[Dataset]) -> Dataset:
+    """Datasets with the same columns, one after the other."""
+    inputs, targets = (
+        {
+            n: np.concatenate([getattr(part, role)[n] for part in parts])
+            for n in getattr(parts[0], role)
+        }
+        for role in ("inputs", "targets")
+    )
+    return replace(parts[0], inputs=inputs, targets=targets)

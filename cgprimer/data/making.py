@@ -1,0 +1,108 @@
+"""Data that a graph with known parameters would produce."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
+from cgprimer.core.derivatives import tape
+from cgprimer.core.engines import select
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.run import compiled
+from cgprimer.data.dataset import Dataset
+from cgprimer.errors import DataError, MissingValueError, UsageError
+from cgprimer.number_format import numbers
+from cgprimer.numbers_and_arrays import first_bad
+
+Bound = float | Mapping[str, float]
+_LINE = 1_000  # letters: arrays in a message are not broken into lines
+
+
+def make_dataset(
+    graph: ExpressionGraph,
+    *,
+    truth: Mapping[str, Any] | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
+    low: Bound = -1.0,
+    high: Bound = 1.0,
+    noise: float = 0.0,
+) -> Dataset:
+    """Data that a graph with known parameters would produce.
+
+    Inputs are drawn uniformly, independently of each other; targets are the graph's outputs,
+    plus normal noise if asked for. Equal arguments give equal data on every machine.
+
+    Args:
+        graph: the graph.
+        truth: values of the parameters, numbers or arrays of their shapes; those declared in the
+            text fill the rest.
+        samples: how many.
+        seed: of numpy's generator (PCG64).
+        low, high: bounds of the inputs, in their unit: a number for all, or one for each name.
+        noise: standard deviation of what is added to each target, in the target's unit.
+
+    Raises:
+        MissingValueError: a parameter has no true value.
+        UsageError: samples below 1, bounds the wrong way round, negative noise, or no numbers.
+        DataError: a target is not finite for some input.
+
+    >>> from cgprimer.core.graph import parse
+    >>> data = make_dataset(parse("xw = k*xa"), truth={"k": 2.0}, samples=3, seed=1)
+    >>> bool((data.targets["xw"] == 2*data.inputs["xa"]).all())
+    True
+    """
+    checked_graph(graph)
+    samples = whole_number("the number of samples", samples, least=1)
+    seed = whole_number("the seed", seed)
+    if real_number("the noise", noise) < 0:
+        raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
+    truth = numbers_by_name("truth", truth, "parameter", graph.parameters, shapes=graph.shapes)
+    try:
+        point = graph.point(truth, needed=graph.parameters)
+    except MissingValueError as error:
+        raise MissingValueError(
+            error.message.replace("no value", "no true value"),
+            hint="give truth={...} (--truth NAME=VALUE), write in the text: parameter NAME = VALUE,"
+            " or give data of your own (--data)",
+        ) from None
+    if not graph.definitions:
+        raise UsageError("there is nothing to make data from: the graph has no expressions")
+    random = np.random.default_rng(seed)
+    columns = {}
+    for name in graph.inputs:
+        lowest, highest = _bound(low, name, "low"), _bound(high, name, "high")
+        if not lowest <= highest or not math.isfinite(highest - lowest):
+            wrong = "are too far apart" if lowest <= highest else "are the wrong way round"
+            raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
+        columns[name] = random.uniform(lowest, highest, (samples, *graph.shapes.get(name, ())))
+    scalars = {name: point[name] for name in graph.parameters}
+    execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
+    targets = execute(columns, scalars, samples)
+    for name in graph.outputs:
+        found = targets[name]
+        if bad := first_bad(found, found.ndim - 1):
+            value, sample, place = bad
+            count = np.count_nonzero(~np.isfinite(found).reshape(samples, -1).all(axis=1))
+            where = ", ".join(
+                f"{n}={numbers(columns[n][sample], 6, width=_LINE)}" for n in graph.inputs
+            )
+            some = f"{count:,} of {samples:,} samples"
+            what = f"the target {name + place!r} is {value} for {some}, first at {where}"
+            hint = "choose bounds inside the domain: low=..., high=... (--low, --high)"
+            raise DataError(what, hint=hint)
+        if noise:
+            targets[name] = found + random.normal(0.0, noise, found.shape)
+    return Dataset(columns, targets, scalars)
+
+
+def _bound(bound: Bound, name: str, what: str) -> float:
+    if isinstance(bound, Mapping):
+        if name not in bound:
+            raise UsageError(f"no {what} bound is given for {name!r}")
+        bound = bound[name]
+    return real_number(f"the {what} bound of {name!r}", bound)
