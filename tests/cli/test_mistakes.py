@@ -42,7 +42,7 @@ WRONG = {
     "unknown primitive": (["primitives", "tahn"], "'tahn'", "'tanh'"),
     "unknown picture": (["draw", LECTURE, "-o", "a.gif"], "a.gif", ".png, .svg, .pdf"),
     "picture nowhere": (["draw", LECTURE, "-o", "nosuch/a.png"], "nosuch"),
-    "unknown table": (["data", LECTURE, "-o", "a.txt"], "a.txt", ".csv or .npz"),
+    "unknown table": (["data", LECTURE, "-o", "a.txt"], "a.txt", ".csv, .npz or .parquet"),
     "no truth": (["data", "-e", "xw = k*xa"], "no true value for k", "--truth"),
     "unknown truth": (["data", LECTURE, "--truth", "zz=1"], "no parameter 'zz'"),
     "no samples": (["data", LECTURE, "--samples", "0"], "--samples"),
