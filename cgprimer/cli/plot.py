@@ -69,7 +69,7 @@ def command() -> None:
 
 def command_of(function: Callable[..., Any]) -> click.Command:
     """The command that draws what a function of :mod:`cgprimer.plot` returns."""
-    text = re.sub(r":\w+:|`", "", inspect.getdoc(function) or "")
+    text = re.sub(r":[a-z]+:|`", "", inspect.getdoc(function) or "")
     parts = re.split(r"^(Args|Raises|Command line):\n|^>>> ", text, flags=re.MULTILINE)
     sections = dict(zip(["", *parts[1::2]], map(inspect.cleandoc, parts[::2]), strict=True))
     about, arguments, examples = (sections[name] for name in ("", "Args", "Command line"))
