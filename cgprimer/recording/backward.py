@@ -136,17 +136,16 @@ def _reachable(root: Recorded, since: int = 0) -> list[Recorded]:
     Those that were found are marked: their adjoint is not None.
     """
     root._bar = _UNREACHED
-    found, stack, kind = [root], [root], EAGER.kind
-    pop, push, add = stack.pop, stack.append, found.append
-    while stack:
-        for operand in pop().operands:
-            if operand.__class__ is not kind and not isinstance(operand, Recorded):
-                continue
-            if operand._bar is None and operand.requires_grad:
-                operand._bar = _UNREACHED
-                add(operand)
-                if operand.operands and operand.serial > since:
-                    push(operand)
+    found, kind = [root], EAGER.kind
+    add = found.append
+    for value in found:  # which grows meanwhile
+        if value.serial > since:
+            for operand in value.operands:
+                if operand.__class__ is not kind and not isinstance(operand, Recorded):
+                    continue
+                if operand._bar is None and operand.requires_grad:
+                    operand._bar = _UNREACHED
+                    add(operand)
     found.sort(key=attrgetter("serial"), reverse=True)
     return found
 
@@ -241,22 +240,23 @@ def _sweep_of_floats(
                 value._grad += bar
                 value._again += 1
             if operands := value.operands:
-                rules, first, second = _RULES[value.primitive]
+                rules, first, second, freed = _RULES[value.primitive]
+                if free:
+                    value.primitive = freed
                 if first is None:
                     _pull(operands, rules, bar, value._data)
-                else:  # both partials are numbers or operands: told apart here, in no call
-                    left, right = operands
-                    if left.__class__ is not float and left.requires_grad:
-                        if first.__class__ is int:
-                            left._bar += bar * (right if right.__class__ is float else right._data)
-                        else:
-                            left._bar += bar * first
-                    if right.__class__ is not float and right.requires_grad:
-                        if second.__class__ is int:
-                            right._bar += bar * (left if left.__class__ is float else left._data)
-                        else:
-                            right._bar += bar * second
-        if free and value.operands:
+                    continue
+                left, right = operands  # both partials are numbers or operands: in no call
+                if left.__class__ is float:
+                    right._bar += bar * (left if second.__class__ is int else second)
+                elif right.__class__ is float:
+                    left._bar += bar * (right if first.__class__ is int else first)
+                else:
+                    if left.requires_grad:
+                        left._bar += bar * (right._data if first.__class__ is int else first)
+                    if right.requires_grad:
+                        right._bar += bar * (left._data if second.__class__ is int else second)
+        elif free and value.operands:
             value.primitive = _FREED[value.primitive]
 
 
@@ -295,15 +295,16 @@ class _Partials:
         return applied
 
 
-class _Rules(dict[str, tuple[Any, Any, Any]]):
+class _Rules(dict[str, tuple[Any, Any, Any, str]]):
     """For each primitive its partials: numbers, operands (from 0), functions, or None.
 
-    Behind them the two of a primitive such as ``mul``, each a number or the other operand.
+    Behind them the two of a primitive such as ``mul``, each a number or the other operand; and
+    what it is called once its graph has been let go of.
     """
 
     generation = 0
 
-    def __missing__(self, name: str) -> tuple[Any, Any, Any]:
+    def __missing__(self, name: str) -> tuple[Any, Any, Any, str]:
         count = primitive(name).arity
         builder: Any = _Partials()
         rules: Any = tuple(
@@ -313,7 +314,7 @@ class _Rules(dict[str, tuple[Any, Any, Any]]):
             type(rule) is float or (type(rule) is int and rule == 1 - which)
             for which, rule in enumerate(rules)
         )
-        self[name] = (rules, *(rules if simple else (None, None)))
+        self[name] = (rules, *(rules if simple else (None, None)), _FREED[name])
         return self[name]
 
 

@@ -19,15 +19,15 @@ def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     function = floats.function(name)
 
     def forwards(self: Recorded, other: Any) -> Any:
-        left, kind = self._data, other.__class__
+        left = self._data
         if left.__class__ is float and State.plain:  # as Eager.emit does it, without its questions
-            if kind is self.__class__:
-                right, tracked = other._data, self.requires_grad or other.requires_grad
-            elif kind is float:
+            if other.__class__ is float:
                 right, tracked = other, self.requires_grad
+            elif other.__class__ is self.__class__:
+                right, tracked = other._data, self.requires_grad or other.requires_grad
             else:
-                return EAGER.emit(name, self, lifted(other))
-            if right.__class__ is float and tracked:
+                right, tracked = None, False
+            if tracked and right.__class__ is float:
                 made = _new(self.__class__)
                 made._data, made.primitive = function(left, right), name
                 made.operands, made.serial, made.requires_grad = (self, other), serial(), True
