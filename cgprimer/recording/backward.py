@@ -17,6 +17,7 @@ from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.errors import DifferentiationError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.recording.eager import EAGER, Recorded, State, called, quiet
+from cgprimer.recording.passes import kept_pass
 
 _UNREACHED = -0.0  # no adjoint so far: what is added to it stays what it is, a -0 too
 
@@ -69,9 +70,15 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
             return
     found = {of: seed}
     leaves = [value for value in order if not value.primitive]
-    order.reverse()
     with quiet():
-        sweep(EAGER, _passing(order, found, free=free), found)
+        kept, given = kept_pass(order, seeded=gradient is not None)
+        if kept is not None:
+            found = kept(order, given, seed)
+            for value in order:
+                _leave(value, found, free=free)
+        else:
+            order.reverse()
+            sweep(EAGER, _passing(order, found, free=free), found)
     del seed, order
     for leaf in leaves:
         bar = found.pop(leaf, None)
@@ -80,7 +87,9 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
         if isinstance(bar, Recorded):
             bar = bar._data
         kind = getattr(leaf._data, "dtype", None)
-        if kind is not None and bar.dtype != kind:
+        if kind is None:
+            bar = float(bar)
+        elif bar.dtype != kind:
             bar = bar.astype(kind)
         if leaf._grad is not None:
             leaf._grad = leaf._grad + bar
@@ -97,12 +106,19 @@ def _passing(order: list[Recorded], found: dict[Recorded, Any], *, free: bool) -
         value = order.pop()
         if value.primitive:
             yield _step(value, as_values=False)
-            bar = found.pop(value, None)
-            if bar is not None and type(value._data) is float:
-                value._again += value._grad is not None
-                value._grad = bar + (value._grad or 0.0)
-            if free:
-                value.primitive, value.operands = _FREED[value.primitive], ()
+            _leave(value, found, free=free)
+
+
+def _leave(value: Recorded, found: dict[Recorded, Any], *, free: bool) -> None:
+    """What remains when the pass has gone through a value: numbers keep their adjoint."""
+    if not value.primitive:
+        return
+    bar = found.pop(value, None)
+    if bar is not None and type(value._data) is float:
+        value._again += value._grad is not None
+        value._grad = float(bar) + (value._grad or 0.0)
+    if free:
+        value.primitive, value.operands = _FREED[value.primitive], ()
 
 
 def _seed(of: Recorded, gradient: Any) -> Any:
@@ -171,9 +187,10 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
                 )
         if not numbers:
             for value in order:
-                value.look()
+                if value._mark is not None:
+                    value.look()
                 for operand in value.operands:
-                    if isinstance(operand, Recorded):
+                    if getattr(operand, "_mark", None) is not None:
                         operand.look()
         if State.changed > oldest:
             _check_changes(order, since)

@@ -13,7 +13,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from contextvars import ContextVar, copy_context
+from functools import partial, wraps
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ import numpy as np
 from cgprimer.core.language.syntax import Shape, Structural
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.core.primitives.shaped import unrepeated
 from cgprimer.core.primitives.structural import common_shape_of, result_shape, shape_text
 from cgprimer.errors import ShapeError
 
@@ -31,7 +33,6 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
 _EXAMPLES = f"{_HERE}{os.sep}examples"  # as they are installed: programs that use the package
-_CHECKED = ("matmul", "concatenate")
 UNSEEN = b""  #: of an array that somebody else may hold: what is in it is not known
 
 
@@ -51,6 +52,19 @@ class State:
         cls.recording, cls.with_lines = recording, with_lines
         cls.plain = recording and not with_lines
         return before
+
+
+def _silence() -> tuple[ContextVar[Any], Any]:
+    """Where numpy has what it does about infinities, and what that is where it says nothing.
+
+    To set it takes a sixth of the time of ``np.errstate``, which every operation would need.
+    """
+    with np.errstate(all="ignore"):
+        found = [(v, on) for v, on in copy_context().items() if v.name == "numpy.ufunc.extobj"]
+    return found[0] if found else (ContextVar("silence"), None)
+
+
+_WARNINGS, _SILENT = _silence()
 
 
 @contextmanager
@@ -159,73 +173,52 @@ class Eager:
         return self.emit(Structural("broadcast", len(own), shape), value)
 
     def emit(self, name: str, *operands: Number) -> Number:
-        """The value of a primitive; a recorded one where an operand is.
+        """The value of a primitive; a recorded one where an operand is. Numpy broadcasts.
 
         Raises:
             ShapeError: the shapes do not go together; the message says which line did it.
         """
-        recorded, data, shapes = [], [], set()
+        data, recorded, wanted, arrays_met = [], False, False, name.__class__ is not str
         for operand in operands:
-            if isinstance(operand, Recorded):
+            if operand.__class__ is not float and isinstance(operand, Recorded):
+                recorded = True
+                wanted = wanted or operand.requires_grad
                 if operand._mark is not None:
                     operand.look()
                 own = operand._data
-                recorded.append(operand)
-                shapes.add(() if type(own) is float else own.shape)
             else:
                 own = operand
-                if type(own) is not float:  # a plain number fits every shape
-                    shapes.add(np.shape(own))
+            arrays_met = arrays_met or own.__class__ is not float
             data.append(own)
-        try:
-            if isinstance(name, Structural):
-                data = [np.asarray(d) if type(d) is float else d for d in data]
-                if name.kind in _CHECKED:  # others were when they were made, or numpy does it
-                    result_shape(name, *[d.shape for d in data])
-            elif all([type(d) is float for d in data]):  # noqa: C419 - in half the time
-                return self.result(floats.function(name)(*data), name, operands, recorded)
-            elif len(shapes) > 1:
-                shape = common_shape_of(name, *shapes)
-                operands = tuple([self.repeated(o, shape) for o in operands])
-                data = [o._data if isinstance(o, Recorded) else o for o in operands]
-        except ShapeError as error:
-            raise located(error) from None
-        if self.generation != FUNCTIONS.generation:
-            self.functions, self.rules, self.generation = {}, {}, FUNCTIONS.generation
-        function = self.functions.get(name)
-        if function is None:
-            function = self.functions[name] = arrays.function(name)
-        if State.quiet:
-            made = function(*data)
+        if not arrays_met:
+            made = floats.function(name)(*data)
         else:
-            with np.errstate(all="ignore"):
+            if self.generation != FUNCTIONS.generation:
+                self.functions, self.rules, self.generation = {}, {}, FUNCTIONS.generation
+            function = self.functions.get(name)
+            if function is None:
+                function = self.functions[name] = _function(name)
+            token = None if State.quiet else _WARNINGS.set(_SILENT)
+            try:
                 made = function(*data)
-        if made.dtype == np.float64 and not made.shape:
-            made = float(made)
-        return self.result(made, name, operands, recorded)
-
-    def repeated(self, operand: Number, shape: Shape) -> Number:
-        """An operand in another shape: a step of its own, which hands back a sum of adjoints."""
-        recorded = isinstance(operand, Recorded)
-        if type(operand) is float:
-            return operand
-        data = np.asarray(operand._data if recorded else operand)
-        if data.shape == shape:
-            return operand
-        made = arrays.broadcast(data, data.ndim, shape)
-        if not recorded:
-            return made
-        return self.result(made, Structural("broadcast", data.ndim, shape), (operand,), [operand])
+            except (ValueError, ShapeError) as error:
+                raise _misfit(name, data, error) from None
+            finally:
+                if token is not None:
+                    _WARNINGS.reset(token)
+            if not made.shape and made.dtype == np.float64:
+                made = float(made)
+        return self.result(made, name, operands, wanted=wanted) if recorded else made
 
     def result(
-        self, made: Any, name: str, operands: tuple[Number, ...], recorded: list[Recorded]
-    ) -> Number:
-        """What was computed: a value where an operand was one, which remembers where it can."""
-        if not recorded:
-            return made
-        wanted = State.recording and any([v.requires_grad for v in recorded])  # noqa: C419
-        kept = wanted or State.with_lines  # a graph of all that was done has constants, too
-        value = self.noted(made, name, operands) if kept else self.noted(made, "", ())
+        self, made: Any, name: str, operands: tuple[Number, ...], *, wanted: bool
+    ) -> Recorded:
+        """What was computed of values: one that remembers how, where it can."""
+        wanted = wanted and State.recording
+        if wanted or State.with_lines:  # a graph of all that was done has constants, too
+            value = self.noted(made, name, operands)
+        else:
+            value = self.noted(made, "", ())
         value.requires_grad = wanted
         return value
 
@@ -249,8 +242,42 @@ class Eager:
 
     def hand(self, totals: dict[Any, Number], to: Any, product: Number, *share: Any) -> None:
         """Add to the total of a value: this is where paths meet."""
+        product = unrepeated(self, product, self.shape(to))
         known = totals.get(to)
         totals[to] = product if known is None else self.emit("add", known, product)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """A primitive on arrays: one that moves elements takes no plain floats."""
+    function = arrays.function(name)
+    if not isinstance(name, Structural):
+        return function
+    if name.kind == "matmul":
+        return np.dot if name.setting == (1, 1) else np.matmul
+    if name.kind == "sum":
+        return partial(np.add.reduce, axis=name.setting[0])
+
+    def checked(*data: Any) -> Any:
+        data = tuple([np.asarray(d) for d in data])
+        if name.kind == "concatenate":
+            result_shape(name, *[d.shape for d in data])
+        return function(*data)
+
+    return checked
+
+
+def _misfit(name: str, data: list[Any], error: Exception) -> Exception:
+    """What numpy has found wrong, as an error of shapes that says which line did it."""
+    if not isinstance(error, ShapeError):
+        shapes = [np.shape(d) for d in data]
+        try:
+            if isinstance(name, Structural):
+                result_shape(name, *shapes)
+            else:
+                common_shape_of(name, *shapes)
+        except ShapeError as found:
+            error = found
+    return located(error) if isinstance(error, ShapeError) else error
 
 
 def called(primitive: str) -> str:

@@ -104,7 +104,10 @@ class Custom:
             operand.look()
             self.arguments[place] = None
         data = self.forward([o._data for o in operands])
-        return EAGER.result(data, Structural("custom", self), operands, list(operands))
+        wanted = any(o.requires_grad for o in operands)
+        if not operands:
+            return data
+        return EAGER.result(data, Structural("custom", self), operands, wanted=wanted)
 
     def forward(self, data: Sequence[Any], context: Context | None = None) -> Any:
         """The result for the operands' numbers; arrays are given so that none is written into."""

@@ -54,6 +54,8 @@ PLAIN = {
 
 def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
     """What numpy asks for when one of its element-by-element functions meets a value."""
+    if method == "__call__" and not options and ufunc in UFUNCS:
+        return UFUNCS[ufunc](*inputs)
     axis = options.get("axis", 0)  # None is all of them
     options = {k: v for k, v in options.items() if v is not None}
     if "out" in options:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import shaped
 from cgprimer.errors import ShapeError, UsageError
 from cgprimer.recording.backward import accumulate
@@ -37,6 +39,7 @@ from cgprimer.recording.operators import (
     unary,
 )
 
+_MATRICES = Structural("matmul", 2, 2)
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
 
 
@@ -133,7 +136,8 @@ class Value(Recorded):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the data; ``()`` for a number."""
-        return np.shape(self._data)
+        data = self._data
+        return () if type(data) is float else data.shape
 
     @property
     def ndim(self) -> int:
@@ -143,7 +147,7 @@ class Value(Recorded):
     @property
     def size(self) -> int:
         """How many numbers there are."""
-        return int(np.size(self._data))
+        return 1 if type(self._data) is float else int(self._data.size)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -255,7 +259,10 @@ class Value(Recorded):
 
     @locating
     def __matmul__(self, other: Any) -> Any:
-        return shaped.matmul(EAGER, self, lifted(other))
+        other = lifted(other)
+        if np.ndim(self._data) == np.ndim(getattr(other, "_data", other)) == 2:
+            return EAGER.emit(_MATRICES, self, other)
+        return shaped.matmul(EAGER, self, other)
 
     @locating
     def __rmatmul__(self, other: Any) -> Any:
@@ -264,17 +271,17 @@ class Value(Recorded):
     @locating
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The sum over axes; all unless given."""
-        return shaped.total(EAGER, self, shaped.axes_of(self.shape, axis), keep=keepdims)
+        return shaped.total(EAGER, self, axis, keep=keepdims)
 
     def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The mean over axes; all unless given."""
         made = self.sum(axis, keepdims)
-        return made / (self.size / max(np.size(made._data), 1))
+        return made / (self.size / max(made.size, 1))
 
     @locating
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The largest element along axes; all unless given."""
-        return shaped.largest(EAGER, self, shaped.axes_of(self.shape, axis), keep=keepdims)
+        return shaped.largest(EAGER, self, axis, keep=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The smallest element along axes; all unless given."""
@@ -318,18 +325,21 @@ class Value(Recorded):
         return take(self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        from cgprimer.recording.numpy_functions import apply_ufunc
-
-        return apply_ufunc(ufunc, method, inputs, options)
+        return _numpy_functions().apply_ufunc(ufunc, method, inputs, options)
 
     @locating
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from cgprimer.recording.numpy_functions import apply_function
-
-        return apply_function(function, args, kwargs)
+        return _numpy_functions().apply_function(function, args, kwargs)
 
 
 EAGER.kind = Value
+
+
+@cache
+def _numpy_functions() -> Any:
+    from cgprimer.recording import numpy_functions
+
+    return numpy_functions
 
 
 def no_grad() -> AbstractContextManager[None]:

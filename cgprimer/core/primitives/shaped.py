@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from cgprimer.core.language.syntax import Shape, Structural
@@ -63,12 +64,12 @@ def transpose(b: Builder, a: Any, axes: Sequence[int] | None = None) -> Any:
     return a if order == tuple(range(-rank, 0)) else b.emit(Structural("transpose", order), a)
 
 
-def total(b: Builder, a: Any, axes: Sequence[int] | None = None, *, keep: bool = False) -> Any:
+def total(b: Builder, a: Any, axes: Any = None, *, keep: bool = False) -> Any:
     """The sum over axes, all unless given; ``keep`` leaves axes of length 1 in their places."""
     return _reduced(b, "sum", a, axes, keep)
 
 
-def largest(b: Builder, a: Any, axes: Sequence[int] | None = None, *, keep: bool = False) -> Any:
+def largest(b: Builder, a: Any, axes: Any = None, *, keep: bool = False) -> Any:
     """The largest element along axes, all unless given."""
     if 0 in b.shape(a):
         raise ShapeError(f"{shape_text(b.shape(a))} has no largest element: it has none")
@@ -117,12 +118,18 @@ def axes_of(shape: Shape, axes: int | Sequence[int] | None) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _reduced(b: Builder, kind: str, a: Any, axes: Sequence[int] | None, keep: bool) -> Any:
-    shape = b.shape(a)
-    gone = axes_of(shape, axes)
-    made = b.emit(Structural(kind, gone), a) if gone else a
-    kept = tuple(1 if i in gone else n for i, n in enumerate(shape, -len(shape)))
+def _reduced(b: Builder, kind: str, a: Any, axes: Any, keep: bool) -> Any:
+    name, kept = _reduction(kind, b.shape(a), tuple(axes) if hasattr(axes, "__iter__") else axes)
+    made = a if name is None else b.emit(name, a)
     return reshape(b, made, kept) if keep else made
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _reduction(kind: str, shape: Shape, axes: Any) -> tuple[Structural | None, Shape]:
+    """The primitive that reduces a shape along axes, and what is left if they stay as 1."""
+    gone = axes_of(shape, axes)
+    kept = tuple(1 if i in gone else n for i, n in enumerate(shape, -len(shape)))
+    return Structural(kind, gone) if gone else None, kept
 
 
 def _axis(shape: Shape, axis: int) -> int:
@@ -223,8 +230,11 @@ def _pull_transpose(b: Builder, name: Structural, _: int, bar: Any, v: Sequence[
     return transpose(b, bar, [order.index(i - rank) for i in range(rank)])
 
 
-def _pull_broadcast(b: Builder, _: Structural, __: int, bar: Any, v: Sequence[Any]) -> Any:
-    own, shape = b.shape(v[0]), b.shape(v[-1])
+def unrepeated(b: Builder, bar: Any, own: Shape) -> Any:
+    """An adjoint summed over what a value of a shape was repeated to."""
+    shape = b.shape(bar)
+    if shape == own:
+        return bar
     new = len(shape) - len(own)
     grown = [i for i, n in enumerate(shape) if i < new or (own[i - new] == 1 and n != 1)]
     return reshape(b, total(b, bar, grown), own)
@@ -279,7 +289,7 @@ _PULL: dict[str, Callable[[Builder, Structural, int, Any, Sequence[Any]], Any]] 
     "matmul": _pull_matmul,
     "transpose": _pull_transpose,
     "reshape": lambda b, name, which, bar, v: reshape(b, bar, b.shape(v[0])),
-    "broadcast": _pull_broadcast,
+    "broadcast": lambda b, name, which, bar, v: unrepeated(b, bar, b.shape(v[0])),
     "sum": _pull_sum,
     "largest": _pull_largest,
     "take": lambda b, name, which, bar, v: scatter(b, bar, name.setting[0], b.shape(v[0])),
