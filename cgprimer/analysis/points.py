@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from cgprimer.core.derivatives import chosen_names, element_in, tape
+from cgprimer.core.derivatives import chosen_names, element_in, statistics, tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Derivatives
 from cgprimer.core.tape.passes import reachable
@@ -36,10 +36,11 @@ def point_values(
     leaves = zip(primal.leaves, needed, strict=False)
     point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
     own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
-    arrays = [name for name, value in point.items() if axes(value) > len(own[name])]
+    arrays = [name for name in own if axes(point.get(name, 0.0)) > len(own[name])]
     if arrays:
         raise UsageError(f"this needs one sample, and {arrays[0]!r} has an array of them")
-    return {name: as_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
+    found = {name: as_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
+    return found | statistics(graph, point)
 
 
 def single_name(graph: ExpressionGraph, wrt: str | None) -> str:

@@ -13,6 +13,7 @@ from cgprimer.core.derivatives import chosen_names, chosen_output, tape_with
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Expression, Name, Number, Shape, element_place
 from cgprimer.core.methods import differentiate
+from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, values_of
@@ -210,6 +211,8 @@ def trace(
     for index in shown:
         name, tree, shape = names[index], trees.get(index), shape_of(primal, index)
         given = "parameter" if name in graph.parameters else "input"
+        if tree is None and is_statistic(primal.leaves[index].name):
+            given = "running statistic"
         text = given if tree is None else unparse(tree)
         value, derivative = (_whole(n, shape) for n in (values[index], sums[index]))
         rows.append(TraceRow(name, text, value, derivative, tree))

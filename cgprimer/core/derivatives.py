@@ -20,13 +20,14 @@ from cgprimer.core.methods.contract import (
     as_names,
     shapes_of,
 )
+from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.numbers_and_arrays import Value, as_value, common_shape, zeros
+from cgprimer.numbers_and_arrays import Value, as_value, zeros
 
 Made = TypeVar("Made")
 Point = Mapping[str, Value] | None
@@ -45,14 +46,46 @@ def kept(graph: ExpressionGraph, key: Hashable, make: Callable[[], Made]) -> Mad
     return found
 
 
-def tape(graph: ExpressionGraph) -> Tape:
+def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     """The tape of a graph; ``print`` shows it line by line.
+
+    Args:
+        graph: the graph.
+        mode: how ``dropout`` and ``batchnorm`` are written out: ``training`` with masks that are
+            columns and the statistics of the batch, ``batch`` with the latter alone, else as they
+            are used after training.
 
     >>> from cgprimer.core.graph import parse
     >>> len(tape(parse("xw = ab*xa + 1")))
     2
+    >>> print(tape(parse("xh = dropout(k*xa, 0.5)"), "training"))
+    column  xa
+    column  mask_xh
+    scalar  k
+    v1 = k*xa
+    xh = v1*mask_xh
+    output  xh
     """
-    return kept(checked_graph(graph), "tape", lambda: lower(graph))
+    if mode not in ("", "batch", "training"):
+        raise UsageError(f"there is no mode {mode!r}", hint="training, batch, or none")
+    return kept(checked_graph(graph), ("tape", mode), lambda: lower(graph, mode))
+
+
+def statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, Value]:
+    """The running mean and variance of each ``batchnorm``; without training 0 and 1.
+
+    Raises:
+        UsageError: the point has some but not all, or others.
+    """
+    if not graph.layered:
+        return {}
+    leaves = {leaf.name: leaf for leaf in tape(graph).leaves if is_statistic(leaf.name)}
+    given = {name: value for name, value in point.items() if is_statistic(name)}
+    stray = sorted(given.keys() ^ leaves.keys()) if given else []
+    if stray:
+        what = "is none of" if stray[0] in given else "is missing among"
+        raise UsageError(f"{stray[0]!r} {what} the statistics", hint=name_hint(stray[0], leaves))
+    return {n: as_value(n, given.get(n, leaf.value), leaf.shape) for n, leaf in leaves.items()}
 
 
 def element_in(graph: ExpressionGraph, name: str) -> tuple[str, tuple[int, ...]]:
@@ -61,14 +94,19 @@ def element_in(graph: ExpressionGraph, name: str) -> tuple[str, tuple[int, ...]]
     return (name, ()) if whole else element_place(name)
 
 
-def tape_with(graph: ExpressionGraph, names: Iterable[str]) -> Tape:
+def tape_with(graph: ExpressionGraph, names: Iterable[str], mode: str = "") -> Tape:
     """The tape of a graph, on which those of the names that are elements are values, too."""
     wanted = [name for name in names if "[" in name and element_in(graph, name)[1]]
     if not wanted:
-        return tape(graph)
+        return tape(graph, mode)
     from cgprimer.core.tape.scalars import with_elements
 
-    return with_elements(tape(graph), wanted)
+    return with_elements(tape(graph, mode), wanted)
+
+
+def mode_at(graph: ExpressionGraph, at: Point) -> str:
+    """How layers are written out at a point."""
+    return graph.mode(graph.point(at, needed=())) if graph.layered else ""
 
 
 # --- first derivatives ---------------------------------------------------------------------------
@@ -159,13 +197,14 @@ def derivatives_at(
     if of is None and not graph.outputs:
         raise UsageError("the graph has no output to differentiate")
     targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
-    key = ("first", targets, names, method, repr(sorted(options.items())))
+    mode = mode_at(graph, at)
+    key = ("first", targets, names, method, mode, repr(sorted(options.items())))
     whole = {name: element_in(graph, name)[0] if "[" in name else name for name in names}
     program = kept(
         graph,
         key,
         lambda: differentiate(
-            tape_with(graph, (*targets, *names)),
+            tape_with(graph, (*targets, *names), mode),
             targets,
             tuple(whole.values()),
             method=method,
@@ -226,7 +265,7 @@ def at_point(
     for name in (*graph.inputs, *graph.parameters):
         if name not in point:  # nothing that is asked for depends on it
             point[name] = as_value(name, 0.0, own.get(name, ()))
-    shape = common_shape(point, own)
+    shape = graph.samples(point)
     given = [n for n in graph.parameters if type(point[n]) is not float]
     varying = tuple(n for n in given if point[n].ndim > len(own.get(n, ())))
     columns = {name: point[name] for name in (*graph.inputs, *varying)}
@@ -246,7 +285,8 @@ def at_point(
 
     runner = kept(graph, ("runner", program, varying, chosen.name), make)
 
-    found, sizes = runner(columns, {**scalars, **(direction or {})}, samples), program.shapes
+    scalars |= statistics(graph, point) | dict(direction or {})
+    found, sizes = runner(columns, scalars, samples), program.shapes
     return Derivatives(
         {n: shaped(v, shape, sizes.get(n, ())) for n, v in found.values.items()},
         {
@@ -292,7 +332,7 @@ def partials(graph: ExpressionGraph, at: Point = None, *, engine: str = "auto") 
     point = checked_graph(graph).point(at)
     program = kept(graph, "partials", lambda: _partials_program(graph))
     found = at_point(graph, point, program, engine).derivatives
-    samples = common_shape(point, graph.shapes)
+    samples = graph.samples(point)
 
     def zero(*pair: str) -> Value:
         """Of an edge whose partial is zero everywhere, and has no instruction."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cgprimer.core.derivatives import at_point, chosen_names, chosen_output, kept, tape
+from cgprimer.core.derivatives import at_point, chosen_names, chosen_output, kept, mode_at, tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import (
@@ -53,9 +53,10 @@ def hessian(
     """
     names, target = chosen_names(graph, wrt), chosen_output(graph, of)
     outer, _, inner = str(method).partition("-over-")
+    mode = mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        first, outputs = _gradient_tape(graph, target, names, inner or outer)
+        first, outputs = _gradient_tape(graph, target, names, inner or outer, mode)
         of_all = tuple(outputs.values())
         if not tape(graph).shapes or first.shapes:
             return differentiate(first, of_all, names, method=outer, **options), outputs
@@ -67,7 +68,7 @@ def hessian(
         made = differentiate(first, *flat, method=outer, **options)
         return put_together(made, tape(graph), of_all, names, shapes), outputs
 
-    key = ("second", target, names, method, repr(sorted(options.items())))
+    key = ("second", target, names, method, mode, repr(sorted(options.items())))
     program, outputs = kept(graph, key, make)
     found = at_point(graph, at, program, engine).derivatives
     return {a: {b: found[outputs[a], b] for b in names} for a in names}
@@ -99,9 +100,10 @@ def hessian_vector_product(
     if not isinstance(vector, Mapping) or not vector:
         raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
     names, target = chosen_names(graph, tuple(vector)), chosen_output(graph, of)
+    mode = mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        first, outputs = _gradient_tape(graph, target, names, "reverse")
+        first, outputs = _gradient_tape(graph, target, names, "reverse", mode)
         program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
         # The passes seed one number each; the product leaves all seeds open and takes one pass.
         tangents = {read.of: read.output for read in program.passes[0].reads}
@@ -109,21 +111,21 @@ def hessian_vector_product(
         made = replace(program, passes=(Pass(reads),), by_column=False)
         return made, {name: seed_name(first, name) for name in names}
 
-    program, seeds = kept(graph, ("product", target, names), make)
+    program, seeds = kept(graph, ("product", target, names, mode), make)
     direction = {seeds[n]: as_value(n, vector[n], graph.shapes.get(n, ())) for n in names}
     found = at_point(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in found.items()}
 
 
 def _gradient_tape(
-    graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str
+    graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str, mode: str
 ) -> tuple[Tape, dict[str, str]]:
     """A tape whose outputs are the gradient, and what they are called.
 
     Of arrays it is a tape in numbers, with outputs for their elements, unless the method is
     ``reverse``.
     """
-    primal = tape(graph)
+    primal = tape(graph, mode)
     if shape := shape_of(primal, primal.index(of)):
         raise DifferentiationError(
             f"second derivatives are those of a number, and {of!r} has the shape {list(shape)}",

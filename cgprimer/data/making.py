@@ -81,7 +81,8 @@ def make_dataset(
             raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
         columns[name] = random.uniform(lowest, highest, (samples, *graph.shapes.get(name, ())))
     scalars = {name: point[name] for name in graph.parameters}
-    execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
+    made = tape(graph, graph.mode({**scalars, **columns}))  # a batch of its own, where that matters
+    execute = compiled(select("numpy"), made, reduction="none", dtype="float64")
     targets = execute(columns, scalars, samples)
     for name in graph.outputs:
         found = targets[name]

@@ -7,9 +7,11 @@ each variable whose expression uses it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cgprimer.core.language.syntax import (
@@ -22,6 +24,7 @@ from cgprimer.core.language.syntax import (
     postorder,
 )
 from cgprimer.core.primitives import floats
+from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.errors import (
     MissingValueError,
     ShapeError,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     import sympy
 
 _CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
+_LAYERS = re.compile("dropout|batchnorm")
 _MOST_LINES, _FIRST_LINES = 1_000, 100  # that print shows: all, or so many of more
 V = TypeVar("V")
 
@@ -194,6 +198,9 @@ class ExpressionGraph:
             given[name] = as_value(name, given[name], shapes[name])
         for name, value in (at or {}).items():
             if name not in free:
+                if self.layered and is_statistic(str(name)):
+                    given[name] = as_value(name, value)
+                    continue
                 if name in self.definitions:
                     said = f"{name!r} is computed by the graph; inputs and parameters are given"
                     raise UsageError(said)
@@ -205,11 +212,39 @@ class ExpressionGraph:
             hint = self._missing_hint(missing[0])
             raise MissingValueError(f"no value for {', '.join(missing)}", hint=hint)
         try:
-            common_shape(given, shapes)
+            self.samples(given)
         except ValueError:
             texts = [f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float)]
             raise UsageError(f"the arrays do not broadcast together: {', '.join(texts)}") from None
         return given
+
+    @cached_property
+    def layered(self) -> bool:
+        """Whether it may have a layer whose statistics training keeps."""
+        return "batchnorm" in self.source.text
+
+    def samples(self, point: Mapping[str, Value]) -> tuple[int, ...]:
+        """The shape of the samples at a point; ``()`` where there is one."""
+        if self.layered:
+            point = {name: v for name, v in point.items() if not is_statistic(name)}
+        return common_shape(point, self.shapes)
+
+    def mode(self, point: Mapping[str, Value]) -> str:
+        """How layers are written out at a point: see :mod:`cgprimer.core.primitives.layers`.
+
+        Samples without statistics that training has kept are a batch, and have their own.
+
+        Raises:
+            UsageError: a batch of one sample.
+        """
+        if not self.layered or any(map(is_statistic, point)) or not self.samples(point):
+            return ""
+        if prod(self.samples(point)) == 1:
+            raise UsageError(
+                "batchnorm has one sample here, and that has no variance",
+                hint="give several samples; or a number, which goes with running statistics",
+            )
+        return "batch"
 
     def _missing_hint(self, name: str) -> str:
         used = {n for s in self.program.statements if isinstance(s, Definition) for n in s.names}
@@ -245,7 +280,7 @@ class ExpressionGraph:
         array([ 3., 12.])
         """
         known = self.point(at)
-        shape = common_shape(known, self.shapes)
+        shape = self.samples(known)
         if self.shapes:
             return self._values_of_arrays(known, shape)
         if not shape:
@@ -271,7 +306,7 @@ class ExpressionGraph:
         from cgprimer.core.primitives.array_functions import apply
         from cgprimer.core.primitives.numbers import Numbers, Shaped
 
-        numbers = Numbers()
+        numbers = Numbers(known, self.mode(known))
         found = {n: Shaped(value, self.shapes.get(n, ())) for n, value in known.items()}
         applied = 0
 
@@ -281,7 +316,7 @@ class ExpressionGraph:
             return apply(numbers, row, arguments)
 
         for name, expression in self.definitions.items():
-            applied = 0
+            applied, numbers.vertex = 0, name
             try:
                 found[name] = numbers.shaped(
                     fold(
@@ -292,6 +327,10 @@ class ExpressionGraph:
                 )
             except ShapeError as error:
                 raise self.misfit(name, applied - 1, error) from None
+        for name in known:
+            if is_statistic(name) and name not in numbers.names:
+                hint = name_hint(name, filter(is_statistic, numbers.names))
+                raise UsageError(f"{name!r} is none of the statistics", hint=hint)
         return {name: found[name].over(shape) for name in self.variables}
 
     def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
@@ -354,7 +393,7 @@ class ExpressionGraph:
         >>> parse("input x[2]; xw = k*sum(x^2)").to_sympy()
         {'xw': k*(x[0]**2 + x[1]**2)}
         """
-        if self.shapes:
+        if self.shapes or _LAYERS.search(self.source.text):
             from cgprimer.core.primitives.numbers import formulas_of_elements
 
             return formulas_of_elements(self.definitions, self.shapes)

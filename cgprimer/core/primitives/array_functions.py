@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives import shaped
+from cgprimer.core.primitives import layers, shaped
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, ArrayFunction
 from cgprimer.core.primitives.shaped import Builder
 from cgprimer.core.primitives.structural import shape_text
@@ -140,6 +140,8 @@ _EXPANSIONS: dict[str, Callable[..., Any]] = {
     "reshape": lambda b, a, *sizes: shaped.reshape(b, a, sizes),
     "broadcast": lambda b, a, *sizes: b.broadcast(a, sizes),
     "concatenate": shaped.concatenate,
-    "batch_mean": lambda b, a: b.emit(Structural("batch_mean"), a),
+    "batch_mean": lambda b, a: b.emit(Structural("batch_mean", len(b.shape(a))), a),
+    "dropout": layers.dropout,
+    "batchnorm": layers.batchnorm,
 }
 _OWN = frozenset(ARRAY_FUNCTIONS)

@@ -163,10 +163,11 @@ def concatenate(*more: Any) -> Array:
     return np.concatenate(operands, axis=axis)
 
 
-def batch_mean(a: Array) -> Array:
-    """The mean over the samples, for each of them."""
+def batch_mean(a: Array, rank: int) -> Array:
+    """The mean over the samples, for each of them; they are the axes before those of a sample."""
     a = np.asarray(a)
-    return np.broadcast_to(a.mean(axis=0, keepdims=True), a.shape) if a.ndim else a
+    axes = tuple(range(a.ndim - rank))
+    return np.broadcast_to(a.mean(axis=axes, keepdims=True), a.shape) if axes else a
 
 
 def batch_sum(a: Array, rank: int) -> Array:

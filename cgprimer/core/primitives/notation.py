@@ -113,6 +113,8 @@ def setting_texts(name: Structural) -> list[str]:
     kind, setting = name.kind, name.setting
     if kind in ("index", "take"):
         return list(map(_place_text, setting if kind == "index" else setting[0]))
+    if kind == "batch_mean":
+        return []  # how many axes a sample has
     if kind in ("custom", "backward"):
         return list(map(str, setting[1:-1]))
     numbers = setting[-1] if setting and isinstance(setting[-1], tuple) else setting

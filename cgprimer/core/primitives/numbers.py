@@ -10,6 +10,7 @@ import numpy as np
 from cgprimer.core.language.syntax import Expression, Name, Number, Shape, Structural, fold
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.structural import common_shape_of, result_shape
+from cgprimer.numbers_and_arrays import as_value
 
 
 class Shaped(NamedTuple):
@@ -25,7 +26,28 @@ class Shaped(NamedTuple):
 
 
 class Numbers:
-    """Emits by computing; operands are :class:`Shaped`, or floats."""
+    """Emits by computing; operands are :class:`Shaped`, or floats.
+
+    Args:
+        given: values of leaves that layers have, by name.
+        mode: how layers are written out: see :mod:`cgprimer.core.primitives.layers`.
+    """
+
+    vertex = ""
+
+    def __init__(self, given: Mapping[str, Any], mode: str = "") -> None:
+        self.given, self.mode = given, mode
+        self.names: dict[str, Any] = {}
+
+    def leaf(self, kind: str, name: str, value: float, shape: Shape) -> Any:
+        """The value of a layer's leaf: a statistic."""
+        found = as_value(name, self.given.get(name, value), shape)
+        return self.name(Shaped(np.asarray(found), shape), name)
+
+    def name(self, value: Any, name: str) -> Any:
+        """Give a value a name; returns the value."""
+        self.names[name] = value
+        return value
 
     def constant(self, value: float) -> float:
         """A number is itself."""
@@ -70,6 +92,10 @@ class Numbers:
 class _Formulas(Numbers):
     """The same of arrays of sympy's expressions."""
 
+    def leaf(self, kind: str, name: str, value: float, shape: Shape) -> Any:
+        """Symbols: ``mean_xy``."""
+        return self.name(_symbols(name.replace(".", "_"), shape), name)
+
     def emit(self, name: str, *operands: Any) -> Any:
         import sympy
 
@@ -90,6 +116,17 @@ class _Formulas(Numbers):
         return Shaped(np.asarray(made), result_shape(name, *shapes))
 
 
+def _symbols(name: str, shape: Shape) -> Shaped:
+    """A symbol for each number of a value."""
+    import sympy
+
+    made = np.empty(shape, object)
+    for place in np.ndindex(shape):
+        text = f"{name}[{','.join(map(str, place))}]" if shape else name
+        made[place] = sympy.Symbol(text, real=True)
+    return Shaped(made, shape)
+
+
 def formulas_of_elements(
     definitions: Mapping[str, Expression], shapes: Mapping[str, Shape]
 ) -> dict[str, Any]:
@@ -99,29 +136,22 @@ def formulas_of_elements(
         definitions: in an order in which each uses those before it.
         shapes: of what is given and is no single number.
     """
-    import sympy
-
     from cgprimer.core.primitives.array_functions import apply
 
-    def symbols(name: str, shape: Shape) -> Shaped:
-        made = np.empty(shape, object)
-        for place in np.ndindex(shape):
-            text = f"{name}[{','.join(map(str, place))}]" if shape else name
-            made[place] = sympy.Symbol(text, real=True)
-        return Shaped(made, shape)
-
-    builder, known = _Formulas(), {name: symbols(name, shape) for name, shape in shapes.items()}
+    builder = _Formulas({})
+    known = {name: _symbols(name, shape) for name, shape in shapes.items()}
 
     def leaf(node: Name | Number) -> Any:
         if isinstance(node, Number):
             return node.value
-        return known.setdefault(node.name, symbols(node.name, ()))
+        return known.setdefault(node.name, _symbols(node.name, ()))
 
     found: dict[str, Any] = {}
     for name, expression in definitions.items():
+        builder.vertex = name
         made = fold(expression, leaf, lambda row, arguments: apply(builder, row, arguments))
         made = builder.emit("copy", made)
-        known[name] = symbols(name, made.shape)
+        known[name] = _symbols(name, made.shape)
         formulas = np.broadcast_to(made.data, made.shape)
         found.update(zip(map(str, known[name].data.flat), formulas.flat, strict=True))
     return found

@@ -147,6 +147,8 @@ for _row in (
     ("transpose", 1, 1, _MANY, "transpose"), ("reshape", 1, 2, _MANY, "reshape"),
     ("broadcast", 1, 2, _MANY, "broadcast"), ("concatenate", 0, 1, _MANY, "concatenate"),
     ("batch_mean", 1, 1, 1, "batch_mean"), ("largest_along", 1, 1, _MANY, "largest"),
+    ("dropout", 2, 2, 2, "dropout", r"\operatorname{{dropout}}_{{{b}}}\left({a}\right)"),
+    ("batchnorm", 4, 3, 4, "batchnorm", r"\operatorname{{BN}}_{{{b}, {c}}}\left({a}\right)"),
 ):  # fmt: skip
     _found = ARRAY_FUNCTIONS[_row[0]] = ArrayFunction(*_row)
     if _found.spelling:

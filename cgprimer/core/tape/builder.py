@@ -41,6 +41,8 @@ class Builder:
     True
     """
 
+    mode = vertex = ""  # how layers are written out, and where: layers.py
+
     def __init__(self, *, share: bool = True, simplify: bool = True) -> None:
         self.share = share
         self.simplify = simplify
@@ -65,7 +67,7 @@ class Builder:
         found = self.names.get(name)
         if found is None:
             found = self.names[name] = len(self.entries)
-            self.entries.append(Leaf(kind, name, 0.0, shape))
+            self.entries.append(Leaf(kind, name, value, shape))
             if shape:
                 self.shapes[found] = shape
         return found

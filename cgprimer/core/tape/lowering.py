@@ -23,8 +23,10 @@ from cgprimer.errors import ShapeError
 from cgprimer.garbage_collection import collector_paused
 
 
-def lower(graph: ExpressionGraph) -> Tape:
+def lower(graph: ExpressionGraph, mode: str = "") -> Tape:
     """The tape of a graph: every variable a value of its own, the graph's outputs its outputs.
+
+    ``mode`` says how layers are written out: see :mod:`cgprimer.core.primitives.layers`.
 
     Inputs become columns, parameters scalars. The value computed is the one written: constants
     are folded, nothing else is simplified, so infinities and nans appear where the text has them.
@@ -34,6 +36,7 @@ def lower(graph: ExpressionGraph) -> Tape:
     4
     """
     builder = Builder(simplify=False)
+    builder.mode = mode
     with collector_paused():
         for name in graph.inputs:
             builder.leaf("column", name, shape=graph.shapes.get(name, ()))
@@ -52,7 +55,7 @@ def emit_vertex(
     def leaf(node: Name | Number) -> int:
         return builder.names[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
-    applied = 0
+    applied, builder.vertex = 0, name
 
     def emit(row: str, operands: list[int]) -> int:
         nonlocal applied

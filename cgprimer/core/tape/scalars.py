@@ -223,7 +223,8 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
             made[list(seen)] = list(seen.values())
             return made.reshape(name.setting[1])
         case "batch_mean":
-            ids = [builder.emit(name, int(one)) for one in operands[0].flat]
+            mean = Structural("batch_mean", 0)
+            ids = [builder.emit(mean, int(one)) for one in operands[0].flat]
             return np.array(ids, dtype=int).reshape(operands[0].shape)
     return STRUCTURAL[name.kind](*operands, *name.setting)  # what only moves elements
 

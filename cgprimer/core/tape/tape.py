@@ -31,7 +31,7 @@ class Leaf(NamedTuple):
 
     kind: Kind
     name: str
-    value: float = 0.0  # of a constant; dimensionless
+    value: float = 0.0  # of a constant; of a mask how often it is 1; of a statistic the first
     shape: Shape = ()  # per sample
 
 
