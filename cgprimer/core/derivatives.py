@@ -20,7 +20,6 @@ from cgprimer.core.methods.contract import (
     as_names,
     shapes_of,
 )
-from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
@@ -68,24 +67,17 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     """
     if mode not in ("", "batch", "training"):
         raise UsageError(f"there is no mode {mode!r}", hint="training, batch, or none")
-    return kept(checked_graph(graph), ("tape", mode), lambda: lower(graph, mode))
+    mode = mode if checked_graph(graph).layered else ""
+    return kept(graph, ("tape", mode), lambda: lower(graph, mode))
 
 
 def statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, Value]:
-    """The running mean and variance of each ``batchnorm``; without training 0 and 1.
-
-    Raises:
-        UsageError: the point has some but not all, or others.
-    """
+    """The running mean and variance of each ``batchnorm``; without training 0 and 1."""
     if not graph.layered:
         return {}
-    leaves = {leaf.name: leaf for leaf in tape(graph).leaves if is_statistic(leaf.name)}
-    given = {name: value for name, value in point.items() if is_statistic(name)}
-    stray = sorted(given.keys() ^ leaves.keys()) if given else []
-    if stray:
-        what = "is none of" if stray[0] in given else "is missing among"
-        raise UsageError(f"{stray[0]!r} {what} the statistics", hint=name_hint(stray[0], leaves))
-    return {n: as_value(n, given.get(n, leaf.value), leaf.shape) for n, leaf in leaves.items()}
+    from cgprimer.core.primitives.layers import statistics_of
+
+    return statistics_of(tape(graph).leaves, point)
 
 
 def element_in(graph: ExpressionGraph, name: str) -> tuple[str, tuple[int, ...]]:

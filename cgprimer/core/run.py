@@ -273,8 +273,8 @@ def engine_for(
     known = getattr(engine, "name", engine) in ("plain", "numpy")
     if together and not known:
         raise UsageError(
-            f"'batch_mean' needs all samples at once, and {getattr(engine, 'name', engine)!r}"
-            " takes them one by one",
+            "'batch_mean' (in batchnorm, too) needs all samples at once, and"
+            f" {getattr(engine, 'name', engine)!r} takes them one by one",
             hint="it runs on the engine 'plain' or 'numpy'",
         )
     if own and not known:

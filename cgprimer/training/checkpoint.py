@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.core.derivatives import statistics
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.tape.scalars import elements
 from cgprimer.errors import DataError, UsageError
@@ -46,7 +47,8 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[
     fields = asdict(replace(run, graph=None))
     del fields["graph"]
     fields["state"] = [np.asarray(part).tolist() for part in run.state]
-    for name in ("parameters", "start", "truth", "last_parameters", "recorded_parameters"):
+    mappings = ("parameters", "start", "truth", "last_parameters", "recorded_parameters")
+    for name in (*mappings, "statistics", "last_statistics"):
         fields[name] = {n: np.asarray(of).tolist() for n, of in fields[name].items()}
     return {"format": FORMAT, "version": VERSION, "graph": graph.text, **fields}
 
@@ -88,6 +90,11 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
     names, graph = list(run.parameters), graph or run.graph
     if differs := differences(run, graph):
         raise DataError(f"{path} is a run of another graph: {differs}")
+    for of in (run.statistics, run.last_statistics):
+        try:
+            statistics(graph, of)
+        except UsageError as error:
+            raise DataError(f"{path} is a run of another graph: {error.message}") from None
     run.graph, vectors = graph, Vectors(graph)
     each = (e for name in names for e in elements(name, vectors.shapes[name]))
     place = {element: k for k, element in enumerate(each)}

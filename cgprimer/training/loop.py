@@ -22,6 +22,7 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
+from cgprimer.training.layers import as_values
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
@@ -40,6 +41,7 @@ from cgprimer.training.steps import Done, Steps, rates
 from cgprimer.training.vectors import Vectors
 
 Array = Any
+Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, running statistics
 _DIVERGED = 10.0  # times the loss of the start
 
 
@@ -112,6 +114,7 @@ def train(
         dtype=settings.dtype,
         options=options,
         samples=samples * epochs,
+        mode="training",
     )
     vectors = objective.vectors
     recorded = asdict(settings) | {
@@ -129,14 +132,20 @@ def train(
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
     values = vectors.vector(run.last_parameters or run.parameters).astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
-    held = Done(run.steps, values, state or rule.start(values), [])
+    held = Done(
+        run.steps,
+        values,
+        state or rule.start(values),
+        [],
+        statistics=run.last_statistics or run.statistics or objective.layers.first(),
+    )
     rate_of = partial(rates, rate, settings.schedule, epochs * -(-samples // batch))
     columns, one_by_one = objective.columns(dataset), on_step is not None
     order = seed if settings.shuffle else None
-    steps = Steps(objective, columns, rule, batch, rate_of, order, one_by_one)
+    steps = Steps(objective, columns, rule, batch, rate_of, order, one_by_one, seed)
     when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
     _thin(run, when, epochs * steps.per_epoch)
-    measures: dict[str, Callable[[Array], float]] = {}
+    measures: dict[str, Measure] = {}
     if others is not None:
         resident = objective.resident(objective.columns(others))
         measures[""] = partial(objective.mean_loss, resident, len(others))
@@ -144,7 +153,7 @@ def train(
         measures |= _metrics(graph, vectors, others or dataset, settings)
     mean_loss = partial(objective.mean_loss, steps.resident, samples)
     if resume is None:
-        run.start_loss = mean_loss(values)
+        run.start_loss = mean_loss(values, held.statistics)
 
     def tell(done: Done) -> None:
         for listener in (on_step, on_progress):
@@ -156,13 +165,15 @@ def train(
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
         try:
-            run.loss = mean_loss(vectors.vector(run.parameters).astype(objective.precision))
+            run.loss = mean_loss(
+                vectors.vector(run.parameters).astype(objective.precision), run.statistics
+            )
         except KeyboardInterrupt:  # again, or only now
             run.stopped, run.loss = "interrupted", math.nan
         if run.stopped != "interrupted" and not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
     if bad is not None:
-        why = objective.not_finite(dataset, run.parameters, bad)
+        why = objective.not_finite(dataset, run.parameters, bad, steps.drawn(run.steps, len(bad)))
         raise _stopped(f"training stopped {place}: {why}", run)
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         run.stopped = "diverged"
@@ -187,14 +198,13 @@ def _parts(
 
 def _metrics(
     graph: ExpressionGraph, vectors: Vectors, data: Dataset, settings: Settings
-) -> dict[str, Callable[[Array], float]]:
-    """Functions from the parameters' numbers to the value of each metric over some samples."""
+) -> dict[str, Measure]:
+    """Functions from parameters' numbers and statistics to each metric over some samples."""
     targets = {name: data.targets[name] for name in graph.outputs}
 
-    def measure(name: str, values: Array) -> float:
-        return METRICS[name](
-            outputs_of(graph, data.inputs, len(data), vectors.values(values)), targets
-        )
+    def measure(name: str, values: Array, running: Mapping[str, Array]) -> float:
+        point = {**vectors.values(values), **running}
+        return METRICS[name](outputs_of(graph, data.inputs, len(data), point), targets)
 
     return {name: partial(measure, name) for name in settings.metrics}
 
@@ -208,7 +218,7 @@ class _Going:
         steps: Steps,
         held: Done,
         settings: Settings,
-        measures: Mapping[str, Callable[[Array], float]],
+        measures: Mapping[str, Measure],
         tell: Callable[[Done], None],
         on_epoch: Callable[[TrainingRun], None] | None,
         on_checkpoint: Callable[[TrainingRun], None] | None,
@@ -221,10 +231,11 @@ class _Going:
         self.at = held, run.epoch_total
         self.kept: list[tuple[int, Array]] = []  # parameters, to be recorded
         self.recorded = run.recorded_steps, run.recorded_parameters
-        self.best: tuple[float, int, Array] = math.inf, 0, held.values
+        self.best = math.inf, 0, held.values, held.statistics
         if run.best_epoch:
             least = run.validation_losses[run.best_epoch - 1]
-            self.best = least, run.best_epoch, self.vectors.vector(run.parameters)
+            learnt = self.vectors.vector(run.parameters)
+            self.best = least, run.best_epoch, learnt, run.statistics
         self.clock = time.perf_counter() - run.seconds
 
     def through(self, when: Moments) -> Array | None:
@@ -273,9 +284,10 @@ class _Going:
             of = run.metrics.setdefault(name, []) if name else run.validation_losses
             measure = self.measures.get(name)
             missing = [math.nan] * (epoch - len(of))  # taken up, and begun without
-            of += [*missing, math.nan if measure is None else measure(held.values)]
+            of += [*missing, measure(held.values, held.statistics) if measure else math.nan]
         if self.settings.patience and run.validation_losses[-1] < self.best[0]:
-            self.best = run.validation_losses[-1], epoch + 1, held.values
+            least = run.validation_losses[-1]
+            self.best = least, epoch + 1, held.values, held.statistics
         run.epoch_losses.append(self.steps.mean(total))
         self.at, run.epochs = (held, 0.0), epoch + 1
         if self.on_epoch is not None:
@@ -316,10 +328,12 @@ class _Going:
             name: [*of, *(values[name] for _, values in kept)] for name, of in parameters.items()
         }
         run.parameters, run.last_parameters = self.vectors.values(held.values), {}
-        _, epoch, values = self.best
+        run.statistics, run.last_statistics = as_values(held.statistics), {}
+        _, epoch, values, running = self.best
         if epoch and epoch <= run.epochs:
             run.best_epoch, run.last_parameters = epoch, run.parameters
-            run.parameters = self.vectors.values(values)
+            run.parameters, run.last_statistics = self.vectors.values(values), run.statistics
+            run.statistics = as_values(running)
 
 
 def _thin(run: TrainingRun, when: Moments, steps: int) -> None:

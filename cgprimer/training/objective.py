@@ -30,6 +30,7 @@ from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
+from cgprimer.training.layers import Layers
 from cgprimer.training.losses import LOSS, TARGET, loss_expression, loss_text, with_loss
 from cgprimer.training.optimizers import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
@@ -48,8 +49,9 @@ class Objective:
     """The loss of a graph over samples, and its gradient with respect to all parameters.
 
     Arguments are those of :func:`loss_and_gradient`; `samples` says how many there will be in all
-    runs together, for ``engine="auto"`` to go by. Parameters and gradient are vectors of all their
-    numbers, in the order of ``vectors.elements``.
+    runs together, for ``engine="auto"`` to go by, and `mode` how layers are written out: with
+    ``training``, masks are columns besides those of a dataset. Parameters and gradient are vectors
+    of all their numbers, in the order of ``vectors.elements``.
 
     A graph with arrays runs with arrays, or written out in numbers: as the engine wants it, and
     where the engine is open, as is faster.
@@ -66,6 +68,7 @@ class Objective:
         dtype: str = "float64",
         options: Mapping[str, Any] | None = None,
         samples: int | None = None,
+        mode: str = "batch",
     ) -> None:
         checked_graph(graph)
         if not graph.parameters:
@@ -77,15 +80,16 @@ class Objective:
         self.loss = loss_text(loss)  # a name may mean another text tomorrow: the cache is kept
         tree = loss_expression(self.loss)
         rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
-        shaped = bool(tape(graph).shapes)
+        self.whole = tape(graph, mode)
+        shaped = bool(self.whole.shapes)
         self.in_numbers = shaped and _better_in_numbers(
-            tape(graph), method, options or {}, engine, samples
+            self.whole, method, options or {}, engine, samples
         )
         if shaped and not self.in_numbers and engine == "auto":
             engine = "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.program: DerivativeProgram = kept_program(
-            tape(graph),
+            self.whole,
             of=LOSS,
             wrt=self.parameters,
             method=method,
@@ -100,11 +104,13 @@ class Objective:
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._at_once = _at_once(self.runner, self.parameters)
+        numbers = self.in_numbers
+        self.layers = Layers(graph, self.whole, self.loss, self.runner.chosen, numbers, dtype)
 
     @cached_property
     def primal(self) -> Tape:
         """The graph's tape with the loss of a sample as its output."""
-        return with_loss(tape(self.graph), self.loss)
+        return with_loss(self.whole, self.loss)
 
     def columns(self, dataset: Dataset) -> dict[str, Array]:
         """The dataset's columns under the tape's names, in the dtype of the computation.
@@ -112,8 +118,7 @@ class Objective:
         Raises:
             DataError: a column is missing, or has another shape than the graph has it.
         """
-        columns, shapes, graph = {}, dict[str, Shape](), self.graph
-        whole = tape(graph)
+        columns, shapes, graph, whole = {}, dict[str, Shape](), self.graph, self.whole
         wanted = ("input", graph.inputs, dataset.inputs), ("target", graph.outputs, dataset.targets)
         for role, names, given in wanted:
             for name in names:
@@ -191,22 +196,37 @@ class Objective:
         """Loss and gradient, both summed over the samples; values and gradient as `parameters`."""
         if self._at_once is not None:
             return self._at_once(columns, values, samples)
-        if self.in_numbers or self.vectors.of_numbers:
-            scalars = dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
-        else:
-            scalars = self.vectors.parts(values)
-        found = self.runner(columns, scalars, samples)
+        found = self.runner(columns, self.scalars(values), samples)
         gradient: Any = [found.derivatives[LOSS, name] for name in self.parameters]
         if self.program.tape.shapes:
             parts = [np.ravel(part) for part in gradient]
             gradient = np.concatenate(parts, dtype=self.precision, casting="same_kind")
         return float(found.values[LOSS]), np.asarray(gradient, self.precision)
 
-    def mean_loss(self, columns: Mapping[str, Array], samples: int, values: Array) -> float:
-        """The mean loss over samples, by the program that training runs: it is compiled."""
-        return self.sums(columns, values, samples)[0] / samples
+    def scalars(self, values: Array) -> dict[str, Any]:
+        """The parameters by their names on the tape."""
+        if self.in_numbers or self.vectors.of_numbers:
+            return dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
+        return self.vectors.parts(values)
 
-    def not_finite(self, dataset: Dataset, parameters: Mapping[str, Any], batch: Array) -> str:
+    def mean_loss(
+        self, columns: Mapping[str, Array], samples: int, values: Array, running: Mapping[str, Any]
+    ) -> float:
+        """The mean loss over samples: of layers, as they are used with these running statistics.
+
+        Without layers it is by the program that training runs, which is compiled.
+        """
+        if not self.layers:
+            return self.sums(columns, values, samples)[0] / samples
+        return self.layers.mean_loss(columns, {**self.scalars(values), **running}, samples)
+
+    def not_finite(
+        self,
+        dataset: Dataset,
+        parameters: Mapping[str, Any],
+        batch: Array,
+        masks: Mapping[str, Array],
+    ) -> str:
         """What is not finite first: the vertex, the sample of the batch (indices), its inputs."""
         for name, value in zip(self.vectors.elements, self.vectors.vector(parameters), strict=True):
             if not math.isfinite(value):
@@ -220,6 +240,7 @@ class Objective:
         for begin in range(0, len(batch), at_a_time):
             part = dataset.where(batch[begin : begin + at_a_time])
             columns = self.columns(part)
+            columns |= {n: mask[begin : begin + at_a_time] for n, mask in masks.items()}
             values = values_of(primal, {**columns, **parameters})
             computed = {}
             for name in sorted(graph.definitions, key=self.primal.index):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
+from cgprimer.core.derivatives import statistics, tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import compiled
@@ -24,6 +24,8 @@ def outputs_of(
 ) -> dict[str, Array]:
     """Each output's column for the columns of inputs; other columns are left alone.
 
+    Running statistics of ``batchnorm`` stand among the parameters.
+
     Raises:
         DataError: an input has no column.
 
@@ -38,6 +40,7 @@ def outputs_of(
             raise DataError(f"the dataset has no input {name!r}; {own}", hint=hint)
     columns = {name: np.asarray(inputs[name], float) for name in graph.inputs}
     scalars = {name: parameters[name] for name in graph.parameters}
+    scalars |= statistics(graph, parameters)
     execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
     found = execute(columns, scalars, samples)
     return {name: found[name] for name in graph.outputs}

@@ -55,6 +55,8 @@ class TrainingRun:
         last_parameters: those of the last step, where they are others.
         steps_apart: steps from one of the step losses to the next; a power of two.
         epoch_total: the sum of the losses of the steps of an epoch that has not ended.
+        statistics: the running mean and variance of each batchnorm, by names such as ``mean.xy``.
+        last_statistics: those of the last step, where they are others.
         graph: whose parameters they are.
     """
 
@@ -80,7 +82,14 @@ class TrainingRun:
     last_parameters: dict[str, Value] = field(default_factory=dict)
     steps_apart: int = 1
     epoch_total: float = 0.0
+    statistics: dict[str, Value] = field(default_factory=dict)
+    last_statistics: dict[str, Value] = field(default_factory=dict)
     graph: ExpressionGraph | None = None
+
+    @property
+    def point(self) -> dict[str, Value]:
+        """What was learnt, as `at` of `graph.evaluate` and the like: parameters and statistics."""
+        return {**self.parameters, **self.statistics}
 
     @property
     def losses_by_epoch(self) -> list[float]:

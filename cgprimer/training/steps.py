@@ -11,11 +11,13 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cgprimer.native.contract import Trainer
+from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import Optimizer, State
 
@@ -32,6 +34,7 @@ class Done(NamedTuple):
     state: State
     losses: Sequence[float]  # mean loss of each step's batch, before the step
     failed: Array | None = None  # samples of the step after, whose loss, the last, is not finite
+    statistics: Mapping[str, Array] = MappingProxyType({})  # running ones, of batchnorm
 
 
 def rates(rate: float, schedule: str, steps: int, first: int, last: int) -> Array:
@@ -57,15 +60,18 @@ class Steps:
     rate: Callable[[int, int], Array]  # of the steps from one to before another
     seed: int | None  # with its number, of an epoch's order of samples; None for their own order
     one_by_one: bool  # leave the engine out, so that somebody can look on after each step
+    masks_seed: int  # of the masks of dropout
 
     def __post_init__(self) -> None:
         objective, batch = self.objective, self.batch
         self.samples = len(next(iter(self.columns.values())))
         self.per_epoch = -(-self.samples // batch)
+        objective.layers.check(self.samples, batch)
+        self.masks = Masks(objective.layers.masks, self.masks_seed, objective.dtype)
         self.resident = objective.resident(self.columns)  # where the engine wants them
         self.trainer = None if self.one_by_one else objective.trainer(self.rule, batch)
         alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
-        alone = alone and not objective.program.tape.shapes
+        alone = alone and not (objective.program.tape.shapes or objective.layers.masks)
         self.single = objective.single(list(self.columns)) if alone else None
 
     def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
@@ -91,6 +97,13 @@ class Steps:
             last *= 1 - (self.per_epoch * self.batch - self.samples) / self.batch
         return float(np.add.accumulate([before, *first, last])[-1])
 
+    def drawn(self, step: int, count: int) -> dict[str, Array]:
+        """The masks of so many samples of a step; of more than one has what masks are on average."""
+        epoch, step = divmod(step, self.per_epoch)
+        more = count > self.batch
+        made = self.masks.expected if more else self.masks.stream(epoch, step * self.batch)
+        return self.objective.layers.apart(made(count))
+
     def mean(self, total: float) -> float:
         """The mean over the samples of an epoch."""
         return total * (self.batch / self.samples)
@@ -101,14 +114,19 @@ class Steps:
         steps, values, state = held.steps, held.values, held.state
         last = first + self.per_epoch
         batch, count = self.batch, 1
+        draw = self.masks.stream(first // self.per_epoch, (steps - first) * batch)
         while steps < last:
             coming = bisect_right(halts, steps)
             until = halts[coming] if coming < len(halts) else last
-            count = min(count, until - steps)
+            count = min(count, until - steps, max(1, self.masks.at_once // batch))
             part = order[(steps - first) * batch : (steps - first + count) * batch]
-            clock = time.perf_counter()
+            clock, columns, places = time.perf_counter(), self.resident, part
+            if self.masks.leaves:  # in the order of the steps, as the masks are
+                columns = {name: column[part] for name, column in columns.items()}
+                columns |= self.objective.layers.apart(draw(len(part)))
+                places = np.arange(len(part))
             values, state, losses, failed = trainer.epoch(
-                self.resident, part, batch, values, state, self.rate(steps, steps + count)
+                columns, places, batch, values, state, self.rate(steps, steps + count)
             )
             took = time.perf_counter() - clock
             if failed >= 0:
@@ -120,9 +138,11 @@ class Steps:
             count = max(1, int(count * min(32.0, _SECONDS / max(took, 1e-6))))
 
     def _one_by_one(self, order: Array, held: Done, first: int) -> Iterator[Done]:
-        steps, values, state = held.steps, held.values, held.state
+        steps, values, state, running = held.steps, held.values, held.state, held.statistics
+        draw = self.masks.stream(first // self.per_epoch, (steps - first) * self.batch)
         batch, samples, columns = self.batch, self.samples, self.resident
-        if batch < samples:  # of the whole dataset the order makes no difference
+        ordered = batch < samples or bool(self.masks.leaves)
+        if ordered:  # else, of the whole dataset, the order makes no difference
             columns = {name: column[order] for name, column in self.columns.items()}
         if self.single is not None:
             given = (np.asarray(column).tolist() for column in columns.values())
@@ -133,14 +153,20 @@ class Steps:
                 loss, gradient = self.single(rows[at], values)
             else:
                 size, part = min(batch, samples - at), columns
-                if batch < samples:
+                if ordered:
                     part = {name: column[at : at + size] for name, column in columns.items()}
+                if self.masks.leaves:
+                    masks = self.objective.layers.apart(draw(size))
+                    part = {**part, **self.objective.resident(masks)}
                 total, gradient = self.objective.sums(part, values, size)
                 loss, gradient = total / size, gradient / size
             if not (math.isfinite(loss) and np.isfinite(gradient).all()):
-                yield Done(steps, values, state, [loss], order[at : at + batch])
+                yield Done(steps, values, state, [loss], order[at : at + batch], running)
                 return
+            if running:
+                scalars = self.objective.scalars(values)
+                running = self.objective.layers.moved(running, part, scalars, size)
             values, state = self.rule.update(values, gradient, state, rate)
             values = values.astype(gradient.dtype, copy=False)
             steps += 1
-            yield Done(steps, values, state, [loss])
+            yield Done(steps, values, state, [loss], None, running)

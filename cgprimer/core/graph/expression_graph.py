@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cgprimer.core.language.syntax import (
@@ -24,7 +23,6 @@ from cgprimer.core.language.syntax import (
     postorder,
 )
 from cgprimer.core.primitives import floats
-from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.errors import (
     MissingValueError,
     ShapeError,
@@ -198,7 +196,7 @@ class ExpressionGraph:
             given[name] = as_value(name, given[name], shapes[name])
         for name, value in (at or {}).items():
             if name not in free:
-                if self.layered and is_statistic(str(name)):
+                if self.layered and "." in str(name):  # a running statistic
                     given[name] = as_value(name, value)
                     continue
                 if name in self.definitions:
@@ -220,31 +218,20 @@ class ExpressionGraph:
 
     @cached_property
     def layered(self) -> bool:
-        """Whether it may have a layer whose statistics training keeps."""
-        return "batchnorm" in self.source.text
+        """Whether it may have a layer that trains in one way and is used in another."""
+        return bool(_LAYERS.search(self.source.text))
 
     def samples(self, point: Mapping[str, Value]) -> tuple[int, ...]:
         """The shape of the samples at a point; ``()`` where there is one."""
         if self.layered:
-            point = {name: v for name, v in point.items() if not is_statistic(name)}
+            point = {name: value for name, value in point.items() if "." not in name}
         return common_shape(point, self.shapes)
 
     def mode(self, point: Mapping[str, Value]) -> str:
-        """How layers are written out at a point: see :mod:`cgprimer.core.primitives.layers`.
+        """How layers are written out at a point: see :mod:`cgprimer.core.primitives.layers`."""
+        from cgprimer.core.primitives.layers import mode_of
 
-        Samples without statistics that training has kept are a batch, and have their own.
-
-        Raises:
-            UsageError: a batch of one sample.
-        """
-        if not self.layered or any(map(is_statistic, point)) or not self.samples(point):
-            return ""
-        if prod(self.samples(point)) == 1:
-            raise UsageError(
-                "batchnorm has one sample here, and that has no variance",
-                hint="give several samples; or a number, which goes with running statistics",
-            )
-        return "batch"
+        return mode_of(self.source.text, point, self.samples(point)) if self.layered else ""
 
     def _missing_hint(self, name: str) -> str:
         used = {n for s in self.program.statements if isinstance(s, Definition) for n in s.names}
@@ -327,10 +314,7 @@ class ExpressionGraph:
                 )
             except ShapeError as error:
                 raise self.misfit(name, applied - 1, error) from None
-        for name in known:
-            if is_statistic(name) and name not in numbers.names:
-                hint = name_hint(name, filter(is_statistic, numbers.names))
-                raise UsageError(f"{name!r} is none of the statistics", hint=hint)
+        numbers.check_given()
         return {name: found[name].over(shape) for name in self.variables}
 
     def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
@@ -393,7 +377,7 @@ class ExpressionGraph:
         >>> parse("input x[2]; xw = k*sum(x^2)").to_sympy()
         {'xw': k*(x[0]**2 + x[1]**2)}
         """
-        if self.shapes or _LAYERS.search(self.source.text):
+        if self.shapes or self.layered:
             from cgprimer.core.primitives.numbers import formulas_of_elements
 
             return formulas_of_elements(self.definitions, self.shapes)

@@ -107,7 +107,7 @@ def differentiate(
         getattr(n, "kind", "") == "batch_mean" for n, _ in tape.instructions
     ):
         raise DifferentiationError(
-            f"{method!r} looks at one sample, and 'batch_mean' at all of them",
+            f"{method!r} looks at one sample, and 'batch_mean' (in batchnorm, too) at all of them",
             hint="take reverse, forward or finite-difference",
         )
     with collector_paused():

@@ -14,10 +14,13 @@ Ioffe and Szegedy 2015, "Batch normalization", algorithms 1 and 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.errors import ShapeError
+from cgprimer.core.language.syntax import Shape, Structural
+from cgprimer.errors import ShapeError, UsageError, name_hint
+from cgprimer.numbers_and_arrays import as_value
 
 Builder = Any
 MASK, MEAN, VARIANCE = "mask", "mean", "variance"  #: kinds of names: ``mask.xh``, ``mean.xy``
@@ -58,6 +61,39 @@ def batchnorm(b: Builder, x: Any, gamma: Any, beta: Any, epsilon: Any = None) ->
 def is_statistic(name: str) -> bool:
     """Whether a name is that of a mean or variance which a layer keeps."""
     return name.startswith((MEAN + ".", VARIANCE + "."))
+
+
+def statistics_of(leaves: Iterable[Any], point: Mapping[str, Any]) -> dict[str, Any]:
+    """The running statistics at a point, those before training unless given.
+
+    Args:
+        leaves: of a tape.
+        point: what is given, by name.
+
+    Raises:
+        UsageError: the point has some but not all, or others.
+    """
+    own = {leaf.name: leaf for leaf in leaves if is_statistic(leaf.name)}
+    given = {name: value for name, value in point.items() if "." in name}
+    stray = sorted(given.keys() ^ own.keys()) if given else []
+    if stray:
+        what = "is none of" if stray[0] in given else "is missing among"
+        raise UsageError(f"{stray[0]!r} {what} the statistics", hint=name_hint(stray[0], own))
+    return {n: as_value(n, given.get(n, leaf.value), leaf.shape) for n, leaf in own.items()}
+
+
+def mode_of(text: str, point: Iterable[str], samples: Shape) -> str:
+    """How layers are written out at a point: samples without running statistics are a batch.
+
+    Raises:
+        UsageError: a batch of one sample.
+    """
+    if "batchnorm" not in text or not samples or any(map(is_statistic, point)):
+        return ""
+    if prod(samples) == 1:
+        hint = "give several samples; or a number, which goes with running statistics"
+        raise UsageError("batchnorm has one sample here, and that has no variance", hint=hint)
+    return "batch"
 
 
 def _own_name(b: Builder, kind: str) -> str:

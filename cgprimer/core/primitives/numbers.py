@@ -9,7 +9,9 @@ import numpy as np
 
 from cgprimer.core.language.syntax import Expression, Name, Number, Shape, Structural, fold
 from cgprimer.core.primitives import arrays, floats
+from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.structural import common_shape_of, result_shape
+from cgprimer.errors import UsageError, name_hint
 from cgprimer.numbers_and_arrays import as_value
 
 
@@ -43,6 +45,13 @@ class Numbers:
         """The value of a layer's leaf: a statistic."""
         found = as_value(name, self.given.get(name, value), shape)
         return self.name(Shaped(np.asarray(found), shape), name)
+
+    def check_given(self) -> None:
+        """Raise UsageError if a statistic was given that no layer has."""
+        for name in self.given:
+            if "." in name and name not in self.names:
+                hint = name_hint(name, filter(is_statistic, self.names))
+                raise UsageError(f"{name!r} is none of the statistics", hint=hint)
 
     def name(self, value: Any, name: str) -> Any:
         """Give a value a name; returns the value."""

@@ -1,0 +1,192 @@
+"""What layers need while they train: masks of dropout, running statistics of batchnorm."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.derivatives import tape
+from cgprimer.core.engines import Engine
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.methods.contract import Execute
+from cgprimer.core.primitives.layers import MASK, VARIANCE, is_statistic
+from cgprimer.core.run import compiled
+from cgprimer.core.tape.passes import dead_code
+from cgprimer.core.tape.scalars import apart, scalarize
+from cgprimer.core.tape.tape import Leaf, Tape, shape_of
+from cgprimer.errors import UsageError
+from cgprimer.numbers_and_arrays import as_value
+from cgprimer.training.losses import LOSS, with_loss
+
+Array = Any
+Draw = Callable[[int], dict[str, Array]]
+MOMENTUM = 0.1  #: how much of a batch's statistics goes into the running ones; PyTorch's too
+_AT_ONCE = 2**21  # numbers of masks that are drawn for an engine: 16 megabytes
+
+
+class Masks:
+    """Masks of all dropouts: 1 where a unit is kept, 0 where it is dropped.
+
+    Those of an epoch's k-th sample depend on the seed, the epoch and k alone: a run that is taken
+    up again goes on with the same ones, whoever does the steps, and however many at a time.
+
+    Args:
+        leaves: columns of a tape, each with its probability as value.
+        seed: of the run.
+        dtype: of the numbers.
+
+    >>> draw = Masks([Leaf("column", "mask.xh", 0.5)], seed=1, dtype="float64").stream(0, 0)
+    >>> draw(6)["mask.xh"], draw(2)["mask.xh"]
+    (array([1., 0., 1., 0., 0., 1.]), array([1., 1.]))
+    """
+
+    def __init__(self, leaves: Iterable[Leaf], seed: int, dtype: str) -> None:
+        self.leaves, self.seed, self.dtype = tuple(leaves), seed, dtype
+        self.width = sum(prod(leaf.shape) for leaf in self.leaves)  # numbers for a sample
+        self.at_once = max(1, _AT_ONCE // max(1, self.width))  #: samples to draw for, at most
+
+    def stream(self, epoch: int, sample: int) -> Draw:
+        """Masks from a sample of an epoch's order on, for so many of them at each call."""
+        if not self.leaves:
+            return lambda count: {}
+        bits = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1]))
+        blocks, within = divmod(sample * self.width, 4)  # it counts in blocks of four numbers
+        bits.advance(blocks)
+        random = np.random.Generator(bits)
+        random.random(within)
+
+        def draw(count: int) -> dict[str, Array]:
+            rows, begin, found = random.random((count, self.width)), 0, {}
+            for leaf in self.leaves:
+                end = begin + prod(leaf.shape)
+                kept = rows[:, begin:end] < leaf.value
+                found[leaf.name] = kept.astype(self.dtype).reshape(count, *leaf.shape)
+                begin = end
+            return found
+
+        return draw
+
+    def expected(self, count: int) -> dict[str, Array]:
+        """What masks are on average."""
+        return {f.name: np.full((count, *f.shape), f.value, self.dtype) for f in self.leaves}
+
+
+class Layers:
+    """The layers of a graph in training.
+
+    Args:
+        graph: the graph.
+        whole: its tape.
+        loss: of a sample.
+        engine: what runs it.
+        in_numbers: whether arrays are written out in numbers.
+        dtype: of the numbers.
+    """
+
+    def __init__(
+        self,
+        graph: ExpressionGraph,
+        whole: Tape,
+        loss: str,
+        engine: Engine,
+        in_numbers: bool,
+        dtype: str,
+    ) -> None:
+        self.graph, self.whole, self.loss = graph, whole, loss
+        self.engine, self.in_numbers, self.dtype = engine, in_numbers, dtype
+        #: Columns of the tape, each with its probability as value.
+        self.masks = tuple(f for f in whole.leaves if f.name.startswith(MASK + "."))
+        names = filter(is_statistic, whole.names)
+        #: Means and variances, with their shapes.
+        self.statistics = {n: shape_of(whole, whole.index(n)) for n in names}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.masks or self.statistics)
+
+    def check(self, samples: int, batch: int) -> None:
+        """No batch has one sample; who knows PyTorch may have meant the other probability."""
+        if self.statistics and 1 in (batch, samples % batch):
+            left = f": in batches of {batch}, {samples} samples leave one" if batch > 1 else ""
+            raise UsageError(
+                "batchnorm has a batch of one sample here, and that has no variance",
+                hint=f"choose another batch_size (--batch-size){left}",
+            )
+        for leaf in self.masks:
+            if leaf.value < 0.5:
+                unit = leaf.name.partition(".")[2]
+                warnings.warn(
+                    f"dropout keeps a unit of {unit} with the probability {leaf.value:g} only: p is"
+                    " the probability that it is kept; PyTorch's p is that of dropping it",
+                    stacklevel=4,
+                )
+
+    def apart(self, masks: dict[str, Array]) -> dict[str, Array]:
+        """Masks as the columns that the engine wants."""
+        return apart(masks, {f.name: f.shape for f in self.masks}) if self.in_numbers else masks
+
+    def mean_loss(
+        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
+    ) -> float:
+        """The mean loss of the graph as it is used; statistics are among the scalars."""
+        return float(self._used(columns, scalars, samples)[LOSS]) / samples
+
+    def moved(
+        self,
+        running: Mapping[str, Array],
+        columns: Mapping[str, Array],
+        scalars: Mapping[str, Any],
+        samples: int,
+    ) -> dict[str, Array]:
+        """Running statistics after a batch."""
+        found = self._of_batch(columns, scalars, samples)
+        return moved_statistics(running, {n: part[0] for n, part in found.items()}, samples)
+
+    def first(self) -> dict[str, Array]:
+        """Running statistics before the first step: mean 0 and variance 1."""
+        return {n: np.full(shape, float(_is_variance(n))) for n, shape in self.statistics.items()}
+
+    @cached_property
+    def _used(self) -> Execute:
+        made = with_loss(tape(self.graph), self.loss)
+        made = scalarize(made) if self.in_numbers else made
+        return compiled(self.engine, made, reduction="sum", dtype=self.dtype)
+
+    @cached_property
+    def _of_batch(self) -> Execute:
+        places = {name: self.whole.index(name) for name in self.statistics}
+        made = dead_code(replace(self.whole, outputs=places))
+        return compiled(self.engine, made, reduction="none", dtype=self.dtype)
+
+
+def as_values(running: Mapping[str, Array]) -> dict[str, Any]:
+    """Statistics as a run has them: floats, or arrays of a shape."""
+    return {name: as_value(name, np.asarray(value)) for name, value in running.items()}
+
+
+def moved_statistics(
+    running: Mapping[str, Array], batch: Mapping[str, Array], samples: int
+) -> dict[str, Array]:
+    """Running statistics after a batch, whose variance is divided by one less than its samples.
+
+    Source: PyTorch, ``torch.nn.BatchNorm1d``.
+
+    >>> moved_statistics({"variance.x": 1.0}, {"variance.x": 2.5}, samples=4)
+    {'variance.x': 1.2333333333333334}
+    """
+    unbiased = samples / (samples - 1)
+    return {
+        name: (1 - MOMENTUM) * before
+        + MOMENTUM * (unbiased if _is_variance(name) else 1.0) * batch[name]
+        for name, before in running.items()
+    }
+
+
+def _is_variance(name: str) -> bool:
+    return name.startswith(VARIANCE + ".")
