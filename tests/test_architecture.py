@@ -258,13 +258,13 @@ def test_the_house_does_not_grow() -> None:
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
     assert lines(*files) <= 40_500
-    assert sum(core.values()) <= 6_920, core
+    assert sum(core.values()) <= 7_150, core
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:
     loaded = {name.partition(".")[2] for name in loaded_after(GRADIENT) if name.startswith("cgp")}
     found = {name: lines(MODULES[name]) for name in sorted(loaded)}
-    assert sum(found.values()) <= 4_200, found
+    assert sum(found.values()) <= 4_260, found
 
 
 # --- what is loaded ------------------------------------------------------------------------------

@@ -32,6 +32,10 @@ ARRAYS = {
     "concatenate": ("concatenate(a, b, 0)", "one after the other, by default along the first axis",
                     "the parts of bar"),
     "batch_mean": ("batch_mean(a)", "the mean over the samples", "the mean of bar over them"),
+    "dropout": ("dropout(a, 0.5)", "units kept with a probability while training, later times it",
+                "bar*mask; later bar*0.5"),
+    "batchnorm": ("batchnorm(a, gamma, beta)", "mean 0 and variance 1 over the batch, scaled and"
+                  " shifted", "as of its parts, the batch's mean and variance among them"),
 }  # fmt: skip
 _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 

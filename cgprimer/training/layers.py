@@ -43,7 +43,7 @@ class Masks:
 
     >>> draw = Masks([Leaf("column", "mask.xh", 0.5)], seed=1, dtype="float64").stream(0, 0)
     >>> draw(6)["mask.xh"], draw(2)["mask.xh"]
-    (array([1., 0., 1., 0., 0., 1.]), array([1., 1.]))
+    (array([0., 0., 0., 1., 0., 1.]), array([1., 0.]))
     """
 
     def __init__(self, leaves: Iterable[Leaf], seed: int, dtype: str) -> None:

@@ -98,7 +98,7 @@ class Steps:
         return float(np.add.accumulate([before, *first, last])[-1])
 
     def drawn(self, step: int, count: int) -> dict[str, Array]:
-        """The masks of so many samples of a step; of more than one has what masks are on average."""
+        """Masks of so many samples of a step; of more than it has, what masks are on average."""
         epoch, step = divmod(step, self.per_epoch)
         more = count > self.batch
         made = self.masks.expected if more else self.masks.stream(epoch, step * self.batch)
