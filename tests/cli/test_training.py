@@ -41,7 +41,8 @@ def test_json() -> None:
     assert list(found) == [
         "format", "version", "graph", "parameters", "start", "truth", "settings", "start_loss",
         "loss", "epoch_losses", "validation_losses", "epochs", "steps", "seconds", "stopped",
-        "reason", "metrics", "best_epoch", "last_parameters", "identifiability",
+        "reason", "metrics", "best_epoch", "last_parameters", "statistics", "last_statistics",
+        "identifiability",
     ]  # fmt: skip
     assert (found["format"], found["version"]) == ("cgprimer-run", 1)
     assert found["truth"] == {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
