@@ -31,13 +31,21 @@ def make_command(
     return lambda function: made(options(*texts, **readers)(function))
 
 
-def graph_command(*texts: str, optional: bool = False, **more: Any) -> Decorator:
-    """A command about a graph: FILE or ``-e TEXT`` reach the function as its first argument."""
-    argument = click.argument("file", required=False, type=click.Path(allow_dash=True))
+def graph_command(
+    *texts: str, optional: bool = False, reader: Callable[..., Any] | None = None, **more: Any
+) -> Decorator:
+    """A command about a graph: FILE or ``-e TEXT`` reach the function as its first argument.
+
+    A reader is called with FILE before the options are read, and may put other defaults for them,
+    and for FILE itself, into the context's ``default_map``.
+    """
+    early: dict[str, Any] = {"is_eager": True, "callback": reader} if reader else {}
+    argument = click.argument("file", required=False, type=click.Path(allow_dash=True), **early)
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @wraps(function)
         def about_graph(file: str | None, expression: str | None, **given: Any) -> Any:
+            file = file or (click.get_current_context().default_map or {}).get("file")
             return function(_read_graph(file, expression, optional), **given)
 
         return make_command(_EXPRESSION, *texts, **more)(argument(about_graph))

@@ -53,7 +53,7 @@ _OPTION = re.compile(
     r" \s+(?P<help>\S.*)"
 )
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)?")
-_OWN_OPTIONS = {  # option of the command line -> method and that method's name for it
+OWN_OPTIONS = {  # option of the command line -> method and that method's name for it
     "scheme": ("finite-difference", "scheme"),
     "step": ("finite-difference", "step"),
     "symbolic_share": ("symbolic", "share"),
@@ -225,7 +225,7 @@ def method_lines(default: str = "") -> str:
 def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
     """The options of the method, taken out of all options of the command."""
     found = {}
-    for name, (owner, theirs) in _OWN_OPTIONS.items():
+    for name, (owner, theirs) in OWN_OPTIONS.items():
         value = given.pop(name)
         if not is_given(name):
             continue

@@ -120,7 +120,7 @@ def train(
     recorded = asdict(settings) | {
         "engine": objective.runner.engine, "learning_rate": rate, "batch_size": batch,
         "samples": given, "validation": share, "validation_samples": len(others or ()),
-        "steps_per_epoch": -(-samples // batch),
+        "steps_per_epoch": -(-samples // batch), **({"options": options} if options else {}),
     }  # fmt: skip
     if resume is None:
         begin = vectors.values(np.random.default_rng(seed).random(len(vectors)))

@@ -67,6 +67,14 @@ class Score:
         """The share of samples whose class is predicted; None where there are no classes."""
         return None if self.confusion is None else self.confusion.accuracy
 
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        found = {"samples": self.samples, "loss": self.loss, "r2": self.r2}
+        if (table := self.confusion) is None:
+            return found
+        shown = {"labels": list(table.labels), "counts": table.counts.tolist()}
+        return {**found, "accuracy": table.accuracy, "confusion": shown}
+
 
 def score_of(
     graph: ExpressionGraph, data: Dataset, parameters: Mapping[str, Any], loss: float

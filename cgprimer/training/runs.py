@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,12 @@ import numpy as np
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import apart
-from cgprimer.errors import listed
+from cgprimer.data import Dataset
+from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
+from cgprimer.training.objective import loss_and_gradient
 from cgprimer.training.optimizers import State
+from cgprimer.training.predictions import Score, outputs_of, score_of
 
 Array = Any
 Value = Any  # a float, or an array of a parameter's shape
@@ -105,6 +110,53 @@ class TrainingRun:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each parameter; ``()`` of a number."""
         return {name: np.shape(value) for name, value in self.parameters.items()}
+
+    def save(self, path: str | Path) -> None:
+        """Write the run, with the text of its graph, as JSON that :func:`load_run` reads.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        from cgprimer.training.checkpoint import save_run
+
+        save_run(self, path)
+
+    def predict(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
+        """The outputs for other inputs, by the learnt parameters; a column for each output.
+
+        Args:
+            data: a dataset, or columns of inputs by name, such as a data frame; targets are not
+                looked at.
+
+        Raises:
+            DataError: an input has no column.
+
+        >>> import cgprimer
+        >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
+        >>> run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=500))
+        >>> run.predict({"xa": [1.0, 2.0]})["xw"].round(3)
+        array([3., 6.])
+        """
+        samples = data if isinstance(data, Dataset) else Dataset.from_arrays(data)
+        return outputs_of(self._graph(), samples.inputs, len(samples), self.parameters)
+
+    def score(self, data: Dataset) -> Score:
+        """How well the learnt parameters predict samples: loss, R^2, classes where there are some.
+
+        >>> import cgprimer
+        >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
+        >>> data = cgprimer.make_dataset(graph, samples=500)
+        >>> round(cgprimer.train(graph, data).score(data).r2, 6)
+        1.0
+        """
+        graph, loss = self._graph(), self.settings.get("loss", "squared-error")
+        mean, _ = loss_and_gradient(graph, data, loss=loss, reduction="mean")(self.parameters)
+        return score_of(graph, data, self.parameters, mean)
+
+    def _graph(self) -> ExpressionGraph:
+        if self.graph is None:
+            raise UsageError("the run does not know its graph", hint="load_run(path) reads it, too")
+        return self.graph
 
     def in_numbers(self) -> TrainingRun:
         """The same run with a name for each number: ``W[0,1]``. What is drawn are numbers.

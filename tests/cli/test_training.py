@@ -263,7 +263,7 @@ def test_a_run_that_diverged_is_saved_as_such(tmp_path: Path) -> None:
     for rate, reason in (("7", "the loss has grown from"), ("1e200", "training stopped at step")):
         done = run(
             "train", "-e", "xw = k*xa", "--truth", "k=2", *SHORT, *rates, "--learning-rate", rate,
-            "--save", path,
+            "--save", path, "--force",
         )  # fmt: skip
         assert done.returncode == 1
         saved = json.loads(path.read_text())

@@ -1,0 +1,117 @@
+"""``run.toml``: the options of a command in a file, where nothing is left to remember.
+
+Its keys are the options of ``cgprimer train`` without their dashes, and ``graph``, a file; paths
+are relative to that of the file. What stands on the command line goes before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer.errors import DataError, UsageError, name_hint
+from cgprimer.files import examples
+
+_NOT = ("help", "json", "force", "resume")  # they say what to do now, not what the run is
+_FILES = ("data", "save", "plot", "directory", "validation")
+
+
+def configure(context: click.Context, path: str) -> None:
+    """Take the options that are not given from a file; ``default_map["file"]`` is the graph's.
+
+    Raises:
+        UsageError: the file cannot be read.
+        DataError: it is no TOML, or one of its keys or values is none; with its line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        given = tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8; nested too deeply
+        raise DataError(f"{path}: {error}") from None
+    known = {
+        flag.lstrip("-").replace("-", "_"): option
+        for option in context.command.params
+        for flag in option.opts
+        if flag.startswith("--") and flag.lstrip("-") not in _NOT
+    }
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key.replace("-", "_")
+        where = f"{path}:{_line_of(key, text)}"
+        if name == "graph" and isinstance(value, str):
+            near = Path(path).parent / value
+            found["file"] = value if value in examples() and not near.is_file() else str(near)
+            continue
+        if name not in known:
+            hint = name_hint(key, ["graph", *(one.replace("_", "-") for one in known)])
+            raise DataError(f"{where}: there is no key {key!r}", hint=hint or "train --help")
+        option = known[name]
+        try:
+            shown = found[str(option.name)] = _as_option(option, value, Path(path).parent)
+            option.process_value(context, shown)
+        except (click.UsageError, UsageError) as error:
+            raise DataError(f"{where}: {key}: {error.message}") from None
+    if not {"file", "expression"} & found.keys():
+        raise DataError(f"{path}: there is no graph", hint='graph = "lecture.cg", or expression')
+    context.default_map = found
+
+
+def _as_option(option: click.Parameter, value: Any, folder: Path) -> Any:
+    """A value as the texts that a command line would have."""
+    if getattr(option, "is_flag", False):
+        if not isinstance(value, bool):
+            raise UsageError(f"expected true or false, not {value!r}")
+        return value
+    if isinstance(value, Mapping) and option.metavar == "NAME=VALUE,...":
+        return tuple(f"{name}={json.dumps(each)}" for name, each in value.items())
+    if isinstance(value, list) and option.multiple:
+        return tuple(map(str, value))
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UsageError(f"expected a text or a number, not {value!r}")
+    if option.name in _FILES and isinstance(value, str):
+        value = os.path.normpath(folder / value)
+    return (str(value),) if option.multiple else str(value)
+
+
+def _line_of(key: str, text: str) -> int:
+    written = rf"^\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\.|\])"
+    found = re.search(written, text, re.MULTILINE)
+    return text.count("\n", 0, found.end()) + 1 if found else 1
+
+
+def config_text(values: Mapping[str, Any]) -> str:
+    """Values as TOML: texts, numbers, switches, lists of them, and tables of numbers by name.
+
+    >>> print(config_text({"loss": "squared-error", "shuffle": True, "start": {"k": 1.0}}), end="")
+    loss = "squared-error"
+    shuffle = true
+    <BLANKLINE>
+    [start]
+    k = 1.0
+    """
+    lines, tables = [], []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            tables += ["", f"[{name}]", *(f"{key} = {_toml(v)}" for key, v in value.items())]
+        else:
+            lines.append(f"{name} = {_toml(value)}")
+    return "\n".join([*lines, *tables]) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _toml(value.tolist()) if hasattr(value, "tolist") else repr(value)

@@ -1,0 +1,95 @@
+"""What is said of a run, and of how well it predicts."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from cgprimer.analysis.tables import table
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.core.tape.scalars import apart, elements
+from cgprimer.number_format import number
+from cgprimer.training.identifiability import Identifiability, combination_text
+from cgprimer.training.predictions import Score
+from cgprimer.training.runs import TrainingRun
+
+_MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
+
+
+def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph) -> str:
+    """The loss, the parameters beside the true ones, and what the data determine."""
+    undetermined = found.undetermined() if found else ()
+    # Only data that were made have a truth; beside others stands what the graph declares.
+    word = "true" if run.truth else "declared"
+    known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in run.parameters}
+    learnt, beside = (apart(of, run.shapes) for of in (run.parameters, known))
+    rows = []
+    for name, shape in run.shapes.items():
+        each = tuple(elements(name, shape))
+        if len(each) <= _MOST_ROWS:
+            for one in each:
+                remark = "not determined by itself" if one in undetermined else ""
+                rows.append([one, number(learnt[one]), number(beside.get(one)), remark])
+            continue
+        norms = (
+            float(np.linalg.norm(of[name])) if name in of else None
+            for of in (run.parameters, known)
+        )
+        free = sum(one in undetermined for one in each)
+        remark = f"{free} of {len(each)} not determined by themselves" if free else ""
+        rows.append([f"norm of {name}{shape_text(shape)}", *map(number, norms), remark])
+    for combination in found.determined if found else ():
+        sums = ["", ""]
+        for k, values in enumerate((learnt, beside)):
+            if combination.keys() <= values.keys():
+                sums[k] = number(sum(c * values[n] for n, c in combination.items()))
+        rows.append([combination_text(combination), *sums, "determined"])
+    width = 4 if any(row[3] for row in rows) else 3
+    header = ["parameter", "learnt", word, ""]
+    comparable = run.start_loss > 0 and run.loss >= 0
+    share = f" ({number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
+    settings = run.settings
+    shared = isinstance(settings["validation"], float)  # a share of the data is not trained on
+    samples = settings["samples"] - (settings["validation_samples"] if shared else 0)
+    how = ", ".join(f"{name} {settings[name]}" for name in ("method", "engine", "optimizer"))
+    sentences = found.sentences(graph.outputs) if found else []
+    lines = [
+        f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
+        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
+        f" {run.seconds:.3f} s; {how}",
+        *_validation_lines(run),
+        *([run.reason] if run.stopped == "patience" else []),
+        "",
+        table(header[:width], [row[:width] for row in rows], left=(0, 3)),
+        *([""] if sentences else []),
+        *sentences,
+    ]
+    return "\n".join(lines)
+
+
+def _validation_lines(run: TrainingRun) -> list[str]:
+    losses, samples = run.validation_losses, run.settings["validation_samples"]
+    if not (losses and samples):
+        return []
+    over = f"over {samples:,} other samples"
+    finite = [(loss, epoch) for epoch, loss in enumerate(losses, start=1) if isfinite(loss)]
+    if not finite:
+        return [f"no finite validation loss {over}: some lie where the graph or the loss has none"]
+    least, epoch = min(finite)
+    last = f"validation loss {number(losses[-1])} {over}"
+    those = ": the parameters are of that one" if run.best_epoch else ""
+    return [f"{last}, least {number(least)} after epoch {epoch:,}{those}"]
+
+
+def score_lines(score: Score, of: str = "samples") -> list[str]:
+    """How good predictions are: in numbers, and for classes who is taken for whom."""
+    said = [f"loss {number(score.loss)} over {score.samples:,} {of}, R^2 {number(score.r2)}"]
+    if (found := score.confusion) is None:
+        return said
+    right = int(np.trace(found.counts))
+    said += [f"accuracy {number(right / score.samples)}: {right:,} of {score.samples:,} right", ""]
+    names = [label if isinstance(label, str) else number(label) for label in found.labels]
+    rows = [[n, *map(str, row)] for n, row in zip(names, found.counts.tolist(), strict=True)]
+    return [*said, table(["true, predicted:", *names], rows)]

@@ -1,0 +1,100 @@
+"""A run's own folder: what decided it, how it went, and what it learnt.
+
+    run.toml         what decided it; ``cgprimer train run.toml`` does it again
+    graph.cg         the graph
+    metrics.jsonl    a line of JSON for each epoch, written as it ends
+    run.json         the run, as :func:`cgprimer.save_run` writes it; before its end a checkpoint
+    parameters.json  what was learnt
+
+A process that is killed leaves the last checkpoint and perhaps more lines than that has epochs;
+whoever goes on writes the lines anew.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from cgprimer.errors import UsageError
+from cgprimer.files import json_text, write_whole
+from cgprimer.training.checkpoint import run_as_dict, save_run
+from cgprimer.training.runs import TrainingRun
+
+CONFIG, RUN, METRICS, GRAPH = "run.toml", "run.json", "metrics.jsonl", "graph.cg"
+PARAMETERS, LOSS = "parameters.json", "loss.png"
+
+
+class RunDirectory:
+    """Writes a run into a folder while it goes on; ``train`` calls `epoch` and `checkpoint`.
+
+    >>> import cgprimer, tempfile
+    >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
+    >>> data = cgprimer.make_dataset(graph, samples=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kept = RunDirectory(folder)
+    ...     run = cgprimer.train(
+    ...         graph, data, epochs=2, on_epoch=kept.epoch, on_checkpoint=kept.checkpoint
+    ...     )
+    ...     kept.end(run)
+    ...     [path.name for path in sorted(Path(folder).iterdir())]
+    ['metrics.jsonl', 'parameters.json', 'run.json']
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lines: io.TextIOBase | None = None
+        self._written = 0
+
+    def checkpoint(self, run: TrainingRun) -> None:
+        """Save the run as it stands.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        save_run(run, self.path / RUN)
+
+    def epoch(self, run: TrainingRun) -> None:
+        """Write the lines of the epochs that have ended since.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        path = self.path / METRICS
+        try:
+            if self._lines is None:
+                write_whole(path, "".join(_line(run, epoch) for epoch in range(run.epochs)))
+                self._lines = path.open("a", encoding="utf-8")
+            else:
+                new = range(self._written, run.epochs)
+                self._lines.write("".join(_line(run, epoch) for epoch in new))
+                self._lines.flush()
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        self._written = run.epochs
+
+    def end(self, run: TrainingRun) -> None:
+        """Write all that is known now.
+
+        Raises:
+            UsageError: a file cannot be written.
+        """
+        self.checkpoint(run)
+        self.epoch(run)
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
+        learnt = run_as_dict(run, run.graph)["parameters"]
+        write_whole(self.path / PARAMETERS, json_text(learnt) + "\n")
+
+
+def _line(run: TrainingRun, epoch: int) -> str:
+    """What is known of an epoch, counted from 0; the same whenever it is written."""
+    found = {
+        "epoch": epoch + 1,
+        "step": (epoch + 1) * run.settings["steps_per_epoch"],
+        "loss": run.epoch_losses[epoch],
+    }
+    if run.validation_losses:
+        found["validation_loss"] = run.validation_losses[epoch]
+    found |= {name: values[epoch] for name, values in run.metrics.items()}
+    return json_text(found, indent=None) + "\n"
