@@ -163,8 +163,8 @@ class Settings:
         f" {', '.join(METRICS)}.",
     )  # fmt: skip
     checkpoint_every: str | int = _setting(
-        "30s", _checkpoint_every, "EPOCHS|SECONDSs",
-        "How often a run in a directory is saved: 10 is every ten epochs, 30s every 30 seconds.",
+        "30s", _checkpoint_every, "N|Ns",
+        "How often a run is saved while it goes on: 10 is every ten epochs, 30s every 30 seconds.",
     )  # fmt: skip
     short_run_records: int = _setting(
         WITHIN, partial(whole_number, "short_run_records", least=1), "",
