@@ -22,7 +22,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
 from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
 from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.data import Dataset
+from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.contract import Summing, Trainer
@@ -222,7 +222,7 @@ class Objective:
 
     def not_finite(
         self,
-        dataset: Dataset,
+        dataset: Dataset | Blocks,
         parameters: Mapping[str, Any],
         batch: Array,
         masks: Mapping[str, Array],
