@@ -28,7 +28,7 @@ from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
-from cgprimer.training.predictions import outputs_of
+from cgprimer.training.predictions import beside_targets
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
     SETTINGS,
@@ -208,16 +208,7 @@ def _metrics(
     """Functions from parameters' numbers and statistics to each metric over some samples."""
 
     def measure(name: str, values: Array, running: Mapping[str, Array]) -> float:
-        given: dict[str, list[Array]] = {name: [] for name in graph.outputs}
-        wanted: dict[str, list[Array]] = {name: [] for name in graph.outputs}
-        point = {**vectors.values(values), **running}
-        for block in map(data.block, range(len(data.lengths))):
-            found = outputs_of(graph, block.inputs, len(block), point)
-            for output in graph.outputs:
-                given[output].append(found[output])
-                wanted[output].append(block.targets[output])
-        outputs, targets = ({n: np.concatenate(c) for n, c in of.items()} for of in (given, wanted))
-        return METRICS[name](outputs, targets)
+        return METRICS[name](*beside_targets(graph, data, {**vectors.values(values), **running}))
 
     return {name: partial(measure, name) for name in settings.metrics}
 
