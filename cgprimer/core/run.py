@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Execute, Number
 from cgprimer.core.primitives import floats
@@ -28,6 +28,7 @@ _ONCE = 5_000  # an engine that compiles is asked for one call if it saves more 
 # networks of 4 to 64 units a layer: up to 32 numbers win (a fifth of the time at 4), beyond it
 # matrix products do. Each number that goes in or comes out takes a microsecond of a call.
 _MATRICES, _SAMPLES_EACH = 5_000, 10
+_PRODUCTS = 50  # of their operations take as long as one elsewhere
 Lookup = Callable[[str], Callable[..., Number]]  # from a primitive's name to its function
 Steps = list[tuple[Callable[..., Number], tuple[int, ...]]]
 
@@ -239,12 +240,16 @@ class Runner:
 
 
 def compiled(engine: Engine, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
-    """A tape compiled by an engine; one that knows numbers alone is given them."""
+    """A tape compiled by an engine; without ``compile_arrays`` it is given numbers alone."""
     if tape.custom or (tape.shapes and engine.name == "numpy"):  # whose blocks are of numbers
         engine = PLAIN
     if not tape.shapes or engine is PLAIN:
         return engine.compile(tape, reduction=reduction, dtype=dtype)
-    from cgprimer.core.tape.scalars import apart, scalarize, together
+    from cgprimer.core.tape.scalars import apart, cost_of_numbers, scalarize, together
+
+    whole: Any = getattr(engine, "compile_arrays", None)
+    if whole is not None and cost_of_numbers(tape)[0] > _MATRICES:
+        return cast(Execute, whole(tape, reduction=reduction, dtype=dtype))
 
     flat = engine.compile(scalarize(tape), reduction=reduction, dtype=dtype)
     given = {leaf.name: leaf.shape for leaf in tape.leaves if leaf.shape}
@@ -282,16 +287,20 @@ def engine_for(
             f"{own[0]!r} is a function of Python's: it runs on the engine 'plain' or 'numpy'"
         )
     if isinstance(engine, str):
-        from cgprimer.core.engines import select
+        from cgprimer.core.engines import WORTH_A_GPU, select
 
         work = None if samples is None else samples * len(tape) * len(program.passes)  # about
         if engine == "auto" and tape.shapes:
             from cgprimer.core.tape.scalars import cost_of_numbers
 
             each, ends = cost_of_numbers(tape)
-            if each > _MATRICES or samples is None or samples < _SAMPLES_EACH * ends:
+            if samples is None or (each <= _MATRICES and samples < _SAMPLES_EACH * ends):
                 return PLAIN
             work = samples * each * len(program.passes)
+            if each > _MATRICES:
+                work = min(work // _PRODUCTS // (1 if shape is None else _ONCE), WORTH_A_GPU - 1)
+                found = select("auto", work=work)
+                return found if hasattr(found, "compile_arrays") else PLAIN
         engine = select(engine, work=work if work is None or shape is None else work // _ONCE)
     if program.is_complex and engine.name not in ("plain", "numpy"):
         raise UsageError(f"complex steps run on the engine 'plain', not on {engine.name!r}")

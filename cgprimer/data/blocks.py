@@ -94,14 +94,13 @@ class Blocks:
         return data
 
     def where(self, chosen: Array) -> Dataset:
-        """The samples of these numbers."""
-        parts, order = [], np.argsort(chosen)
-        wanted = np.asarray(chosen)[order]
+        """The samples of these numbers, in ascending order."""
+        parts, wanted = [], np.sort(chosen)
         for number, (start, end) in enumerate(pairwise(self.starts)):
             inside = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)]
             if len(inside):
                 parts.append(self.block(number).where(inside - start))
-        return joined(parts).where(np.argsort(order))
+        return joined(parts)
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
         """The same with each block changed, when it has been read, to one of the same length."""

@@ -50,7 +50,8 @@ def network(width: int) -> cgprimer.ExpressionGraph:
         (4, 1_000_000, "cpu"),  # the numbers of small matrices are compiled
         (4, 20, "plain"),  # too few samples to pay for a call's dictionaries
         (4, None, "plain"),
-        (200, 1_000_000, "plain"),  # matrix products
+        (200, 1_000_000, "cpu"),  # matrix products, and kernels between them
+        (100, 20, "plain"),  # too few samples to pay for loading what compiles
     ],
 )
 def test_auto_takes_numbers_or_matrix_products(width, samples, engine):

@@ -152,11 +152,11 @@ def scatter(a: Array, key: tuple[Any, ...], shape: tuple[int, ...]) -> Array:
 def concatenate(*more: Any) -> Array:
     """Operands one after the other along an axis, which comes last among the arguments."""
     operands, axis = more[:-1], more[-1]
-    samples = max((np.shape(a) for a in operands), key=len)
-    samples = samples[: len(samples) - min(np.ndim(a) for a in operands)]
+    longest = max((np.shape(a) for a in operands), key=len)
+    samples = longest[: len(longest) - min(np.ndim(a) for a in operands)]
     if samples:  # what all samples share stands beside what each has
         operands = tuple(
-            a if np.shape(a)[: len(samples)] == samples and np.ndim(a) > len(samples)
+            a if np.shape(a)[: len(samples)] == samples and np.ndim(a) == len(longest)
             else np.broadcast_to(a, samples + np.shape(a))
             for a in operands
         )  # fmt: skip

@@ -18,11 +18,12 @@ from cgprimer.core.tape.verifier import checked
 _LINEAR = ("reshape", "transpose", "broadcast", "sum", "take", "scatter")
 
 
-def summed(tape: Tape) -> tuple[Tape, tuple[str, ...], int]:
+def summed(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str, ...], int]:
     """A tape whose outputs are sums over the samples, the names of those that are sums, and how
     many numbers the largest value of one sample has.
 
-    Outputs that no column reaches are left as they are: the same for each sample.
+    Outputs that no column reaches are left as they are: the same for each sample. Without `terms`,
+    what is added up element by element is summed as a whole: for who does both at once.
     """
     columns = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
     varies = depends(tape, columns)
@@ -36,7 +37,7 @@ def summed(tape: Tape) -> tuple[Tape, tuple[str, ...], int]:
     def parts(index: int) -> tuple[int, ...]:
         """What the sum is made of; empty where it is taken here."""
         name, operands = step(index)
-        linear = name in ("add", "sub", "neg", "copy")
+        linear = terms and name in ("add", "sub", "neg", "copy")
         if isinstance(name, Structural):
             linear = name.kind in _LINEAR
         return operands if linear and all(varies[o] for o in operands) else ()
@@ -55,7 +56,7 @@ def summed(tape: Tape) -> tuple[Tape, tuple[str, ...], int]:
         elif getattr(name, "kind", "") == "matmul" and all(varies[o] for o in operands):
             made = Structural("batch_matmul", *name.setting)  # type: ignore[attr-defined]
             totals[index] = builder.emit(made, *[value[o] for o in operands])
-        elif name == "mul" and (pair := _number_and_vector(tape, operands, varies)):
+        elif terms and name == "mul" and (pair := _number_and_vector(tape, operands, varies)):
             number, vector = value[pair[0]], value[pair[1]]
             row = builder.emit(Structural("reshape", 0, (1,)), number)
             size = tape.shapes[index][0]

@@ -18,6 +18,7 @@ from cgprimer.native.plans.optimization import optimize
 
 if TYPE_CHECKING:
     from cgprimer.native.cpu.executable import Executable
+    from cgprimer.native.cpu.matrices import Matrices
 
 STRAIGHT = 400  # instructions up to which straight-line code is compiled
 
@@ -59,6 +60,14 @@ class CpuEngine:
         from cgprimer.native.cpu.interpreted import Interpreted
 
         return Interpreted(tape, reduction=reduction, dtype=dtype)
+
+    def compile_arrays(
+        self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
+    ) -> Matrices:
+        """A tape with arrays: matrix products, and kernels for what is between them."""
+        from cgprimer.native.cpu.matrices import Matrices
+
+        return Matrices(tape, sums=reduction == "sum", dtype=dtype)
 
     def trainer(
         self,

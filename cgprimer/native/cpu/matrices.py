@@ -1,0 +1,271 @@
+"""Tapes with arrays: products of matrices by numpy's library, all between them in kernels.
+
+Samples are taken in blocks, so that what is computed of a block stays in the caches. Every block
+has the same places in memory: nothing is allocated for it. Where there is much to do, several
+threads have blocks of their own; which samples they take depends on the number of samples and of
+threads alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives import arrays, primitive
+from cgprimer.core.tape.scalars import cost_of_numbers
+from cgprimer.core.tape.sums import summed
+from cgprimer.core.tape.tape import Tape
+from cgprimer.garbage_collection import collector_paused
+from cgprimer.native.cpu import blas, threads
+from cgprimer.native.cpu.array_text import kernels_text
+from cgprimer.native.cpu.library import Library
+from cgprimer.native.cpu.operations import SUPPORTED
+from cgprimer.native.plans.array_kernels import ArrayPlan, Kernel
+
+Array = Any
+Values = list[Any]
+_WORTH = 20_000_000  # operations of a thread: with fewer, the products' own threads do better
+_BLOCK = 2**19  # bytes of the largest value in a block of samples
+_FEWEST = 256  # samples of a block: products of fewer take longer
+_SPACES = 4  # numbers of samples for which places in memory are kept
+
+
+class Space:
+    """Places in memory for the values of a block of samples."""
+
+    def __init__(self, program: Matrices, samples: int) -> None:
+        plan, shapes = program.plan, program.tape.shapes
+        self.values: dict[int, Array] = {}
+        sums = [i for i in program.placed if plan.name(i).startswith("batch_sum")]
+        self.sums = np.zeros(sum(plan.sizes[i] for i in sums))
+        start = 0
+        for i in sums:
+            end = start + plan.sizes[i]
+            self.values[i] = self.sums[start:end].reshape(shapes[i])
+            start = end
+        for i in program.placed:
+            if i not in self.values:
+                shape = shapes[i] if program.after[i] else (samples, *shapes[i])
+                self.values[i] = np.empty(shape, program.dtype)
+        self.tables = []
+        for kernel in program.kernels:
+            places = [self.values.get(i) for i in (*kernel.reads, *kernel.writes)]
+            known = [0 if place is None else place.ctypes.data for place in places]
+            self.tables.append(np.array(known, np.int64))
+        self.places = [table.ctypes.data for table in self.tables]
+
+
+class Matrices:
+    """A tape with arrays, compiled; call it with the values of its leaves.
+
+    Args:
+        tape: what is computed.
+        sums: over the samples, in the place of a value for each.
+        dtype: ``float64`` or ``float32``.
+    """
+
+    def __init__(self, tape: Tape, *, sums: bool, dtype: str) -> None:
+        self.sums, self.dtype = sums, np.dtype(dtype)
+        self.operations = cost_of_numbers(tape)[0]
+        own = any(not isinstance(n, Structural) and not primitive(n).built_in
+                  for n, _ in tape.instructions)  # fmt: skip
+        self.divisible = not own and blas.divisible()  # Python's functions run one at a time
+        if sums:
+            tape, _, _ = summed(tape, terms=False)
+        self.tape, self.plan = tape, ArrayPlan(tape, SUPPORTED.__contains__)
+        plan = self.plan
+        self.varying = {n: i for n, i in tape.outputs.items() if plan.varies[i]}
+        self.kernels = [step for step in plan.steps if isinstance(step, Kernel)]
+        key = repr((tape.leaves, tape.instructions, tape.outputs, dtype, sums))
+        if self.kernels:
+            with collector_paused():
+                self.library = Library("arrays", key, lambda: kernels_text(plan, dtype))
+        self.after = plan.after
+        self.columns = [
+            (i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
+        ]
+        self.once = [(i, arrays.function(plan.name(i)), plan.operands(i)) for i in plan.once]
+        self.read = {i for kernel in self.kernels for i in kernel.reads}
+        self.fixed = sorted(i for i in self.read if not plan.varies[i])
+        self.placed = [i for kernel in self.kernels for i in kernel.writes]
+        products = {i for i in plan.steps if isinstance(i, int) and _product(plan, i)}
+        self.fresh = products & set(tape.outputs.values())  # in memory of their own, not copied
+        self.placed += sorted(products - self.fresh)
+        self.steps: list[Callable[[Values, Space, int], None]] = []
+        made, number = set(self.placed), 0
+        for step in plan.steps:
+            if isinstance(step, Kernel):
+                self.steps.append(self._kernel(number, step, made))
+                number += 1
+            else:
+                self.steps.append(self._alone(step, made))
+        widest = max((plan.sizes[i] for i in self.placed if not plan.after[i]), default=1)
+        self.block = max(_FEWEST, _BLOCK // (widest * self.dtype.itemsize))
+        self.spaces: dict[int, list[Space]] = {}
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _kernel(self, number: int, kernel: Kernel, made: set[int]) -> Any:
+        """A call of machine code; arrays that are not in their own places are looked for."""
+        function = _callable(self.library.address(f"kernel{number}"))
+        found = [(k, i) for k, i in enumerate(kernel.reads) if i not in made]
+
+        def step(values: Values, space: Space, samples: int) -> None:
+            if found:
+                table = space.tables[number]
+                for place, index in found:
+                    table[place] = values[index].__array_interface__["data"][0]
+            function(space.places[number], 0, samples)
+
+        return step
+
+    def _alone(self, index: int, made: set[int]) -> Any:
+        """A product into its own place, or whatever numpy's functions give."""
+        plan, operands, shape = self.plan, self.plan.operands(index), self.tape.shapes[index]
+        product = _product(plan, index)
+        if product is None:
+            function, dtype = arrays.function(plan.name(index)), self.dtype
+            contiguous = index in self.read
+
+            def step(values: Values, space: Space, samples: int) -> None:
+                value = function(*[values[o] for o in operands])
+                values[index] = np.asarray(value, dtype, order="C") if contiguous else value
+
+            return step
+        one, other = operands
+        dot, empty, dtype, kept = np.dot, np.empty, self.dtype, index in made
+
+        def multiply(values: Values, space: Space, samples: int) -> None:
+            left, right = product(values[one], values[other])
+            out = values[index] if kept else empty(shape, dtype)
+            values[index] = dot(left, right, out)
+
+        return multiply
+
+    # --- runs ------------------------------------------------------------------------------------
+
+    def __call__(
+        self, columns: Mapping[str, Array], scalars: Mapping[str, Array], samples: int
+    ) -> dict[str, Array]:
+        """For each output a value for every sample, or the sum."""
+        tape, dtype = self.tape, self.dtype
+        start: Values = [None] * tape.size
+        with np.errstate(all="ignore"):
+            for i, leaf in enumerate(tape.leaves):
+                if leaf.kind == "constant":
+                    start[i] = dtype.type(leaf.value)
+                elif leaf.kind == "scalar" and leaf.name in scalars:
+                    start[i] = np.asarray(scalars[leaf.name], dtype)
+            for i, function, operands in self.once:
+                start[i] = function(*[start[o] for o in operands])
+        for i in self.fixed:
+            start[i] = np.asarray(start[i], dtype, order="C")
+        for i, name in self.columns:
+            start[i] = np.asarray(columns[name], dtype, order="C")
+        outputs: dict[str, Array] = {}
+        if not self.sums:
+            for name, i in tape.outputs.items():
+                whole = (samples, *tape.shapes[i])
+                outputs[name] = np.empty(whole, dtype)
+                if not self.plan.varies[i]:
+                    outputs[name][...] = start[i]
+        elif samples == 0:
+            return {n: np.zeros(tape.shapes[i]) for n, i in tape.outputs.items()}
+        parts = 1
+        if self.divisible and samples * self.operations >= 2 * _WORTH:
+            worth = min(samples * self.operations // _WORTH, samples // _FEWEST)
+            parts = max(1, min(threads.count(), worth))
+        pieces = list(pairwise(samples * part // parts for part in range(parts + 1)))
+        if parts == 1:
+            totals = [self._range(start, 0, samples, outputs)]
+        else:
+            with blas.one_thread():
+                more = [_pool().submit(self._range, start, *p, outputs) for p in pieces[1:]]
+                totals = [self._range(start, *pieces[0], outputs), *[f.result() for f in more]]
+        for i, value in totals[0].items():
+            for part in totals[1:]:
+                value += part[i]  # noqa: PLW2901
+        for name, i in tape.outputs.items():
+            if self.sums:
+                varies = self.plan.varies[i]
+                outputs[name] = totals[0][i] if varies else start[i] * float(samples)
+        return outputs
+
+    def _range(
+        self, start: Values, begin: int, end: int, outputs: dict[str, Array]
+    ) -> dict[int, Array]:
+        """A range of samples: writes a value for each, or returns the sums."""
+        count = max(1, -(-(end - begin) // self.block))
+        totals: dict[int, Array] = {}
+        with np.errstate(all="ignore"):
+            for block in range(count):
+                first, last = (begin + (end - begin) * k // count for k in (block, block + 1))
+                space = self._space(last - first)
+                values = start.copy()
+                for i, array in space.values.items():
+                    values[i] = array
+                for i, _ in self.columns:
+                    values[i] = start[i][first:last]
+                space.sums[...] = 0.0
+                for step in self.steps:
+                    step(values, space, last - first)
+                for name, i in self.varying.items():
+                    if not self.sums:
+                        outputs[name][first:last] = values[i]
+                    elif block == 0:
+                        totals[i] = values[i] if i in self.fresh else np.array(values[i])
+                for i in totals if block else ():
+                    totals[i] += values[i]
+                self.spaces.setdefault(last - first, []).append(space)
+        return totals
+
+    def _space(self, samples: int) -> Space:
+        """Memory for a block, that of an earlier one if nobody uses it."""
+        known = self.spaces.get(samples)
+        if known is None and len(self.spaces) >= _SPACES:
+            self.spaces.clear()
+        try:
+            return known.pop() if known else Space(self, samples)
+        except IndexError:  # another thread was faster
+            return Space(self, samples)
+
+
+def _product(plan: ArrayPlan, index: int) -> Callable[[Array, Array], tuple[Array, Array]] | None:
+    """How an instruction is one product of two matrices; None where it is not."""
+    name, shapes = plan.name(index), plan.tape.shapes
+    kind = getattr(name, "kind", "")
+    if kind not in ("matmul", "batch_matmul") or not prod(shapes[index]):
+        return None
+    one, other = plan.operands(index)
+    varies = plan.varies[one], plan.varies[other]
+    ranks = len(shapes[one]), len(shapes[other])
+    if kind == "matmul" and ranks == (2, 1) and varies == (False, True):
+        return lambda a, b: (b, a.T)
+    if kind == "matmul" and ranks == (1, 2) and varies == (True, False):
+        return lambda a, b: (a, b)
+    if kind == "batch_matmul" and ranks == (2, 2) and shapes[one][1] == 1:
+        return lambda a, b: (a[..., 0].T, b[:, 0])  # a column times a row, of each sample
+    return None
+
+
+@cache
+def _callable(function: int) -> Callable[[int, int, int], None]:
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(function)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, threads.count() - 1), thread_name_prefix="cgprimer")
+
+
+if hasattr(os, "register_at_fork"):  # a child process has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,0 +1,173 @@
+"""Products of matrices with compiled kernels between them, against the plain engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.core.array_steps import ArraySteps
+from cgprimer.core.engines import select
+from cgprimer.core.run import compiled
+from tests.arrays.array_graphs import array_cases
+
+if not any(e.available for e in cgprimer.engines() if e.name == "cpu"):
+    pytest.skip("the engine cpu cannot be used here", allow_module_level=True)
+
+from cgprimer.native.cpu import array_text, blas, matrices
+from cgprimer.native.cpu.library import Processor
+from cgprimer.native.cpu.matrices import Matrices
+
+NETWORK = """
+input x[6], t[1]; parameter W1[19,6], b1[19], W2[19,19], b2[19], w3[1,19], b3[1]
+h = tanh(W1 @ x + b1); g = sigmoid(W2 @ h + b2)
+xo = sum((w3 @ g + b3 - t)^2)
+"""
+CLASSES = """
+input x[7], t[10]; parameter W1[16,7], b1[16], W2[10,16], b2[10]
+y = W2 @ relu(W1 @ x + b1) + b2
+xo = -sum(t*log_softmax(y))
+"""
+ROWS = """
+input x[4,3], k; parameter W[5,4], c[3], d
+h = W @ x*c; m = softmax(h, 0)*k
+xo = sum(exp(d*m)) + max(h)*k + norm(x[1:,::2]) + sum(concatenate(h, x)[:,0])/sum(x^2)
+"""
+ROUNDING = {"float64": 1e-11, "float32": 2e-4}
+
+
+def gradient_of(text: str) -> Any:
+    graph = cgprimer.parse(text)
+    return cgprimer.differentiate(cgprimer.tape(graph), of="xo", wrt=graph.parameters).executed
+
+
+def point(tape: Any, samples: int, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    random = np.random.default_rng(seed)
+    columns = {
+        f.name: random.uniform(-1.5, 1.5, (samples, *f.shape))
+        for f in tape.leaves if f.kind == "column"
+    }  # fmt: skip
+    scalars = {
+        f.name: random.uniform(-1.5, 1.5, f.shape) for f in tape.leaves if f.kind == "scalar"
+    }
+    return columns, scalars
+
+
+def agree(found: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
+    assert list(found) == list(known)
+    for name, value in known.items():
+        expected = np.asarray(value, float)
+        assert np.shape(found[name]) == expected.shape, name
+        scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0)))
+        atol = ROUNDING[dtype] * scale
+        np.testing.assert_allclose(found[name], expected, rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("text", [NETWORK, CLASSES, ROWS])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("sums", [True, False])
+def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
+    tape = gradient_of(text)
+    made = Matrices(tape, sums=sums, dtype=dtype)
+    for samples in (1, 7, 64, 7, 0):
+        columns, scalars = point(tape, samples, samples)
+        found = made(columns, scalars, samples)
+        if not sums:
+            assert {value.dtype.name for value in found.values()} == {dtype}
+        agree(found, ArraySteps(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype)
+
+
+@pytest.mark.parametrize("bits", [64, 128, 256])
+def test_any_width_of_vectors_does(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CGPRIMER_CACHE", "off")
+    monkeypatch.setattr(array_text, "processor", lambda: Processor("", "", bits, 16))
+    for text in (NETWORK, ROWS):
+        for dtype in ROUNDING:
+            tape = gradient_of(text)
+            columns, scalars = point(tape, 9)
+            found = Matrices(tape, sums=True, dtype=dtype)(columns, scalars, 9)
+            agree(found, ArraySteps(tape, sums=True, dtype=dtype)(columns, scalars, 9), dtype)
+
+
+@pytest.mark.parametrize("sums", [True, False])
+def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = gradient_of(CLASSES)
+    columns, scalars = point(tape, 1001)
+    known = ArraySteps(tape, sums=sums, dtype="float64")(columns, scalars, 1001)
+    monkeypatch.setenv("CGPRIMER_THREADS", "3")
+    for name, value in {"_WORTH": 1, "_FEWEST": 50, "_BLOCK": 1}.items():
+        monkeypatch.setattr(matrices, name, value)
+    made = Matrices(tape, sums=sums, dtype="float64")
+    first = made(columns, scalars, 1001)
+    agree(first, known, "float64")
+    again = made(columns, scalars, 1001)
+    assert all(np.array_equal(first[name], again[name]) for name in first)  # digit for digit
+    kept = {name: value.copy() for name, value in first.items()}
+    made({name: 2 * value for name, value in columns.items()}, scalars, 1001)
+    assert all(np.array_equal(first[name], kept[name]) for name in kept)  # memory of their own
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_as_numpy_has_it(bad: float) -> None:
+    for text in (NETWORK, CLASSES, ROWS):
+        tape = gradient_of(text)
+        columns, scalars = point(tape, 20)
+        columns["x"].reshape(20, -1)[3, 1] = bad
+        found = Matrices(tape, sums=False, dtype="float64")(columns, scalars, 20)
+        known = ArraySteps(tape, sums=False, dtype="float64")(columns, scalars, 20)
+        for name, value in known.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-11, err_msg=name)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=array_cases(steps=5), samples=st.sampled_from([1, 3, 300]), sums=st.booleans())
+def test_random_graphs_agree(case: Any, samples: int, sums: bool) -> None:
+    tape = gradient_of("\n".join(case.lines))
+    if not tape.shapes:
+        return
+    columns, scalars = point(tape, samples)
+    made = Matrices(tape, sums=sums, dtype="float64")
+    made.block = 100
+    known = ArraySteps(tape, sums=sums, dtype="float64")(columns, scalars, samples)
+    agree(made(columns, scalars, samples), known, "float64")
+
+
+def test_what_python_alone_knows_is_a_step_by_itself() -> None:
+    cgprimer.register_primitive("hump", lambda a: np.exp(-a * a), partials="-2*a*out")
+    try:
+        tape = gradient_of(NETWORK.replace("tanh", "hump"))
+        columns, scalars = point(tape, 30)
+        found = Matrices(tape, sums=True, dtype="float64")(columns, scalars, 30)
+        known = ArraySteps(tape, sums=True, dtype="float64")(columns, scalars, 30)
+        agree(found, known, "float64")
+    finally:
+        cgprimer.unregister_primitive("hump")
+
+
+def test_the_engine_takes_them_for_large_arrays_alone() -> None:
+    engine = select("cpu")
+    small, large = (
+        gradient_of("input x[2]; parameter w[2]; xo = w @ x"),
+        gradient_of(NETWORK.replace("19", "90")),
+    )
+    kinds = [compiled(engine, tape, reduction="sum", dtype="float64") for tape in (small, large)]
+    assert [isinstance(kind, Matrices) for kind in kinds] == [False, True]
+
+
+def test_the_threads_of_the_products_are_given_back() -> None:
+    if not blas.divisible():
+        pytest.skip("numpy multiplies by another library than OpenBLAS")
+    functions = blas._functions()
+    assert functions is not None
+    get, _ = functions
+    before = get()
+    with blas.one_thread(), blas.one_thread():
+        assert get() == 1
+    assert get() == before
+    with pytest.raises(ValueError, match="x"), blas.one_thread():
+        raise ValueError("x")
+    assert get() == before
