@@ -21,6 +21,7 @@ from cgprimer.core.methods.contract import DerivativeProgram as DerivativeProgra
 from cgprimer.core.primitives import Primitive as Primitive
 from cgprimer.core.second_derivatives import hessian_vector_product as hessian_vector_product
 from cgprimer.core.tape.tape import Tape as Tape
+from cgprimer.data import Blocks as Blocks
 from cgprimer.data import Dataset as Dataset
 from cgprimer.data import make_dataset as make_dataset
 from cgprimer.errors import CgprimerError as CgprimerError

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from cgprimer.data.columns import Array, Source, cut
+from cgprimer.data.columns import ROWS, Array, Source
 from cgprimer.errors import DataError
 
 _BOMB = 100  # times the size of a file: data that unpack to more, and to more than ...
@@ -62,7 +63,9 @@ class NumpyFile(Source):
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{n} {shape[0]}" for n, shape in lengths.items())
             raise DataError(f"{self.path}: the columns have different lengths: {shown}")
-        return cut(min(shape[0] for shape in lengths.values()))
+        length = min(shape[0] for shape in lengths.values())
+        count = max(1, -(-length // ROWS))
+        return list(pairwise(length * k // count for k in range(count + 1)))
 
     def read(self, block: int, names: Sequence[str]) -> list[Array]:
         """As of any source.

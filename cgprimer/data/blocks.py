@@ -94,13 +94,14 @@ class Blocks:
         return data
 
     def where(self, chosen: Array) -> Dataset:
-        """The samples of these numbers, in ascending order."""
-        parts, wanted = [], np.sort(chosen)
+        """The samples of these numbers."""
+        parts, order = [], np.argsort(chosen)
+        wanted = np.asarray(chosen)[order]
         for number, (start, end) in enumerate(pairwise(self.starts)):
             inside = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)]
             if len(inside):
                 parts.append(self.block(number).where(inside - start))
-        return joined(parts)
+        return joined(parts).where(np.argsort(order))
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
         """The same with each block changed, when it has been read, to one of the same length."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -103,13 +102,3 @@ def together(columns: Mapping[str, Array]) -> dict[str, Array]:
         whole = np.stack([of[place] for place in order], axis=1)
         made[name] = whole.reshape(len(whole), *shape)
     return made
-
-
-def cut(length: int, rows: int = ROWS) -> list[tuple[int, int]]:
-    """Where blocks of about so many rows begin and end.
-
-    >>> cut(10, 4)
-    [(0, 3), (3, 6), (6, 10)]
-    """
-    count = max(1, -(-length // rows))
-    return list(pairwise(length * k // count for k in range(count + 1)))

@@ -19,7 +19,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Dataset
+from cgprimer.data import Blocks, Dataset
 from cgprimer.number_format import number
 from cgprimer.training.vectors import Vectors
 
@@ -88,13 +88,13 @@ class Identifiability:
 
 
 def identifiability(
-    graph: ExpressionGraph, dataset: Dataset, parameters: Mapping[str, Any]
+    graph: ExpressionGraph, dataset: Dataset | Blocks, parameters: Mapping[str, Any]
 ) -> Identifiability | None:
     """Rank and null directions of the Jacobian over the data, at given parameters.
 
     Args:
         graph: the graph.
-        dataset: up to a thousand samples, spread evenly over it, are used.
+        dataset: up to a thousand samples, spread evenly over it, are used; of its first block.
         parameters: where the Jacobian is taken.
 
     Returns:
@@ -109,6 +109,7 @@ def identifiability(
     """
     vectors = Vectors(graph)
     names = vectors.elements
+    dataset = dataset.block(0)
     chosen = np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
     inputs = {n: dataset.inputs[n][chosen] for n in graph.inputs}
     if len(names) > _MOST_PARAMETERS:

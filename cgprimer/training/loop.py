@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, real_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.data import Dataset
+from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.layers import as_values
@@ -27,7 +28,7 @@ from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import State
 from cgprimer.training.optimizers import optimizer as optimizer_of
-from cgprimer.training.predictions import outputs_of
+from cgprimer.training.predictions import beside_targets
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
     SETTINGS,
@@ -37,21 +38,22 @@ from cgprimer.training.settings import (
     settings_of,
 )
 from cgprimer.training.snapshots import MOST_LOSSES, Moments, moments
-from cgprimer.training.steps import Done, Steps, rates
+from cgprimer.training.steps import Done, Resident, Steps, rates
 from cgprimer.training.vectors import Vectors
 
 Array = Any
 Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, running statistics
+Data = Dataset | Blocks
 _DIVERGED = 10.0  # times the loss of the start
 
 
 @documented
 def train(
     graph: ExpressionGraph,
-    dataset: Dataset,
+    dataset: Any,
     *,
     start: Mapping[str, Any] | None = None,
-    validation: Dataset | float | None = None,
+    validation: Any = None,
     resume: TrainingRun | None = None,
     on_step: Callable[[int, int, float], None] | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
@@ -63,7 +65,8 @@ def train(
 
     Args:
         graph: the graph; its parameters are learnt.
-        dataset: a column for each input and each output.
+        dataset: a column for each input and each output: a Dataset, :class:`cgprimer.Blocks`, a
+            file's path (large files are read in blocks), or a data frame.
         start: start values, numbers or arrays of the parameters' shapes; those not given are drawn.
         validation: other samples, or a share of the dataset (between 0 and 1) that is then not
             trained on: their mean loss after each epoch is recorded.
@@ -96,16 +99,14 @@ def train(
     {'k': 3.0, 'b': -1.0}
     """
     checked_graph(graph)
-    if not isinstance(dataset, Dataset):
-        hint = "cgprimer.make_dataset(graph), Dataset.load(path) or Dataset.from_arrays(...)"
-        raise UsageError(f"expected a Dataset, not {type(dataset).__name__}", hint=hint)
+    dataset = dataset_of(dataset, graph)
     settings, options = settings_of(settings_and_options)
     rule, given, names = optimizer_of(settings.optimizer), len(dataset), graph.parameters
     seed, epochs = settings.seed, settings.epochs
     rate = rule.rate if settings.learning_rate is None else settings.learning_rate
-    dataset, others, share = _parts(dataset, validation, seed)
+    dataset, others, share = _parts(graph, dataset, validation, settings)
     samples = len(dataset)
-    batch = min(settings.batch_size or samples, samples)
+    batch = min(settings.batch_size or samples, max(dataset.lengths))
     objective = Objective(
         graph,
         loss=settings.loss,
@@ -120,7 +121,8 @@ def train(
     recorded = asdict(settings) | {
         "engine": objective.runner.engine, "learning_rate": rate, "batch_size": batch,
         "samples": given, "validation": share, "validation_samples": len(others or ()),
-        "steps_per_epoch": -(-samples // batch), **({"options": options} if options else {}),
+        "steps_per_epoch": sum(-(-n // batch) for n in dataset.lengths),
+        **({"options": options} if options else {}),
     }  # fmt: skip
     if resume is None:
         begin = vectors.values(np.random.default_rng(seed).random(len(vectors)))
@@ -139,21 +141,19 @@ def train(
         [],
         statistics=run.last_statistics or run.statistics or objective.layers.first(),
     )
-    rate_of = partial(rates, rate, settings.schedule, epochs * -(-samples // batch))
-    columns, one_by_one = objective.columns(dataset), on_step is not None
-    order = seed if settings.shuffle else None
-    steps = Steps(objective, columns, rule, batch, rate_of, order, one_by_one, seed)
+    rate_of = partial(rates, rate, settings.schedule, epochs * recorded["steps_per_epoch"])
+    order, one_by_one = seed if settings.shuffle else None, on_step is not None
+    resident = Resident(objective, dataset)
+    steps = Steps(objective, resident, rule, batch, rate_of, order, one_by_one, seed)
     when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
     _thin(run, when, epochs * steps.per_epoch)
     measures: dict[str, Measure] = {}
     if others is not None:
-        resident = objective.resident(objective.columns(others))
-        measures[""] = partial(objective.mean_loss, resident, len(others))
+        measures[""] = Resident(objective, others).mean_loss
     if settings.metrics:
         measures |= _metrics(graph, vectors, others or dataset, settings)
-    mean_loss = partial(objective.mean_loss, steps.resident, samples)
     if resume is None:
-        run.start_loss = mean_loss(values, held.statistics)
+        run.start_loss = resident.mean_loss(values, held.statistics)
 
     def tell(done: Done) -> None:
         for listener in (on_step, on_progress):
@@ -165,7 +165,7 @@ def train(
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
         try:
-            run.loss = mean_loss(
+            run.loss = resident.mean_loss(
                 vectors.vector(run.parameters).astype(objective.precision), run.statistics
             )
         except KeyboardInterrupt:  # again, or only now
@@ -182,29 +182,33 @@ def train(
 
 
 def _parts(
-    dataset: Dataset, validation: Dataset | float | None, seed: int
-) -> tuple[Dataset, Dataset | None, float]:
+    graph: ExpressionGraph, dataset: Data, validation: Any, settings: Settings
+) -> tuple[Data, Data | None, float]:
     """The samples to train on, those to validate with, and what share of the whole those are."""
-    for data, use in (dataset, "learn from"), (validation, "validate with"):
-        if isinstance(data, Dataset):
+    if settings.batch_size is None and len(dataset.lengths) > 1:
+        what = "all samples in one batch are read at once, and these are read in blocks"
+        raise UsageError(what, hint="a batch size, or Dataset.load(path) if memory is enough")
+    others = None
+    if validation is not None and not isinstance(validation, Real):
+        others = dataset_of(validation, graph)
+    for data, use in (dataset, "learn from"), (others, "validate with"):
+        if isinstance(data, Dataset):  # blocks are looked at as they are read
             data.check_finite("" if data is dataset else "validation ")
             if not len(data):
                 raise DataError(f"there are no samples to {use}")
-    if validation is None or isinstance(validation, Dataset):
-        return dataset, validation, 0.0
+    if validation is None or others is not None:
+        return dataset, others, 0.0
     share = real_number("validation, where it is no Dataset,", validation)
-    return *dataset.split(share, seed), share
+    return *dataset.split(share, settings.seed), share
 
 
 def _metrics(
-    graph: ExpressionGraph, vectors: Vectors, data: Dataset, settings: Settings
+    graph: ExpressionGraph, vectors: Vectors, data: Data, settings: Settings
 ) -> dict[str, Measure]:
     """Functions from parameters' numbers and statistics to each metric over some samples."""
-    targets = {name: data.targets[name] for name in graph.outputs}
 
     def measure(name: str, values: Array, running: Mapping[str, Array]) -> float:
-        point = {**vectors.values(values), **running}
-        return METRICS[name](outputs_of(graph, data.inputs, len(data), point), targets)
+        return METRICS[name](*beside_targets(graph, data, {**vectors.values(values), **running}))
 
     return {name: partial(measure, name) for name in settings.metrics}
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import tape
-from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, Shape, Structural, postorder
 from cgprimer.core.methods import WITH_SHAPES
@@ -23,7 +22,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
 from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
 from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.data import Dataset
+from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.contract import Summing, Trainer
@@ -87,8 +86,7 @@ class Objective:
             self.whole, method, options or {}, engine, samples
         )
         if shaped and not self.in_numbers and engine == "auto":
-            large = cost_of_numbers(tape(graph))[0] > _FEW
-            engine = "auto" if large else "plain"
+            engine = "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.program: DerivativeProgram = kept_program(
             self.whole,
@@ -224,7 +222,7 @@ class Objective:
 
     def not_finite(
         self,
-        dataset: Dataset,
+        dataset: Dataset | Blocks,
         parameters: Mapping[str, Any],
         batch: Array,
         masks: Mapping[str, Array],
@@ -285,11 +283,11 @@ def _better_in_numbers(
         getattr(name, "kind", "") in whole for name, _ in tape.instructions
     ):
         return False
+    if engine != "auto":
+        return True
     work, _ = cost_of_numbers(tape)
     known_alone = method not in WITH_SHAPES or options.get("carry")
-    if known_alone or engine != "auto":
-        return bool(known_alone) or work <= _FEW or not hasattr(select(engine), "compile_arrays")
-    return work <= _FEW and _WORTH * work <= (samples or 0)
+    return bool(known_alone) or (work <= _FEW and _WORTH * work <= (samples or 0))
 
 
 def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:

@@ -12,7 +12,7 @@ from cgprimer.core.derivatives import statistics, tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import compiled
-from cgprimer.data import Dataset
+from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, name_hint
 from cgprimer.training.metrics import Confusion, confusion, r_squared
 
@@ -46,6 +46,21 @@ def outputs_of(
     return {name: found[name] for name in graph.outputs}
 
 
+def beside_targets(
+    graph: ExpressionGraph, data: Dataset | Blocks, parameters: Mapping[str, Any]
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """All outputs, and the targets, of all blocks."""
+    given: dict[str, list[Array]] = {name: [] for name in graph.outputs}
+    wanted: dict[str, list[Array]] = {name: [] for name in graph.outputs}
+    for block in map(data.block, range(len(data.lengths))):
+        found = outputs_of(graph, block.inputs, len(block), parameters)
+        for name in graph.outputs:
+            given[name].append(found[name])
+            wanted[name].append(block.targets[name])
+    outputs, targets = ({n: np.concatenate(c) for n, c in of.items()} for of in (given, wanted))
+    return outputs, targets
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Score:
     """How well a run predicts samples.
@@ -77,11 +92,10 @@ class Score:
 
 
 def score_of(
-    graph: ExpressionGraph, data: Dataset, parameters: Mapping[str, Any], loss: float
+    graph: ExpressionGraph, data: Dataset | Blocks, parameters: Mapping[str, Any], loss: float
 ) -> Score:
     """The score of parameters on samples, whose mean loss is known."""
-    given = outputs_of(graph, data.inputs, len(data), parameters)
-    targets = {name: data.targets[name] for name in graph.outputs}
+    given, targets = beside_targets(graph, data, parameters)
     table = None
     if all(np.isfinite(column).all() for column in given.values()):
         try:

@@ -1,5 +1,8 @@
 """Steps of training: batches in an order, gradients, updates.
 
+The samples come in blocks, of which most datasets have one: a batch is of one block. Blocks, and
+the samples of each, are gone through in orders drawn from the seed, the epoch and the block alone.
+
 Either an engine does thousands of steps by itself, or they are done here one by one. Both yield
 what was done as ``Done`` and leave bookkeeping to the loop.
 """
@@ -16,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cgprimer.data import Blocks, Dataset
 from cgprimer.native.contract import Trainer
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective
@@ -49,12 +53,38 @@ def rates(rate: float, schedule: str, steps: int, first: int, last: int) -> Arra
     return rate * np.array(share)
 
 
+class Resident:
+    """A dataset's columns where the engine wants them, of blocks those of one at a time."""
+
+    def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
+        self.objective, self.dataset = objective, dataset
+        self._held: tuple[int, Mapping[str, Array], Mapping[str, Array]] = -1, {}, {}
+
+    def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+        """The columns of a block, and what the engine has of them."""
+        if self._held[0] != number:
+            self._held = -1, {}, {}  # its memory is free before more is taken
+            columns = self.objective.columns(self.dataset.block(number))
+            self._held = number, columns, self.objective.resident(columns)
+        return self._held[1:]
+
+    def mean_loss(self, values: Array, running: Mapping[str, Any]) -> float:
+        """The mean loss over all samples, with these running statistics."""
+        lengths, mean = self.dataset.lengths, self.objective.mean_loss
+        whole = sum(lengths)
+        return sum(
+            mean(self.block(k)[1], samples, values, running) * (samples / whole)
+            for k, samples in enumerate(lengths)
+            if samples
+        )
+
+
 @dataclass
 class Steps:
     """Steps over batches of so many samples: by the engine if it can, else one by one in Python."""
 
     objective: Objective
-    columns: Mapping[str, Array]
+    data: Resident
     rule: Optimizer
     batch: int
     rate: Callable[[int, int], Array]  # of the steps from one to before another
@@ -64,27 +94,53 @@ class Steps:
 
     def __post_init__(self) -> None:
         objective, batch = self.objective, self.batch
-        self.samples = len(next(iter(self.columns.values())))
-        self.per_epoch = -(-self.samples // batch)
-        objective.layers.check(self.samples, batch)
+        lengths = self.data.dataset.lengths
+        self.samples, self.per_epoch = sum(lengths), sum(-(-n // batch) for n in lengths)
+        self._end = 0, 0  # of a block: the number of its last step, and its samples
+        for samples in lengths:
+            objective.layers.check(samples, batch)
         self.masks = Masks(objective.layers.masks, self.masks_seed, objective.dtype)
-        self.resident = objective.resident(self.columns)  # where the engine wants them
         self.trainer = None if self.one_by_one else objective.trainer(self.rule, batch)
         alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
         alone = alone and not (objective.program.tape.shapes or objective.layers.masks)
-        self.single = objective.single(list(self.columns)) if alone else None
+        self.single = objective.single(list(self.data.block(0)[0])) if alone else None
 
     def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
         """The steps of an epoch. The run stands where `held` says, perhaps in the midst of it.
 
         After the steps in `halts`, ascending, somebody wants to look at the values.
         """
-        order, first = np.arange(self.samples), number * self.per_epoch
-        if self.seed is not None:
-            order = np.random.default_rng([self.seed, number]).permutation(self.samples)
-        if self.trainer is not None:
-            return self._by_engine(self.trainer, order, held, first, halts)
-        return self._one_by_one(order, held, first)
+        lengths, first = self.data.dataset.lengths, number * self.per_epoch
+        blocks, several, at = np.arange(len(lengths)), len(lengths) > 1, held
+        if self.seed is not None and several:
+            blocks = np.random.default_rng([self.seed, number, *lengths]).permutation(blocks)
+        for block in blocks.tolist():
+            last = first - (-lengths[block] // self.batch)
+            if at.steps < last:
+                order = np.arange(lengths[block])
+                if self.seed is not None:
+                    stream = [self.seed, number, *([block] if several else [])]
+                    order = np.random.default_rng(stream).permutation(len(order))
+                self._end = last, len(order)
+                for done in self._of_block(block, order, at, first, halts):
+                    yield done
+                    at = done
+                if at.failed is not None:
+                    return
+            first = last
+
+    def _of_block(
+        self, block: int, order: Array, held: Done, first: int, halts: Sequence[int]
+    ) -> Iterator[Done]:
+        """The steps of a block's samples, the first of which has that number."""
+        columns, resident = self.data.block(block)
+        if self.trainer is None:
+            steps = self._one_by_one(columns, resident, order, held, first)
+        else:
+            steps = self._by_engine(self.trainer, resident, order, held, first, halts)
+        before = sum(self.data.dataset.lengths[:block])
+        for done in steps:
+            yield done if done.failed is None else done._replace(failed=done.failed + before)
 
     def total(self, before: float, done: Done) -> float:
         """The sum of an epoch's losses, the last batch's by its share of a whole one's samples.
@@ -93,8 +149,9 @@ class Steps:
         run that was interrupted between two of them.
         """
         *first, last = done.losses
-        if done.steps % self.per_epoch == 0:
-            last *= 1 - (self.per_epoch * self.batch - self.samples) / self.batch
+        end, samples = self._end
+        if done.steps == end:
+            last *= 1 - (-samples % self.batch) / self.batch
         return float(np.add.accumulate([before, *first, last])[-1])
 
     def drawn(self, step: int, count: int) -> dict[str, Array]:
@@ -109,20 +166,28 @@ class Steps:
         return total * (self.batch / self.samples)
 
     def _by_engine(
-        self, trainer: Trainer, order: Array, held: Done, first: int, halts: Sequence[int]
+        self,
+        trainer: Trainer,
+        given: Mapping[str, Array],
+        order: Array,
+        held: Done,
+        first: int,
+        halts: Sequence[int],
     ) -> Iterator[Done]:
         steps, values, state = held.steps, held.values, held.state
-        last = first + self.per_epoch
+        last, _ = self._end
         batch, count = self.batch, 1
-        draw = self.masks.stream(first // self.per_epoch, (steps - first) * batch)
+        epoch, step = divmod(steps, self.per_epoch)
+        draw = self.masks.stream(epoch, step * batch)
         while steps < last:
             coming = bisect_right(halts, steps)
             until = halts[coming] if coming < len(halts) else last
-            count = min(count, until - steps, max(1, self.masks.at_once // batch))
+            most = max(1, self.masks.at_once // batch)
+            count = min(count, until - steps, last - steps, most)
             part = order[(steps - first) * batch : (steps - first + count) * batch]
-            clock, columns, places = time.perf_counter(), self.resident, part
+            clock, columns, places = time.perf_counter(), given, part
             if self.masks.leaves:  # in the order of the steps, as the masks are
-                columns = {name: column[part] for name, column in columns.items()}
+                columns = {name: column[part] for name, column in given.items()}
                 columns |= self.objective.layers.apart(draw(len(part)))
                 places = np.arange(len(part))
             values, state, losses, failed = trainer.epoch(
@@ -137,17 +202,25 @@ class Steps:
             yield Done(steps, values, state, losses)
             count = max(1, int(count * min(32.0, _SECONDS / max(took, 1e-6))))
 
-    def _one_by_one(self, order: Array, held: Done, first: int) -> Iterator[Done]:
+    def _one_by_one(
+        self,
+        given: Mapping[str, Array],
+        columns: Mapping[str, Array],
+        order: Array,
+        held: Done,
+        first: int,
+    ) -> Iterator[Done]:
         steps, values, state, running = held.steps, held.values, held.state, held.statistics
-        draw = self.masks.stream(first // self.per_epoch, (steps - first) * self.batch)
-        batch, samples, columns = self.batch, self.samples, self.resident
+        epoch, step = divmod(steps, self.per_epoch)
+        draw = self.masks.stream(epoch, step * self.batch)
+        batch, samples = self.batch, len(order)
         ordered = batch < samples or bool(self.masks.leaves)
         if ordered:  # else, of the whole dataset, the order makes no difference
-            columns = {name: column[order] for name, column in self.columns.items()}
+            columns = {name: column[order] for name, column in given.items()}
         if self.single is not None:
-            given = (np.asarray(column).tolist() for column in columns.values())
-            rows = list(zip(*given, strict=True))
-        rates = self.rate(steps, first + self.per_epoch).tolist()
+            numbers = (np.asarray(column).tolist() for column in columns.values())
+            rows = list(zip(*numbers, strict=True))
+        rates = self.rate(steps, self._end[0]).tolist()
         for rate, at in zip(rates, range((steps - first) * batch, samples, batch), strict=True):
             if self.single is not None:
                 loss, gradient = self.single(rows[at], values)

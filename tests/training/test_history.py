@@ -78,7 +78,7 @@ def test_no_share(share: float) -> None:
 @pytest.mark.parametrize(
     ("validation", "kind", "words"),
     [
-        ("0.2", UsageError, "not .0.2."),
+        ("0.2", UsageError, "0.2: unknown ending"),
         (True, UsageError, "not True"),
         (0.01, DataError, "nothing to validate with"),
         (0.95, DataError, "nothing to train on"),

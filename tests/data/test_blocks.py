@@ -1,0 +1,186 @@
+"""Files that are read in blocks, and runs over them."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+import cgprimer
+from cgprimer.data import Blocks, Dataset, blocks, csv_files
+from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
+
+LINE = cgprimer.parse("xw = k*xa + b*xb; parameter k = 2, b = -1")
+ROLES: dict[str, Any] = {"inputs": ["xa", "xb"], "targets": ["xw"]}
+
+
+@pytest.fixture(params=["parquet", "csv", "npz"])
+def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """500 samples in several blocks."""
+    data = cgprimer.make_dataset(LINE, samples=500, seed=3, noise=0.1)
+    path = tmp_path / f"d.{request.param}"
+    if request.param == "parquet":
+        parquet.write_table(data.to_arrow(), path, row_group_size=110)
+        monkeypatch.setattr("cgprimer.data.tables.ROWS", 130)
+    elif request.param == "csv":
+        monkeypatch.setattr(csv_files, "_BLOCK", 6_000)
+        data.save(path)
+    else:
+        monkeypatch.setattr("cgprimer.data.archives.ROWS", 130)
+        np.savez(path, **data.columns)
+    return path
+
+
+def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
+    whole, parts = Dataset.load(file, **ROLES), Blocks.load(file, **ROLES)
+    assert len(parts) == 500 == sum(parts.lengths)
+    assert len(parts.lengths) > 3
+    for name, column in whole.columns.items():
+        again = [parts.block(k).columns[name] for k in reversed(range(len(parts.lengths)))]
+        np.testing.assert_array_equal(np.concatenate(again[::-1]), column)
+    some = parts.where(np.array([499, 0, 130, 131]))
+    np.testing.assert_array_equal(some.inputs["xa"], whole.inputs["xa"][[499, 0, 130, 131]])
+
+
+@pytest.mark.parametrize("engine", ["cpu", "numpy"])
+@pytest.mark.parametrize("batch", [1, 7, 1000])
+def test_a_run_over_blocks_is_the_loop_that_the_documentation_tells(
+    file: Path, engine: str, batch: int
+) -> None:
+    """Blocks in an order of the epoch, samples of each in one of its own; written out by hand."""
+    parts = Blocks.load(file, **ROLES)
+    settings: dict[str, Any] = {
+        "optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "epochs": 2, "seed": 4,
+        "start": {"k": 0.0, "b": 0.0}, "batch_size": batch, "engine": engine,
+    }  # fmt: skip
+    run = cgprimer.train(LINE, parts, **settings)
+    lengths, point, losses = parts.lengths, np.zeros(2), []
+    batch = min(batch, max(lengths))
+    for epoch in range(2):
+        order = np.random.default_rng([4, epoch, *lengths]).permutation(len(lengths))
+        weighted = 0.0
+        for k in order.tolist():
+            block = parts.block(k)
+            inside = np.random.default_rng([4, epoch, k]).permutation(lengths[k])
+            for first in range(0, lengths[k], batch):
+                chosen = inside[first : first + batch]
+                x = np.stack([block.inputs[n][chosen] for n in ("xa", "xb")], axis=1)
+                error = x @ point - block.targets["xw"][chosen]
+                weighted += (error**2).sum()
+                point = point - 0.05 * 2 * error @ x / len(chosen)
+        losses.append(weighted / 500)
+    assert [run.parameters["k"], run.parameters["b"]] == pytest.approx(point, rel=1e-9)
+    assert run.epoch_losses == pytest.approx(losses, rel=1e-9)
+    assert run.steps == 2 * sum(-(-n // batch) for n in lengths)
+    whole = Dataset.load(file, **ROLES)
+    mean, _ = cgprimer.loss_and_gradient(LINE, whole, reduction="mean")(run.parameters)
+    assert run.loss == pytest.approx(mean, rel=1e-12)
+    assert cgprimer.train(LINE, parts, **settings).parameters == run.parameters
+
+
+def test_a_run_over_blocks_is_taken_up_where_ctrl_c_ended_it(file: Path) -> None:
+    parts = Blocks.load(file, **ROLES)
+    whole = cgprimer.train(LINE, parts, epochs=3, batch_size=20)
+
+    def stop(step: int, steps: int, loss: float) -> None:
+        if step == 37:
+            raise KeyboardInterrupt
+
+    half = cgprimer.train(LINE, parts, epochs=3, batch_size=20, on_step=stop, engine="numpy")
+    assert half.interrupted
+    rest = cgprimer.train(LINE, parts, epochs=3, batch_size=20, resume=half)
+    assert rest.parameters == pytest.approx(whole.parameters, rel=1e-12)
+    assert rest.epoch_losses == pytest.approx(whole.epoch_losses, rel=1e-12)
+
+
+def test_validation_is_a_share_of_each_block(file: Path) -> None:
+    parts = Blocks.load(file, **ROLES)
+    run = cgprimer.train(LINE, parts, epochs=3, validation=0.2, metrics=("r2",))
+    kept, others = parts.split(0.2, 0)
+    assert len(kept) + len(others) == 500
+    assert run.settings["validation_samples"] == len(others) == pytest.approx(100, abs=3)
+    seen = [part.block(k).inputs["xa"] for part in (kept, others) for k in range(len(part.lengths))]
+    whole = Dataset.load(file, **ROLES)
+    np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.sort(whole.inputs["xa"]))
+    joined = blocks.joined([others.block(k) for k in range(len(others.lengths))])
+    mean, _ = cgprimer.loss_and_gradient(LINE, joined, reduction="mean")(run.parameters)
+    assert run.validation_losses[-1] == pytest.approx(mean, rel=1e-9)
+    other = cgprimer.train(LINE, parts, epochs=3, validation=joined)
+    assert other.settings["validation_samples"] == len(joined)
+
+
+def test_what_is_wrong_is_found_before_the_first_step(tmp_path: Path) -> None:
+    values = np.ones(300)
+    values[251] = np.nan
+    path = tmp_path / "d.parquet"
+    table = pyarrow.table({"xa": np.ones(300), "xb": np.ones(300), "xw": values})
+    parquet.write_table(table, path, row_group_size=100)
+    parts = Blocks.load(path, **ROLES)
+    with pytest.raises(DataError, match=r"d.parquet: sample 251 of the column 'xw' is nan"):
+        cgprimer.train(LINE, parts, on_step=lambda *_: pytest.fail("a step was made"))
+    with pytest.raises(DataError, match=r"d.parquet: there is no column 'xx'"):
+        Blocks.load(path, inputs=["xx"])
+
+
+def test_a_sample_whose_loss_is_not_finite_is_named_by_its_place_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cgprimer.data.tables.ROWS", 100)
+    graph = cgprimer.parse("xw = k*xa")
+    data = Dataset.from_arrays({"xa": np.ones(300)}, {"xw": np.ones(300)})
+    data.inputs["xa"][251] = 1e200
+    path = tmp_path / "d.parquet"
+    parquet.write_table(data.to_arrow(), path, row_group_size=100)
+    with pytest.raises(NonFiniteError, match="sample 251"):
+        cgprimer.train(graph, Blocks.load(path, inputs=["xa"], targets=["xw"]))
+
+
+def test_a_batch_of_everything_needs_everything_at_once(file: Path) -> None:
+    with pytest.raises(UsageError, match="all samples in one batch"):
+        cgprimer.train(LINE, Blocks.load(file, **ROLES), batch_size=None)
+
+
+def test_large_files_are_read_in_blocks_and_small_ones_whole(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(blocks.dataset_of(file, LINE), Dataset)
+    monkeypatch.setattr(blocks, "_WHOLE", 1_000)
+    assert isinstance(blocks.dataset_of(str(file), LINE), Blocks)
+    assert cgprimer.train(LINE, file, epochs=30).parameters["k"] == pytest.approx(2, abs=0.05)
+
+
+@pytest.mark.parametrize("given", [None, 3, {"xa": [1.0]}, "nosuch.csv", Path("a.txt")])
+def test_what_is_no_data(given: Any) -> None:
+    with pytest.raises(CgprimerError):
+        cgprimer.train(LINE, given)
+
+
+MANY = """
+import sys, resource, cgprimer
+graph = cgprimer.parse("xw = a*xa + b*xb + c*xc + d*xd")
+run = cgprimer.train(graph, sys.argv[1], epochs=1)
+print(run.steps, {n: round(v, 3) for n, v in run.parameters.items()})
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_five_million_rows_of_parquet_train_within_500_megabytes(tmp_path: Path) -> None:
+    path, random = tmp_path / "d.parquet", np.random.default_rng(0)
+    schema = pyarrow.schema([(name, pyarrow.float64()) for name in ("xa", "xb", "xc", "xd", "xw")])
+    with parquet.ParquetWriter(path, schema) as writer:
+        for _ in range(5):
+            x = random.normal(size=(4, 1_000_000))
+            writer.write_table(pyarrow.table([*x, np.arange(1.0, 5.0) @ x], schema=schema))
+    command = [sys.executable, "-c", MANY, str(path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert found[0] == "100000 {'a': 1.0, 'b': 2.0, 'c': 3.0, 'd': 4.0}"
+    assert int(found[1]) * 1024 < 500e6
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
