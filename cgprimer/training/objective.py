@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import tape
+from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, Shape, Structural, postorder
 from cgprimer.core.methods import WITH_SHAPES
@@ -86,7 +87,8 @@ class Objective:
             self.whole, method, options or {}, engine, samples
         )
         if shaped and not self.in_numbers and engine == "auto":
-            engine = "plain"
+            large = cost_of_numbers(tape(graph))[0] > _FEW
+            engine = "auto" if large else "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.program: DerivativeProgram = kept_program(
             self.whole,
@@ -283,11 +285,11 @@ def _better_in_numbers(
         getattr(name, "kind", "") in whole for name, _ in tape.instructions
     ):
         return False
-    if engine != "auto":
-        return True
     work, _ = cost_of_numbers(tape)
     known_alone = method not in WITH_SHAPES or options.get("carry")
-    return bool(known_alone) or (work <= _FEW and _WORTH * work <= (samples or 0))
+    if known_alone or engine != "auto":
+        return bool(known_alone) or work <= _FEW or not hasattr(select(engine), "compile_arrays")
+    return work <= _FEW and _WORTH * work <= (samples or 0)
 
 
 def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
