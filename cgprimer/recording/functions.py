@@ -242,7 +242,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     uses may be values; what it returns is one value.
 
     Raises:
-        UsageError: it returns something else.
+        UsageError: it is no function, or returns something else.
         DifferentiationError: in the backward pass, where it gives other numbers than before.
 
     >>> from cgprimer import Value, checkpoint
@@ -254,6 +254,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> round(x.grad, 12)
     1.200885324466
     """
+    if not callable(function):
+        raise UsageError(f"checkpoint(f) wraps a function, not {function!r}")
 
     @wraps(function)
     def called(*arguments: Any) -> Any:

@@ -48,6 +48,8 @@ class Node:
     -0.22313
     """
 
+    __array_ufunc__ = None  # numbers of numpy leave operators to the node
+
     def __init__(self, value: Any, name: str = "") -> None:
         self._own = value if isinstance(value, Value) else Value(value, name=name)
         self.name, self.function = name, ""
@@ -169,6 +171,13 @@ def _derived(
         return Custom(Derived, [EAGER.broadcast(o, shape) for o in operands]).apply()
 
     return apply
+
+
+for _sign, _name in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"),
+                     ("truediv", "divide"), ("pow", "power")]:  # fmt: skip
+    _apply = primitive(getattr(np, _name))
+    setattr(Node, f"__{_sign}__", _apply)
+    setattr(Node, f"__r{_sign}__", lambda self, other, apply=_apply: apply(other, self))
 
 
 def _text(value: Any) -> str:

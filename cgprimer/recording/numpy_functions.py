@@ -6,14 +6,17 @@ Source of what they mean: numpy's reference, NEP 13 and NEP 18.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
-from cgprimer.errors import DifferentiationError, ShapeError
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError
 from cgprimer.recording.eager import EAGER, Recorded
 from cgprimer.recording.operators import lifted
 from cgprimer.recording.value import Value
@@ -93,6 +96,10 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
             raise
         what = f"numpy.{function.__name__} is recorded without this argument: {error}"
         raise DifferentiationError(what) from None
+    except (ValueError, IndexError) as error:
+        if isinstance(error, CgprimerError):
+            raise
+        raise ShapeError(f"numpy.{function.__name__}: {error}") from None
 
 
 #: The nearest in meaning, where that is not the nearest in spelling.
@@ -100,8 +107,10 @@ _INSTEAD = {
     "remainder": "floor", "floor_divide": "floor", "median": "sort", "partition": "sort",
     "arctan2": "arctan", "nansum": "where", "nanmean": "where", "convolve": "matmul",
     "fft": "matmul", "inv": "matmul", "det": "prod", "solve": "matmul", "conjugate": "positive",
-    "einsum": "matmul", "tensordot": "matmul", "interp": "where", "gradient": "diff",
-    "i0": "exp", "unique": "sort",
+    "meshgrid": "broadcast_to", "select": "where", "nan_to_num": "where",
+    "interp": "where", "gradient": "diff",
+    "i0": "exp", "unique": "sort", "cumprod": "prod", "block": "concatenate", "cross": "roll",
+    "divmod": "floor",
 }  # fmt: skip
 
 
@@ -161,8 +170,12 @@ def _where(condition: Any, *choices: Any) -> Any:
 
 
 def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if ord not in (None, 2) or (ord == 2 and not isinstance(axis, int) and a.ndim > 1):
-        raise DifferentiationError("numpy.linalg.norm is recorded for the Euclidean norm alone")
+    if ord in (1, np.inf) and (a.ndim == 1 or isinstance(axis, int)):
+        return abs(a).sum(axis, keepdims) if ord == 1 else abs(a).max(axis, keepdims)
+    if ord not in (None, 2, "fro") or (ord == 2 and not isinstance(axis, int) and a.ndim > 1):
+        raise DifferentiationError(
+            "numpy.linalg.norm is recorded for the Euclidean norm, and 1 and inf of vectors"
+        )
     return np.sqrt((a * a).sum(axis, keepdims))
 
 
@@ -170,20 +183,6 @@ def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False
     moved = a - a.mean(axis, True)
     count = a.size / max(np.size(_plain(a.sum(axis))), 1)
     return (moved * moved).sum(axis, keepdims) / (count - ddof)
-
-
-def _swapped(a: Any, one: int, other: int) -> Any:
-    order = list(range(a.ndim))
-    first, second = (shaped.axes_of(a.shape, i)[0] % a.ndim for i in (one, other))
-    order[first], order[second] = second, first
-    return a.transpose(order)
-
-
-def _moved(a: Any, source: Any, destination: Any) -> Any:
-    for axes in (source, destination):
-        shaped.axes_of(a.shape, axes if isinstance(axes, int) else tuple(axes))
-    numbered = np.broadcast_to(0, range(1, a.ndim + 1))  # each size is the number of its axis
-    return a.transpose([size - 1 for size in np.moveaxis(numbered, source, destination).shape])
 
 
 def _product(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -228,33 +227,119 @@ def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     return (a * weights).sum(axis) / weights.sum(axis)
 
 
-def _diagonal(a: Any) -> Any:
-    if a.ndim != 2:
-        raise ShapeError(f"the diagonal is recorded for matrices, not for the shape {a.shape}")
-    places = np.arange(min(a.shape))
-    return a[places, places]
+def _rearranged(function: Callable[..., Any], most: int = 9) -> Callable[..., Any]:
+    """A function of numpy that moves elements: it is asked where each goes; 0 fills the rest."""
+
+    def applied(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) + len(kwargs) > most:
+            raise TypeError(f"more than {most} arguments after the array")
+        a = _value(a)
+        places = function(_places(a), *args, **kwargs)
+        return [_placed(a, p) for p in places] if isinstance(places, list) else _placed(a, places)
+
+    return applied
 
 
-def _flip(a: Any, axis: Any = None) -> Any:
-    turned = shaped.axes_of(a.shape, axis)
-    return a[tuple(slice(None, None, -1 if i in turned else 1) for i in range(-a.ndim, 0))]
+def _places(a: Any) -> Any:
+    """For each element its place, counted from 1."""
+    return np.arange(1, a.size + 1).reshape(a.shape)
 
 
-def _triangle(a: Any, k: int) -> Any:
-    return np.tri(a.shape[-2], a.shape[-1], k, dtype=bool)
+def _placed(a: Any, places: Any) -> Any:
+    """The elements at such places, 0 at 0; by a shape, an order of axes or slices if these do."""
+    own = _places(a)
+    if np.array_equal(places.reshape(-1), own.reshape(-1)):
+        return a.reshape(places.shape)
+    if places.ndim == a.ndim and places.size and places.all():
+        order = np.argsort(np.argsort([-step for step in places.strides], kind="stable"))
+        if places.size == a.size and np.array_equal(own.transpose(order), places):
+            return a.transpose(order.tolist())
+        key = []
+        first = np.unravel_index(places.flat[0] - 1, a.shape)
+        for axis, (begin, n) in enumerate(zip(map(int, first), places.shape, strict=True)):
+            second = places.take(min(1, n - 1), axis).flat[0] - 1
+            step = int(np.unravel_index(second, a.shape)[axis]) - begin or 1
+            end = begin + step * n
+            key.append(slice(begin, end if end >= 0 else None, step))
+        if np.array_equal(own[tuple(key)], places):
+            return a[tuple(key)]
+    made = a.reshape(-1)[places - 1]
+    return made if places.all() else np.where(places > 0, made, 0.0)
 
 
-def _expand(a: Any, axis: int) -> Any:
-    if not -a.ndim <= axis + 1 <= a.ndim + 1:
-        raise ShapeError(f"a value with {a.ndim} axes cannot get one at {axis}")
-    place = axis % (a.ndim + 1)
-    return a.reshape(*a.shape[:place], 1, *a.shape[place:])
+_moved = _rearranged(np.moveaxis)
 
 
-def _squeeze(a: Any, axis: Any = None) -> Any:
-    gone = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else np.atleast_1d(axis)
-    gone = [int(i) % a.ndim for i in gone]
-    return a.reshape(tuple(n for i, n in enumerate(a.shape) if i not in gone))
+def _kron(a: Any, b: Any) -> Any:
+    a, b = _value(a), _value(b)
+    rank = max(a.ndim, b.ndim)
+    left, right = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
+    made = a.reshape([n for size in left for n in (size, 1)]) * b.reshape(
+        [n for size in right for n in (1, size)]
+    )
+    return made.reshape([n * m for n, m in zip(left, right, strict=True)])
+
+
+def _einsum(subscripts: Any, *operands: Any) -> Any:
+    """Products two by two, each a product of matrices; other letters are summed over before."""
+    text = subscripts.replace(" ", "") if isinstance(subscripts, str) else "."
+    given, arrow, out = text.partition("->")
+    names, values = given.split(","), [_value(o) for o in operands]
+    if not text.replace("->", "").replace(",", "").isalpha() and text != "->":
+        raise DifferentiationError(
+            "numpy.einsum is recorded with letters alone", hint="np.einsum('ij,jk->ik', a, b)"
+        )
+    if [len(name) for name in names] != [v.ndim for v in values]:
+        shapes = " and ".join(shape_text(v.shape) for v in values)
+        raise ShapeError(f"the letters {given!r} do not fit {shapes}: one for each axis")
+    sizes: dict[str, int] = {}
+    for letter, n in ((c, n) for w, v in zip(names, values, strict=True)
+                      for c, n in zip(w, v.shape, strict=True)):  # fmt: skip
+        if sizes.setdefault(letter, n) != n:
+            raise ShapeError(f"the letter {letter!r} stands for the sizes {sizes[letter]} and {n}")
+    if not arrow:
+        out = "".join(sorted(c for c in sizes if given.count(c) == 1))
+    if len(set(out)) < len(out) or set(out) - sizes.keys():
+        raise ShapeError(f"the result {out!r} has letters twice, or such as no operand has")
+
+    def alone(a: Any, own: str, wanted: str) -> tuple[Any, str]:
+        """Letters that stand twice are a diagonal, those that nobody wants are summed over."""
+        once = "".join(dict.fromkeys(own))
+        if once != own:
+            a = _placed(a, np.einsum(f"{own}->{once}", _places(a)))
+        gone = tuple(i for i, c in enumerate(once) if c not in wanted)
+        return (a.sum(gone) if gone else a), "".join(c for c in once if c in wanted)
+
+    def shaped_as(a: Any, own: str, *groups: str) -> Any:
+        """Axes in the order of their letters, each group after the first as one axis."""
+        a = a.transpose([own.index(c) for c in "".join(groups)])
+        whole = [math.prod(sizes[c] for c in group) for group in groups[1:]]
+        return a.reshape([*(sizes[c] for c in groups[0]), *whole])
+
+    a, own = alone(values[0], names[0], out + "".join(names[1:]))
+    for i, (b, other) in enumerate(zip(values[1:], names[1:], strict=True), 2):
+        later = out + "".join(names[i:])
+        a, own = alone(a, own, later + other)
+        b, other = alone(b, other, later + own)  # noqa: PLW2901
+        both = "".join(c for c in own if c in other and c in later)
+        inner = "".join(c for c in own if c in other and c not in later)
+        left, right = ("".join(c for c in w if c not in both + inner) for w in (own, other))
+        made = shaped_as(a, own, both, left, inner) @ shaped_as(b, other, both, inner, right)
+        own = both + left + right
+        a = made.reshape([sizes[c] for c in own])
+    a, own = alone(a, own, out)
+    return a.transpose([own.index(c) for c in out])
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = _value(a), _value(b)
+    pairs = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
+    ours, theirs = (np.atleast_1d(places) for places in pairs)
+    left, right = list(ascii_letters[: a.ndim]), list(ascii_letters[a.ndim : a.ndim + b.ndim])
+    for i, j in zip(ours, theirs, strict=True):
+        right[j] = left[i]
+    out = [c for c in left + right if (left + right).count(c) == 1]
+    return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", a, b)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -272,16 +357,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vdot": lambda a, b: _dot(_value(a).reshape(-1), _value(b).reshape(-1)),
     "inner": lambda a, b: _dot(a, _value(b).T),
     "outer": _outer,
-    "trace": lambda a: _diagonal(a).sum(),
-    "diag": lambda a: _diagonal(a)
-    if a.ndim > 1
-    else a.reshape(-1, 1) * np.eye(len(a), dtype=a.dtype),
     "transpose": lambda a, axes=None: _value(a).transpose(*(axes or ())),
-    "swapaxes": _swapped,
     "reshape": lambda a, shape: _value(a).reshape(shape),
-    "ravel": lambda a: _value(a).reshape(-1),
-    "squeeze": _squeeze,
-    "expand_dims": _expand,
     "broadcast_to": lambda a, shape: EAGER.broadcast(_value(a), tuple(shape)),
     "concatenate": _concatenate,
     "stack": _stack,
@@ -304,19 +381,26 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "diff": lambda a, axis=-1: _moved(
         _moved(a, axis, 0)[1:] - _moved(a, axis, 0)[:-1], 0, axis
     ),
-    "roll": lambda a, shift, axis=None: _moved(
-        _moved(a, axis, 0)[np.roll(np.arange(a.shape[axis]), shift)], 0, axis
-    ) if axis is not None else a.reshape(-1)[np.roll(np.arange(a.size), shift)].reshape(a.shape),
-    "repeat": lambda a, repeats, axis=None: _moved(
-        _moved(a, axis, 0)[np.repeat(np.arange(a.shape[axis]), repeats)], 0, axis
-    ) if axis is not None else a.reshape(-1)[np.repeat(np.arange(a.size), repeats)],
-    "tile": lambda a, reps: a.reshape(-1)[np.tile(np.arange(a.size).reshape(a.shape), reps)],
-    "tril": lambda a, k=0: np.where(_triangle(a, k), a, 0.0),
-    "triu": lambda a, k=0: np.where(_triangle(a, k - 1), 0.0, a),
-    "diagonal": _diagonal,
-    "atleast_2d": lambda a: a if a.ndim > 1 else a.reshape(1, -1),
+    "append": lambda a, b, axis=None: _concatenate([a, b], axis),
+    "trace": lambda a, offset=0: np.diagonal(a, offset).sum(-1),
+    "atleast_1d": _rearranged(np.atleast_1d, 0),
+    "atleast_2d": _rearranged(np.atleast_2d, 0),
+    "atleast_3d": _rearranged(np.atleast_3d, 0),
+    "dstack": lambda parts: _concatenate([_rearranged(np.atleast_3d)(p) for p in parts], 2),
+    "pad": _rearranged(np.pad, 1),
+    "kron": _kron,
+    "einsum": _einsum,
+    "tensordot": _tensordot,
+    "multi_dot": lambda parts: reduce(_dot, parts),
     "column_stack": lambda parts: _concatenate(
         [p.reshape(-1, 1) if p.ndim < 2 else p for p in map(_value, parts)], 1),
-    "flip": _flip,
-    "atleast_1d": lambda a: a if a.ndim else a.reshape(1),
+}  # fmt: skip
+FUNCTIONS |= {
+    function.__name__: _rearranged(function)
+    for function in (
+        np.array_split, np.delete, np.diag, np.diagonal, np.dsplit, np.expand_dims, np.flip,
+        np.fliplr, np.flipud, np.hsplit, np.matrix_transpose, np.moveaxis, np.ravel, np.repeat,
+        np.roll, np.rollaxis, np.rot90, np.split, np.squeeze, np.swapaxes, np.take, np.tile,
+        np.tril, np.triu, np.vsplit,
+    )
 }  # fmt: skip

@@ -84,7 +84,7 @@ def in_place(name: str) -> Callable[..., Any]:
 
     function = arrays.FUNCTIONS[name]
 
-    def applied(self: Recorded, other: Any) -> Any:
+    def applied(self: Any, other: Any) -> Any:
         data, step = self._data, other._data if isinstance(other, Recorded) else other
         own = not State.recording and type(data) is np.ndarray and data.flags.owndata
         if own and (getattr(step, "shape", 0), getattr(step, "dtype", 0)) == (
@@ -103,8 +103,7 @@ def in_place(name: str) -> Callable[..., Any]:
                 f"a value of shape {np.shape(self._data)} stays of this shape: it cannot become"
                 f" {np.shape(made._data)} in place"
             )
-        self._data, self._mark = made._data, None
-        self.changed()
+        self.data = made._data
         return self
 
     return applied

@@ -89,7 +89,7 @@ class Value(Recorded):
         if data is self._data:  # ``x.data -= 1`` wrote into it
             self._mark = UNSEEN
         else:
-            self._data, self._mark = as_data(data), None
+            self._data, self._mark = _as_precise(as_data(data), self._data), None
         self.changed()
 
     @property
@@ -198,6 +198,14 @@ class Value(Recorded):
 
     __hash__ = object.__hash__
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.operands:
+            raise UsageError(
+                "a value that was computed is not copied or stored: its graph would go along",
+                hint="value.detach() has the numbers alone",
+            )
+        return Value, (self._data, self.requires_grad, self.name), (None, {"_grad": self._grad})
+
     # --- reverse mode ----------------------------------------------------------------------------
 
     def backward(self, gradient: Any = None, *, retain_graph: bool = False) -> None:
@@ -250,9 +258,11 @@ class Value(Recorded):
     sin, cos, sqrt, abs = map(unary, ("sin", "cos", "sqrt", "abs"))
     var, std, prod, dot, clip = map(of_numpy, ("var", "std", "prod", "dot", "clip"))
     ravel, flatten, squeeze, copy = map(of_numpy, ("ravel", "ravel", "squeeze", "copy"))
-    swapaxes, repeat, cumsum = map(of_numpy, ("swapaxes", "repeat", "cumsum"))
+    swapaxes, repeat, cumsum, take = map(of_numpy, ("swapaxes", "repeat", "cumsum", "take"))
     trace, diagonal, argmax, argmin = map(of_numpy, ("trace", "diagonal", "argmax", "argmin"))
-    __mod__, __floordiv__, __round__ = map(of_numpy, ("remainder", "floor_divide", "round"))
+    __mod__, __floordiv__, __divmod__ = map(of_numpy, ("remainder", "floor_divide", "divmod"))
+    __rmod__, __rfloordiv__, __rdivmod__ = __mod__, __floordiv__, __divmod__  # refused likewise
+    __round__ = of_numpy("round")
 
     def __pos__(self) -> Value:
         return self
@@ -333,6 +343,12 @@ class Value(Recorded):
 
 
 EAGER.kind = Value
+
+
+def _as_precise(data: Any, before: Any) -> Any:
+    """New data of a value: single precision stays single, whatever is assigned."""
+    single = getattr(before, "dtype", None) == np.float32
+    return np.asarray(data, np.float32)[()] if single else data
 
 
 @cache

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer import CgprimerError, DifferentiationError, UsageError, Value, grad, jacobian
+from cgprimer import (
+    CgprimerError,
+    DifferentiationError,
+    UsageError,
+    Value,
+    checkpoint,
+    grad,
+    jacobian,
+    no_grad,
+)
 from cgprimer.errors import ShapeError
 
 X, W = Value(np.ones((8, 4)), name="x"), Value(np.ones((3, 4)), name="w")
@@ -56,10 +67,16 @@ def test_what_is_no_real_array(data: Any, said: str) -> None:
         (lambda: np.where(X > 0, X, W), "where of shapes"),
         (lambda: np.max(Value(np.ones((0, 3)))), "has none"),
         (lambda: np.broadcast_to(X, (3, 3)), r"\[8,4\]"),
-        (lambda: np.swapaxes(X, 0, 4), "no axis 4"),
-        (lambda: np.expand_dims(X, 5), "cannot get one at 5"),
-        (lambda: np.squeeze(X, axis=0), "do not fill"),
-        (lambda: np.flip(X, axis=3), "axes"),
+        (lambda: np.swapaxes(X, 0, 4), "swapaxes: axis2: axis 4 is out of bounds"),
+        (lambda: np.expand_dims(X, 5), "axis 5 is out of bounds"),
+        (lambda: np.squeeze(X, axis=0), "size not equal to one"),
+        (lambda: np.flip(X, axis=3), "axis 3 is out of bounds"),
+        (lambda: np.einsum("ij,kl->im", X, W), "letters twice, or such as no operand has"),
+        (lambda: np.einsum("ij,ij->i", X, W), "'i' stands for the sizes 8 and 3"),
+        (lambda: np.einsum("ij", X, W), "do not fit .*one for each axis"),
+        (lambda: np.tensordot(X, W, 1), "sizes 4 and 3"),
+        (lambda: np.split(X, 3), "does not result in an equal division"),
+        (lambda: np.take(X, 99), "out of bounds"),
     ],
 )
 def test_shapes_that_do_not_fit_say_both_and_the_line(wrong: Any, said: str) -> None:
@@ -88,7 +105,7 @@ def test_indices_that_are_no_whole_numbers(key: Any) -> None:
         (lambda: np.isin(X, [1]), r"numpy.isin(.|\n)*primitive\(\)"),
         (lambda: np.add(X, 1, out=np.ones((8, 4))), "cannot write into"),
         (lambda: np.exp(X, dtype=np.float32), "without the option dtype="),
-        (lambda: np.diag(X, 1), "without this argument"),
+        (lambda: np.average(X, returned=True), "without this argument"),
         (lambda: np.linalg.norm(X, ord=1), "Euclidean"),
     ],
 )
@@ -144,3 +161,56 @@ def test_what_is_printed_of_a_value_is_a_number() -> None:
     loss = Value(2.0) * 1.25
     assert f"{loss:.3f} {round(loss, 1)}" == "2.500 2.5"
     assert repr(Value(np.float32(6))) == "Value(6., dtype=float32)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: bool(X), "no single number"),
+        (lambda: divmod(X, 2.0), "divmod cannot be differentiated"),
+        (lambda: 7.0 % X, "remainder cannot be differentiated"),
+        (lambda: checkpoint(3), "wraps a function, not 3"),
+        (lambda: copy.deepcopy(deep()), "not copied or stored"),
+        (lambda: pickle.dumps(deep()), "not copied or stored"),
+        (lambda: np.einsum("...i,i", X, X), "letters alone"),
+        (lambda: np.pad(X, 1, mode="mean"), "without this argument"),
+        (lambda: np.cumprod(X), "nearest that can is numpy.prod"),
+    ],
+)
+def test_what_is_not_done_says_so(wrong: Any, said: str) -> None:
+    with pytest.raises(CgprimerError, match=said):
+        wrong()
+
+
+def deep() -> Value:
+    value = Value(1.0)
+    for _ in range(20_000):
+        value = value * 1.0
+    return value
+
+
+def test_values_that_were_given_are_copied_with_their_gradient() -> None:
+    w = Value(np.ones(3, np.float32), name="w")
+    (w * w).sum().backward()
+    for made in (copy.deepcopy(w), pickle.loads(pickle.dumps(w))):
+        assert (made.name, made.dtype, made.grad.tolist()) == ("w", np.float32, [2.0] * 3)
+        made.data[0] = 5.0
+        assert w.data[0] == 1.0
+
+
+def test_single_precision_stays_single_when_it_is_updated() -> None:
+    w = Value(np.ones(3, np.float32))
+    first, second = np.zeros(3), np.zeros(3)  # of double precision, as homework has them
+    for turn in range(1, 4):
+        (w * w).sum().backward()
+        first = 0.9 * first + 0.1 * w.grad
+        second = 0.999 * second + 0.001 * w.grad**2
+        step = 0.1 * (first / (1 - 0.9**turn)) / (np.sqrt(second / (1 - 0.999**turn)) + 1e-8)
+        if turn == 2:
+            w.data = w.data - step
+        else:
+            with no_grad():
+                w -= step
+        assert w.dtype == w.grad.dtype == np.float32
+        w.zero_grad()
+    np.testing.assert_allclose(w.data, 0.7007, atol=1e-3)

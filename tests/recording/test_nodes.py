@@ -31,6 +31,14 @@ def test_the_lectures_four_functions() -> None:
     assert z.grad == pytest.approx(2 * 0.14914645207033286, rel=1e-14)
 
 
+def test_operators_of_nodes_are_wrapped_functions() -> None:
+    z = Node(1.5, name="z")
+    y = 1.0 / (np.float64(2.0) * z - z * z + z**2.0)
+    assert (y.function, y.parents[1].function, y.value) == ("divide", "add", 1 / 3)
+    y.backward()
+    assert z.grad == pytest.approx(-2.0 / 9.0)
+
+
 def test_the_same_graph_as_with_values() -> None:
     x = Value(1.5, name="z")
     y = 1.0 / (np.exp(x * -1.0) + 1.0)
