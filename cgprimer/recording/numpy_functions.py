@@ -6,19 +6,18 @@ Source of what they mean: numpy's reference, NEP 13 and NEP 18.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable
 from functools import partial, reduce
-from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
-from cgprimer.core.primitives.structural import shape_text
 from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError
 from cgprimer.recording.eager import EAGER, Recorded
 from cgprimer.recording.operators import lifted
+from cgprimer.recording.products import einsum, kron, tensordot
+from cgprimer.recording.rearranging import joined, rearranged, value_of
 from cgprimer.recording.value import Value
 
 
@@ -128,39 +127,22 @@ def _plain(value: Any) -> Any:
     return value._data if isinstance(value, Recorded) else value
 
 
-def _value(a: Any) -> Any:
-    """An argument as a value; lists of values are joined."""
-    if isinstance(a, Value):
-        return a
-    if isinstance(a, list | tuple) and any(isinstance(part, Value) for part in a):
-        return _stack(a)
-    return Value(a, requires_grad=False)
-
-
-def _stack(parts: Any, axis: int = 0) -> Any:
-    grown = []
-    for part in map(_value, parts):
-        place = axis % (part.ndim + 1)
-        grown.append(part.reshape(*part.shape[:place], 1, *part.shape[place:]))
-    return shaped.concatenate(EAGER, grown, axis)
-
-
 def _concatenate(parts: Any, axis: int | None = 0) -> Any:
-    values = [_value(p) for p in parts]
+    values = [value_of(p) for p in parts]
     if axis is None:
         values, axis = [v.reshape(-1) for v in values], 0
     return shaped.concatenate(EAGER, values, axis)
 
 
 def _dot(a: Any, b: Any) -> Any:
-    a, b = _value(a), _value(b)
+    a, b = value_of(a), value_of(b)
     if b.ndim > 2:
         raise ShapeError("numpy.dot and inner are recorded for matrices and vectors", hint="use @")
     return a * b if not (a.ndim and b.ndim) else a @ b
 
 
 def _outer(a: Any, b: Any) -> Any:
-    return _value(a).reshape(-1, 1) * _value(b).reshape(1, -1)
+    return value_of(a).reshape(-1, 1) * value_of(b).reshape(1, -1)
 
 
 def _where(condition: Any, *choices: Any) -> Any:
@@ -219,7 +201,7 @@ def _sorted(a: Any, axis: int = -1) -> Any:
 def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     if weights is None:
         return a.mean(axis)
-    a, weights = _value(a), _value(weights)
+    a, weights = value_of(a), value_of(weights)
     if weights.shape != a.shape:
         if axis is None or weights.ndim != 1:
             raise ShapeError(f"weights of shape {weights.shape} do not fit {a.shape}")
@@ -227,144 +209,32 @@ def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     return (a * weights).sum(axis) / weights.sum(axis)
 
 
-def _rearranged(function: Callable[..., Any], most: int = 9) -> Callable[..., Any]:
-    """A function of numpy that moves elements: it is asked where each goes; 0 fills the rest."""
-
-    def applied(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if len(args) + len(kwargs) > most:
-            raise TypeError(f"more than {most} arguments after the array")
-        a = _value(a)
-        places = function(_places(a), *args, **kwargs)
-        return [_placed(a, p) for p in places] if isinstance(places, list) else _placed(a, places)
-
-    return applied
-
-
-def _places(a: Any) -> Any:
-    """For each element its place, counted from 1."""
-    return np.arange(1, a.size + 1).reshape(a.shape)
-
-
-def _placed(a: Any, places: Any) -> Any:
-    """The elements at such places, 0 at 0; by a shape, an order of axes or slices if these do."""
-    own = _places(a)
-    if np.array_equal(places.reshape(-1), own.reshape(-1)):
-        return a.reshape(places.shape)
-    if places.ndim == a.ndim and places.size and places.all():
-        order = np.argsort(np.argsort([-step for step in places.strides], kind="stable"))
-        if places.size == a.size and np.array_equal(own.transpose(order), places):
-            return a.transpose(order.tolist())
-        key = []
-        first = np.unravel_index(places.flat[0] - 1, a.shape)
-        for axis, (begin, n) in enumerate(zip(map(int, first), places.shape, strict=True)):
-            second = places.take(min(1, n - 1), axis).flat[0] - 1
-            step = int(np.unravel_index(second, a.shape)[axis]) - begin or 1
-            end = begin + step * n
-            key.append(slice(begin, end if end >= 0 else None, step))
-        if np.array_equal(own[tuple(key)], places):
-            return a[tuple(key)]
-    made = a.reshape(-1)[places - 1]
-    return made if places.all() else np.where(places > 0, made, 0.0)
-
-
-_moved = _rearranged(np.moveaxis)
-
-
-def _kron(a: Any, b: Any) -> Any:
-    a, b = _value(a), _value(b)
-    rank = max(a.ndim, b.ndim)
-    left, right = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
-    made = a.reshape([n for size in left for n in (size, 1)]) * b.reshape(
-        [n for size in right for n in (1, size)]
-    )
-    return made.reshape([n * m for n, m in zip(left, right, strict=True)])
-
-
-def _einsum(subscripts: Any, *operands: Any) -> Any:
-    """Products two by two, each a product of matrices; other letters are summed over before."""
-    text = subscripts.replace(" ", "") if isinstance(subscripts, str) else "."
-    given, arrow, out = text.partition("->")
-    names, values = given.split(","), [_value(o) for o in operands]
-    if not text.replace("->", "").replace(",", "").isalpha() and text != "->":
-        raise DifferentiationError(
-            "numpy.einsum is recorded with letters alone", hint="np.einsum('ij,jk->ik', a, b)"
-        )
-    if [len(name) for name in names] != [v.ndim for v in values]:
-        shapes = " and ".join(shape_text(v.shape) for v in values)
-        raise ShapeError(f"the letters {given!r} do not fit {shapes}: one for each axis")
-    sizes: dict[str, int] = {}
-    for letter, n in ((c, n) for w, v in zip(names, values, strict=True)
-                      for c, n in zip(w, v.shape, strict=True)):  # fmt: skip
-        if sizes.setdefault(letter, n) != n:
-            raise ShapeError(f"the letter {letter!r} stands for the sizes {sizes[letter]} and {n}")
-    if not arrow:
-        out = "".join(sorted(c for c in sizes if given.count(c) == 1))
-    if len(set(out)) < len(out) or set(out) - sizes.keys():
-        raise ShapeError(f"the result {out!r} has letters twice, or such as no operand has")
-
-    def alone(a: Any, own: str, wanted: str) -> tuple[Any, str]:
-        """Letters that stand twice are a diagonal, those that nobody wants are summed over."""
-        once = "".join(dict.fromkeys(own))
-        if once != own:
-            a = _placed(a, np.einsum(f"{own}->{once}", _places(a)))
-        gone = tuple(i for i, c in enumerate(once) if c not in wanted)
-        return (a.sum(gone) if gone else a), "".join(c for c in once if c in wanted)
-
-    def shaped_as(a: Any, own: str, *groups: str) -> Any:
-        """Axes in the order of their letters, each group after the first as one axis."""
-        a = a.transpose([own.index(c) for c in "".join(groups)])
-        whole = [math.prod(sizes[c] for c in group) for group in groups[1:]]
-        return a.reshape([*(sizes[c] for c in groups[0]), *whole])
-
-    a, own = alone(values[0], names[0], out + "".join(names[1:]))
-    for i, (b, other) in enumerate(zip(values[1:], names[1:], strict=True), 2):
-        later = out + "".join(names[i:])
-        a, own = alone(a, own, later + other)
-        b, other = alone(b, other, later + own)  # noqa: PLW2901
-        both = "".join(c for c in own if c in other and c in later)
-        inner = "".join(c for c in own if c in other and c not in later)
-        left, right = ("".join(c for c in w if c not in both + inner) for w in (own, other))
-        made = shaped_as(a, own, both, left, inner) @ shaped_as(b, other, both, inner, right)
-        own = both + left + right
-        a = made.reshape([sizes[c] for c in own])
-    a, own = alone(a, own, out)
-    return a.transpose([own.index(c) for c in out])
-
-
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = _value(a), _value(b)
-    pairs = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
-    ours, theirs = (np.atleast_1d(places) for places in pairs)
-    left, right = list(ascii_letters[: a.ndim]), list(ascii_letters[a.ndim : a.ndim + b.ndim])
-    for i, j in zip(ours, theirs, strict=True):
-        right[j] = left[i]
-    out = [c for c in left + right if (left + right).count(c) == 1]
-    return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", a, b)
+_moved = rearranged(np.moveaxis)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": lambda a, axis=None, keepdims=False: _value(a).sum(axis, keepdims),
-    "mean": lambda a, axis=None, keepdims=False: _value(a).mean(axis, keepdims),
-    "max": lambda a, axis=None, keepdims=False: _value(a).max(axis, keepdims),
-    "amax": lambda a, axis=None, keepdims=False: _value(a).max(axis, keepdims),
-    "min": lambda a, axis=None, keepdims=False: _value(a).min(axis, keepdims),
-    "amin": lambda a, axis=None, keepdims=False: _value(a).min(axis, keepdims),
+    "sum": lambda a, axis=None, keepdims=False: value_of(a).sum(axis, keepdims),
+    "mean": lambda a, axis=None, keepdims=False: value_of(a).mean(axis, keepdims),
+    "max": lambda a, axis=None, keepdims=False: value_of(a).max(axis, keepdims),
+    "amax": lambda a, axis=None, keepdims=False: value_of(a).max(axis, keepdims),
+    "min": lambda a, axis=None, keepdims=False: value_of(a).min(axis, keepdims),
+    "amin": lambda a, axis=None, keepdims=False: value_of(a).min(axis, keepdims),
     "var": _variance,
     "std": lambda a, axis=None, *, ddof=0, keepdims=False: np.sqrt(
         _variance(a, axis, ddof=ddof, keepdims=keepdims)
     ),
     "dot": _dot,
-    "vdot": lambda a, b: _dot(_value(a).reshape(-1), _value(b).reshape(-1)),
-    "inner": lambda a, b: _dot(a, _value(b).T),
+    "vdot": lambda a, b: _dot(value_of(a).reshape(-1), value_of(b).reshape(-1)),
+    "inner": lambda a, b: _dot(a, value_of(b).T),
     "outer": _outer,
-    "transpose": lambda a, axes=None: _value(a).transpose(*(axes or ())),
-    "reshape": lambda a, shape: _value(a).reshape(shape),
-    "broadcast_to": lambda a, shape: EAGER.broadcast(_value(a), tuple(shape)),
+    "transpose": lambda a, axes=None: value_of(a).transpose(*(axes or ())),
+    "reshape": lambda a, shape: value_of(a).reshape(shape),
+    "broadcast_to": lambda a, shape: EAGER.broadcast(value_of(a), tuple(shape)),
     "concatenate": _concatenate,
-    "stack": _stack,
+    "stack": joined,
     "vstack": lambda parts: _concatenate([p.reshape(1, -1) if p.ndim < 2 else p
-                                          for p in map(_value, parts)]),
-    "hstack": lambda parts: _concatenate(parts, 1 if _value(parts[0]).ndim > 1 else 0),
+                                          for p in map(value_of, parts)]),
+    "hstack": lambda parts: _concatenate(parts, 1 if value_of(parts[0]).ndim > 1 else 0),
     "where": _where,
     "clip": lambda a, a_min=None, a_max=None: EAGER.emit(
         "clamp", a, -np.inf if a_min is None else lifted(a_min),
@@ -383,20 +253,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     ),
     "append": lambda a, b, axis=None: _concatenate([a, b], axis),
     "trace": lambda a, offset=0: np.diagonal(a, offset).sum(-1),
-    "atleast_1d": _rearranged(np.atleast_1d, 0),
-    "atleast_2d": _rearranged(np.atleast_2d, 0),
-    "atleast_3d": _rearranged(np.atleast_3d, 0),
-    "dstack": lambda parts: _concatenate([_rearranged(np.atleast_3d)(p) for p in parts], 2),
-    "pad": _rearranged(np.pad, 1),
-    "kron": _kron,
-    "einsum": _einsum,
-    "tensordot": _tensordot,
+    "atleast_1d": rearranged(np.atleast_1d, 0),
+    "atleast_2d": rearranged(np.atleast_2d, 0),
+    "atleast_3d": rearranged(np.atleast_3d, 0),
+    "dstack": lambda parts: _concatenate([rearranged(np.atleast_3d)(p) for p in parts], 2),
+    "pad": rearranged(np.pad, 1),
+    "kron": kron,
+    "einsum": einsum,
+    "tensordot": tensordot,
     "multi_dot": lambda parts: reduce(_dot, parts),
     "column_stack": lambda parts: _concatenate(
-        [p.reshape(-1, 1) if p.ndim < 2 else p for p in map(_value, parts)], 1),
+        [p.reshape(-1, 1) if p.ndim < 2 else p for p in map(value_of, parts)], 1),
 }  # fmt: skip
 FUNCTIONS |= {
-    function.__name__: _rearranged(function)
+    function.__name__: rearranged(function)
     for function in (
         np.array_split, np.delete, np.diag, np.diagonal, np.dsplit, np.expand_dims, np.flip,
         np.fliplr, np.flipud, np.hsplit, np.matrix_transpose, np.moveaxis, np.ravel, np.repeat,

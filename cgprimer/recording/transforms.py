@@ -18,7 +18,7 @@ import numpy as np
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.recording.backward import adjoints
 from cgprimer.recording.eager import EAGER
-from cgprimer.recording.numpy_functions import _stack
+from cgprimer.recording.rearranging import joined
 from cgprimer.recording.value import Value
 
 Tree = Any  # a number, an array, a value, or lists, tuples and dictionaries of them
@@ -105,7 +105,7 @@ def jacobian_of(
 
             def stacked(v: Value) -> Any:
                 found = [_bar(bars, v) for bars in passes]
-                whole = _stack(found) if nested else np.stack([np.asarray(f) for f in found])
+                whole = joined(found) if nested else np.stack([np.asarray(f) for f in found])
                 made = whole.reshape(value.shape + v.shape)
                 return made if made.ndim or nested else float(made)
 
