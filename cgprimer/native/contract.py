@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from cgprimer.core.engines import Array
 from cgprimer.core.tape.tape import Tape
@@ -33,6 +35,26 @@ class Summing(Protocol):
         Returns:
             An array of shape (outputs,), in the order of the tape's outputs.
         """
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """An executable that writes sums where they are wanted: of arrays, without copies of them.
+
+    Attributes:
+        dtype: of the computation.
+    """
+
+    dtype: np.dtype[Any]
+
+    def place(
+        self,
+        columns: Mapping[str, Array],
+        scalars: Mapping[str, Array],
+        samples: int,
+        into: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """As a call, with contiguous arrays of the computation's type for some of the outputs."""
 
 
 @dataclass(frozen=True, slots=True)

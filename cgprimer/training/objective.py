@@ -26,7 +26,7 @@ from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.native.contract import Summing, Trainer
+from cgprimer.native.contract import Placing, Summing, Trainer
 from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import numbers
@@ -87,8 +87,7 @@ class Objective:
             self.whole, method, options or {}, engine, samples
         )
         if shaped and not self.in_numbers and engine == "auto":
-            large = cost_of_numbers(tape(graph))[0] > _FEW
-            engine = "auto" if large else "plain"
+            engine = "auto" if cost_of_numbers(self.whole)[0] > _FEW else "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.program: DerivativeProgram = kept_program(
             self.whole,
@@ -105,7 +104,7 @@ class Objective:
         )
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
-        self._at_once = _at_once(self.runner, self.parameters)
+        self._at_once = _at_once(self.runner, self.parameters, self.vectors)
         numbers = self.in_numbers
         self.layers = Layers(graph, self.whole, self.loss, self.runner.chosen, numbers, dtype)
 
@@ -303,7 +302,9 @@ def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
     raise DataError(f"{what}, and {shape_text(given)} in the dataset", hint=hint)
 
 
-def _at_once(runner: Runner, parameters: tuple[str, ...]) -> Callable[..., Point] | None:
+def _at_once(
+    runner: Runner, parameters: tuple[str, ...], vectors: Vectors
+) -> Callable[..., Point] | None:
     """Sums of loss and gradient from array to array, without a dictionary between.
 
     None where the engine, or the method, does not work like that.
@@ -311,9 +312,19 @@ def _at_once(runner: Runner, parameters: tuple[str, ...]) -> Callable[..., Point
     program, execute = runner.program, runner.execute
     reads = program.passes[0].reads if len(program.passes) == 1 else ()
     plain = program.seeds_only and not program.passes[0].seeds and len(reads) == len(parameters)
-    if not (plain and isinstance(execute, Summing) and all(read.weight == 1.0 for read in reads)):
+    if not plain or any(read.weight != 1.0 for read in reads):
         return None
-    if program.tape.shapes:
+    if isinstance(execute, Placing):
+
+        def placed(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+            gradient = np.empty(len(vectors), execute.dtype)
+            parts = vectors.parts(gradient)
+            into = {read.output: parts[read.wrt] for read in reads}
+            total = execute.place(columns, vectors.parts(values), samples, into)[LOSS]
+            return float(total), gradient
+
+        return placed
+    if program.tape.shapes or not isinstance(execute, Summing):
         return None
     place = {name: k for k, name in enumerate(program.tape.outputs)}
     output = {read.wrt: place[read.output] for read in reads}

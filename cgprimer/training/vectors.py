@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import accumulate
+from math import prod
 from operator import itemgetter
 from typing import Any
 
@@ -35,6 +37,9 @@ class Vectors:
         names = graph.parameters
         self.shapes: dict[str, Shape] = {n: graph.shapes.get(n, ()) for n in names}
         self.elements = tuple(e for n, shape in self.shapes.items() for e in elements(n, shape))
+        ends = list(accumulate(map(prod, self.shapes.values())))
+        parts = map(slice, [0, *ends], ends)
+        self._parts = list(zip(names, parts, self.shapes.values(), strict=True))
         self.of_numbers = not any(self.shapes.values())
         # Of 25,000 weights, each would be looked up by Python otherwise.
         self._chosen: Callable[[Any], Any] = itemgetter(*names) if names else lambda given: ()
@@ -76,12 +81,7 @@ class Vectors:
 
     def parts(self, vector: Array) -> dict[str, Array]:
         """Each parameter's part of the vector, in its shape: views, not copies."""
-        found, start = {}, 0
-        for name, shape in self.shapes.items():
-            end = start + int(np.prod(shape, dtype=int))
-            found[name] = vector[start:end].reshape(shape)
-            start = end
-        return found
+        return {name: vector[part].reshape(shape) for name, part, shape in self._parts}
 
 
 def _flat(name: str, value: Any, shape: Shape) -> Array:

@@ -142,12 +142,12 @@ class Matrices:
 
             return step
         one, other = operands
-        dot, empty, dtype, kept = np.dot, np.empty, self.dtype, index in made
+        dot, empty, dtype = np.dot, np.empty, self.dtype
 
         def multiply(values: Values, space: Space, samples: int) -> None:
             left, right = product(values[one], values[other])
-            out = values[index] if kept else empty(shape, dtype)
-            values[index] = dot(left, right, out)
+            out = values[index]
+            values[index] = dot(left, right, empty(shape, dtype) if out is None else out)
 
         return multiply
 
@@ -157,6 +157,16 @@ class Matrices:
         self, columns: Mapping[str, Array], scalars: Mapping[str, Array], samples: int
     ) -> dict[str, Array]:
         """For each output a value for every sample, or the sum."""
+        return self.place(columns, scalars, samples, {})
+
+    def place(
+        self,
+        columns: Mapping[str, Array],
+        scalars: Mapping[str, Array],
+        samples: int,
+        into: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """See :class:`cgprimer.native.contract.Placing`."""
         tape, dtype = self.tape, self.dtype
         start: Values = [None] * tape.size
         with np.errstate(all="ignore"):
@@ -179,18 +189,25 @@ class Matrices:
                 if not self.plan.varies[i]:
                     outputs[name][...] = start[i]
         elif samples == 0:
+            for array in into.values():
+                array[...] = 0.0
             return {n: np.zeros(tape.shapes[i]) for n, i in tape.outputs.items()}
+        places = {tape.outputs[n]: array for n, array in into.items()}
+        places = {i: array for i, array in places.items() if i in self.fresh}
         parts = 1
         if self.divisible and samples * self.operations >= 2 * _WORTH:
             worth = min(samples * self.operations // _WORTH, samples // _FEWEST)
             parts = max(1, min(threads.count(), worth))
         pieces = list(pairwise(samples * part // parts for part in range(parts + 1)))
         if parts == 1:
-            totals = [self._range(start, 0, samples, outputs)]
+            totals = [self._range(start, 0, samples, outputs, places)]
         else:
             with blas.one_thread():
-                more = [_pool().submit(self._range, start, *p, outputs) for p in pieces[1:]]
-                totals = [self._range(start, *pieces[0], outputs), *[f.result() for f in more]]
+                more = [_pool().submit(self._range, start, *p, outputs, {}) for p in pieces[1:]]
+                totals = [
+                    self._range(start, *pieces[0], outputs, places),
+                    *[f.result() for f in more],
+                ]
         for i, value in totals[0].items():
             for part in totals[1:]:
                 value += part[i]  # noqa: PLW2901
@@ -198,10 +215,12 @@ class Matrices:
             if self.sums:
                 varies = self.plan.varies[i]
                 outputs[name] = totals[0][i] if varies else start[i] * float(samples)
+                if name in into and into[name] is not outputs[name]:
+                    into[name][...] = outputs[name]
         return outputs
 
     def _range(
-        self, start: Values, begin: int, end: int, outputs: dict[str, Array]
+        self, start: Values, begin: int, end: int, outputs: dict[str, Array], places: dict[int, Any]
     ) -> dict[int, Array]:
         """A range of samples: writes a value for each, or returns the sums."""
         count = max(1, -(-(end - begin) // self.block))
@@ -211,7 +230,7 @@ class Matrices:
                 first, last = (begin + (end - begin) * k // count for k in (block, block + 1))
                 space = self._space(last - first)
                 values = start.copy()
-                for i, array in space.values.items():
+                for i, array in (*space.values.items(), *(() if block else places.items())):
                     values[i] = array
                 for i, _ in self.columns:
                     values[i] = start[i][first:last]
