@@ -81,3 +81,5 @@ from cgprimer.training.optimizers import Optimizer as Optimizer
 from cgprimer.training.optimizers import register_optimizer as register_optimizer
 from cgprimer.training.optimizers import unregister_optimizer as unregister_optimizer
 from cgprimer.training.runs import TrainingRun as TrainingRun
+from cgprimer.training.sweeps import Sweep as Sweep
+from cgprimer.training.sweeps import sweep as sweep

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from cgprimer.plots.parameters import parameters
     from cgprimer.plots.points import points
     from cgprimer.plots.surface import surface
+    from cgprimer.plots.sweep import sweep as sweep  # noqa: PLC0414
     from cgprimer.plots.swell import swell
 
 __all__ = ["cost", "error", "function", "loss", "parameters", "points", "surface", "swell"]
-_OF_VALUES = ["memory"]  # of what Python recorded: no command draws it
+_OF_VALUES = ["memory", "sweep"]  # of objects in Python: no command of their own draws them
 
 
 def __getattr__(name: str) -> Any:

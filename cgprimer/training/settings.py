@@ -230,8 +230,11 @@ def from_text(name: str, text: str) -> Any:
     return checked(name, value)
 
 
-def option_lines() -> str:
-    """Lines for :func:`cgprimer.cli.options.options`, one for each setting that is an option."""
+def option_lines(*, several: bool = False) -> str:
+    """Lines for :func:`cgprimer.cli.options.options`, one for each setting that is an option.
+
+    With `several` each takes a list of values, and has no default.
+    """
     lines = []
     for name, (_, takes, text, _) in SETTINGS.items():
         if taken := takes():

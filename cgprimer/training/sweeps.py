@@ -1,0 +1,225 @@
+"""Many runs of one graph on one dataset, each with other settings, side by side."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from cgprimer.analysis.tables import table
+from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.data import Dataset
+from cgprimer.errors import NonFiniteError, UsageError, name_hint
+from cgprimer.number_format import number
+from cgprimer.training.loop import train
+from cgprimer.training.runs import TrainingRun
+from cgprimer.training.settings import SETTINGS, settings_of
+
+_MOST = 10_000  # runs
+_SHARE = 0.1  # of the loss at the start: the threshold unless one is given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """Runs that differ in some settings.
+
+    Attributes:
+        varied: for each run the settings that vary.
+        runs: in the same order.
+        threshold: a loss; how many steps each run takes to get below it is in the table.
+    """
+
+    varied: tuple[dict[str, Any], ...]
+    runs: tuple[TrainingRun, ...]
+    threshold: float
+
+    @property
+    def named(self) -> dict[str, TrainingRun]:
+        """The runs, called by what varies: ``adam, 0.01``."""
+        names = (", ".join(map(word, of.values())) for of in self.varied)
+        return dict(zip(names, self.runs, strict=True))
+
+    @property
+    def best(self) -> TrainingRun:
+        """The run with the least loss at its end: on validation samples where there are some."""
+        return min(self.runs, key=_final)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dictionary for each run: what varies, then what came out.
+
+        ``steps`` counts steps until the loss was below the threshold, None where it never was;
+        ``seconds`` is the time spent in steps, beside the other runs.
+        """
+        rows = []
+        for varied, run in zip(self.varied, self.runs, strict=True):
+            losses = [loss for loss in run.epoch_losses if math.isfinite(loss)]
+            others = [loss for loss in run.validation_losses if math.isfinite(loss)]
+            row = {**varied, "loss": run.loss, "least": min(losses, default=math.nan)}
+            row |= {"validation": others[-1]} if others else {}
+            rows.append(
+                row | {"steps": steps_until(run, self.threshold), "seconds": run.seconds,
+                       "stopped": run.stopped}
+            )  # fmt: skip
+        return rows
+
+    def table(self, style: str = "text") -> str:
+        """The rows as ``text``, ``markdown``, ``latex`` or ``csv`` (with all digits).
+
+        Raises:
+            UsageError: another style.
+        """
+        rows, plain = self.rows(), style == "csv"
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        words = {
+            "loss": "final loss", "least": "least loss", "validation": "validation loss",
+            "steps": f"steps to {number(self.threshold, 3)}", "stopped": "end",
+        }  # fmt: skip
+        header = keys if plain else [words.get(key, key.replace("_", " ")) for key in keys]
+        write: Callable[[Any], str] = _exact if plain else word
+        left = [k for k, key in enumerate(keys) if any(isinstance(r.get(key), str) for r in rows)]
+        body = [[write(row.get(key)) for key in keys] for row in rows]
+        return table(header, body, style=style, left=left)
+
+    def to_csv(self) -> str:
+        """The rows as CSV, with all digits; steps are empty where the threshold was not met."""
+        return self.table("csv") + "\n"
+
+    def __repr__(self) -> str:
+        losses = f"final losses {number(min(map(_final, self.runs)), 6)} and more"
+        return f"<Sweep of {len(self.runs)} runs over {', '.join(self.varied[0])}: {losses}>"
+
+
+def sweep(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    vary: Mapping[str, Sequence[Any]],
+    *,
+    threshold: float | None = None,
+    jobs: int | None = None,
+    on_run: Callable[[int, int], None] | None = None,
+    **given: Any,
+) -> Sweep:
+    """Train once for each combination of settings, with the same start and the same samples.
+
+    Compiled epochs of several runs are done at once; the results are those of runs one by one.
+
+    Args:
+        graph, dataset: as in :func:`cgprimer.train`.
+        vary: for each setting the values that it shall have; all combinations are run.
+        threshold: a loss; the table says how many steps each run takes to get below it. A tenth
+            of the loss at the start unless given.
+        jobs: how many runs at once; as many as there are cores unless given.
+        on_run: called after each run with how many are done, of how many.
+        given: what all runs are given, as to :func:`cgprimer.train`.
+
+    Returns:
+        The runs. One that diverges is among them, with ``stopped == "diverged"``. Ctrl-C ends all
+        that are under way and leaves those out that were not begun.
+
+    Raises:
+        UsageError, DataError: as :func:`cgprimer.train`, before any run; nothing varies.
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    >>> data = cgprimer.make_dataset(graph, samples=200)
+    >>> vary = {"optimizer": ["sgd", "adam"], "learning_rate": [0.1, 0.01]}
+    >>> found = sweep(graph, data, vary, epochs=20, threshold=0.01)
+    >>> [run.loss < 0.01 for run in found.runs]
+    [True, False, True, False]
+    """
+    grid = list(_combinations(vary))
+    for one in grid:
+        settings_of({**given_settings(given), **one})
+    if threshold is not None:
+        threshold = real_number("the threshold", threshold, above=0)
+    jobs = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, least=1)
+    halted: list[bool] = []
+    runs: dict[int, TrainingRun] = {}
+
+    def halt(*_: Any) -> None:
+        if halted:
+            raise KeyboardInterrupt  # as Ctrl-C does it to the main thread: the run ends cleanly
+
+    def one_run(place: int) -> None:
+        if halted:
+            return
+        try:
+            runs[place] = train(graph, dataset, on_progress=halt, **(given | grid[place]))
+        except NonFiniteError as error:
+            if not isinstance(error.run, TrainingRun):
+                raise
+            runs[place] = error.run
+
+    one_run(0)  # alone: what it compiles and checks, the others find
+    told = on_run or (lambda done, total: None)
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(one_run, place) for place in range(1, len(grid))]
+        try:
+            told(1, len(grid))
+            for done, future in enumerate(futures, start=2):
+                future.result()
+                told(done, len(grid))
+        except BaseException as error:
+            halted.append(True)
+            pool.shutdown(cancel_futures=True)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+    found = tuple(runs[place] for place in sorted(runs))
+    if threshold is None:
+        threshold = _SHARE * found[0].start_loss
+    return Sweep(tuple(grid[place] for place in sorted(runs)), found, threshold)
+
+
+def steps_until(run: TrainingRun, threshold: float) -> int | None:
+    """Steps until the mean loss of an epoch, or of as many steps, is below; None if it never is.
+
+    >>> run = TrainingRun({}, {}, {}, {"steps_per_epoch": 10}, epoch_losses=[2.0, 0.5], steps=20)
+    >>> steps_until(run, 1.0), steps_until(run, 0.1)
+    (20, None)
+    """
+    per_epoch = int(run.settings.get("steps_per_epoch") or 0)
+    for epoch, loss in enumerate(run.epoch_losses, start=1):
+        if loss < threshold:
+            return epoch * per_epoch
+    return None
+
+
+def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the arguments of ``train`` that are settings."""
+    return {name: value for name, value in given.items() if name in SETTINGS}
+
+
+def _combinations(vary: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """All combinations, the last setting varying fastest."""
+    if not vary:
+        hint = 'vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
+        raise UsageError("nothing varies", hint=hint)
+    for name, values in vary.items():
+        if name not in SETTINGS:
+            raise UsageError(f"there is no setting {name!r}", hint=name_hint(name, SETTINGS))
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise UsageError(f"{name} varies over a list of values, not over {values!r}")
+    if (count := math.prod(map(len, vary.values()))) > _MOST:
+        raise UsageError(f"these are {count:,} runs, more than {_MOST:,}")
+    return (dict(zip(vary, values, strict=True)) for values in product(*vary.values()))
+
+
+def _final(run: TrainingRun) -> float:
+    loss = run.validation_losses[-1] if run.validation_losses else run.loss
+    return loss if math.isfinite(loss) and run.stopped != "diverged" else math.inf
+
+
+def word(value: Any) -> str:
+    """A value of a setting, or a result, as it stands in tables and legends."""
+    if value is None:
+        return "-"
+    return f"{number(value, 4)}" if isinstance(value, float) else str(value)
+
+
+def _exact(value: Any) -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
