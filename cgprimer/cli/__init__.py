@@ -23,6 +23,7 @@ from cgprimer.errors import CgprimerError
 # Short helps stand here, so that `cgprimer --help` loads no command and no library behind one.
 _COMMANDS = {
     "train": "Learn a graph's parameters from data.",
+    "sweep": "Train with many settings, and compare the runs.",
     "draw": "Draw a graph as PNG, SVG or PDF.",
     "step": "Step through a derivative: a page for the projector, slides, or a GIF.",
     "plot": "Curves for slides: losses, surfaces, errors, costs, functions.",

@@ -41,11 +41,16 @@ _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the st
 _LONG = (  # not in --json
     "state", "step_losses", "recorded_steps", "recorded_parameters", "steps_apart", "epoch_total",
 )  # fmt: skip
-_DATA = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
+ORIGIN = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
+DATA = """\
+--data PATH  A .csv or .npz file; without it data are made from the true values.
+--validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
+  share of the data, such as 0.2, or a file of their own."""
 _CHECKS: dict[str, Any] = {name: partial(checked, name) for name in SETTINGS}
 
 
-def _validation(value: str | None) -> str | float | None:
+def read_validation(value: str | None) -> str | float | None:
+    """A share of the samples, or a file."""
     try:
         share = None if value is None else float(value)
     except ValueError:
@@ -74,10 +79,7 @@ def _read_resume(given: str | None) -> str | None:
 
 
 @graph_command(
-    """\
---data PATH  A .csv or .npz file; without it data are made from the true values.
---validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
-  share of the data, such as 0.2, or a file of their own.""",
+    DATA,
     SAMPLING,
     TRUTH,
     "--start NAME=VALUE,...  Start values; the others are drawn from the seed.",
@@ -93,7 +95,7 @@ def _read_resume(given: str | None) -> str | None:
     JSON,
     optional=True,
     reader=_read_file,
-    validation=_validation,
+    validation=read_validation,
     resume=_read_resume,
     **_CHECKS,
 )
@@ -142,8 +144,8 @@ def command(
         if Path(resume).name == RUN and Path(resume).with_name(CONFIG).is_file():
             directory = directory or os.path.dirname(resume) or "."
     check_outputs(plot, save, directory, resume, force)
-    origin = {name: settings.pop(name) for name in _DATA}
-    dataset, others = _data(graph, origin, truth)
+    origin = {name: settings.pop(name) for name in ORIGIN}
+    dataset, others = data_of(graph, origin, truth)
     kept = Kept(graph, save, directory, origin)
     if directory and (force or not Path(directory, CONFIG).exists()):
         kept.configure({**origin, **settings, **chosen, "truth": truth, "start": start})
@@ -240,7 +242,7 @@ def _as_the_run_began(
             f"the run has done {earlier.epochs:,} epochs already; with --epochs say how many it"
             f" shall have in all: more than that, not {settings['epochs']:,}"
         )
-    for name in _DATA:
+    for name in ORIGIN:
         if name != "samples" and _named(settings[name]) != _named(saved.get(name, settings[name])):
             note(f"note: the run began with other data ({name} differs): losses do not compare")
     return own
@@ -251,7 +253,7 @@ def _named(origin: Any) -> Any:
     return Path(origin).name if isinstance(origin, str) else origin
 
 
-def _data(
+def data_of(
     graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float]
 ) -> tuple[Dataset, Dataset | float | None]:
     """Data from a file, or made from the true values; others to validate with, or their share."""
@@ -259,7 +261,7 @@ def _data(
     others = origin["validation"] or None  # 0 in a saved run: none
     others = load(others) if isinstance(others, str) else others
     if origin["data"] is None:
-        drawn = {name: origin[name] for name in _DATA if name not in ("data", "validation")}
+        drawn = {name: origin[name] for name in ORIGIN if name not in ("data", "validation")}
         return make_dataset(graph, truth=truth, **drawn), others
     if truth:
         raise click.UsageError("--truth makes data, --data reads them: give one of the two")

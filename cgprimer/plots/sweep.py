@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+from cgprimer.errors import listed
 from cgprimer.plots import slide
 from cgprimer.plots.loss import loss, over_time
-from cgprimer.plots.runs import FAR, axis_of
+from cgprimer.plots.runs import axis_of, steps_per_epoch
+from cgprimer.training.runs import TrainingRun
 from cgprimer.training.sweeps import Sweep, word
 
 _PANELS = 6
@@ -37,8 +39,8 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     panels = list(dict.fromkeys(word(of[first]) for of in found.varied))
     if len(found.varied[0]) == 1 or not 1 < len(panels) <= _PANELS:
         return loss(found.named, dark=dark, title=title)
-    runs = found.named
-    by = axis_of(runs)
+    calm = {name: run for name, run in found.named.items() if run.stopped != "diverged"}
+    by = axis_of(calm or found.named)
     rows = -(-len(panels) // _IN_A_ROW)
     rest = [", ".join(word(v) for n, v in of.items() if n != first) for of in found.varied]
     names = ", ".join(name.replace("_", " ") for name in found.varied[0] if name != first)
@@ -46,32 +48,37 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     grid: Any = figure.subplots(
         rows, -(-len(panels) // rows), sharex=True, sharey=True, squeeze=False
     )
-    every = [v for run in runs.values() for v in over_time(run, by)[1] if isfinite(v)]
-    places = list(dict.fromkeys(rest))
+    order = list(dict.fromkeys(rest))
     shown = dict(zip(panels, grid.flat, strict=False))
-    for name, axes in shown.items():
-        last_row = list(shown).index(name) + grid.shape[1] >= len(panels)
-        side = axes in grid[:, 0]
-        slide.dress(axes, look, x=by if last_row else "", y="loss" if side else "")
-        axes.set_title(name, **slide.text_style(look) | {"weight": "bold"})
+    away: dict[str, list[str]] = {name: [] for name in panels}
+    for of, other, run in zip(found.varied, rest, found.runs, strict=True):
+        panel, (places, values) = word(of[first]), _curve(run, by)
+        style = slide.line_style(order.index(other), look, len(values))
+        shown[panel].plot(places, values, linewidth=2.0, label=slide.plain(other), **style)
+        if run.stopped == "diverged":
+            away[panel].append(other)
+    every = [v for run in calm.values() for v in _curve(run, by)[1] if isfinite(v)]
+    every += [run.start_loss for run in found.runs if isfinite(run.start_loss)]
+    logarithmic = bool(every) and min(every) > 0
+    for place, (name, axes) in enumerate(shown.items()):
+        lowest, leftmost = place + grid.shape[1] >= len(panels), place % grid.shape[1] == 0
+        slide.dress(axes, look, x=by if lowest else "", y="loss" if leftmost else "")
+        says = f"{name}\ndiverges: {listed(away[name], 2)}" if away[name] else name
+        axes.set_title(says, **slide.text_style(look) | {"weight": "bold"})
+        if logarithmic:
+            axes.set_yscale("log", nonpositive="mask")
+            axes.set_ylim(min(every) / 2, 10 * max(every))
+            slide.log_axis(axes, "y", most=6)
+        slide.linear_axis(axes, "x", most=5, whole=True)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    for of, other, run in zip(found.varied, rest, found.runs, strict=True):
-        axes = shown[word(of[first])]
-        where, values = over_time(run, by)
-        style = slide.line_style(places.index(other), look, len(values))
-        axes.plot(where, values, linewidth=2.0, label=slide.plain(other), **style)
-        if run.stopped == "diverged" and values and isfinite(values[-1]):
-            top = min(values[-1], FAR * max(run.start_loss, 0))
-            slide.mark_end(axes, (where[-1], top), "diverged", style["color"], look, up=False)
-    axes = grid.flat[0]
-    if every and min(every) > 0:
-        start = max(run.start_loss for run in found.runs if isfinite(run.start_loss))
-        axes.set_yscale("log", nonpositive="mask")
-        axes.set_ylim(min(every) / 2, min(2 * max(every), FAR * start))
-        for one in shown.values():
-            slide.log_axis(one, "y", most=6)
-    for one in shown.values():
-        slide.linear_axis(one, "x", most=5, whole=True)
-    slide.legend_below(figure, axes, look)
+    slide.legend_below(figure, max(shown.values(), key=lambda axes: len(axes.lines)), look)
     return figure
+
+
+def _curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
+    """Places and losses; of a run that diverged each step's, however far it came."""
+    if run.stopped != "diverged" or by == "step":
+        return over_time(run, by)
+    steps, losses = over_time(run, "step")
+    return [step / steps_per_epoch(run) for step in steps], losses

@@ -237,7 +237,10 @@ def option_lines(*, several: bool = False) -> str:
     """
     lines = []
     for name, (_, takes, text, _) in SETTINGS.items():
-        if taken := takes():
+        taken = takes()
+        if taken and several and not taken.endswith(",..."):  # what takes a list does not vary
+            lines.append(f"--{name.replace('_', '-')} VALUE,...  {text}")
+        elif taken:
             flag, default = f"--{name.replace('_', '-')}", DEFAULTS[name]
             flag += taken if taken.startswith("/") else f" {taken}"
             given = " =yes" if default is True else f" ={default}"

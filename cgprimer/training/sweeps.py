@@ -32,11 +32,13 @@ class Sweep:
         varied: for each run the settings that vary.
         runs: in the same order.
         threshold: a loss; how many steps each run takes to get below it is in the table.
+        halted: how many runs Ctrl-C has left out.
     """
 
     varied: tuple[dict[str, Any], ...]
     runs: tuple[TrainingRun, ...]
     threshold: float
+    halted: int = 0
 
     @property
     def named(self) -> dict[str, TrainingRun]:
@@ -155,13 +157,13 @@ def sweep(
                 raise
             runs[place] = error.run
 
-    one_run(0)  # alone: what it compiles and checks, the others find
+    if len(grid) > 1:  # what is compiled and what is wrong is found once, before any run
+        train(graph, dataset, **(given | grid[0] | {"epochs": 0}))
     told = on_run or (lambda done, total: None)
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(one_run, place) for place in range(1, len(grid))]
+        futures = [pool.submit(one_run, place) for place in range(len(grid))]
         try:
-            told(1, len(grid))
-            for done, future in enumerate(futures, start=2):
+            for done, future in enumerate(futures, start=1):
                 future.result()
                 told(done, len(grid))
         except BaseException as error:
@@ -172,7 +174,8 @@ def sweep(
     found = tuple(runs[place] for place in sorted(runs))
     if threshold is None:
         threshold = _SHARE * found[0].start_loss
-    return Sweep(tuple(grid[place] for place in sorted(runs)), found, threshold)
+    varied = tuple(grid[place] for place in sorted(runs))
+    return Sweep(varied, found, threshold, len(grid) - len(found))
 
 
 def steps_until(run: TrainingRun, threshold: float) -> int | None:
@@ -204,9 +207,10 @@ def _combinations(vary: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
             raise UsageError(f"there is no setting {name!r}", hint=name_hint(name, SETTINGS))
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise UsageError(f"{name} varies over a list of values, not over {values!r}")
-    if (count := math.prod(map(len, vary.values()))) > _MOST:
+    lists = [[v for k, v in enumerate(values) if v not in values[:k]] for values in vary.values()]
+    if (count := math.prod(map(len, lists))) > _MOST:
         raise UsageError(f"these are {count:,} runs, more than {_MOST:,}")
-    return (dict(zip(vary, values, strict=True)) for values in product(*vary.values()))
+    return (dict(zip(vary, values, strict=True)) for values in product(*lists))
 
 
 def _final(run: TrainingRun) -> float:

@@ -22,6 +22,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LECTURE = EXAMPLES / "lecture.cg"
 COMMANDS = (
     "train",
+    "sweep",
     "draw",
     "plot",
     "step",

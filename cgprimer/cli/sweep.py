@@ -1,0 +1,134 @@
+"""``cgprimer sweep``: many runs with other settings, in one table, one file and one picture."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer.cli import INTERRUPTED
+from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
+from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
+from cgprimer.cli.train import DATA, ORIGIN, data_of, read_validation
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.errors import UsageError
+from cgprimer.files import check_writable, write_whole
+from cgprimer.training.settings import SETTINGS, checked, from_text, option_lines
+
+_APART = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
+
+
+def _values(name: str, given: tuple[str, ...]) -> list[Any]:
+    """The values of a setting that a text lists."""
+    texts = [text.strip() for part in given for text in _APART.split(part)]
+    return [from_text(name, text) for text in texts if text]
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    name: partial(checked if taken.endswith(",...") else _values, name)
+    for name, one in SETTINGS.items()
+    if (taken := one.takes())
+}
+
+
+@graph_command(
+    DATA,
+    SAMPLING,
+    TRUTH,
+    "--start NAME=VALUE,...  Start values; the others are drawn from the seed.",
+    option_lines(several=True),
+    method_lines("reverse"),
+    ENGINE,
+    """\
+--seeds VALUE,...  Seeds of the start values and of the order of the samples; the data stay.
+--threshold NUMBER  The table says after how many steps the loss was below it (default: a tenth of
+  the loss at the start).
+--jobs 1..  How many runs at once (default: as many as there are cores).
+--csv PATH  Write the table with all digits.
+--plot PATH  Draw the losses of all runs as .png, .svg or .pdf.
+--force  Overwrite files.""",
+    JSON,
+    validation=read_validation,
+    seeds=partial(_values, "seed"),
+    **_READ,
+)
+def command(
+    graph: ExpressionGraph,
+    truth: dict[str, float],
+    start: dict[str, float],
+    seeds: list[int],
+    threshold: float | None,
+    jobs: int | None,
+    csv: str | None,
+    plot: str | None,
+    force: bool,
+    as_json: bool,
+    method: str,
+    **settings: Any,
+) -> None:
+    """Train once for each combination of settings, and compare.
+
+    \b
+    Examples:
+      cgprimer sweep lecture --optimizer sgd,momentum,adam --learning-rate 1e-4,1e-3,1e-2
+      cgprimer sweep lecture --learning-rate 1e-3,1e-2 --batch-size 1,50,all --epochs 10
+      cgprimer sweep lecture --optimizer sgd,adam --csv sweep.csv --plot sweep.png
+
+    A setting takes several values, joined by commas; with one value it is the same in all runs.
+    All runs begin with the same parameters and go through the same samples, unless seeds vary.
+    """
+
+    from cgprimer.training.sweeps import sweep
+
+    options = own_options(method, settings)
+    if plot:
+        from cgprimer.pictures.saving import check_picture_path
+
+        check_picture_path(Path(plot))
+    for path in filter(None, (csv, plot)):
+        check_writable(path)
+        if Path(path).exists() and not force:
+            hint = "--force overwrites it"
+            raise UsageError(f"cannot write {path}: there is one already", hint=hint)
+    lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
+    origin = {name: settings.pop(name) for name in ORIGIN}
+    lists |= {"seed": seeds or [origin["seed"]]}
+    dataset, others = data_of(graph, origin, truth)
+    every = {name: values[0] for name, values in lists.items() if len(values) == 1}
+    vary = {name: values for name, values in lists.items() if len(values) > 1}
+    with progress_bar("sweep") as on_run:
+        found = sweep(
+            graph,
+            dataset,
+            vary,
+            threshold=threshold,
+            jobs=jobs,
+            on_run=on_run,
+            method=method,
+            start=start,
+            validation=others,
+            **every,
+            **settings,
+            **options,
+        )
+    if as_json:
+        echo_json({"threshold": found.threshold, "runs": found.rows()})
+    else:
+        click.echo(found.table())
+    if csv:
+        write_whole(csv, found.to_csv())
+    if plot:
+        from cgprimer import plot as plots
+        from cgprimer.pictures.saving import save_figure
+
+        save_figure(plots.sweep(found), Path(plot))
+    for path in filter(None, (csv, plot)):
+        note(f"wrote {path}")
+    if found.halted:
+        note(f"interrupted: {found.halted:,} runs were not begun")
+        sys.exit(INTERRUPTED)
