@@ -1,7 +1,7 @@
-"""Make the pictures of ``docs/gallery.md`` anew: ``python -m tests.docs.gallery``.
+"""Make the pictures of ``docs/gallery.md`` and others anew: ``python -m tests.docs.gallery [PAGE]``.
 
-The page says how: its commands are run in a folder of their own, and what they write is put
-beside the page. Pages that a command writes are shown as screenshots, which need chromium.
+A page says how: its commands are run in a folder of their own, and what they write is put
+beside it, in a folder of its name. Pages that a command writes are shown as screenshots, which need chromium.
 """
 
 from __future__ import annotations
@@ -9,28 +9,30 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from tests.docs.test_docs import ROOT, Mismatch, run_file
 
 PAGE = ROOT / "docs" / "gallery.md"
-PICTURES = PAGE.with_suffix("")
+PAGES = (PAGE, ROOT / "docs" / "training.md")
 MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(gallery/([\w.-]+)\)")
+LINK = re.compile(r"\]\((\w+)/([\w.-]+)\)")
 
 
 SCREENSHOTS = {"step-page.png": "lecture.html#reverse/18", "comparison-page.png": "comparison.html"}
 
 
-def shown() -> list[str]:
-    """The files of ``docs/gallery/`` that the page shows or links to."""
-    return list(dict.fromkeys(LINK.findall(PAGE.read_text(encoding="utf-8"))))
+def shown(page: Path) -> list[str]:
+    """The files in the folder of a page that it shows or links to."""
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    return list(dict.fromkeys(name for folder, name in links if folder == page.stem))
 
 
-def make(folder: Path) -> list[Mismatch]:
-    """Run the commands of the page in a folder; returns where they print something else."""
-    _, found = run_file(PAGE, folder)
+def make(page: Path, folder: Path) -> list[Mismatch]:
+    """Run the commands of a page in a folder; returns where they print something else."""
+    _, found = run_file(page, folder)
     return found
 
 
@@ -42,22 +44,27 @@ def screenshot(page: str, picture: Path) -> None:
     )
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        for mismatch in make(Path(place)):
-            print(mismatch)
-        chart = (Path(place) / "olah.mmd").read_text(encoding="utf-8")
-        text = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(MERMAID.sub(lambda _: chart, text), encoding="utf-8")
-        PICTURES.mkdir(exist_ok=True)
-        for old in PICTURES.iterdir():
-            old.unlink()
-        for name, page in SCREENSHOTS.items():
-            screenshot(f"file://{place}/{page}", Path(place) / name)
-        for name in shown():
-            shutil.copyfile(Path(place) / name, PICTURES / name)
-            print(PICTURES / name)
+def main(names: list[str]) -> None:
+    for page in PAGES:
+        if names and page.stem not in names:
+            continue
+        with tempfile.TemporaryDirectory() as place:
+            for mismatch in make(page, Path(place)):
+                print(mismatch)
+            pictures = page.with_suffix("")
+            pictures.mkdir(exist_ok=True)
+            for old in pictures.iterdir():
+                old.unlink()
+            if page == PAGE:
+                chart = (Path(place) / "olah.mmd").read_text(encoding="utf-8")
+                text = page.read_text(encoding="utf-8")
+                page.write_text(MERMAID.sub(lambda _, chart=chart: chart, text), encoding="utf-8")
+                for name, source in SCREENSHOTS.items():
+                    screenshot(f"file://{place}/{source}", Path(place) / name)
+            for name in shown(page):
+                shutil.copyfile(Path(place) / name, pictures / name)
+                print(pictures / name)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

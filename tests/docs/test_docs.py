@@ -149,6 +149,7 @@ def vectors_of(bits: str) -> Iterator[None]:
 NUMBER = re.compile(r"((?<![\w.])[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?(?![\w]))")
 VARYING = (  # times, and the rules under table headings, which are as wide as the times
     (re.compile(r"\d+\.\d+ s;"), "TIME s;"),
+    (re.compile(r"\S+(?=  (?:finished|diverged|converged)$)", re.MULTILINE), "TIME"),
     (re.compile(r"^((?:finite-|symbolic|forward|reverse|path-).*\s)\d+$", re.MULTILINE), r"\1TIME"),
     (re.compile(r"-{3,}"), "---"),
 )
