@@ -1,7 +1,8 @@
-"""Make the pictures of ``docs/gallery.md`` and others anew: ``python -m tests.docs.gallery [PAGE]``.
+"""Make the pictures of some pages anew: ``python -m tests.docs.gallery [gallery] [training]``.
 
-A page says how: its commands are run in a folder of their own, and what they write is put
-beside it, in a folder of its name. Pages that a command writes are shown as screenshots, which need chromium.
+A page says how: its commands are run in a folder of their own, and what they write is put beside
+it, in a folder of its name. Pages that a command writes are shown as screenshots, which need
+chromium.
 """
 
 from __future__ import annotations
