@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ def _values(name: str, given: tuple[str, ...]) -> list[Any]:
     return [from_text(name, text) for text in texts if text]
 
 
-_READ: dict[str, Callable[[Any], Any]] = {
+_READ: dict[str, Any] = {
     name: partial(checked if taken.endswith(",...") else _values, name)
     for name, one in SETTINGS.items()
     if (taken := one.takes())
