@@ -23,6 +23,7 @@ from cgprimer.core.second_derivatives import hessian_vector_product as hessian_v
 from cgprimer.core.tape.tape import Tape as Tape
 from cgprimer.data import Blocks as Blocks
 from cgprimer.data import Dataset as Dataset
+from cgprimer.data import make_classes as make_classes
 from cgprimer.data import make_dataset as make_dataset
 from cgprimer.errors import CgprimerError as CgprimerError
 from cgprimer.errors import CycleError as CycleError

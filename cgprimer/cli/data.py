@@ -1,33 +1,64 @@
-"""``cgprimer data``: datasets from graphs."""
+"""``cgprimer data``: datasets from graphs, and samples of classes."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from cgprimer.cli.common import graph_command, note
-from cgprimer.cli.options import SAMPLING, TRUTH
+from cgprimer.cli.options import SAMPLING, TRUTH, is_given
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.errors import UsageError
+
+_CLASSES = "gaussians|moons|spirals|xor|lecture-neurons|lecture-planes"
+_OF_GRAPHS = ("low", "high", "truth")
 
 
 @graph_command(
     SAMPLING,
     TRUTH,
-    "-o, --output PATH  A .csv or .npz file (default: CSV on standard output).",
+    f"""\
+--classes {_CLASSES}  Samples of two classes instead; a graph gives their columns its names.
+--batch-size 1..  lecture-neurons: divide so many samples at a time by their maximum (default: all).
+-o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).
+--force  Overwrite the file.""",
+    optional=True,
 )
-def command(graph: ExpressionGraph, output: str | None, **settings: Any) -> None:
-    """Make a dataset from a graph with known parameters.
+def command(
+    graph: ExpressionGraph | None,
+    output: str | None,
+    force: bool,
+    classes: str | None,
+    batch_size: int | None,
+    **settings: Any,
+) -> None:
+    """Make a dataset from a graph with known parameters, or samples of two classes.
 
     \b
     Examples:
       cgprimer data lecture -o lecture.csv
       cgprimer data lecture --samples 100 --noise 0.1 --seed 7
       cgprimer data -e "xw = k*xa" --truth k=2 --low 0 --high 10 -o line.npz
+      cgprimer data --classes moons --samples 200 -o moons.csv
     """
-    from cgprimer.data import make_dataset
+    from cgprimer.data import make_classes, make_dataset
 
-    dataset = make_dataset(graph, **settings)
+    if output not in (None, "-") and Path(str(output)).is_file() and not force:
+        raise UsageError(f"{output} is there already", hint="another name, or --force")
+    if classes is not None:
+        for name in _OF_GRAPHS:
+            if is_given(name):
+                raise click.UsageError(f"--{name} is for data of a graph: leave --classes out")
+        chosen = {n: settings[n] for n in ("samples", "seed", "noise") if is_given(n)}
+        dataset = make_classes(classes, graph, batch_size=batch_size, **chosen)
+    elif graph is None:
+        raise click.UsageError("data of what? Give a FILE, -e TEXT or --classes")
+    elif batch_size is not None:
+        raise click.UsageError("--batch-size is for --classes lecture-neurons")
+    else:
+        dataset = make_dataset(graph, **settings)
     if output is None or output == "-":
         click.echo(dataset.to_csv(), nl=False)
     else:
