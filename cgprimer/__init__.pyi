@@ -78,9 +78,9 @@ from cgprimer.training.losses import register_loss as register_loss
 from cgprimer.training.losses import unregister_loss as unregister_loss
 from cgprimer.training.objective import Objective as Objective
 from cgprimer.training.objective import loss_and_gradient as loss_and_gradient
-from cgprimer.training.optimizers import Optimizer as Optimizer
 from cgprimer.training.optimizers import register_optimizer as register_optimizer
 from cgprimer.training.optimizers import unregister_optimizer as unregister_optimizer
 from cgprimer.training.runs import TrainingRun as TrainingRun
 from cgprimer.training.sweeps import Sweep as Sweep
 from cgprimer.training.sweeps import sweep as sweep
+from cgprimer.training.update_rules import Optimizer as Optimizer

@@ -5,6 +5,7 @@
     --samples 1.. =100           A whole number of at least 1; `0.1..50`: a number.
     --json (as_json)             A switch, and what the command calls it.
     --wrt NAME,...               Names; N,... are whole numbers, NAME=VALUE,... values by name.
+    --l2 NUMBER|NAME=VALUE,...   One number, or values by name; NAME=LOW:HIGH,...: two by name.
     --range LOW:HIGH             Two numbers; `LOW:HIGH...` may be repeated; NUMBER, INTEGER: one.
 
 Anything else in capital letters is a text. A line that begins with spaces goes on with the one
@@ -96,6 +97,12 @@ def _read(reader: Callable[[Any], Any], _: object, __: object, value: Any) -> An
         raise click.BadParameter(str(error)) from None
 
 
+def read_and_checked(takes: str, check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What reads the values of an option, and then checks them."""
+    read = _READERS.get(takes)
+    return check if read is None else lambda given: check(read(given))
+
+
 def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str, Any]:
     """What click is told about the value that an option takes."""
     if takes is None:
@@ -116,15 +123,31 @@ def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str,
 
 
 def _assignments(given: tuple[str, ...]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+    return {name: _value(name, value) for name, value in _named(given, "VALUE")}
+
+
+def _named(given: tuple[str, ...], what: str) -> Iterator[tuple[str, str]]:
+    """Names and the texts behind their equals signs."""
+    known = set()
     for part in (p for text in given for p in _parts(re.sub(r"\s*=\s*", "=", text))):
         name, equals, value = (p.strip() for p in part.partition("="))
         if not equals or not name:
-            raise click.BadParameter(f"expected NAME=VALUE, got {part!r}")
-        if name in values:
+            raise click.BadParameter(f"expected NAME={what}, got {part!r}")
+        if name in known:
             raise click.BadParameter(f"{name} is given twice")
-        values[name] = _value(name, value)
-    return values
+        known.add(name)
+        yield name, value
+
+
+def _number_or_assignments(given: tuple[str, ...]) -> Any:
+    """One number for all, or numbers by name."""
+    if len(given) == 1 and "=" not in given[0]:
+        return _value("all", given[0])
+    return _assignments(given) or None
+
+
+def _bounds(given: tuple[str, ...]) -> dict[str, Any]:
+    return {name: _range(value) for name, value in _named(given, "LOW:HIGH")}
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -206,6 +229,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "N,...": _whole_numbers,
     "NAME,...": _names,
     "NAME=VALUE,...": _assignments,
+    "NUMBER|NAME=VALUE,...": _number_or_assignments,
+    "NAME=LOW:HIGH,...": _bounds,
 }
 
 

@@ -12,7 +12,15 @@ import click
 
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
-from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
+from cgprimer.cli.options import (
+    ENGINE,
+    JSON,
+    SAMPLING,
+    TRUTH,
+    method_lines,
+    own_options,
+    read_and_checked,
+)
 from cgprimer.cli.train import DATA, ORIGIN, data_of, read_validation
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
@@ -29,7 +37,9 @@ def _values(name: str, given: tuple[str, ...]) -> list[Any]:
 
 
 _READ: dict[str, Any] = {
-    name: partial(checked if taken.endswith(",...") else _values, name)
+    name: read_and_checked(taken, partial(checked, name))
+    if taken.endswith(",...")
+    else partial(_values, name)
     for name, one in SETTINGS.items()
     if (taken := one.takes())
 }

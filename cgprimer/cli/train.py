@@ -25,6 +25,7 @@ from cgprimer.cli.options import (
     is_given,
     method_lines,
     own_options,
+    read_and_checked,
 )
 from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.graph import ExpressionGraph
@@ -46,7 +47,9 @@ DATA = """\
 --data PATH  A .csv or .npz file; without it data are made from the true values.
 --validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
   share of the data, such as 0.2, or a file of their own."""
-_CHECKS: dict[str, Any] = {name: partial(checked, name) for name in SETTINGS}
+_CHECKS: dict[str, Any] = {
+    name: read_and_checked(one.takes(), partial(checked, name)) for name, one in SETTINGS.items()
+}
 
 
 def read_validation(value: str | None) -> str | float | None:

@@ -59,6 +59,7 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
         f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
         f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
         f" {run.seconds:.3f} s; {how}",
+        *([f"regularizers add {number(run.penalty)} to that loss"] if run.penalty else []),
         *_validation_lines(run),
         *([run.reason] if run.stopped == "patience" else []),
         "",

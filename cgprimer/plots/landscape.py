@@ -114,7 +114,7 @@ def landscape(
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
     begin = corner | numbers_by_name("start", start, "parameter", names)
     own = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
-    chosen = tuple(OPTIMIZERS) if optimizers is None else optimizers
+    chosen = ("sgd", "momentum", "adam") if optimizers is None else optimizers
     chosen = as_names(chosen, "optimizers") if chosen else ()
     place, span = np.array([begin[n] for n in names]), min(high - low for low, high in sides)
     paths = tuple(
@@ -156,6 +156,8 @@ def _path(
 ) -> Descent:
     """The steps of one optimizer, each with all samples and the same rate."""
     rule = _optimizer(name)
+    if rule.kind != "rule":
+        raise UsageError(f"{name} has no rule for one step from a point, of which a path is made")
     loss, slope = at_point(begin)
     if rate is None:  # the first step is about a hundredth of the picture; that of adam is the rate
         steep = 1.0 if name == "adam" else float(np.max(np.abs(slope)))

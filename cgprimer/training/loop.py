@@ -23,11 +23,10 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
+from cgprimer.training.change import change_of
 from cgprimer.training.layers import as_values
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
-from cgprimer.training.optimizers import State
-from cgprimer.training.optimizers import optimizer as optimizer_of
 from cgprimer.training.predictions import beside_targets
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
@@ -38,7 +37,8 @@ from cgprimer.training.settings import (
     settings_of,
 )
 from cgprimer.training.snapshots import MOST_LOSSES, Moments, moments
-from cgprimer.training.steps import Done, Resident, Steps, rates
+from cgprimer.training.steps import Done, Resident, Steps
+from cgprimer.training.update_rules import State
 from cgprimer.training.vectors import Vectors
 
 Array = Any
@@ -101,50 +101,44 @@ def train(
     checked_graph(graph)
     dataset = dataset_of(dataset, graph)
     settings, options = settings_of(settings_and_options)
-    rule, given, names = optimizer_of(settings.optimizer), len(dataset), graph.parameters
-    seed, epochs = settings.seed, settings.epochs
-    rate = rule.rate if settings.learning_rate is None else settings.learning_rate
+    given, names, seed, epochs = len(dataset), graph.parameters, settings.seed, settings.epochs
     dataset, others, share = _parts(graph, dataset, validation, settings)
     samples = len(dataset)
-    batch = min(settings.batch_size or samples, max(dataset.lengths))
+    how = change_of(settings, graph, dataset.lengths)
+    around = how.around
     objective = Objective(
         graph,
         loss=settings.loss,
-        method=settings.method,
+        method=how.method,
         engine=settings.engine,
         dtype=settings.dtype,
         options=options,
         samples=samples * epochs,
         mode="training",
+        free=around.columns.get("free"),
     )
     vectors = objective.vectors
     recorded = asdict(settings) | {
-        "engine": objective.runner.engine, "learning_rate": rate, "batch_size": batch,
-        "samples": given, "validation": share, "validation_samples": len(others or ()),
-        "steps_per_epoch": sum(-(-n // batch) for n in dataset.lengths),
+        "engine": objective.runner.engine, "method": how.method, "learning_rate": how.rate,
+        "batch_size": how.batch, "samples": given, "validation": share,
+        "validation_samples": len(others or ()), "steps_per_epoch": how.per_epoch,
         **({"options": options} if options else {}),
     }  # fmt: skip
     if resume is None:
-        begin = vectors.values(np.random.default_rng(seed).random(len(vectors)))
-        begin |= numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
+        own = numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
+        drawn = np.random.default_rng(seed).random(len(vectors))
+        begin = around.begun(vectors, drawn, own, graph.values)
         run = TrainingRun(begin, {**begin}, {}, recorded, graph=graph)
         run.recorded_parameters = {name: [] for name in names}
     else:
-        run = _taken_up(resume, recorded, graph, rule.start(np.zeros(len(vectors))))
+        run = _taken_up(resume, recorded, graph, how.rule.start(np.zeros(len(vectors))))
     run.truth = {n: v for n, v in dataset.truth.items() if n in names}
     values = vectors.vector(run.last_parameters or run.parameters).astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
-    held = Done(
-        run.steps,
-        values,
-        state or rule.start(values),
-        [],
-        statistics=run.last_statistics or run.statistics or objective.layers.first(),
-    )
-    rate_of = partial(rates, rate, settings.schedule, epochs * recorded["steps_per_epoch"])
-    order, one_by_one = seed if settings.shuffle else None, on_step is not None
-    resident = Resident(objective, dataset)
-    steps = Steps(objective, resident, rule, batch, rate_of, order, one_by_one, seed)
+    resident, one_by_one = Resident(objective, dataset), on_step is not None
+    steps = Steps(objective, resident, how, epochs, seed, settings.shuffle, one_by_one)
+    running = run.last_statistics or run.statistics or objective.layers.first()
+    held = Done(run.steps, values, steps.begun(values, state), [], statistics=running)
     when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
     _thin(run, when, epochs * steps.per_epoch)
     measures: dict[str, Measure] = {}
@@ -165,9 +159,9 @@ def train(
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
         try:
-            run.loss = resident.mean_loss(
-                vectors.vector(run.parameters).astype(objective.precision), run.statistics
-            )
+            learnt = vectors.vector(run.parameters).astype(objective.precision)
+            run.penalty = around.penalty(learnt)
+            run.loss = resident.mean_loss(learnt, run.statistics)
         except KeyboardInterrupt:  # again, or only now
             run.stopped, run.loss = "interrupted", math.nan
         if run.stopped != "interrupted" and not np.isfinite(run.loss):
@@ -250,6 +244,9 @@ class _Going:
             self._checkpoint()
             saved = time.perf_counter()
             for epoch in range(run.epochs, settings.epochs):
+                if self.steps.finished(epoch, self.at[0]):
+                    run.stopped = "converged"
+                    break
                 halts = when.of_epoch(epoch)
                 for done in self.steps.epoch(epoch, self.at[0], halts):
                     self._note(done, halts)
@@ -321,7 +318,8 @@ class _Going:
         """Bring the run to where it stands; what is after that, Ctrl-C has cut off."""
         run, (held, total) = self.run, self.at
         run.seconds = time.perf_counter() - self.clock
-        run.steps, run.state, run.epoch_total = held.steps, held.state, total
+        run.steps, run.epoch_total = held.steps, total
+        run.state = held.state[: self.steps.own]
         del run.step_losses[-(-run.steps // run.steps_apart) :]
         for of in (run.epoch_losses, run.validation_losses, *run.metrics.values()):
             del of[run.epochs :]

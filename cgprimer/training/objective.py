@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import tape
-from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, Shape, Structural, postorder
-from cgprimer.core.methods import WITH_SHAPES
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
@@ -26,24 +24,22 @@ from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.native.contract import Placing, Summing, Trainer
+from cgprimer.native.contract import Trainer
 from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
+from cgprimer.training.forms import FEW, Point, at_once, better_in_numbers
 from cgprimer.training.layers import Layers
 from cgprimer.training.losses import LOSS, TARGET, loss_expression, loss_text, with_loss
-from cgprimer.training.optimizers import Optimizer, update_rule
+from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
 
 Array = Any
-Point = tuple[float, Array]  # loss and gradient
 REDUCTIONS = ("sum", "mean")
 _AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
 _LINE = 1_000  # letters: arrays in a message are not broken into lines
 _NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
-_FEW = 5_000  # operations of a graph with arrays that are done sooner one by one, compiled
-_WORTH = 20  # samples for each of these: compiling one takes 20 us
 
 
 class Objective:
@@ -52,7 +48,8 @@ class Objective:
     Arguments are those of :func:`loss_and_gradient`; `samples` says how many there will be in all
     runs together, for ``engine="auto"`` to go by, and `mode` how layers are written out: with
     ``training``, masks are columns besides those of a dataset. Parameters and gradient are vectors
-    of all their numbers, in the order of ``vectors.elements``.
+    of all their numbers, in the order of ``vectors.elements``. Where `free` is 0 and not 1, numbers
+    are not differentiated, and their part of the gradient is zero.
 
     A graph with arrays runs with arrays, or written out in numbers: as the engine wants it, and
     where the engine is open, as is faster.
@@ -70,6 +67,7 @@ class Objective:
         options: Mapping[str, Any] | None = None,
         samples: int | None = None,
         mode: str = "batch",
+        free: Array | None = None,
     ) -> None:
         checked_graph(graph)
         if not graph.parameters:
@@ -83,16 +81,17 @@ class Objective:
         rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
         self.whole = tape(graph, mode)
         shaped = bool(self.whole.shapes)
-        self.in_numbers = shaped and _better_in_numbers(
+        self.in_numbers = shaped and better_in_numbers(
             self.whole, method, options or {}, engine, samples
         )
         if shaped and not self.in_numbers and engine == "auto":
-            engine = "auto" if cost_of_numbers(self.whole)[0] > _FEW else "plain"
+            engine = "auto" if cost_of_numbers(self.whole)[0] > FEW else "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
+        self.wrt, self.places = self._differentiated(free)
         self.program: DerivativeProgram = kept_program(
             self.whole,
             of=LOSS,
-            wrt=self.parameters,
+            wrt=self.wrt,
             method=method,
             prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
             about=f"loss {self.loss}",
@@ -104,9 +103,32 @@ class Objective:
         )
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
-        self._at_once = _at_once(self.runner, self.parameters, self.vectors)
+        self._at_once = at_once(self.runner, self.parameters, self.wrt, self.vectors)
         numbers = self.in_numbers
         self.layers = Layers(graph, self.whole, self.loss, self.runner.chosen, numbers, dtype)
+
+    def _differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
+        """Which parameters are, and their numbers' places in the vector; None where that is all.
+
+        An array is differentiated as a whole, unless the graph is written out in numbers.
+        """
+        if free is None or np.all(free):
+            return self.parameters, None
+        if self.in_numbers or self.vectors.of_numbers:
+            at = np.flatnonzero(free)
+            return tuple(self.vectors.elements[k] for k in at), at
+        whole = self.vectors.parts(np.asarray(free) != 0)
+        wrt = tuple(n for n in self.graph.parameters if whole[n].any())
+        places = self.vectors.parts(np.arange(len(free)))
+        return wrt, np.concatenate([places[n].ravel() for n in wrt])
+
+    def _spread(self, gradient: Array) -> Array:
+        """The derivatives, with zeros for what is not differentiated."""
+        if self.places is None:
+            return gradient
+        whole = np.zeros(len(self.vectors), gradient.dtype)
+        whole[self.places] = gradient
+        return whole
 
     @cached_property
     def primal(self) -> Tape:
@@ -150,7 +172,9 @@ class Objective:
         except TapeError as error:
             warnings.warn(f"{error}; Python does its steps one by one", stacklevel=5)
             return None
-        loss, *gradients = tape.outputs
+        loss, *found = tape.outputs
+        known = dict(zip(self.wrt, found, strict=True))
+        gradients = [known.get(name, "") for name in self.parameters]
         made: Trainer | None = make(
             tape,
             loss=loss,
@@ -175,8 +199,8 @@ class Objective:
             def pass_by_pass(sample: Sequence[float], values: Array) -> Point:
                 scalars = dict(zip(self.parameters, values.tolist(), strict=True))
                 found = runner(dict(zip(names, sample, strict=True)), scalars, 1)
-                gradient = [found.derivatives[LOSS, name] for name in self.parameters]
-                return found.values[LOSS], np.array(gradient)
+                gradient = [found.derivatives[LOSS, name] for name in self.wrt]
+                return found.values[LOSS], self._spread(np.array(gradient))
 
             return pass_by_pass
         tape = optimize(tape)
@@ -185,24 +209,25 @@ class Objective:
         constants = [f.value for f in tape.leaves if f.kind == "constant"]  # they stand last
         functions, outputs = with_functions(tape, floats.function), list(tape.outputs.values())
 
-        def at_once(sample: Sequence[float], values: Array) -> Point:
+        def in_one_pass(sample: Sequence[float], values: Array) -> Point:
             point = (*sample, *values.tolist())
             found = run_steps(functions, [*[point[k] for k in order], *constants])
             loss, *gradient = [found[k] for k in outputs]
-            return loss, np.array(gradient)
+            return loss, self._spread(np.array(gradient))
 
-        return at_once
+        return in_one_pass
 
     def sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
         """Loss and gradient, both summed over the samples; values and gradient as `parameters`."""
         if self._at_once is not None:
-            return self._at_once(columns, values, samples)
+            loss, gradient = self._at_once(columns, values, samples)
+            return loss, self._spread(gradient)
         found = self.runner(columns, self.scalars(values), samples)
-        gradient: Any = [found.derivatives[LOSS, name] for name in self.parameters]
+        gradient = [found.derivatives[LOSS, name] for name in self.wrt]
         if self.program.tape.shapes:
             parts = [np.ravel(part) for part in gradient]
             gradient = np.concatenate(parts, dtype=self.precision, casting="same_kind")
-        return float(found.values[LOSS]), np.asarray(gradient, self.precision)
+        return float(found.values[LOSS]), self._spread(np.asarray(gradient, self.precision))
 
     def scalars(self, values: Array) -> dict[str, Any]:
         """The parameters by their names on the tape."""
@@ -271,26 +296,6 @@ def _built_in(row: str) -> bool:
     return not isinstance(row, Structural) and primitive(row).built_in
 
 
-def _better_in_numbers(
-    tape: Tape, method: str, options: Mapping[str, Any], engine: str, samples: int | None
-) -> bool:
-    """Whether a tape with arrays is written out in numbers, and not run with arrays.
-
-    Measured: a small network's step takes a fraction of the time of numpy's calls, if it is
-    compiled; a large one's is a few matrix products.
-    """
-    whole = ("batch_mean", "custom", "backward")  # of all samples; of arrays that stay together
-    if engine in ("plain", "numpy") or any(
-        getattr(name, "kind", "") in whole for name, _ in tape.instructions
-    ):
-        return False
-    work, _ = cost_of_numbers(tape)
-    known_alone = method not in WITH_SHAPES or options.get("carry")
-    if known_alone or engine != "auto":
-        return bool(known_alone) or work <= _FEW or not hasattr(select(engine), "compile_arrays")
-    return work <= _FEW and _WORTH * work <= (samples or 0)
-
-
 def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
     """Raise DataError if a column has another shape than the graph has it."""
     if given == wanted:
@@ -300,44 +305,6 @@ def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
     hint = f"there is no column {missing}" if missing else "it has more numbers than that"
     what = f"the {role} {name!r} is {shape_text(wanted)} in the graph"
     raise DataError(f"{what}, and {shape_text(given)} in the dataset", hint=hint)
-
-
-def _at_once(
-    runner: Runner, parameters: tuple[str, ...], vectors: Vectors
-) -> Callable[..., Point] | None:
-    """Sums of loss and gradient from array to array, without a dictionary between.
-
-    None where the engine, or the method, does not work like that.
-    """
-    program, execute = runner.program, runner.execute
-    reads = program.passes[0].reads if len(program.passes) == 1 else ()
-    plain = program.seeds_only and not program.passes[0].seeds and len(reads) == len(parameters)
-    if not plain or any(read.weight != 1.0 for read in reads):
-        return None
-    if isinstance(execute, Placing):
-
-        def placed(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-            gradient = np.empty(len(vectors), execute.dtype)
-            parts = vectors.parts(gradient)
-            into = {read.output: parts[read.wrt] for read in reads}
-            total = execute.place(columns, vectors.parts(values), samples, into)[LOSS]
-            return float(total), gradient
-
-        return placed
-    if program.tape.shapes or not isinstance(execute, Summing):
-        return None
-    place = {name: k for k, name in enumerate(program.tape.outputs)}
-    output = {read.wrt: place[read.output] for read in reads}
-    index = {name: k for k, name in enumerate(parameters)}
-    order = np.array([index[name] for name in execute.scalars], np.int64)
-    wanted = np.array([place[LOSS], *(output[name] for name in parameters)], np.int64)
-    totals = execute.totals
-
-    def sums(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        found = totals(columns, values[order], samples)[wanted]
-        return float(found[0]), found[1:]
-
-    return sums
 
 
 def loss_and_gradient(

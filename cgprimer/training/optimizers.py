@@ -1,54 +1,36 @@
 """Optimizers: pure functions from parameters, gradient and state to parameters and state.
 
-The state is a tuple of arrays of the parameters' shape (and for Adam the number of steps), so a
-checkpoint can hold it and a lecture can print it.
+Each is a rule of a few lines; the arguments behind the rate are its hyperparameters, with the
+values that they have unless others are given. Where PyTorch has the same rule, the numbers are
+the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from math import inf, nextafter
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from cgprimer.checked_numbers import real_number
-from cgprimer.core.primitives import primitive
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.builder import Builder
-from cgprimer.errors import TapeError, UsageError
-from cgprimer.native.contract import UpdateRule
+from cgprimer.errors import UsageError
 from cgprimer.plugins import Registry
+from cgprimer.training.update_rules import Array, Optimizer, State, Update, tried
 
-Array = Any
-PARAMETER, GRADIENT, RATE = "update.parameter", "update.gradient", "update.rate"
-State = tuple[Array, ...]
-Update = Callable[[Array, Array, State, float], tuple[Array, State]]
-
-
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    """An update rule.
-
-    Attributes:
-        name: what it is called.
-        update: ``(parameters, gradient, state, rate) -> (parameters, state)``; it changes none
-            of the arrays that it is given.
-        start: parameters to the state before the first step; none unless given.
-        rate: a learning rate that is a fair first try; unit: that of a parameter for Adam, of a
-            parameter squared over the loss for the others.
-    """
-
-    name: str
-    update: Update
-    start: Callable[[Array], State] = lambda parameters: ()
-    rate: float = 0.01
+_BELOW_ONE = (0.0, nextafter(1.0, 0.0))  # of what is multiplied with itself at each step
+_RANGES = {
+    **dict.fromkeys(("beta", "beta1", "beta2", "alpha"), _BELOW_ONE),
+    **dict.fromkeys(("epsilon", "weight_decay"), (0.0, inf)),
+    **dict.fromkeys(("block", "memory"), (1.0, inf)),
+}
 
 
 def sgd(parameters: Array, gradient: Array, state: State, rate: float) -> tuple[Array, State]:
-    """One step down the gradient.
+    """One step down the gradient: ``p = p - rate*g``.
+
+    Source: Robbins and Monro 1951, "A stochastic approximation method".
 
     >>> sgd(np.array([1.0]), np.array([2.0]), (), 0.1)
     (array([0.8]), ())
@@ -59,12 +41,51 @@ def sgd(parameters: Array, gradient: Array, state: State, rate: float) -> tuple[
 def momentum(
     parameters: Array, gradient: Array, state: State, rate: float, beta: float = 0.9
 ) -> tuple[Array, State]:
-    """A step along a velocity that remembers earlier gradients.
+    """A step along a velocity that remembers earlier gradients: ``v = beta*v + g; p = p - rate*v``.
 
     Source: Polyak 1964, "Some methods of speeding up the convergence of iteration methods".
     """
     velocity = beta * state[0] + gradient
     return parameters - rate * velocity, (velocity,)
+
+
+def nesterov(
+    parameters: Array, gradient: Array, state: State, rate: float, beta: float = 0.9
+) -> tuple[Array, State]:
+    """Momentum that looks ahead: ``v = beta*v + g; p = p - rate*(g + beta*v)``.
+
+    Source: Nesterov 1983, in the form of Sutskever et al. 2013 with the gradient taken where the
+    parameters are, "On the importance of initialization and momentum in deep learning".
+    """
+    velocity = beta * state[0] + gradient
+    return parameters - rate * (gradient + beta * velocity), (velocity,)
+
+
+def adagrad(
+    parameters: Array, gradient: Array, state: State, rate: float, epsilon: float = 1e-10
+) -> tuple[Array, State]:
+    """A step that is shorter the more gradient there was: ``s = s + g^2; p = p - rate*g/sqrt(s)``.
+
+    Source: Duchi, Hazan and Singer 2011, "Adaptive subgradient methods".
+    """
+    square = state[0] + gradient * gradient
+    return parameters - rate * gradient / (np.sqrt(square) + epsilon), (square,)
+
+
+def rmsprop(
+    parameters: Array,
+    gradient: Array,
+    state: State,
+    rate: float,
+    alpha: float = 0.99,
+    epsilon: float = 1e-8,
+) -> tuple[Array, State]:
+    """AdaGrad that forgets: ``s = alpha*s + (1 - alpha)*g^2; p = p - rate*g/(sqrt(s) + epsilon)``.
+
+    Source: Tieleman and Hinton 2012, lecture 6.5 of "Neural networks for machine learning".
+    """
+    square = alpha * state[0] + (1 - alpha) * gradient * gradient
+    return parameters - rate * gradient / (np.sqrt(square) + epsilon), (square,)
 
 
 def adam(
@@ -97,33 +118,110 @@ def adam(
     return parameters - rate * corrected / scale, (first, second, steps)
 
 
+def adamw(
+    parameters: Array,
+    gradient: Array,
+    state: State,
+    rate: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.01,
+) -> tuple[Array, State]:
+    """Adam after the parameters have shrunk: ``p = (1 - rate*weight_decay)*p``, then Adam's step.
+
+    Source: Loshchilov and Hutter 2019, "Decoupled weight decay regularization", algorithm 2.
+    """
+    shrunk = parameters * (1 - rate * weight_decay)
+    return adam(shrunk, gradient, state, rate, beta1, beta2, epsilon)
+
+
+def coordinates(
+    parameters: Array, gradient: Array, state: State, rate: float, block: float = 1
+) -> tuple[Array, State]:
+    """A plain step of so many parameters, chosen at random; no other is differentiated.
+
+    What is chosen comes from the run's seed: each parameter once, in a random order, before any
+    comes again (see :mod:`cgprimer.training.coordinates`). The gradient of the others is zero.
+
+    Source: Nesterov 2012, "Efficiency of coordinate descent methods on huge-scale optimization
+    problems"; Wright 2015, "Coordinate descent algorithms", on random permutations.
+    """
+    return parameters - rate * gradient, state
+
+
+def l_bfgs(
+    parameters: Array, gradient: Array, state: State, rate: float, memory: float = 10
+) -> tuple[Array, State]:
+    """Steps along a direction made of the last ``memory`` steps and gradients, with line searches.
+
+    SciPy does them all (see :mod:`cgprimer.training.whole_batch`); a step by itself there is not.
+
+    Source: Byrd, Lu, Nocedal and Zhu 1995, "A limited memory algorithm for bound constrained
+    optimization".
+    """
+    raise UsageError("l-bfgs has no update of a single step: SciPy does them all")
+
+
+def _nothing(parameters: Array) -> State:
+    return ()
+
+
+def _one(parameters: Array) -> State:
+    return (np.zeros_like(parameters),)
+
+
+def _moments(parameters: Array) -> State:
+    return np.zeros_like(parameters), np.zeros_like(parameters), np.array(0.0)
+
+
 SGD = Optimizer("sgd", sgd, rate=0.1)
-MOMENTUM = Optimizer("momentum", momentum, lambda p: (np.zeros_like(p),), rate=0.02)
-ADAM = Optimizer(
-    "adam", adam, lambda p: (np.zeros_like(p), np.zeros_like(p), np.array(0.0)), rate=0.05
-)
+MOMENTUM = Optimizer("momentum", momentum, _one, 0.02, _RANGES)
+NESTEROV = Optimizer("nesterov", nesterov, _one, 0.02, _RANGES)
+ADAGRAD = Optimizer("adagrad", adagrad, _one, 0.1, _RANGES)
+RMSPROP = Optimizer("rmsprop", rmsprop, _one, 0.01, _RANGES)
+ADAM = Optimizer("adam", adam, _moments, 0.05, _RANGES)
+ADAMW = Optimizer("adamw", adamw, _moments, 0.05, _RANGES)
+COORDINATES = Optimizer("coordinates", coordinates, _nothing, 0.1, _RANGES, "coordinates")
+L_BFGS = Optimizer("l-bfgs", l_bfgs, _nothing, 1.0, _RANGES, "whole")
 OPTIMIZERS: Registry[Optimizer] = Registry(
     "optimizer",
     "cgprimer.optimizers",
-    {name: f"{__name__}:{name.upper()}" for name in ("sgd", "momentum", "adam")},
-)
+    {
+        name: f"{__name__}:{name.upper().replace('-', '_')}"
+        for name in (
+            "sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "coordinates",
+            "l-bfgs",
+        )
+    },
+)  # fmt: skip
 
 
-def optimizer(name: str) -> Optimizer:
-    """The optimizer of a name.
+def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Optimizer:
+    """The optimizer of a name, or of a rule that is written out.
+
+    Args:
+        name: one of ``OPTIMIZERS``, or a text such as ``v = mu*v + g; p = p - rate*v``.
+        hyper: hyperparameters; those of a name have values of their own unless given.
 
     Raises:
-        UsageError: there is none, or the one that an installed package names is none.
+        UsageError: there is none of the name, the one that an installed package names is none,
+            or a hyperparameter is unknown or out of its range.
+        SourceError: the text is no update rule.
 
-    >>> optimizer("adam").rate
-    0.05
+    >>> optimizer("adam").rate, optimizer("momentum", {"beta": 0.8}).hyper
+    (0.05, {'beta': 0.8})
     """
     if not isinstance(name, str):
         raise UsageError(f"an optimizer is called by its name, not by {type(name).__name__}")
+    if "=" in name:
+        from cgprimer.training.rule_text import text_rule
+
+        return text_rule(name, hyper)
     found = OPTIMIZERS[name]
     if not isinstance(found, Optimizer):
         raise UsageError(f"the optimizer {name!r} is no cgprimer.Optimizer but {found!r}")
-    return found
+    return found.but(hyper)
 
 
 def register_optimizer(
@@ -148,149 +246,22 @@ def register_optimizer(
         UsageError: the name is taken, the rate is not positive, or the update does not work on
             arrays.
 
-    >>> def rmsprop(parameters, gradient, state, rate):
-    ...     square = 0.9*state[0] + 0.1*gradient**2
-    ...     return parameters - rate*gradient/(np.sqrt(square) + 1e-8), (square,)
-    >>> rule = register_optimizer("rmsprop", rmsprop, start=lambda p: (np.zeros_like(p),))
+    >>> def signs(parameters, gradient, state, rate, beta=0.9):
+    ...     mean = beta*state[0] + (1 - beta)*gradient
+    ...     return parameters - rate*np.sign(mean), (mean,)
+    >>> rule = register_optimizer("signs", signs, start=lambda p: (np.zeros_like(p),))
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> data = cgprimer.make_dataset(graph, samples=1000)
-    >>> run = cgprimer.train(graph, data, optimizer="rmsprop", learning_rate=0.05)
-    >>> round(run.parameters["k"], 3)
+    >>> run = cgprimer.train(graph, data, optimizer="signs", learning_rate=0.05)
+    >>> round(run.parameters["k"], 2)
     3.0
-    >>> unregister_optimizer("rmsprop")
+    >>> unregister_optimizer("signs")
     """
     rule = Optimizer(name, update, start, real_number("the learning rate", rate, above=0))
-    _tried(rule)
+    tried(rule)
     OPTIMIZERS.register(name, rule)
     return rule
 
 
 unregister_optimizer = OPTIMIZERS.unregister
-_GRADIENT, _RATE = np.array([-3.0, 0.25, 1.5]), 0.25  # with which an update is tried
-
-
-def _tried(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Parameters and the parts of the state before and after the second step from some values."""
-    start = np.array([0.5, -2.0, 0.0])
-    try:
-        points = [(start, *rule.start(start))]
-        for _ in range(2):
-            with np.errstate(all="ignore"):
-                moved, state = rule.update(points[-1][0], _GRADIENT, points[-1][1:], _RATE)
-            points.append((moved, *state))
-        shapes = [[np.shape(part) for part in point] for point in points]
-        if any(shape not in ((), (3,)) for shape in shapes[0]):
-            raise ValueError("a part of the state is a number, or has the parameters' shape")
-        if shapes[0] != shapes[1] or shapes[1] != shapes[2]:
-            raise ValueError("parameters and state must keep their shapes")
-    except Exception as error:
-        what = f"the optimizer {rule.name!r} fails on an array of three parameters"
-        raise UsageError(
-            f"{what}: {type(error).__name__}: {error}",
-            hint="update(parameters, gradient, state, rate) gives (parameters, state);"
-            " start(parameters) gives the first state",
-        ) from error
-    return points[1], points[2]
-
-
-# --- an update as a tape: called once with numbers that record, it leaves one behind -------------
-
-_FUNCTIONS = {  # numpy's names of primitives that are called otherwise here, beside arcsin and kin
-    "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "power": "pow",
-    "float_power": "pow", "absolute": "abs", "fabs": "abs", "maximum": "max", "minimum": "min",
-}  # fmt: skip
-
-
-class Recorded(NDArrayOperatorsMixin):
-    """A value of a tape that is being built; arithmetic on it makes further ones.
-
-    So do numpy's functions of a number, such as ``np.sqrt``, ``np.sign`` and ``np.maximum``. What
-    would have to look at a value (an ``if``) or at others beside it (a sum over the parameters)
-    raises TapeError: it cannot be recorded.
-
-    >>> builder = Builder()
-    >>> x = Recorded(builder, builder.column("x"))
-    >>> y = 2*x - x/(1 + x)
-    >>> print(builder.finish({"y": y.index}))
-    column  x
-    v1 = 2*x
-    v2 = 1 + x
-    v3 = x/v2
-    v4 = v1 - v3
-    output  y = v4
-    """
-
-    def __init__(self, builder: Builder, index: int) -> None:
-        self.builder = builder
-        self.index = index
-
-    def __array_ufunc__(self, function: Any, way: str, *given: Any, **options: Any) -> Recorded:
-        """Operators, and numpy's functions of arrays, a value at a time."""
-        name = function.__name__
-        if name == "square":
-            return self * self  # type: ignore[no-any-return]
-        known = _FUNCTIONS.get(name, name.replace("arc", "a"))
-        row = primitive(known) if way == "__call__" and not options else None
-        if row is None or row.arity != len(given):
-            raise TapeError(f"numpy's {name} cannot be recorded")
-        values = [
-            value.index if isinstance(value, Recorded) else self.builder.constant(float(value))
-            for value in given
-        ]
-        return Recorded(self.builder, self.builder.emit(row.name, *values))
-
-    def _looked_at(self, *_: object, **__: object) -> NoReturn:
-        raise TapeError("what looks at values, or at several at once, cannot be recorded")
-
-    __bool__ = __float__ = __int__ = __index__ = __array__ = __array_function__ = _looked_at
-
-
-@cache
-def update_rule(rule: Optimizer) -> UpdateRule:
-    """The update rule as a tape over the parameters, for engines that train by themselves.
-
-    Its columns have a value per parameter, its scalars one for all. Each part of the state is
-    there before (``update.state.0``) and, as an output, after (``new.update.state.0``).
-
-    Raises:
-        UsageError: the update fails.
-        TapeError: it cannot be recorded.
-
-    >>> print(update_rule(optimizer("momentum")).tape)
-    column  update_parameter
-    column  update_gradient
-    column  update_state_0
-    scalar  update_rate
-    v1 = 0.9*update_state_0
-    v2 = v1 + update_gradient
-    v3 = update_rate*v2
-    v4 = update_parameter - v3
-    output  new_update_parameter = v4
-    output  new_update_state_0 = v2
-    """
-    before, after = _tried(rule)
-    names = [PARAMETER, *(f"update.state.{k}" for k in range(len(before) - 1))]
-    point = {PARAMETER: before[0], GRADIENT: _GRADIENT, RATE: _RATE}
-    point |= dict(zip(names, before, strict=True))
-    columns = tuple(name for name, part in point.items() if np.ndim(part))
-    scalars = tuple(name for name in point if name not in columns)
-    builder = Builder()
-    value: dict[str, Any] = {name: Recorded(builder, builder.column(name)) for name in columns}
-    value |= {name: Recorded(builder, builder.scalar(name)) for name in scalars}
-    try:
-        state = tuple(value[name] for name in names[1:])
-        made, state = rule.update(value[PARAMETER], value[GRADIENT], state, value[RATE])
-        outputs = {}
-        for name, part in zip(names, (made, *state), strict=True):
-            known = isinstance(part, Recorded)
-            outputs["new." + name] = part.index if known else builder.constant(float(part))
-        tape = builder.finish(outputs)
-        found = values_of(tape, point)
-        for index, expected in zip(tape.outputs.values(), after, strict=True):
-            if not np.allclose(found[index], expected, rtol=1e-9, equal_nan=True):
-                raise TapeError("its steps are more than arithmetic")  # a sum, well hidden
-    except Exception as error:
-        raise TapeError(f"the optimizer {rule.name!r} cannot be recorded: {error}") from error
-    parts = [name for name in (*columns, *scalars) if name in names]
-    return UpdateRule(rule.name, tape, columns, scalars, tuple(f"new.{name}" for name in parts))

@@ -16,8 +16,8 @@ from cgprimer.data import Dataset
 from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
 from cgprimer.training.objective import loss_and_gradient
-from cgprimer.training.optimizers import State
 from cgprimer.training.predictions import Score, outputs_of, score_of
+from cgprimer.training.update_rules import State
 
 Array = Any
 Value = Any  # a float, or an array of a parameter's shape
@@ -34,6 +34,7 @@ class TrainingRun:
         start: values before the first step.
         truth: values that the data were made with; empty for data that came from elsewhere.
         start_loss, loss: mean loss over the whole dataset before and after.
+        penalty: what l1 and l2 add to ``loss``, which is that of the data, at the end.
         step_losses: mean loss of the batch at each step, before the step; of runs of more than
             100,000 steps every second, fourth, ... of them, from the first on.
         epoch_losses: mean over the samples of each epoch, each taken in its step.
@@ -88,6 +89,7 @@ class TrainingRun:
     steps_apart: int = 1
     epoch_total: float = 0.0
     statistics: dict[str, Value] = field(default_factory=dict)
+    penalty: float = 0.0
     last_statistics: dict[str, Value] = field(default_factory=dict)
     graph: ExpressionGraph | None = None
 

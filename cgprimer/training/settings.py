@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.methods import METHODS, methods
+from cgprimer.core.methods.contract import as_names
 from cgprimer.core.run import DTYPES
 from cgprimer.errors import UsageError, did_you_mean, name_hint
 from cgprimer.training.metrics import METRICS
-from cgprimer.training.optimizers import OPTIMIZERS
+from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
-from cgprimer.training.steps import SCHEDULES
 
 F = TypeVar("F", bound=Callable[..., Any])
 _INSTEAD = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
@@ -109,6 +109,41 @@ def _switch(what: str) -> Callable[[Any], bool]:
     return check
 
 
+def _schedule(given: Any) -> str:
+    hyper_of(given)
+    return str(given)
+
+
+def _optimizer(given: Any) -> str:
+    if not isinstance(given, str):
+        raise UsageError(f"an optimizer is called by its name, not by {type(given).__name__}")
+    return given
+
+
+def _warm_up(given: Any) -> float:
+    found = real_number("warm_up", given)
+    if found < 0:
+        raise UsageError(f"warm_up is a number of epochs, not {found:g}")
+    return found
+
+
+def _by_name(what: str, *, one: bool = False) -> Callable[[Any], Any]:
+    """Values by name, whose names are checked where the graph is known; perhaps one for all."""
+
+    def check(given: Any) -> Any:
+        if not isinstance(given, Mapping) and not one:
+            raise UsageError(f"{what} is given by name, as in {{'k': ...}}, not as {given!r}")
+        return (dict(given) or None) if isinstance(given, Mapping) else real_number(what, given)
+
+    return check
+
+
+def _norm(given: Any) -> float:
+    if given in ("inf", math.inf):
+        return math.inf
+    return real_number("norm", given)
+
+
 def _as_it_is(given: Any) -> Any:  # checked where it is looked up
     return given
 
@@ -126,15 +161,54 @@ class Settings:
         " and target; its mean is minimised.",
     )  # fmt: skip
     optimizer: str = _setting(
-        "adam", _as_it_is, lambda: "|".join(OPTIMIZERS), "The update rule.", same=_INSTEAD
-    )
+        "adam", _optimizer, "NAME|TEXT",
+        "The update rule: sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw, coordinates,"
+        " l-bfgs, one that was registered, or a text such as 'v = mu*v + g; p = p - rate*v'.",
+        same=_INSTEAD,
+    )  # fmt: skip
+    hyper: Mapping[str, float] | None = _setting(
+        None, _by_name("hyper"), "NAME=VALUE,...",
+        "Hyperparameters of optimizer and schedule, such as beta=0.8; those of a text must be"
+        " given.",
+    )  # fmt: skip
     learning_rate: float | None = _setting(
         None, partial(real_number, "the learning rate", above=0), "NUMBER",
         "The rate at the first step (default: by optimizer).",
     )  # fmt: skip
     schedule: str = _setting(
-        "cosine", _one_of("schedule", SCHEDULES), "|".join(SCHEDULES), "How the rate goes on."
+        "cosine", _schedule, "NAME|TEXT",
+        f"How the rate goes on: {', '.join(SCHEDULES)}, or a text in t (the epoch, from 0), step,"
+        " steps, epochs and rate, such as 'rate/(1 + 0.01*t)'.",
+    )  # fmt: skip
+    warm_up: float = _setting(
+        0.0, _warm_up, "NUMBER",
+        "Epochs in which the rate rises in a straight line to what the schedule says.",
+    )  # fmt: skip
+    scale: Mapping[str, float] | None = _setting(
+        None, _by_name("scale"), "NAME=VALUE,...", "Factors of the rate for single parameters."
     )
+    l2: float | Mapping[str, float] | None = _setting(
+        None, _by_name("l2", one=True), "NUMBER|NAME=VALUE,...",
+        "Weight decay: lambda*W^2 is added to the loss, for all parameters or by name.",
+    )  # fmt: skip
+    l1: float | Mapping[str, float] | None = _setting(
+        None, _by_name("l1", one=True), "NUMBER|NAME=VALUE,...",
+        "Sparse weights: 2*lambda*|W| is added, by proximal steps that do not cross 0.",
+    )  # fmt: skip
+    max_norm: float | Mapping[str, float] | None = _setting(
+        None, _by_name("max_norm", one=True), "NUMBER|NAME=VALUE,...",
+        "The largest norm of each array, and of all parameters that are numbers together; by"
+        " name, a+b=1 takes a and b together.",
+    )  # fmt: skip
+    norm: float = _setting(2.0, _norm, "NUMBER", "p of --max-norm, from 1 to inf.")
+    bounds: Mapping[str, object] | None = _setting(
+        None, _by_name("bounds"), "NAME=LOW:HIGH,...",
+        "Least and largest value of parameters, such as k=0:1; inf for none.",
+    )  # fmt: skip
+    freeze: tuple[str, ...] | None = _setting(
+        None, lambda given: as_names(given, "freeze") if given else None, "NAME,...",
+        "Parameters that keep their start or declared values, and are not differentiated.",
+    )  # fmt: skip
     epochs: int = _setting(
         30, partial(whole_number, "epochs"), "0..", "How often the data are gone through."
     )
@@ -244,7 +318,9 @@ def option_lines(*, several: bool = False) -> str:
             flag, default = f"--{name.replace('_', '-')}", DEFAULTS[name]
             flag += taken if taken.startswith("/") else f" {taken}"
             given = " =yes" if default is True else f" ={default}"
-            lines.append(f"{flag}{'' if default in (None, False, ()) else given}  {text}")
+            lines.append(
+                f"{flag}{'' if default in (None, ()) or default is False else given}  {text}"
+            )
     return "\n".join(lines)
 
 

@@ -12,21 +12,25 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cgprimer.data import Blocks, Dataset
+from cgprimer.errors import UsageError
 from cgprimer.native.contract import Trainer
+from cgprimer.training.change import Change
+from cgprimer.training.coordinates import Chosen
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective
-from cgprimer.training.optimizers import Optimizer, State
+from cgprimer.training.update_rules import State
+from cgprimer.training.whole_batch import Iterations
 
 Array = Any
-SCHEDULES = ("cosine", "constant")
 _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, progress
 
 
@@ -39,18 +43,6 @@ class Done(NamedTuple):
     losses: Sequence[float]  # mean loss of each step's batch, before the step
     failed: Array | None = None  # samples of the step after, whose loss, the last, is not finite
     statistics: Mapping[str, Array] = MappingProxyType({})  # running ones, of batchnorm
-
-
-def rates(rate: float, schedule: str, steps: int, first: int, last: int) -> Array:
-    """The learning rates of a run of so many steps, from the first to before the last of some.
-
-    >>> [round(float(r), 3) for r in rates(1.0, "cosine", 4, 0, 4)]
-    [1.0, 0.854, 0.5, 0.146]
-    """
-    if schedule != "cosine":
-        return np.full(last - first, rate)
-    share = [0.5 + 0.5 * math.cos(math.pi * k / steps) for k in range(first, last)]
-    return rate * np.array(share)
 
 
 class Resident:
@@ -85,40 +77,73 @@ class Steps:
 
     objective: Objective
     data: Resident
-    rule: Optimizer
-    batch: int
-    rate: Callable[[int, int], Array]  # of the steps from one to before another
-    seed: int | None  # with its number, of an epoch's order of samples; None for their own order
+    how: Change
+    epochs: int
+    seed: int  # of the order of each epoch, and of the masks of dropout
+    shuffle: bool  # samples come in an order of the epoch's, not in their own
     one_by_one: bool  # leave the engine out, so that somebody can look on after each step
-    masks_seed: int  # of the masks of dropout
 
     def __post_init__(self) -> None:
-        objective, batch = self.objective, self.batch
+        objective, how, kind = self.objective, self.how, self.how.rule.kind
+        self.batch, self.per_epoch = how.batch, how.per_epoch
+        self.rule = how.around.around(how.rule)
         lengths = self.data.dataset.lengths
-        self.samples, self.per_epoch = sum(lengths), sum(-(-n // batch) for n in lengths)
+        self.samples = sum(lengths)
         self._end = 0, 0  # of a block: the number of its last step, and its samples
         for samples in lengths:
-            objective.layers.check(samples, batch)
-        self.masks = Masks(objective.layers.masks, self.masks_seed, objective.dtype)
-        self.trainer = None if self.one_by_one else objective.trainer(self.rule, batch)
-        alone = self.trainer is None and batch == 1 and objective.dtype == "float64"
+            objective.layers.check(samples, how.batch)
+        self.masks = Masks(objective.layers.masks, self.seed, objective.dtype)
+        in_python = self.one_by_one or kind != "rule" or bool(how.around.norms)
+        self.trainer = None if in_python else objective.trainer(self.rule, how.batch)
+        alone = self.trainer is None and how.batch == 1 and objective.dtype == "float64"
         alone = alone and not (objective.program.tape.shapes or objective.layers.masks)
+        alone = alone and kind == "rule"
         self.single = objective.single(list(self.data.block(0)[0])) if alone else None
+        self.chosen: Chosen | None = None
+        if kind == "coordinates":
+            self.chosen = Chosen(objective, int(how.rule.hyper["block"]), self.seed)
+        if kind == "whole" and objective.layers:
+            raise UsageError(f"{how.rule.name} is for graphs without dropout and batchnorm")
+        self._whole: tuple[int, Iterations] | None = None
+
+    def begun(self, values: Array, state: State) -> State:
+        """The state of the whole rule; the optimizer's own part is the first one if it is empty."""
+        first = self.rule.start(values)
+        return (*(state or first[: self.own]), *first[self.own :])
+
+    @cached_property
+    def own(self) -> int:
+        """How many parts of the state are the optimizer's own."""
+        return len(self.how.rule.start(np.zeros(len(self.objective.vectors))))
+
+    def finished(self, number: int, held: Done) -> bool:
+        """Whether no step is left although there are epochs: a method of its own is done."""
+        if self.how.rule.kind != "whole":
+            return False
+        begun, found = self._iterations(number, held)
+        if number - begun + 1 < len(found.points) or not math.isfinite(found.losses[0]):
+            return False
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return True
 
     def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
         """The steps of an epoch. The run stands where `held` says, perhaps in the midst of it.
 
         After the steps in `halts`, ascending, somebody wants to look at the values.
         """
+        if self.how.rule.kind == "whole":
+            yield self._of_whole(number, held)
+            return
         lengths, first = self.data.dataset.lengths, number * self.per_epoch
         blocks, several, at = np.arange(len(lengths)), len(lengths) > 1, held
-        if self.seed is not None and several:
+        if self.shuffle and several:
             blocks = np.random.default_rng([self.seed, number, *lengths]).permutation(blocks)
         for block in blocks.tolist():
             last = first - (-lengths[block] // self.batch)
             if at.steps < last:
                 order = np.arange(lengths[block])
-                if self.seed is not None:
+                if self.shuffle:
                     stream = [self.seed, number, *([block] if several else [])]
                     order = np.random.default_rng(stream).permutation(len(order))
                 self._end = last, len(order)
@@ -191,7 +216,7 @@ class Steps:
                 columns |= self.objective.layers.apart(draw(len(part)))
                 places = np.arange(len(part))
             values, state, losses, failed = trainer.epoch(
-                columns, places, batch, values, state, self.rate(steps, steps + count)
+                columns, places, batch, values, state, self.how.rates(steps, steps + count)
             )
             took = time.perf_counter() - clock
             if failed >= 0:
@@ -220,7 +245,7 @@ class Steps:
         if self.single is not None:
             numbers = (np.asarray(column).tolist() for column in columns.values())
             rows = list(zip(*numbers, strict=True))
-        rates = self.rate(steps, self._end[0]).tolist()
+        rates = self.how.rates(steps, self._end[0]).tolist()
         for rate, at in zip(rates, range((steps - first) * batch, samples, batch), strict=True):
             if self.single is not None:
                 loss, gradient = self.single(rows[at], values)
@@ -231,7 +256,11 @@ class Steps:
                 if self.masks.leaves:
                     masks = self.objective.layers.apart(draw(size))
                     part = {**part, **self.objective.resident(masks)}
-                total, gradient = self.objective.sums(part, values, size)
+                if self.chosen is not None:
+                    some = self.chosen.of_step(steps)
+                    total, gradient = self.chosen.sums(part, values, size, some)
+                else:
+                    total, gradient = self.objective.sums(part, values, size)
                 loss, gradient = total / size, gradient / size
             if not (math.isfinite(loss) and np.isfinite(gradient).all()):
                 yield Done(steps, values, state, [loss], order[at : at + batch], running)
@@ -239,7 +268,30 @@ class Steps:
             if running:
                 scalars = self.objective.scalars(values)
                 running = self.objective.layers.moved(running, part, scalars, size)
-            values, state = self.rule.update(values, gradient, state, rate)
-            values = values.astype(gradient.dtype, copy=False)
+            updated, state = self.rule.update(values, gradient, state, rate)
+            if self.chosen is not None:
+                updated = self.chosen.moved(values, updated, some)
+            values = updated.astype(gradient.dtype, copy=False)
             steps += 1
             yield Done(steps, values, state, [loss], None, running)
+
+    def _iterations(self, number: int, held: Done) -> tuple[int, Iterations]:
+        """The steps of a method of its own, and the epoch that they began with."""
+        if self._whole is None:
+            resident = self.data.block(0)[1]
+
+            def mean(values: Array) -> tuple[float, Array]:
+                total, gradient = self.objective.sums(resident, values, self.samples)
+                return total / self.samples, gradient / self.samples
+
+            how, left = self.how, self.epochs - number
+            self._whole = number, Iterations(mean, how.rule, how.around, held.values, left)
+        return self._whole
+
+    def _of_whole(self, number: int, held: Done) -> Done:
+        begun, found = self._iterations(number, held)
+        loss, after = found.losses[number - begun], number - begun + 1
+        self._end = number + 1, self.samples
+        if math.isfinite(loss):
+            return Done(number + 1, found.points[after], (), [loss])
+        return Done(number, held.values, (), [loss], np.arange(self.samples))

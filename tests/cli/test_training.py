@@ -41,7 +41,8 @@ def test_json() -> None:
     assert list(found) == [
         "format", "version", "graph", "parameters", "start", "truth", "settings", "start_loss",
         "loss", "epoch_losses", "validation_losses", "epochs", "steps", "seconds", "stopped",
-        "reason", "metrics", "best_epoch", "last_parameters", "statistics", "last_statistics",
+        "reason", "metrics", "best_epoch", "last_parameters", "statistics", "penalty",
+        "last_statistics",
         "identifiability",
     ]  # fmt: skip
     assert (found["format"], found["version"]) == ("cgprimer-run", 1)

@@ -231,7 +231,7 @@ def test_more_columns_than_needed_are_no_matter() -> None:
         ({"learning_rate": float("nan")}, "must be positive, not nan"),
         ({"batch_size": 0}, "whole number from 1 on, not 0"),
         ({"stop_below": 0.0}, "must be positive"),
-        ({"optimizer": "rmsprop"}, "no optimizer"),
+        ({"optimizer": "rmsprob"}, "no optimizer(.|\n)*rmsprop"),
         ({"loss": "nosuch"}, "no loss"),
         ({"dtype": "int8"}, "no dtype"),
         ({"engine": "abacus"}, "no engine"),

@@ -49,7 +49,7 @@ def by_hand(rule: str, steps: int, rate: float) -> tuple[list[float], list[float
     return values, losses
 
 
-@pytest.mark.parametrize("rule", tuple(OPTIMIZERS))
+@pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_first_steps(rule: str, steps: int) -> None:
     run = train(

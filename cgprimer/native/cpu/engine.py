@@ -85,7 +85,8 @@ class CpuEngine:
         Args:
             tape: its outputs, summed over a batch, are the loss and its derivatives.
             loss: the output that is the loss.
-            gradients: the outputs that are the derivatives, in the order of the parameters.
+            gradients: the outputs that are the derivatives, in the order of the parameters; empty
+                for a parameter that is not differentiated.
             parameters: names of the tape's scalars, in the order of their values.
             rule: how parameters are changed.
             dtype: of loss and derivatives; parameters are ``float64`` always.

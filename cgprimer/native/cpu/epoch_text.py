@@ -17,12 +17,13 @@ from cgprimer.native.cpu.straight_line import TapeWriter
 # first line is the tape's: ``values`` are the parameters, as doubles; ``order`` says which of them
 # each scalar of the tape is; ``calls`` has six arguments for each call of ``run``. ``lanes`` are
 # vectors of sums, then one for each output that no sample changes; ``reads`` says which is the
-# loss, then which the gradient of each parameter. ``state`` are addresses of the state's arrays,
-# ``shared`` its numbers.
+# loss, then which are derivatives, and ``slots`` by which parameters. ``state`` are addresses of
+# the state's arrays, ``shared`` its numbers.
 EPOCH = (
     "values", "order", "table", "run", "calls", "lanes", "fixed", "reads", "factors",
-    "slope", "state", "shared", "rates", "losses",
-    "scalars", "before", "count", "fixed_count", "width", "parameters", "batch", "samples",
+    "slots", "slope", "state", "shared", "rates", "losses",
+    "scalars", "before", "count", "fixed_count", "width", "parameters", "derivatives", "batch",
+    "samples",
 )  # fmt: skip
 CALL = 6  # arguments of a compiled tape
 
@@ -85,11 +86,11 @@ class _Epoch(TapeWriter):
 
         def slope(number: Any, state: list[Any]) -> list[Any]:
             value = mean(build.add(number, self.number(1)))
-            self.put(value, field["slope"], number)
+            self.put(value, field["slope"], self.index("slots", number))
             # Times zero: nan for whatever is not finite.
             return [build.fadd(state[0], build.fmul(value, zero))]
 
-        (check,) = self.fold(field["parameters"], 1, [build.fmul(loss, zero)], slope)
+        (check,) = self.fold(field["derivatives"], 1, [build.fmul(loss, zero)], slope)
         failed, going = (self.function.append_basic_block() for _ in range(2))
         build.cbranch(build.fcmp_ordered("==", check, zero), going, failed)
         build.position_at_end(failed)

@@ -20,8 +20,8 @@ _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctype
 class CpuTrainer:
     """Epochs in compiled code; see :class:`cgprimer.native.contract.Trainer`.
 
-    The program's outputs are sums: ``outputs`` names the loss, then its derivatives with respect to
-    the parameters ``wrt``.
+    The program's outputs are sums: ``outputs`` names the loss, then its derivative with respect to
+    each of the parameters ``wrt``, empty for one that is not differentiated.
     """
 
     def __init__(
@@ -31,7 +31,8 @@ class CpuTrainer:
         place = {name: k for k, name in enumerate(wrt)}
         self.order = np.array([place[name] for name in program.scalars], np.int64)
         place = {name: k for k, name in enumerate(program.outputs)}
-        chosen = [place[name] for name in outputs]
+        chosen = [place[name] for name in outputs if name]
+        self.slots = np.array([k for k, name in enumerate(outputs[1:]) if name], np.int64)
         self.reads, self.factors = program.reads[chosen], program.factors[chosen]
         self.library = Library(
             "epoch",
@@ -64,6 +65,7 @@ class CpuTrainer:
         calls, kept = program.calls(places, lanes, table, 0, 0)
         arrays = {
             "values": values, "order": self.order, "table": table, "calls": np.array(calls),
+            "slots": self.slots,
             "lanes": lanes, "fixed": program.fixed, "reads": self.reads, "factors": self.factors,
             "slope": np.zeros(self.parameters), "state": addresses(parts), "shared": shared,
             "rates": np.ascontiguousarray(rates, float), "losses": losses,
@@ -71,7 +73,8 @@ class CpuTrainer:
         fields = {
             "run": program.function, "scalars": len(self.order), "before": len(calls) - 1,
             "count": program.count, "fixed_count": len(program.fixed), "width": program.lanes,
-            "parameters": self.parameters, "batch": batch, "samples": len(order),
+            "parameters": self.parameters, "derivatives": len(self.slots), "batch": batch,
+            "samples": len(order),
         }  # fmt: skip
         fields |= {name: array.ctypes.data for name, array in arrays.items()}
         context = np.array([fields[name] for name in EPOCH], np.int64)

@@ -1,0 +1,294 @@
+"""What a step does to parameters besides the optimizer's rule: regularizers, bounds, frozen ones.
+
+A step goes through these in the order in which they stand here. All but the norm look at one number
+at a time, so that they are recorded with the rule, and engines run both in their own code.
+
+- ``scale``: each parameter has its own factor of the learning rate.
+- ``l2``: the gradient of ``lambda*W^2`` is added, so that plain descent is
+  ``W = (1 - 2*rate*lambda)*W - rate*gradient``.
+- ``l1``: after the step, a proximal one: W goes towards 0 by ``2*rate*lambda``, and not across.
+- ``max_norm``: arrays, or named parameters together, are pulled back to where their norm is
+  ``max_norm``.
+- ``bounds``: what lies outside is put onto the bound.
+- ``freeze``: such parameters keep their values, and are not differentiated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checked_numbers import real_number
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import element_place
+from cgprimer.errors import UsageError, name_hint
+from cgprimer.training.update_rules import Array, Optimizer, State
+from cgprimer.training.vectors import Vectors
+
+_INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
+
+
+def shrunk(values: Array, by: Array) -> Array:
+    """Values moved towards 0, and not across: the proximal step of l1.
+
+    Source: Parikh and Boyd 2014, "Proximal algorithms", section 6.5.2 (soft thresholding).
+
+    >>> shrunk(np.array([0.4, -0.01]), 0.02).tolist()
+    [0.38, -0.0]
+    """
+    return np.sign(values) * np.maximum(np.abs(values) - by, 0.0)
+
+
+def within_norm(values: Array, most: float, p: float) -> Array:
+    """The nearest values whose p-norm is at most so much, for p = 1, 2 and infinity.
+
+    For other p, values times the factor that brings the norm down: in the ball, on the same ray,
+    but not the nearest.
+
+    Source: Duchi et al. 2008, "Efficient projections onto the l1-ball", figure 1.
+
+    >>> within_norm(np.array([3.0, 4.0]), 1.0, 2.0).tolist()
+    [0.6, 0.8]
+    >>> within_norm(np.array([3.0, 1.0]), 2.5, 1.0).tolist()
+    [2.25, 0.25]
+    >>> within_norm(np.array([3.0, -1.0]), 2.0, math.inf).tolist()
+    [2.0, -1.0]
+    """
+    if p == math.inf:
+        return np.clip(values, -most, most)
+    size = np.linalg.norm(values, p)
+    if size <= most:
+        return values
+    if p != 1.0:
+        return values * most / size
+    falling = np.sort(np.abs(values))[::-1]
+    off = (np.cumsum(falling) - most) / np.arange(1, len(values) + 1)
+    return shrunk(values, off[np.flatnonzero(falling > off)[-1]])
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What holds for each number of a parameters' vector; what is not there does nothing.
+
+    Attributes:
+        columns: by name (``scale``, ``l2``, ``l1``, ``low``, ``high``, ``free``), one for each
+            number; shape (numbers,).
+        norms: for each group its places in the vector, and the largest norm.
+        p: of the norm.
+    """
+
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    norms: tuple[tuple[Array, float], ...] = ()
+    p: float = 2.0
+
+    def penalty(self, values: Array) -> float:
+        """What l2 and l1 add to the loss: the sums of ``lambda*W^2`` and ``2*lambda*|W|``."""
+        total = 0.0
+        if "l2" in self.columns:
+            total += float(np.sum(self.columns["l2"] * values**2))
+        if "l1" in self.columns:
+            total += float(2 * np.sum(self.columns["l1"] * np.abs(values)))
+        return total
+
+    def projected(self, values: Array) -> Array:
+        """Values as they are after norms and bounds."""
+        if self.norms:
+            values = np.array(values)
+            for places, most in self.norms:
+                values[places] = within_norm(values[places], most, self.p)
+        if "low" in self.columns:
+            values = np.minimum(np.maximum(values, self.columns["low"]), self.columns["high"])
+        return values
+
+    def begun(
+        self,
+        vectors: Vectors,
+        drawn: Array,
+        given: Mapping[str, Any],
+        declared: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Where a run begins: at what is given; frozen parameters at what the graph declares.
+
+        What is drawn at random is put within norms and bounds.
+
+        Raises:
+            UsageError: what is given lies outside of them, or a frozen parameter has no value.
+        """
+        values, own = vectors.values(self.projected(drawn)), self.columns.get("free")
+        if own is not None:
+            for name, free in vectors.parts(own).items():
+                if name in given or free.all():
+                    continue
+                if name not in declared:
+                    hint = f"give it one: --start {name}=... (start={{{name!r}: ...}})"
+                    raise UsageError(f"{name} is frozen, and has no value", hint=hint)
+                found = np.where(free, values[name], declared[name])
+                values[name] = found if free.ndim else float(found)
+        values |= given
+        parts = vectors.parts(vectors.vector(values))
+        within = vectors.parts(self.projected(vectors.vector(values)))
+        for name in given:
+            if not np.allclose(parts[name], within[name], rtol=1e-9, atol=0):
+                raise UsageError(f"the start of {name} lies outside of its bounds or norm")
+        return values
+
+    def around(self, rule: Optimizer) -> Optimizer:
+        """A rule whose steps end with this; its own state is followed by the columns."""
+        if not (self.columns or self.norms):
+            return rule
+        names, norms, p = tuple(self.columns), self.norms, self.p
+
+        def update(
+            parameters: Array, gradient: Array, state: State, rate: Any
+        ) -> tuple[Array, State]:
+            count = len(state) - len(names)
+            own, held = state[:count], dict(zip(names, state[count:], strict=True))
+            rate = rate * held["scale"] if "scale" in held else rate
+            if "l2" in held:
+                gradient = gradient + 2 * held["l2"] * parameters
+            moved, own = rule.update(parameters, gradient, own, rate)
+            if "l1" in held:
+                moved = shrunk(moved, 2 * rate * held["l1"])
+            if norms:
+                moved = Constraints(norms=norms, p=p).projected(moved)
+            if "low" in held:
+                moved = np.minimum(np.maximum(moved, held["low"]), held["high"])
+            if "free" in held:
+                moved = np.where(held["free"], moved, parameters)
+            return moved, (*own, *state[count:])
+
+        def start(parameters: Array) -> State:
+            kept = (np.resize(part, np.shape(parameters)) for part in self.columns.values())
+            return (*rule.start(parameters), *kept)
+
+        return Optimizer(rule.name, update, start, rule.rate, kind=rule.kind)
+
+
+def constraints_of(settings: Any, graph: ExpressionGraph) -> Constraints:
+    """What the settings of a run ask for."""
+    names = ("scale", "l2", "l1", "max_norm", "norm", "bounds", "freeze")
+    given = {name: getattr(settings, name) for name in names}
+    asked = any(given[name] not in (None, (), {}) for name in names if name != "norm")
+    return constraints(Vectors(graph), **given) if asked else Constraints()
+
+
+def constraints(
+    vectors: Vectors,
+    *,
+    scale: Mapping[str, Any] | None = None,
+    l2: Any = None,
+    l1: Any = None,
+    max_norm: Any = None,
+    norm: float = 2.0,
+    bounds: Mapping[str, Any] | None = None,
+    freeze: Iterable[str] | None = (),
+) -> Constraints:
+    """What a user asked for, for the parameters' vector.
+
+    Args:
+        vectors: the parameters.
+        scale: factors of the learning rate by parameter.
+        l2, l1: a number for all parameters, or numbers by parameter.
+        max_norm: a number: of each array, and of all parameters that are numbers together; or by
+            parameter, where several with a + between them are taken together: ``{"a+b": 1}``.
+        norm: p of the norm, from 1 to infinity.
+        bounds: least and largest value by parameter.
+        freeze: names.
+
+    Names are those of parameters, or of their elements: ``W``, ``W[0,1]``.
+
+    Raises:
+        UsageError: an unknown name, a number out of its range, nothing left to learn.
+
+    >>> import cgprimer
+    >>> vectors = Vectors(cgprimer.parse("xw = a*xa + b"))
+    >>> constraints(vectors, l2={"a": 0.5}, freeze=["b"]).columns
+    {'l2': array([0.5, 0. ]), 'free': array([1., 0.])}
+    """
+    count, columns = len(vectors), dict[str, Array]()
+    for what, given in ("scale", scale), ("l2", l2), ("l1", l1):
+        if given is None:
+            continue
+        column = np.full(count, 1.0 if what == "scale" else 0.0)
+        for name, value in _by_name(what, given, vectors):
+            factor = real_number(what, value)
+            if factor < 0:
+                raise UsageError(f"{what} must not be negative, and is {factor:g}")
+            column[_places(vectors, what, name)] = factor
+        if (column != (what == "scale")).any():
+            columns[what] = column
+    if bounds:
+        low, high = np.full(count, -np.inf), np.full(count, np.inf)
+        for name, value in _by_name("bounds", bounds, vectors):
+            places = _places(vectors, "bounds", name)
+            low[places], high[places] = _ends(name, value)
+        columns |= {"low": low, "high": high}
+    names = [freeze] if isinstance(freeze, str) else list(freeze or ())
+    if names:
+        columns["free"] = np.ones(count)
+        for name in names:
+            columns["free"][_places(vectors, "freeze", name)] = 0.0
+        if not columns["free"].any():
+            raise UsageError("all parameters are frozen: there is nothing to learn")
+    p = math.inf if norm == math.inf else real_number("norm", norm)
+    if p < 1:
+        raise UsageError(f"norm is p of a norm, from 1 to infinity, not {p:g}")
+    norms = [] if max_norm is None else _groups(vectors, max_norm)
+    if p == math.inf and norms:  # the largest number: a bound of each by itself
+        for places, most in norms:
+            columns.setdefault("low", np.full(count, -np.inf))
+            columns.setdefault("high", np.full(count, np.inf))
+            columns["low"][places] = np.maximum(columns["low"][places], -most)
+            columns["high"][places] = np.minimum(columns["high"][places], most)
+        norms = []
+    return Constraints(columns, tuple(norms), p)
+
+
+def _by_name(what: str, given: Any, vectors: Vectors) -> list[tuple[str, Any]]:
+    """A number for all, or values by name."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    return [(name, given) for name in vectors.shapes]
+
+
+def _places(vectors: Vectors, what: str, name: str) -> Array:
+    """Where a parameter, or an element of one, stands in the vector."""
+    own, at = element_place(name) if isinstance(name, str) else (name, ())
+    if own not in vectors.shapes:
+        hint = name_hint(str(own), vectors.shapes)
+        raise UsageError(f"{what}: there is no parameter {own!r}", hint=hint)
+    found = vectors.parts(np.arange(len(vectors)))[own]
+    try:
+        return np.ravel(found[at])
+    except IndexError:
+        raise UsageError(f"{what}: {own} has the shape {list(found.shape)}, no {name}") from None
+
+
+def _ends(name: str, value: Any) -> tuple[float, float]:
+    if np.shape(value) != (2,):
+        raise UsageError(f"bounds of {name}: two numbers are needed", hint="as in k=0:1")
+    low, high = (
+        float(end) if end in _INFINITE else real_number(f"a bound of {name}", end) for end in value
+    )
+    if not low <= high:
+        raise UsageError(f"the bounds of {name} must ascend, not go from {low:g} to {high:g}")
+    return low, high
+
+
+def _groups(vectors: Vectors, max_norm: Any) -> list[tuple[Array, float]]:
+    """Which numbers of the vector have a norm together, and its largest value."""
+    if isinstance(max_norm, Mapping):
+        wanted = dict(max_norm)
+    else:
+        single = "+".join(name for name, shape in vectors.shapes.items() if not shape)
+        arrays = [name for name, shape in vectors.shapes.items() if shape]
+        wanted = dict.fromkeys([*([single] if single else []), *arrays], max_norm)
+    found = []
+    for names, most in wanted.items():
+        parts = [_places(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
+        found.append((np.concatenate(parts), real_number("max_norm", most, above=0)))
+    return found
