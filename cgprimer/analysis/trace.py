@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives import chosen_names, chosen_output, tape_with
+from cgprimer.core.derivatives import (
+    Point,
+    chosen_names,
+    chosen_output,
+    mode_at,
+    statistics,
+    tape_with,
+)
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Expression, Name, Number, Shape, element_place
 from cgprimer.core.methods import differentiate
@@ -60,6 +68,9 @@ class Trace:
         wrt: the variable with respect to which the tangents are; empty for adjoints.
         rows: the steps in execution order. Adjoints are computed from the last row to the first.
         backward: where values are arrays, the steps of reverse mode's backward sweep in its order.
+        samples: of a batch how many there are, else 0. The values of a batch have an axis of
+            samples, where samples differ; adjoints are those of the sum of ``of`` over them, and
+            what all of them share has one adjoint.
     """
 
     method: str
@@ -68,6 +79,7 @@ class Trace:
     wrt: str
     rows: tuple[TraceRow, ...]
     backward: tuple[TraceRow, ...] = ()
+    samples: int = 0
 
     def row(self, name: str) -> TraceRow:
         """The row of a name.
@@ -88,7 +100,7 @@ class Trace:
         """What the derivative column holds, as a title."""
         if self.kind == "tangent":
             return f"tangent d/d{self.wrt}"
-        return f"adjoint d{self.of}/d(name)"
+        return f"adjoint d{f'(sum {self.of})' if self.samples else self.of}/d(name)"
 
     def to_table(self, style: str = "text") -> str:
         """As ``text``, ``markdown``, ``latex`` or ``csv`` (which has all digits).
@@ -101,7 +113,7 @@ class Trace:
         header = ["name", "expression", "value", self.kind if style == "csv" else self.heading]
         if style == "latex":
             over, under = ("", self.wrt) if self.kind == "tangent" else (self.of, "v")
-            over = f" {latex_name(over)}" if over else ""
+            over = rf" {chr(92) + 'sum ' if self.samples else ''}{latex_name(over)}" if over else ""
             header[3] = rf"$\partial{over} / \partial {latex_name(under)}$"
         arrays = {r.name for r in (*self.rows, *self.backward) if not isinstance(r.value, float)}
         rows = [_cells(r, style, arrays) for r in self.rows]
@@ -166,9 +178,12 @@ def trace(
         level: ``operations`` for a row per operation, ``variables`` for a row per variable.
         options: of the method.
 
+    Several samples are a batch: they are traced where they need each other (``batchnorm``,
+    ``batch_mean``), in reverse mode, or in forward mode with a parameter as seed.
+
     Raises:
         UsageError: an unknown name, method or level; ``wrt`` with reverse mode; an array
-            where an element is to be named; several samples.
+            where an element is to be named; several samples that do not need each other.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.core.graph import parse
@@ -191,7 +206,7 @@ def trace(
     elif wrt is not None:
         what = "reverse mode seeds the output: its adjoints are with respect to every value"
         raise UsageError(what, hint="choose the output with of=... (--of), or another method")
-    primal = tape_with(graph, (target, seeded) if seeded else (target,))
+    primal = tape_with(graph, (target, seeded) if seeded else (target,), mode_at(graph, at))
     asked = seeded or target
     if shape := shape_of(primal, primal.index(asked)):
         what, option = ("seeded", "wrt") if seeded else ("differentiated", "of")
@@ -201,24 +216,65 @@ def trace(
             hint=f"such as {option}={first!r} (--{option} {first!r})",
         )
     shown = _shown(primal, target, level)
-    point = point_values(graph, at, of=target)
+    point, samples = _point(graph, primal, at, target, seeded, method)
     values = values_of(primal, point, roots=shown)
     sums = _derivatives(primal, shown, target, seeded, point, method, options)
     names, trees = labels(primal), expressions(primal)
     if level == "variables":
         trees |= {primal.index(name): tree for name, tree in graph.definitions.items()}
-    rows = []
+    rows, differ = [], _differing(primal) if samples else []
     for index in shown:
         name, tree, shape = names[index], trees.get(index), shape_of(primal, index)
         given = "parameter" if name in graph.parameters else "input"
         if tree is None and is_statistic(primal.leaves[index].name):
             given = "running statistic"
         text = given if tree is None else unparse(tree)
-        value, derivative = (_whole(n, shape) for n in (values[index], sums[index]))
+        if not samples:
+            value, derivative = (_whole(n, shape) for n in (values[index], sums[index]))
+        else:
+            both = (_whole(n, (samples, *shape)) for n in (values[index], sums[index]))
+            value, derivative = both
+            if not differ[index]:
+                over = derivative[0] if seeded else derivative.sum(axis=0)
+                value, derivative = (_whole(n, shape) for n in (value[0], over))
         rows.append(TraceRow(name, text, value, derivative, tree))
     kind = "tangent" if seeded else "adjoint"
-    backward = _backward(primal, target, rows, point) if primal.shapes and not seeded else ()
-    return Trace(method, kind, target, seeded, tuple(rows), backward)
+    show = primal.shapes and not seeded
+    backward = _backward(primal, target, rows, point, samples) if show else ()
+    return Trace(method, kind, target, seeded, tuple(rows), backward, samples)
+
+
+def _point(
+    graph: ExpressionGraph, primal: Tape, at: Point, target: str, seeded: str, method: str
+) -> tuple[dict[str, Value], int]:
+    """What leaves are, and the number of samples where they are a batch, else 0."""
+    given = graph.point(at, needed=())
+    shape = graph.samples(given)
+    together = any(getattr(name, "kind", "") == "batch_mean" for name, _ in primal.instructions)
+    if not shape or not together:
+        return point_values(graph, at, of=target), 0
+    if method not in ("forward", "reverse") or seeded in graph.inputs:
+        raise UsageError(
+            "the samples of a batch depend on each other: they are traced in reverse mode, or in"
+            " forward mode with a parameter as seed",
+            hint="method='reverse' (--method reverse)",
+        )
+    import numpy as np
+
+    whole = graph.point(at, needed=[leaf.name for leaf in primal.leaves]) | statistics(graph, given)
+    for name in graph.inputs:
+        own = graph.shapes.get(name, ())
+        whole[name] = np.broadcast_to(whole[name], shape + own).reshape(-1, *own)
+    return whole, prod(shape)
+
+
+def _differing(primal: Tape) -> list[bool]:
+    """Of each value whether it differs from sample to sample of a batch."""
+    found = [leaf.kind == "column" for leaf in primal.leaves]
+    for name, operands in primal.instructions:
+        shared = getattr(name, "kind", "") == "batch_mean"
+        found.append(not shared and any(found[o] for o in operands))
+    return found
 
 
 def _whole(value: Value, shape: Shape) -> Value:
@@ -269,16 +325,17 @@ def _derivatives(
 
 
 def _backward(
-    primal: Tape, target: str, rows: list[TraceRow], point: Mapping[str, Value]
+    primal: Tape, target: str, rows: list[TraceRow], point: Mapping[str, Value], samples: int
 ) -> tuple[TraceRow, ...]:
     """The instructions of the sweep for everything that is given, and what they compute."""
-    given = [row.name for row in rows if row.tree is None]
+    given = [row.name for row in rows if row.expression in ("input", "parameter")]
     made = differentiate(primal, target, given).executed
     names, values, trees = labels(made), values_of(made, point), expressions(made, inline=True)
     known, last = {row.name: row.value for row in rows}, made.outputs[target]
 
     def step(name: str, index: int, tree: Expression) -> TraceRow:
-        value = _whole(values[index], shape_of(made, index))
+        shape = shape_of(made, index)
+        value = _whole(values[index], (samples, *shape) if samples else shape)
         return TraceRow(shown_name(name), unparse(tree), value, None, tree)
 
     more: dict[int, list[TraceRow]] = {}  # adjoints that are another value, or a number
@@ -301,7 +358,8 @@ def _shown(primal: Tape, target: str, level: str) -> list[int]:
     """Values that the target needs, leaves first; constants are not rows of their own."""
     needed = reachable(primal, [primal.index(target)])
     constants = {index for index, leaf in enumerate(primal.leaves) if leaf.kind == "constant"}
-    candidates = range(primal.size) if level == "operations" else sorted(primal.labels)
+    named = sorted(index for index, name in primal.labels.items() if "." not in name)
+    candidates = range(primal.size) if level == "operations" else named
     return [index for index in candidates if needed[index] and index not in constants]
 
 
