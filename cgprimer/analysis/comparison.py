@@ -251,7 +251,8 @@ def compare(
         )
     point = point_values(graph, at, of=target)
     columns = {name: point[name] for name in graph.inputs}
-    scalars = {name: point[name] for name in graph.parameters}
+    scalars = {name: value for name, value in point.items() if name not in columns}
+    own = {name: shape_of(primal, primal.index(name)) for name in point}
     whole = tuple(dict.fromkeys(element_place(name)[0] for name in asked))
     shapes = {name: shape_of(primal, primal.index(name)) for name in whole}
     count = sum(map(math.prod, shapes.values()))
@@ -264,7 +265,7 @@ def compare(
     names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
     flat = scalarize(primal)
     if len(names) * len(flat) <= _MOST_WORK:
-        reference = reference_derivatives(flat, target, names, apart(point, graph.shapes))
+        reference = reference_derivatives(flat, target, names, apart(point, own))
     else:
         reference = None
     certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}

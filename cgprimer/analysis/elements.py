@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 
-from cgprimer.core.derivatives import kept, tape
+from cgprimer.core.derivatives import kept, statistics, tape
 from cgprimer.core.graph import ExpressionGraph, graph_of
 from cgprimer.core.language.syntax import (
     Declaration,
@@ -21,7 +21,7 @@ from cgprimer.core.language.syntax import (
     postorder,
 )
 from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.tape.printing import expressions, labels
+from cgprimer.core.tape.printing import as_shown, expressions, labels, shown_name
 from cgprimer.core.tape.scalars import apart, elements, scalarize
 from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
@@ -58,14 +58,16 @@ def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
             f" {MOST:,} that are worked with",
             hint="draw the arrays themselves, or a smaller network of the same kind",
         )
-    flat = scalarize(primal)
+    flat = as_shown(scalarize(primal))
     names, trees = labels(flat), expressions(flat, inline=True)
-    values = apart(graph.point(needed=()), graph.shapes)
-    roles = {"column": "input", "scalar": "parameter"}
+    values = element_values(graph, {**graph.point(needed=()), **statistics(graph, {})}) or {}
+    learnt = {e for name in graph.parameters for e in elements_of(graph, name)}
     statements: list[Declaration | Definition] = [
-        Declaration(roles[leaf.kind], leaf.name, values.get(leaf.name), 0)
+        Declaration(
+            "parameter" if leaf.name in learnt else "input", leaf.name, values.get(leaf.name), 0
+        )
         for leaf in flat.leaves
-        if leaf.kind in roles
+        if leaf.kind != "constant"
     ]
     for index, tree in trees.items():
         used = (node.name for node in postorder(tree) if isinstance(node, Name))
@@ -118,8 +120,12 @@ def element_values(
     """A point for the graph of the numbers: arrays are taken apart."""
     if at is None or not isinstance(at, Mapping):
         return at
-    shapes = graph.shapes
-    arrays = {n: as_value(n, value, shapes[n]) if n in shapes else value for n, value in at.items()}
+    running = {n: value for n, value in at.items() if n not in (*graph.inputs, *graph.parameters)}
+    found = statistics(graph, running) if running else {}  # they are called as they are shown
+    shapes = {**graph.shapes, **{shown_name(n): getattr(v, "shape", ()) for n, v in found.items()}}
+    given = {n: v for n, v in at.items() if n not in found}
+    given |= {shown_name(n): v for n, v in found.items()}
+    arrays = {n: as_value(n, v, shapes[n]) if shapes.get(n) else v for n, v in given.items()}
     return apart(arrays, shapes)
 
 

@@ -15,6 +15,7 @@ from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.notation import number_text, unparse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import expressions, labels
@@ -244,9 +245,9 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
             nodes.append(Node(str(index), number_text(leaf.value), "constant"))
         else:
             role: Role = "input" if leaf.kind == "column" else "parameter"
-            nodes.append(
-                Node(str(index), leaf.name + shape_text(leaf.shape), role, _shown(values, index))
-            )
+            role = "constant" if is_statistic(leaf.name) else role
+            label = names[index] + shape_text(leaf.shape)
+            nodes.append(Node(str(index), label, role, _shown(values, index)))
     edges: list[Edge] = []
     for (index, tree), (name, operands) in zip(trees.items(), tape.instructions, strict=True):
         kind = getattr(name, "kind", name)

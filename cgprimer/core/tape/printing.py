@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from itertools import count
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural
@@ -53,6 +54,19 @@ def shown_names(tape: Tape) -> dict[str, str]:
             taken.add(text)
             shown[name] = text
     return shown
+
+
+def as_shown(tape: Tape) -> Tape:
+    """The same tape, in which leaves and values are called what print calls them.
+
+    >>> import cgprimer
+    >>> as_shown(cgprimer.tape(cgprimer.parse("xy = batchnorm(xa, g, b)"))).of_kind("scalar")
+    ('g', 'b', 'mean_xy', 'variance_xy')
+    """
+    shown = shown_names(tape)
+    leaves = tuple([leaf._replace(name=shown.get(leaf.name, leaf.name)) for leaf in tape.leaves])
+    names, outputs = ({shown[n]: i for n, i in of.items()} for of in (tape.names, tape.outputs))
+    return replace(tape, leaves=leaves, names=names, outputs=outputs)
 
 
 def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:

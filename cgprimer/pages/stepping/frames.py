@@ -14,6 +14,7 @@ from cgprimer.core.derivatives import chosen_names, chosen_output
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names
+from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, walk_of
@@ -166,7 +167,7 @@ def stepping(
     if shape_in(graph, target):
         said = f"a derivative is stepped through from one number, and {target!r} is an array"
         raise DifferentiationError(said, hint=NUMBERS)
-    point = point_values(graph, at, of=target)
+    point = {shown_name(n): v for n, v in point_values(graph, at, of=target).items()}
     walks, refusals, others = [], [], []
     for method in methods:
         try:

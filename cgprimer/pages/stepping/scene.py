@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.printing import expressions, labels
+from cgprimer.core.tape.printing import as_shown, expressions, labels
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
 from cgprimer.pictures.diagram import Role
@@ -80,6 +81,8 @@ def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables")
     """
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+    kept = [is_statistic(leaf.name) for leaf in tape.leaves]
+    tape = as_shown(tape) if any(kept) else tape
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
     kinds = [*(leaf.kind for leaf in tape.leaves), *[""] * len(tape)]
     operands = [*[()] * first, *(operands for _, operands in tape.instructions)]
@@ -98,8 +101,11 @@ def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables")
     edges: dict[tuple[str, str], None] = {}
     for number, index in enumerate(shown):
         role: Role = "input" if kinds[index] == "column" else "parameter"
+        text = unparse(trees[index]) if index in trees else role
+        if index < first and kept[index]:
+            role, text = "constant", "running statistic"
         own = tuple(names[home] for home in sorted(homes[index]))
-        rows.append(Row(names[index], unparse(trees[index]) if index in trees else role, own))
+        rows.append(Row(names[index], text, own))
         if index in separate:
             if index >= first:
                 inner: Role = "inner" if index in tape.labels else "operation"

@@ -101,7 +101,7 @@ def draw_tables(
     left, top, right, bottom = room
     every, step = shown.scene.rows, frame.step
     rows, lines = shared_out(len(every), len(walk.lines), int((bottom - top) / ROW))
-    given = ("input", "parameter")
+    given = ("input", "parameter", "running statistic")
     texts = [f"{n} ({e})" if e in given else f"{n} = {e}" for n, e, _ in every]
     values = [(known(v), v is not None) for v in frame.values]
     pairs = zip(frame.derivatives, frame.sums, strict=True)
