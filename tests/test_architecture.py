@@ -258,7 +258,7 @@ def test_the_house_does_not_grow() -> None:
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
     assert lines(*files) <= 41_600
-    assert sum(core.values()) <= 7_150, core
+    assert sum(core.values()) <= 7_180, core
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:

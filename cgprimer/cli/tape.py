@@ -20,13 +20,19 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
     method_lines(),
     "--of NAME,...  With --method: variables to differentiate (default: all outputs).",
     "--wrt NAME,...  With --method: with respect to which names (default: all parameters).",
+    "--training  With the masks of dropout and the statistics of the batch.",
     "--loss LOSS  Put a loss on the tape, as training does.",
     "--passes  Show pass by pass what an engine makes of it.",
     f"--code (form) {'|'.join(_FORMS)}  Show the code that an engine makes of it.",
     "--all (whole)  Show all of a large tape.",
 )
 def command(
-    graph: ExpressionGraph, method: str | None, passes: bool, whole: bool, **settings: Any
+    graph: ExpressionGraph,
+    method: str | None,
+    passes: bool,
+    whole: bool,
+    training: bool,
+    **settings: Any,
 ) -> None:
     """The tape of a graph, or of its derivative, one instruction a line.
 
@@ -52,7 +58,7 @@ def command(
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
     if passes and form is not None:
         raise click.UsageError("give either --passes or --code, not both")
-    found = tape_with(graph, of or ())
+    found = tape_with(graph, of or (), "training" if training else "")
     if loss is not None:
         found = with_loss(found, loss)
     if method is None:
