@@ -73,6 +73,9 @@ from cgprimer.registration import unregister_method as unregister_method
 from cgprimer.registration import unregister_primitive as unregister_primitive
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.checkpoint import save_run as save_run
+from cgprimer.training.identifiability import identifiability as identifiability
+from cgprimer.training.interfaces import Estimator as Estimator
+from cgprimer.training.interfaces import flat_objective as flat_objective
 from cgprimer.training.loop import train as train
 from cgprimer.training.losses import register_loss as register_loss
 from cgprimer.training.losses import unregister_loss as unregister_loss

@@ -24,6 +24,8 @@ from cgprimer.errors import CgprimerError
 _COMMANDS = {
     "train": "Learn a graph's parameters from data.",
     "sweep": "Train with many settings, and compare the runs.",
+    "predict": "A run's outputs for other inputs.",
+    "score": "How well a run predicts samples.",
     "draw": "Draw a graph as PNG, SVG or PDF.",
     "step": "Step through a derivative: a page for the projector, slides, or a GIF.",
     "plot": "Curves for slides: losses, surfaces, errors, costs, functions.",

@@ -15,6 +15,7 @@ before. What several commands share stands here.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -32,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 AT = """\
 --at NAME=VALUE,...  Values of inputs and parameters; declared values fill the rest. Several, for as
-  many points: LOW:HIGH:COUNT."""
+  many points: LOW:HIGH:COUNT. The file of a run stands for what it has learnt."""
 JSON = "--json (as_json)  Print the result as JSON."
 ENGINE = "--engine NAME =auto  What runs the tape; 'cgprimer info' lists the engines."
 MOST = 100_000  # numbers of a range
@@ -123,20 +124,36 @@ def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str,
 
 
 def _assignments(given: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _value(name, value) for name, value in _named(given, "VALUE")}
+    learnt: dict[str, Any] = {}
+    named = _named(given, "VALUE, or the file of a run", learnt)
+    values = {name: _value(name, value) for name, value in named}
+    return learnt | values
 
 
-def _named(given: tuple[str, ...], what: str) -> Iterator[tuple[str, str]]:
-    """Names and the texts behind their equals signs."""
+def _named(
+    given: tuple[str, ...], what: str, learnt: dict[str, Any] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Names and the texts behind their equals signs; what runs have learnt goes into `learnt`."""
     known = set()
     for part in (p for text in given for p in _parts(re.sub(r"\s*=\s*", "=", text))):
         name, equals, value = (p.strip() for p in part.partition("="))
+        if learnt is not None and name and not equals and os.path.exists(name):
+            learnt |= _learnt(name)
+            continue
         if not equals or not name:
             raise click.BadParameter(f"expected NAME={what}, got {part!r}")
         if name in known:
             raise click.BadParameter(f"{name} is given twice")
         known.add(name)
         yield name, value
+
+
+def _learnt(path: str) -> dict[str, Any]:
+    """What a run has learnt: its parameters, by name."""
+    from cgprimer.training.checkpoint import load_run
+
+    found = load_run(path).parameters
+    return {name: getattr(value, "tolist", lambda v=value: v)() for name, value in found.items()}
 
 
 def _number_or_assignments(given: tuple[str, ...]) -> Any:

@@ -31,8 +31,8 @@ from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import NonFiniteError, TrainingError
-from cgprimer.training.checkpoint import load_run, run_as_dict
-from cgprimer.training.directory import CONFIG, RUN
+from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
+from cgprimer.training.directory import CONFIG
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun

@@ -23,6 +23,7 @@ from cgprimer.training.vectors import Vectors
 
 FORMAT = "cgprimer-run"
 VERSION = 1
+RUN = "run.json"  #: in the folder of a run
 _MOST = 2**53  # of a number of steps
 
 
@@ -57,15 +58,16 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
     """Read a run that :func:`save_run` wrote, to be given to ``train(..., resume=run)``.
 
     Args:
-        path: where it is.
+        path: where it is, or the folder of a run.
         graph: the graph that it must be a run of; the one in the file unless given.
 
     Raises:
         UsageError: the file cannot be read.
         DataError: it holds no run, or a run of another graph.
     """
+    path = Path(path, RUN) if Path(path, RUN).is_file() else Path(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from cgprimer.errors import UsageError
 from cgprimer.files import json_text, write_whole
-from cgprimer.training.checkpoint import run_as_dict, save_run
+from cgprimer.training.checkpoint import RUN, run_as_dict, save_run
 from cgprimer.training.runs import TrainingRun
 
-CONFIG, RUN, METRICS, GRAPH = "run.toml", "run.json", "metrics.jsonl", "graph.cg"
+CONFIG, METRICS, GRAPH = "run.toml", "metrics.jsonl", "graph.cg"
 PARAMETERS, LOSS = "parameters.json", "loss.png"
 
 

@@ -8,7 +8,7 @@ lowest label.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,29 +39,42 @@ class Confusion:
         return float(np.trace(self.counts) / self.counts.sum())
 
 
+def class_numbers(rows: Array, labels: Array) -> Array:
+    """The number of each row's class: of the largest number, or of the label nearest to the one.
+
+    >>> class_numbers(np.array([[0.1, 0.7]]), np.array([])).tolist()
+    [1]
+    >>> class_numbers(np.array([[0.5], [0.6]]), np.array([0.0, 1.0])).tolist()
+    [0, 1]
+    """
+    if rows.shape[1] > 1:
+        return rows.argmax(axis=1)
+    # Half way between two labels lies in the lower one's half.
+    return np.searchsorted((labels[1:] + labels[:-1]) / 2, rows[:, 0], side="left")
+
+
 def confusion(outputs: Columns, targets: Columns) -> Confusion:
     """The table of true classes (rows) and predicted ones (columns).
 
     Raises:
-        DataError: the targets are no classes: more than thirty different values.
+        DataError: the targets are no classes, which are at most thirty different whole numbers.
 
     >>> found = confusion({"xw": np.array([0.2, 0.9, 0.5])}, {"xw": np.array([0.0, 1.0, 1.0])})
     >>> found.labels, found.counts.tolist()
     ((0.0, 1.0), [[1, 0], [1, 1]])
     """
-    given, wanted = _side_by_side(outputs, targets), _side_by_side(targets, targets)
+    given, wanted = side_by_side(outputs, targets), side_by_side(targets, targets)
     if wanted.shape[1] > 1:
         names = [e for n, column in targets.items() for e in elements(n, np.shape(column)[1:])]
-        labels, predicted, true = tuple(names), given.argmax(axis=1), wanted.argmax(axis=1)
+        labels, true, values = tuple(names), wanted.argmax(axis=1), wanted[:0]
     else:
         values = np.unique(wanted)
         values = next((np.array(two) for two in _USUAL if {*values} <= {*two}), values)
-        if len(values) > _MOST_CLASSES:
-            what = f"{next(iter(targets))!r} has {len(values):,} different values"
-            raise DataError(f"the target {what}: those are no classes", hint="r2 is for numbers")
+        if len(values) > _MOST_CLASSES or (values % 1).any():
+            what = f"the target {next(iter(targets))!r} are no classes: those are a few whole"
+            raise DataError(f"the values of {what} numbers", hint="r2 is for other numbers")
         labels, true = tuple(values.tolist()), np.searchsorted(values, wanted[:, 0])
-        # Half way between two labels lies in the lower one's half.
-        predicted = np.searchsorted((values[1:] + values[:-1]) / 2, given[:, 0], side="left")
+    predicted = class_numbers(given, values)
     counts = np.zeros((len(labels), len(labels)), int)
     np.add.at(counts, (true, predicted), 1)
     return Confusion(labels, counts)
@@ -86,7 +99,7 @@ def r_squared(outputs: Columns, targets: Columns) -> float:
     >>> r_squared({"xw": np.array([1.0, 2.0, 3.5])}, {"xw": np.array([1.0, 2.0, 3.0])})
     0.875
     """
-    given, wanted = _side_by_side(outputs, targets), _side_by_side(targets, targets)
+    given, wanted = side_by_side(outputs, targets), side_by_side(targets, targets)
     left = ((wanted - given) ** 2).sum(axis=0)
     with np.errstate(all="ignore"):
         found = 1 - left / ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
@@ -98,7 +111,7 @@ METRICS: dict[str, Callable[[Columns, Columns], float]] = {
 }  # fmt: skip
 
 
-def _side_by_side(columns: Columns, order: Columns) -> Array:
+def side_by_side(columns: Columns, order: Iterable[str]) -> Array:
     """All numbers of a sample in a row; shape (samples, numbers)."""
     parts = [np.asarray(columns[name], float) for name in order]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

@@ -15,7 +15,7 @@ from cgprimer.core.tape.scalars import apart
 from cgprimer.data import Dataset
 from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
-from cgprimer.training.objective import loss_and_gradient
+from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import Score, outputs_of, score_of
 from cgprimer.training.update_rules import State
 
@@ -140,7 +140,7 @@ class TrainingRun:
         array([3., 6.])
         """
         samples = data if isinstance(data, Dataset) else Dataset.from_arrays(data)
-        return outputs_of(self._graph(), samples.inputs, len(samples), self.parameters)
+        return outputs_of(self._graph(), samples.inputs, len(samples), self._learnt)
 
     def score(self, data: Dataset) -> Score:
         """How well the learnt parameters predict samples: loss, R^2, classes where there are some.
@@ -152,8 +152,14 @@ class TrainingRun:
         1.0
         """
         graph, loss = self._graph(), self.settings.get("loss", "squared-error")
-        mean, _ = loss_and_gradient(graph, data, loss=loss, reduction="mean")(self.parameters)
-        return score_of(graph, data, self.parameters, mean)
+        objective = Objective(graph, loss=loss, samples=len(data), mode="training")
+        values = objective.vectors.vector(self.parameters)
+        mean = objective.mean_loss(objective.columns(data), len(data), values, self.statistics)
+        return score_of(graph, data, self._learnt, mean)
+
+    @property
+    def _learnt(self) -> dict[str, Any]:
+        return {**self.parameters, **self.statistics}
 
     def _graph(self) -> ExpressionGraph:
         if self.graph is None:

@@ -23,6 +23,8 @@ LECTURE = EXAMPLES / "lecture.cg"
 COMMANDS = (
     "train",
     "sweep",
+    "predict",
+    "score",
     "draw",
     "plot",
     "step",

@@ -1,0 +1,50 @@
+"""``cgprimer predict``: a run's outputs for other inputs."""
+
+from __future__ import annotations
+
+import click
+
+from cgprimer.cli.common import echo_json, make_command, note
+
+_DATA = "--data PATH!  A .csv, .npz or .parquet file with a column for each input."
+
+
+@make_command(
+    _DATA,
+    """\
+-o, --output PATH  A .csv or .npz file (default: CSV on standard output).
+--force  Write over a file that is there.
+--json (as_json)  Print the outputs' columns as JSON.""",
+)
+@click.argument("run", type=click.Path())
+def command(run: str, data: str, output: str | None, force: bool, as_json: bool) -> None:
+    """Outputs for other inputs, by what a run has learnt.
+
+    \b
+    Examples:
+      cgprimer train lecture --save run.json
+      cgprimer data lecture --samples 5 --seed 1 -o new.csv
+      cgprimer predict run.json --data new.csv
+      cgprimer predict run.json --data new.csv -o predicted.csv
+
+    RUN is a file that train --save wrote, or the folder of a run. Printed are the inputs and
+    beside them the predicted outputs.
+    """
+    from cgprimer.cli.keeping import check_outputs
+    from cgprimer.data import Dataset
+    from cgprimer.training.checkpoint import load_run
+
+    check_outputs(None, output, None, None, force)
+    learnt = load_run(run)
+    assert learnt.graph is not None
+    samples = Dataset.load(data, inputs=learnt.graph.inputs)
+    outputs = learnt.predict(samples)
+    if as_json:
+        echo_json(outputs)
+        return
+    found = Dataset.from_arrays(samples.inputs, outputs)
+    if output is None:
+        click.echo(found.to_csv(), nl=False)
+    else:
+        found.save(output)
+        note(f"wrote {len(found):,} samples to {output}")

@@ -1,0 +1,47 @@
+"""``cgprimer score``: how well a run predicts samples."""
+
+from __future__ import annotations
+
+import click
+
+from cgprimer.cli.common import echo_json, make_command, note
+from cgprimer.cli.options import JSON
+
+
+@make_command(
+    """\
+--data PATH!  A .csv, .npz or .parquet file with a column for each input and each output.
+--plot PATH  Draw what is predicted over the plane of two inputs as .png, .svg or .pdf.
+--force  Write over a file that is there.""",
+    JSON,
+)
+@click.argument("run", type=click.Path())
+def command(run: str, data: str, plot: str | None, force: bool, as_json: bool) -> None:
+    """How well a run predicts samples: loss, R^2, and for classes who is taken for whom.
+
+    \b
+    Examples:
+      cgprimer train lecture --save run.json
+      cgprimer data lecture --samples 100 --seed 1 -o new.csv
+      cgprimer score run.json --data new.csv
+
+    RUN is a file that train --save wrote, or the folder of a run. The loss is the one that was
+    minimised. Of a few values of one target the one nearest to the output is predicted, of several
+    outputs the largest.
+    """
+    from cgprimer.cli.keeping import check_outputs
+    from cgprimer.cli.training_report import score_lines
+    from cgprimer.data import Dataset
+    from cgprimer.training.checkpoint import load_run
+
+    check_outputs(plot, None, None, None, force)
+    learnt = load_run(run)
+    assert learnt.graph is not None
+    samples = Dataset.load(data, inputs=learnt.graph.inputs, targets=learnt.graph.outputs)
+    score = learnt.score(samples)
+    if as_json:
+        echo_json(score.as_dict())
+    else:
+        click.echo("\n".join(score_lines(score)))
+    if plot:
+        note(f"wrote {plot}")
