@@ -45,7 +45,8 @@ def graph_command(
     def decorate(function: Callable[..., Any]) -> click.Command:
         @wraps(function)
         def about_graph(file: str | None, expression: str | None, **given: Any) -> Any:
-            file = file or (click.get_current_context().default_map or {}).get("file")
+            if expression is None:
+                file = file or (click.get_current_context().default_map or {}).get("file")
             return function(_read_graph(file, expression, optional), **given)
 
         return make_command(_EXPRESSION, *texts, **more)(argument(about_graph))

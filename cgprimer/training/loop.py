@@ -8,8 +8,7 @@ k alone, so that a run can be taken up again where it stopped.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import partial
@@ -24,7 +23,7 @@ from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.change import change_of
-from cgprimer.training.layers import as_values
+from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import beside_targets
@@ -32,17 +31,15 @@ from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
     SETTINGS,
     Settings,
-    checkpoint_times,
     documented,
     settings_of,
 )
-from cgprimer.training.snapshots import MOST_LOSSES, Moments, moments
+from cgprimer.training.snapshots import moments
 from cgprimer.training.steps import Done, Resident, Steps
 from cgprimer.training.update_rules import State
 from cgprimer.training.vectors import Vectors
 
 Array = Any
-Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, running statistics
 Data = Dataset | Blocks
 _DIVERGED = 10.0  # times the loss of the start
 
@@ -140,7 +137,7 @@ def train(
     running = run.last_statistics or run.statistics or objective.layers.first()
     held = Done(run.steps, values, steps.begun(values, state), [], statistics=running)
     when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
-    _thin(run, when, epochs * steps.per_epoch)
+    thin(run, when, epochs * steps.per_epoch)
     measures: dict[str, Measure] = {}
     if others is not None:
         measures[""] = Resident(objective, others).mean_loss
@@ -154,7 +151,7 @@ def train(
             if listener is not None:
                 listener(done.steps, epochs * steps.per_epoch, done.losses[-1])
 
-    going = _Going(run, steps, held, settings, measures, tell, on_epoch, on_checkpoint)
+    going = Epochs(run, steps, held, settings, measures, tell, on_epoch, on_checkpoint)
     bad = going.through(when)
     place = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
     if bad is None:
@@ -205,148 +202,6 @@ def _metrics(
         return METRICS[name](*beside_targets(graph, data, {**vectors.values(values), **running}))
 
     return {name: partial(measure, name) for name in settings.metrics}
-
-
-class _Going:
-    """The epochs of a run, and what is kept of them."""
-
-    def __init__(
-        self,
-        run: TrainingRun,
-        steps: Steps,
-        held: Done,
-        settings: Settings,
-        measures: Mapping[str, Measure],
-        tell: Callable[[Done], None],
-        on_epoch: Callable[[TrainingRun], None] | None,
-        on_checkpoint: Callable[[TrainingRun], None] | None,
-    ) -> None:
-        self.run, self.steps, self.settings, self.measures = run, steps, settings, measures
-        self.tell, self.on_epoch, self.on_checkpoint = tell, on_epoch, on_checkpoint
-        self.vectors = steps.objective.vectors
-        # Where the run stands and the sum of the losses of its epoch's steps: they are assigned
-        # together, so that Ctrl-C comes before or after it.
-        self.at = held, run.epoch_total
-        self.kept: list[tuple[int, Array]] = []  # parameters, to be recorded
-        self.recorded = run.recorded_steps, run.recorded_parameters
-        self.best = math.inf, 0, held.values, held.statistics
-        if run.best_epoch:
-            least = run.validation_losses[run.best_epoch - 1]
-            learnt = self.vectors.vector(run.parameters)
-            self.best = least, run.best_epoch, learnt, run.statistics
-        self.clock = time.perf_counter() - run.seconds
-
-    def through(self, when: Moments) -> Array | None:
-        """All epochs still to do; the samples of a step that was not finite, if one was."""
-        run, settings = self.run, self.settings
-        seconds, epochs = checkpoint_times(settings.checkpoint_every)
-        try:
-            self._checkpoint()
-            saved = time.perf_counter()
-            for epoch in range(run.epochs, settings.epochs):
-                if self.steps.finished(epoch, self.at[0]):
-                    run.stopped = "converged"
-                    break
-                halts = when.of_epoch(epoch)
-                for done in self.steps.epoch(epoch, self.at[0], halts):
-                    self._note(done, halts)
-                    if done.failed is not None:
-                        return done.failed
-                    self.tell(done)
-                    if time.perf_counter() - saved > seconds:
-                        self._checkpoint()
-                        saved = time.perf_counter()
-                if self._ended(epoch) or self._no_longer_falls():
-                    break
-                if epochs and run.epochs % epochs == 0:
-                    self._checkpoint()
-        except KeyboardInterrupt:
-            run.stopped = "interrupted"
-        finally:
-            self._up_to_date()
-        return None
-
-    def _note(self, done: Done, halts: Sequence[int]) -> None:
-        """Keep the losses of some steps, and where the run stands after them."""
-        held, total = self.at
-        apart, losses = self.run.steps_apart, done.losses
-        self.run.step_losses += map(float, losses[-held.steps % apart :: apart])
-        if done.failed is None:
-            if done.steps in halts:
-                self.kept.append((done.steps, done.values))
-            total = self.steps.total(total, done)
-        self.at = done, total
-
-    def _ended(self, epoch: int) -> bool:
-        """Take down what an epoch gave; whether it is to be the last."""
-        run, (held, total) = self.run, self.at
-        begun = time.perf_counter()
-        for name in {*self.measures, *run.metrics, *([""] if run.validation_losses else [])}:
-            of = run.metrics.setdefault(name, []) if name else run.validation_losses
-            measure = self.measures.get(name)
-            missing = [math.nan] * (epoch - len(of))  # taken up, and begun without
-            of += [*missing, measure(held.values, held.statistics) if measure else math.nan]
-        if self.settings.patience and run.validation_losses[-1] < self.best[0]:
-            least = run.validation_losses[-1]
-            self.best = least, epoch + 1, held.values, held.statistics
-        run.epoch_losses.append(self.steps.mean(total))
-        self.at, run.epochs = (held, 0.0), epoch + 1
-        if self.on_epoch is not None:
-            self.on_epoch(run)
-        self.clock += time.perf_counter() - begun  # it is no part of the steps' time
-        below = self.settings.stop_below
-        if below is not None and run.epoch_losses[-1] < below:
-            run.stopped = "converged"
-        return run.stopped == "converged"
-
-    def _no_longer_falls(self) -> bool:
-        run, patience = self.run, self.settings.patience
-        if patience is None or run.epochs - self.best[1] < patience:
-            return False
-        since = f"epoch {self.best[1]:,}" if self.best[1] else "the start"
-        run.stopped, run.reason = "patience", f"the validation loss has not fallen since {since}"
-        return True
-
-    def _checkpoint(self) -> None:
-        if self.on_checkpoint is not None:
-            begun = time.perf_counter()
-            self._up_to_date()
-            self.on_checkpoint(self.run)
-            self.clock += time.perf_counter() - begun
-
-    def _up_to_date(self) -> None:
-        """Bring the run to where it stands; what is after that, Ctrl-C has cut off."""
-        run, (held, total) = self.run, self.at
-        run.seconds = time.perf_counter() - self.clock
-        run.steps, run.epoch_total = held.steps, total
-        run.state = held.state[: self.steps.own]
-        del run.step_losses[-(-run.steps // run.steps_apart) :]
-        for of in (run.epoch_losses, run.validation_losses, *run.metrics.values()):
-            del of[run.epochs :]
-        steps, parameters = self.recorded
-        kept = [(step, self.vectors.values(v)) for step, v in self.kept if step <= run.steps]
-        run.recorded_steps = [*steps, *(step for step, _ in kept)]
-        run.recorded_parameters = {
-            name: [*of, *(values[name] for _, values in kept)] for name, of in parameters.items()
-        }
-        run.parameters, run.last_parameters = self.vectors.values(held.values), {}
-        run.statistics, run.last_statistics = as_values(held.statistics), {}
-        _, epoch, values, running = self.best
-        if epoch and epoch <= run.epochs:
-            run.best_epoch, run.last_parameters = epoch, run.parameters
-            run.parameters, run.last_statistics = self.vectors.values(values), run.statistics
-            run.statistics = as_values(running)
-
-
-def _thin(run: TrainingRun, when: Moments, steps: int) -> None:
-    """Leave out the records of a run that a longer one has no room for."""
-    left = [k for k, step in enumerate(run.recorded_steps) if step in when]
-    run.recorded_steps = [run.recorded_steps[k] for k in left]
-    for name, values in run.recorded_parameters.items():
-        run.recorded_parameters[name] = [values[k] for k in left]
-    while steps > MOST_LOSSES * run.steps_apart:
-        run.steps_apart *= 2
-        del run.step_losses[1::2]
 
 
 def _taken_up(
