@@ -27,7 +27,7 @@ from cgprimer.training.change import Change
 from cgprimer.training.coordinates import Chosen
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective
-from cgprimer.training.update_rules import State
+from cgprimer.training.update_rules import Optimizer, State
 from cgprimer.training.whole_batch import Iterations
 
 Array = Any
@@ -261,14 +261,15 @@ class Steps:
                     total, gradient = self.chosen.sums(part, values, size, some)
                 else:
                     total, gradient = self.objective.sums(part, values, size)
-                loss, gradient = total / size, gradient / size
+                loss = total / size
+                gradient /= size
             if not (math.isfinite(loss) and np.isfinite(gradient).all()):
                 yield Done(steps, values, state, [loss], order[at : at + batch], running)
                 return
             if running:
                 scalars = self.objective.scalars(values)
                 running = self.objective.layers.moved(running, part, scalars, size)
-            updated, state = self.rule.update(values, gradient, state, rate)
+            updated, state = _updated(self.rule, values, gradient, state, rate)
             if self.chosen is not None:
                 updated = self.chosen.moved(values, updated, some)
             values = updated.astype(gradient.dtype, copy=False)
@@ -295,3 +296,12 @@ class Steps:
         if math.isfinite(loss):
             return Done(number + 1, found.points[after], (), [loss])
         return Done(number, held.values, (), [loss], np.arange(self.samples))
+
+
+def _updated(
+    rule: Optimizer, values: Array, gradient: Array, state: State, rate: float
+) -> tuple[Array, State]:
+    """A step of a rule; the state's numbers as Python's: numpy's would make single double."""
+    given = tuple(part if np.ndim(part) else float(part) for part in state)
+    values, made = rule.update(values, gradient, given, rate)
+    return values, tuple(map(np.asarray, made))

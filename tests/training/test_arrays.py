@@ -26,6 +26,8 @@ from cgprimer.plots.landscape import landscape
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
+from cgprimer.training.optimizers import OPTIMIZERS
+from cgprimer.training.steps import _updated
 
 Array = Any
 METHODS = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
@@ -477,3 +479,20 @@ def test_a_surface_over_two_numbers_of_arrays() -> None:
     assert found.paths[0].losses[-1] < found.paths[0].losses[0]
     with pytest.raises(UsageError, match="'w' is an array"):
         landscape(graph, ["w", "b"])
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_single_precision_stays_single(optimizer: str) -> None:
+    graph = cgprimer.parse("input x[60]; parameter W[90,60], v[90]; xo = v @ tanh(W @ x)")
+    random = np.random.default_rng(0)
+    data = Dataset.from_arrays({"x": random.normal(size=(50, 60))}, {"xo": random.normal(size=50)})
+    start = {"W": random.normal(size=(90, 60)) / 8, "v": random.normal(size=90) / 9}
+    rules: dict[str, Any] = {"optimizer": optimizer, "batch_size": 10, "epochs": 3}
+    rules |= {"learning_rate": 1e-3, "start": start, "seed": 1}
+    exact = cgprimer.train(graph, data, **rules)
+    single = cgprimer.train(graph, data, dtype="float32", **rules)
+    assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
+    rule = OPTIMIZERS[optimizer]
+    given = np.ones(4, np.float32)
+    moved, state = _updated(rule, given, given, rule.start(given), 0.1)
+    assert {part.dtype.name for part in (moved, *state) if part.ndim} == {"float32"}
