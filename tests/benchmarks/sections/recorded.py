@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 
 from cgprimer import Function, Value, checkpoint, memory, no_grad
+from cgprimer.core.graph import parse
+from cgprimer.data import Dataset
+from cgprimer.training.objective import Objective
+from cgprimer.training.optimizers import SGD
 
 from ..measuring import Entry, Result, Row, add_ratios, contest
 from ..settings import Settings, quietly
 
 SINGLE = np.float32
+TEXT = """
+input x[784]; parameter W1[128,784], b1[128], W2[10,128], b2[10]
+h = relu(W1 @ x + b1)
+y = W2 @ h + b2
+output y
+"""
 NOTE = "with Python's collector of garbage, as in any program"
 
 
@@ -133,6 +143,26 @@ def training_step(settings: Settings) -> list[Row]:
 
         return Entry(step, lambda found: (found[0], flat(p.grad for p in found[1])))
 
+    def from_text() -> Entry:
+        loss = "-sum(target*log_softmax(out))/64"  # the mean of this batch
+        objective = Objective(parse(TEXT), loss=loss, dtype="float32", samples=64_000)
+        classes = np.eye(10, dtype=SINGLE)[labels]
+        columns = objective.columns(Dataset.from_arrays({"x": x}, {"y": classes}))
+        w1, b1, w2, b2 = start
+        values = flat([w1.T, b1, w2.T, b2])
+
+        def step(rate: float = 1e-6) -> Any:
+            nonlocal values
+            total, gradient = objective.sums(columns, values, 64)
+            values, _ = SGD.update(values, gradient, (), rate)
+            return total, gradient
+
+        def read(found: Any) -> Result:
+            parts = objective.vectors.parts(found[1])
+            return found[0], flat([parts["W1"].T, parts["b1"], parts["W2"].T, parts["b2"]])
+
+        return Entry(step, read)
+
     def torch() -> Entry:
         import torch
 
@@ -174,7 +204,8 @@ def training_step(settings: Settings) -> list[Row]:
 
         return Entry(step, lambda found: (found[0], flat(found[1])))
 
-    makers = {"cgprimer": ours, "torch eager": torch, "numpy by hand": numpy}
+    makers = {"cgprimer": ours, "cgprimer, from text": from_text, "torch eager": torch,
+              "numpy by hand": numpy}  # fmt: skip
     reference: list[Result] = []
 
     def expected(part: int | None) -> Result:
