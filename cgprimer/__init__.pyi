@@ -9,10 +9,11 @@ from cgprimer.analysis.comparison import compare as compare
 from cgprimer.analysis.trace import Trace as Trace
 from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace
-from cgprimer.core.derivatives import Partials as Partials
 from cgprimer.core.derivatives import gradient as gradient
-from cgprimer.core.derivatives import partials as partials
+from cgprimer.core.derivatives import graph_with_loss as graph_with_loss
 from cgprimer.core.derivatives import tape as tape
+from cgprimer.core.edge_partials import Partials as Partials
+from cgprimer.core.edge_partials import partials as partials
 from cgprimer.core.graph import ExpressionGraph as ExpressionGraph
 from cgprimer.core.graph import parse as parse
 from cgprimer.core.methods import differentiate as differentiate

@@ -150,11 +150,14 @@ CORE = (
     "primitives",
     "graph",
     "tape",
+    "losses",
+    "loss_vertex",
     "methods",
     "engines",
     "array_steps",
     "run",
     "derivatives",
+    "edge_partials",
     "second_derivatives",
 )
 
@@ -257,8 +260,8 @@ def test_the_house_does_not_grow() -> None:
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 41_600
-    assert sum(core.values()) <= 7_180, core
+    assert lines(*files) <= 42_300
+    assert sum(core.values()) <= 7_800, core  # 550 of them: losses, vertices of a graph
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:

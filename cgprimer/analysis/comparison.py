@@ -13,7 +13,13 @@ from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
-from cgprimer.core.derivatives import chosen_names, chosen_output, shaped, tape_with
+from cgprimer.core.derivatives import (
+    chosen_names,
+    chosen_output,
+    graph_with_loss,
+    shaped,
+    tape_with,
+)
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Shape, element_place
 from cgprimer.core.methods import differentiate
@@ -213,6 +219,7 @@ def compare(
     *,
     of: str | None = None,
     wrt: Names | None = None,
+    loss: str | None = None,
     methods: Names = (),
     engine: str = "auto",
 ) -> Comparison:
@@ -228,6 +235,7 @@ def compare(
             such as ``s[0]``.
         wrt: with respect to which names; all parameters unless given (all inputs where there
             are no parameters). Arrays are compared element by element.
+        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
         methods: which methods; all unless given.
         engine: what runs them.
 
@@ -240,6 +248,7 @@ def compare(
     >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
     [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
     """
+    graph = graph_with_loss(graph, loss, at or {})
     target = chosen_output(graph, of)
     asked = chosen_names(graph, wrt or graph.parameters or graph.inputs)
     primal = tape_with(graph, (target, *asked))

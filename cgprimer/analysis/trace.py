@@ -14,11 +14,12 @@ from cgprimer.core.derivatives import (
     Point,
     chosen_names,
     chosen_output,
+    graph_with_loss,
     mode_at,
     statistics,
     tape_with,
 )
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Expression, Name, Number, Shape, element_place
 from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives.layers import is_statistic
@@ -161,6 +162,7 @@ def trace(
     *,
     of: str | None = None,
     wrt: str | None = None,
+    loss: str | None = None,
     method: str = "forward",
     level: str = "operations",
     **options: Any,
@@ -174,6 +176,7 @@ def trace(
             number: an element such as ``s[0]`` where the variable is an array.
         wrt: the variable that is seeded, or the element of an array: tangents are derivatives with
             respect to it. The only input unless given. Reverse mode seeds ``of`` and needs none.
+        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
         method: ``reverse`` gives adjoints, every other method tangents.
         level: ``operations`` for a row per operation, ``variables`` for a row per variable.
         options: of the method.
@@ -195,7 +198,7 @@ def trace(
     v1      3*xx             0.75                3
     xw      v1 + xa          1.25                4
     """
-    checked_graph(graph)
+    graph = graph_with_loss(graph, loss, at or {})
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     target, seeded = chosen_output(graph, of), ""

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.options import options
+from cgprimer.cli.options import LOSS, options
+from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError
 from cgprimer.files import json_text
@@ -32,11 +33,16 @@ def make_command(
 
 
 def graph_command(
-    *texts: str, optional: bool = False, reader: Callable[..., Any] | None = None, **more: Any
+    *texts: str,
+    optional: bool = False,
+    with_loss: bool = False,
+    reader: Callable[..., Any] | None = None,
+    **more: Any,
 ) -> Decorator:
     """A command about a graph: FILE or ``-e TEXT`` reach the function as its first argument.
 
-    A reader is called with FILE before the options are read, and may put other defaults for them,
+    With ``with_loss`` it has the option ``--loss``, and is given the graph that the loss is in. A
+    reader is called with FILE before the options are read, and may put other defaults for them,
     and for FILE itself, into the context's ``default_map``.
     """
     early: dict[str, Any] = {"is_eager": True, "callback": reader} if reader else {}
@@ -47,9 +53,16 @@ def graph_command(
         def about_graph(file: str | None, expression: str | None, **given: Any) -> Any:
             if expression is None:
                 file = file or (click.get_current_context().default_map or {}).get("file")
-            return function(_read_graph(file, expression, optional), **given)
+            graph = _read_graph(file, expression, optional)
+            loss = given.pop("loss") if with_loss else None
+            if graph is not None and loss is not None:
+                # A picture, and a description, need no values: any name may be a new input.
+                at = given.get("at") or (None if "at" not in given or "values" in given else {})
+                graph = graph_with_loss(graph, loss, at)
+            return function(graph, **given)
 
-        return make_command(_EXPRESSION, *texts, **more)(argument(about_graph))
+        shared = (_EXPRESSION, *([LOSS] if with_loss else []))
+        return make_command(*shared, *texts, **more)(argument(about_graph))
 
     return decorate
 

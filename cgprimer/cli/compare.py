@@ -36,6 +36,7 @@ def _output(path: str | None) -> str | None:
     ENGINE,
     JSON,
     output=_output,
+    with_loss=True,
 )
 def command(
     graph: ExpressionGraph, format: str, output: str | None, as_json: bool, **settings: Any

@@ -36,6 +36,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can b
 --all (everything)  Draw every vertex of a graph that would be summarised by layers.""",
     DARK,
     "--title TEXT  Above the picture.",
+    with_loss=True,
 )
 def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: Any) -> None:
     """Draw a graph, in layers from inputs to outputs.

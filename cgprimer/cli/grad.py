@@ -59,6 +59,7 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     ENGINE,
     "--show  Print the derivative program as readable code and stop.",
     JSON,
+    with_loss=True,
 )
 def command(
     graph: ExpressionGraph, method: str, show: bool, as_json: bool, **settings: Any

@@ -20,7 +20,7 @@ _LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "
               "llvmlite", "numba-cuda")  # fmt: skip
 
 
-@graph_command(JSON, optional=True)
+@graph_command(JSON, optional=True, with_loss=True)
 def command(graph: ExpressionGraph | None, as_json: bool) -> None:
     """What a graph consists of; without a graph, what this machine offers.
 

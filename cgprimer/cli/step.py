@@ -33,6 +33,7 @@ _LONGEST_HEADING = 60  # characters
 --speed 0.1..50 =1.0  Steps per second of a .gif.
 --dark  Open in dark colours.
 --title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
+    with_loss=True,
 )
 def command(
     graph: ExpressionGraph, output: str | None, method: str, title: str | None, **settings: Any

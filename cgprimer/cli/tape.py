@@ -50,9 +50,10 @@ def command(
     what it takes for large ones. No GPU is needed.
     """
     from cgprimer.core.derivatives import tape_with
+    from cgprimer.core.loss_vertex import with_loss
+    from cgprimer.core.losses import LOSS
     from cgprimer.core.methods import differentiate
     from cgprimer.native.plans.printing import cut, passes_text
-    from cgprimer.training.losses import LOSS, with_loss
 
     options = own_options(method, settings)
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))

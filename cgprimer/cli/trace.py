@@ -21,6 +21,7 @@ from cgprimer.core.graph import ExpressionGraph
     f"--level {'|'.join(LEVELS)} =operations  A row per operation, or per variable.",
     f"--format {'|'.join(FORMATS)} =text  How the table is written.",
     JSON,
+    with_loss=True,
 )
 def command(
     graph: ExpressionGraph, method: str, format: str, as_json: bool, **settings: Any

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -15,10 +15,7 @@ from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Derivatives,
     Names,
-    Pass,
-    Read,
     as_names,
-    shapes_of,
 )
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
@@ -26,7 +23,7 @@ from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.numbers_and_arrays import Value, as_value, zeros
+from cgprimer.numbers_and_arrays import Value, as_value, axes, common_shape
 
 Made = TypeVar("Made")
 Point = Mapping[str, Value] | None
@@ -101,6 +98,62 @@ def mode_at(graph: ExpressionGraph, at: Point) -> str:
     return graph.mode(graph.point(at, needed=())) if graph.layered else ""
 
 
+def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) -> ExpressionGraph:
+    """A graph with a loss as one more vertex, called ``loss``: its only output.
+
+    Args:
+        graph: the graph.
+        loss: a name, or an expression in ``out`` and ``target`` or in names of the graph and of
+            inputs that the loss brings along; ``output`` and None leave the graph as it is.
+        at: the point that is asked about; any new inputs unless given. It says what new inputs
+            there are, and whether ``softmax-cross-entropy`` is given classes or probabilities.
+
+    Returns:
+        The graph. The target of its only output is the input ``target``; of several outputs each
+        has its own, ``target_xw``. Of ``softmax-cross-entropy`` the target is the number of a
+        class, from 0, unless the point has a probability for each. What the graph has a name for
+        already gets a ``_``.
+
+    Raises:
+        UsageError, SourceError, ShapeError: the loss is none, or does not fit the graph.
+        DataError: a target is none that the loss knows.
+
+    >>> from cgprimer.core.graph import parse
+    >>> graph = graph_with_loss(parse("xw = k*xa"), "squared-error")
+    >>> print(graph)
+    xw = k*xa
+    input target
+    loss = (xw - target)^2
+    output loss
+    >>> gradient(graph, {"k": 2, "xa": 3, "target": 5})
+    {'k': 6.0}
+    """
+    checked_graph(graph)
+    if loss is None:
+        return graph
+    from cgprimer.core.loss_vertex import appended, check_point
+    from cgprimer.core.losses import LOSSES, OUTPUT, base_name
+
+    if at is not None and not isinstance(at, Mapping):
+        graph.point(at)  # says what is wrong
+    given, samples = None, 0
+    if at is not None:
+        own = {n: as_value(n, v) for n, v in at.items()}
+        known = {n: own[n] for n in own.keys() & {*graph.inputs, *graph.parameters}}
+        samples = len(common_shape(known, graph.shapes))
+        given = {
+            n: tuple(v.shape[samples:]) if graph.shapes and axes(v) else ()
+            for n, v in own.items()
+            if n not in known
+        }
+    said = LOSSES[name] if (name := base_name(loss)) in LOSSES else ""
+    key = ("loss", loss, said, repr(given))  # a name may mean another text tomorrow
+    primal = tape(graph)
+    made, targets = kept(graph, key, lambda: appended(graph, primal, loss, given))
+    check_point(loss, primal, targets, at or {})
+    return graph if loss == OUTPUT else made
+
+
 # --- first derivatives ---------------------------------------------------------------------------
 
 
@@ -110,6 +163,7 @@ def gradient(
     *,
     of: str | None = None,
     wrt: Names | None = None,
+    loss: str | None = None,
     method: str = "reverse",
     engine: str = "auto",
     **options: Any,
@@ -122,6 +176,8 @@ def gradient(
         of: the variable to differentiate; the only output unless given.
         wrt: parameters, inputs or inner variables; all parameters unless given. The derivative
             with respect to an inner variable treats it as if it could be moved by itself.
+        loss: a loss to differentiate instead, as in :func:`graph_with_loss`; the point then has
+            its targets, too.
         method: one of :func:`cgprimer.methods`.
         engine: one of :func:`cgprimer.engines`, or ``auto``.
         options: of the method, see :func:`cgprimer.differentiate`.
@@ -145,6 +201,7 @@ def gradient(
     >>> gradient(graph, at, wrt="xa", method="forward")
     {'xa': 161.8125}
     """
+    graph = graph_with_loss(graph, loss, at or {})
     found = derivatives_at(graph, at, chosen_output(graph, of), wrt, method, engine, **options)
     return {name: value for (_, name), value in found.derivatives.items()}
 
@@ -155,6 +212,7 @@ def jacobian(
     *,
     of: Names | None = None,
     wrt: Names | None = None,
+    loss: str | None = None,
     method: str = "reverse",
     engine: str = "auto",
     **options: Any,
@@ -167,6 +225,7 @@ def jacobian(
     >>> jacobian(parse("xb = p*xa; xc = p^2"), {"p": 3, "xa": 2})
     {'xb': {'p': 2.0}, 'xc': {'p': 6.0}}
     """
+    graph = graph_with_loss(graph, loss, at or {})
     found = derivatives_at(graph, at, of, wrt, method, engine, **options)
     rows: dict[str, dict[str, Value]] = {name: {} for name in found.values}
     for (target, name), value in found.derivatives.items():
@@ -293,70 +352,3 @@ def shaped(value: Any, samples: Shape, own: Shape = ()) -> Value:
     if not samples and not own:
         return float(value if isinstance(value, float | int) else value.reshape(()))
     return value.reshape(samples + own)
-
-
-# --- partial derivatives -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Partials:
-    """The partial derivatives on the edges of the graph, operands independent of each other.
-
-    Attributes:
-        variable_to_variable: ``(head, tail)`` to the partial of one variable with respect to
-            another that stands in its expression.
-        variable_to_parameter: ``(variable, parameter)`` to the partial.
-    """
-
-    variable_to_variable: dict[tuple[str, str], Value]
-    variable_to_parameter: dict[tuple[str, str], Value]
-
-
-def partials(graph: ExpressionGraph, at: Point = None, *, engine: str = "auto") -> Partials:
-    """The partial derivative on every edge.
-
-    >>> from cgprimer.core.graph import parse
-    >>> graph = parse("xx=xa^2; xz=bc*xx+xa")
-    >>> edges = partials(graph, {"xa": 0.5, "bc": 2})
-    >>> edges.variable_to_variable[("xz", "xx")], edges.variable_to_parameter[("xz", "bc")]
-    (2.0, 0.25)
-    """
-    point = checked_graph(graph).point(at)
-    program = kept(graph, "partials", lambda: _partials_program(graph))
-    found = at_point(graph, point, program, engine).derivatives
-    samples = graph.samples(point)
-
-    def zero(*pair: str) -> Value:
-        """Of an edge whose partial is zero everywhere, and has no instruction."""
-        shape = samples + tuple(n for name in pair for n in program.shapes.get(name, ()))
-        return zeros(shape) if shape else 0.0
-
-    def on_edges(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
-        pairs = [(head, tail) for head in graph.definitions for tail in tails.get(head, ())]
-        return {pair: found[pair] if pair in found else zero(*pair) for pair in pairs}
-
-    return Partials(on_edges(graph.depends_on), on_edges(graph.parameters_of))
-
-
-def _partials_program(graph: ExpressionGraph) -> DerivativeProgram:
-    """A program of one pass that reads off all partials, those of arrays element by element."""
-    primal = tape(graph)
-    if primal.shapes:
-        from cgprimer.core.methods.elementwise import put_together
-        from cgprimer.core.tape.scalars import scalarize
-
-        inner = _all_partials(scalarize(primal))
-        shapes = shapes_of(primal, (*graph.variables, *graph.parameters))
-        return put_together(inner, primal, (), (), shapes)
-    return _all_partials(primal)
-
-
-def _all_partials(primal: Tape) -> DerivativeProgram:
-    from cgprimer.core.methods.edges import edge_tape  # a gradient does without
-
-    made, label = edge_tape(primal), primal.labels
-    outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in made.partials.items()}
-    reads = tuple(Read(label[h], label[t], f"{label[h]}/{label[t]}") for t, h in made.partials)
-    return DerivativeProgram(
-        "partials", replace(made.tape, outputs=outputs, shares=()), (), (), (Pass(reads),)
-    )

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cgprimer.core.derivatives import at_point, chosen_names, chosen_output, kept, mode_at, tape
+from cgprimer.core.derivatives import (
+    at_point,
+    chosen_names,
+    chosen_output,
+    graph_with_loss,
+    kept,
+    mode_at,
+    tape,
+)
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import (
@@ -29,6 +37,7 @@ def hessian(
     *,
     of: str | None = None,
     wrt: Names | None = None,
+    loss: str | None = None,
     method: str = "forward-over-reverse",
     engine: str = "auto",
     **options: Any,
@@ -38,7 +47,7 @@ def hessian(
     The gradient's tape is differentiated once more; no method has a rule for second derivatives.
 
     Args:
-        graph, at, of, engine: as in :func:`gradient`.
+        graph, at, of, loss, engine: as in :func:`gradient`.
         wrt: parameters, inputs or inner variables; all parameters unless given.
         method: ``OUTER-over-INNER`` with two of the methods, or one name for both. The inner one
             must give the gradient in one run, so finite differences can only be the outer one.
@@ -51,6 +60,7 @@ def hessian(
     >>> hessian(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt=["xa", "k"])
     {'xa': {'xa': 60.0, 'k': 12.0}, 'k': {'xa': 12.0, 'k': 0.0}}
     """
+    graph = graph_with_loss(graph, loss, at or {})
     names, target = chosen_names(graph, wrt), chosen_output(graph, of)
     outer, _, inner = str(method).partition("-over-")
     mode = mode_at(graph, at)
@@ -80,12 +90,13 @@ def hessian_vector_product(
     vector: Mapping[str, Value] | None = None,
     *,
     of: str | None = None,
+    loss: str | None = None,
     engine: str = "auto",
 ) -> dict[str, Value]:
     """The Hessian times a vector, in one pass and without the Hessian (forward over reverse).
 
     Args:
-        graph, at, of, engine: as in :func:`gradient`.
+        graph, at, of, loss, engine: as in :func:`gradient`.
         vector: for each name that belongs to the vector a number, or an array of its shape.
 
     Returns:
@@ -99,6 +110,7 @@ def hessian_vector_product(
     """
     if not isinstance(vector, Mapping) or not vector:
         raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
+    graph = graph_with_loss(graph, loss, at or {})
     names, target = chosen_names(graph, tuple(vector)), chosen_output(graph, of)
     mode = mode_at(graph, at)
 

@@ -67,6 +67,7 @@ class UpdateRule:
         columns: parameter, gradient, then the parts of the state that are arrays.
         scalars: learning rate, then the parts of the state that are numbers.
         after: the outputs: the parameter, then the state's parts, arrays before numbers.
+        summed: whether the gradient is that of the sum over a batch, and not of the mean.
     """
 
     name: str
@@ -74,6 +75,7 @@ class UpdateRule:
     columns: tuple[str, ...]
     scalars: tuple[str, ...]
     after: tuple[str, ...]
+    summed: bool = False
 
 
 class Trainer(Protocol):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cgprimer.analysis.elements import numbers_of, shape_in
 from cgprimer.analysis.points import point_values
+from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.primitives import primitive
 from cgprimer.core.primitives.layers import is_statistic
@@ -66,6 +67,7 @@ def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
         adjoints: a backward sweep, an adjoint in each vertex, and on each edge
             ``upstream × local = downstream``.
         of: where the backward sweep begins; the only output unless given.
+        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
         path: names along one path, ``"xa xx xz xw"``, which is highlighted; the product along it
             and the sum over all paths between its ends are written under the picture.
         scalars: of a graph with arrays, draw their numbers as vertices of their own: True for all,
@@ -107,6 +109,7 @@ def graph_diagram(
     tangents: str | None = None,
     adjoints: bool = False,
     of: str | None = None,
+    loss: str | None = None,
     path: str | Sequence[str] | None = None,
     scalars: bool | str | Sequence[str] = False,
     everything: bool = False,
@@ -121,7 +124,7 @@ def graph_diagram(
     >>> graph_diagram(graph, path="xa xb xw").notes[-1]
     'dxw/dxa = 6 + 6 = 12'
     """
-    checked_graph(graph)
+    graph = graph_with_loss(graph, loss, at or None)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     if parameters not in (None, *PARAMETERS):

@@ -31,6 +31,7 @@ class Change:
         batch: samples of a step.
         per_epoch: steps of an epoch.
         rates: of the steps from one to before another.
+        summed: whether the sum over a batch is minimised, not the mean.
     """
 
     rule: Optimizer
@@ -40,6 +41,7 @@ class Change:
     batch: int
     per_epoch: int
     rates: Callable[[int, int], Array]
+    summed: bool
 
 
 def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]) -> Change:
@@ -64,4 +66,5 @@ def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]
     per_epoch, way = sum(-(-n // batch) for n in lengths), (of_schedule, settings.warm_up)
     of_steps = rates(settings.schedule, rate, settings.epochs, per_epoch, *way)
     around = constraints_of(settings, graph)
-    return Change(rule, around, method, rate, batch, per_epoch, of_steps)
+    summed = settings.reduction == "sum"
+    return Change(rule, around, method, rate, batch, per_epoch, of_steps, summed)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.core.losses import LOSS
 from cgprimer.errors import UsageError
 from cgprimer.training.forms import Point
-from cgprimer.training.losses import LOSS
 from cgprimer.training.objective import Objective
 
 Array = Any

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.engines import select
+from cgprimer.core.losses import LOSS
 from cgprimer.core.methods import WITH_SHAPES
 from cgprimer.core.run import Runner
 from cgprimer.core.tape.scalars import cost_of_numbers
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.contract import Placing, Summing
-from cgprimer.training.losses import LOSS
 from cgprimer.training.vectors import Vectors
 
 Array = Any

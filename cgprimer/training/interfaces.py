@@ -60,8 +60,8 @@ def flat_objective(
     >>> names, found.x.round(4).tolist()
     (('k', 'b'), [3.0, -1.0])
     """
-    chosen = {"loss": loss, "method": method, "engine": engine}
-    objective = Objective(graph, options=options, samples=len(data), **chosen)
+    chosen: dict[str, Any] = {"loss": loss, "method": method, "engine": engine}
+    objective = Objective(graph, options=options, samples=len(data), dataset=data, **chosen)
     columns, samples = objective.resident(objective.columns(data)), len(data)
     vectors = objective.vectors
 

@@ -14,6 +14,8 @@ import numpy as np
 from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import Engine
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.loss_vertex import Terms, put
+from cgprimer.core.losses import LOSS
 from cgprimer.core.methods.contract import Execute
 from cgprimer.core.primitives.layers import MASK, VARIANCE, is_statistic
 from cgprimer.core.run import compiled
@@ -22,7 +24,6 @@ from cgprimer.core.tape.scalars import apart, scalarize
 from cgprimer.core.tape.tape import Leaf, Tape, shape_of
 from cgprimer.errors import UsageError
 from cgprimer.numbers_and_arrays import as_value
-from cgprimer.training.losses import LOSS, with_loss
 
 Array = Any
 Draw = Callable[[int], dict[str, Array]]
@@ -83,7 +84,7 @@ class Layers:
     Args:
         graph: the graph.
         whole: its tape.
-        loss: of a sample.
+        terms: of the loss of a sample.
         engine: what runs it.
         in_numbers: whether arrays are written out in numbers.
         dtype: of the numbers.
@@ -93,12 +94,12 @@ class Layers:
         self,
         graph: ExpressionGraph,
         whole: Tape,
-        loss: str,
+        terms: Terms,
         engine: Engine,
         in_numbers: bool,
         dtype: str,
     ) -> None:
-        self.graph, self.whole, self.loss = graph, whole, loss
+        self.graph, self.whole, self.terms = graph, whole, terms
         self.engine, self.in_numbers, self.dtype = engine, in_numbers, dtype
         #: Columns of the tape, each with its probability as value.
         self.masks = tuple(f for f in whole.leaves if f.name.startswith(MASK + "."))
@@ -154,7 +155,7 @@ class Layers:
 
     @cached_property
     def _used(self) -> Execute:
-        made = with_loss(tape(self.graph), self.loss)
+        made = put(tape(self.graph), self.terms)[0]
         made = scalarize(made) if self.in_numbers else made
         return compiled(self.engine, made, reduction="sum", dtype=self.dtype)
 

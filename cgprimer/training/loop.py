@@ -24,6 +24,7 @@ from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.change import change_of
 from cgprimer.training.epochs import Epochs, Measure, thin
+from cgprimer.training.losses import data_for
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import beside_targets
@@ -96,8 +97,8 @@ def train(
     {'k': 3.0, 'b': -1.0}
     """
     checked_graph(graph)
-    dataset = dataset_of(dataset, graph)
     settings, options = settings_of(settings_and_options)
+    dataset, settings = data_for(graph, dataset, settings)
     given, names, seed, epochs = len(dataset), graph.parameters, settings.seed, settings.epochs
     dataset, others, share = _parts(graph, dataset, validation, settings)
     samples = len(dataset)
@@ -113,6 +114,7 @@ def train(
         samples=samples * epochs,
         mode="training",
         free=around.columns.get("free"),
+        dataset=dataset,
     )
     vectors = objective.vectors
     recorded = asdict(settings) | {
@@ -242,7 +244,8 @@ def _stopped(why: str, run: TrainingRun) -> NonFiniteError:
     if not run.steps:
         hint = (
             "the very first step: look at the start values (--start), the inputs' bounds (--low,"
-            " --high) and the loss; cross-entropy needs outputs between 0 and 1, as of sigmoid(...)"
+            " --high) and the loss; cross-entropy needs outputs between 0 and 1, and"
+            " cross-entropy-logit takes them before sigmoid(...)"
         )
     error = NonFiniteError(why, hint=hint)
     error.run = run

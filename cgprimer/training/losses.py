@@ -1,132 +1,297 @@
-"""Losses: text in cgprimer's own language, put onto the tape as one more vertex.
-
-The loss of a sample is the sum, over the outputs and all their elements, of an expression in
-``out`` (the output's value) and ``target``. So it is differentiated, compiled and printed like
-everything else. ``out`` and ``target`` have the output's shape: functions of arrays can be used.
-"""
+"""Losses in training: those of a user, and what a loss takes from a dataset."""
 
 from __future__ import annotations
 
-from cgprimer.core.language.syntax import Expression, Name, Number, fold, postorder
-from cgprimer.core.primitives.array_functions import apply
-from cgprimer.core.primitives.notation import parse_expression
-from cgprimer.core.primitives.shaped import total as total_of
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.derivatives import tape
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Shape
+from cgprimer.core.loss_vertex import Column, loss_terms
+from cgprimer.core.losses import (
+    LOSSES,
+    OUTPUT,
+    SOFTMAX,
+    base_name,
+    check_classes,
+    check_target,
+    loss_tree,
+    names_in,
+    refuse,
+)
+from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.core.tape.verifier import checked
-from cgprimer.errors import UsageError, did_you_mean
-from cgprimer.garbage_collection import collector_paused
-from cgprimer.plugins import Registry
+from cgprimer.core.tape.scalars import elements
+from cgprimer.core.tape.tape import Tape
+from cgprimer.data import Blocks, Dataset, dataset_of
+from cgprimer.data.columns import base
+from cgprimer.data.sources import reading, source_of
+from cgprimer.errors import DataError, TapeError, UsageError, name_hint
+from cgprimer.recording.value import Value
+from cgprimer.training.update_rules import Recorded
 
-SQUARED_ERROR = "(out - target)^2"
-HALF_SQUARED_ERROR = "(out - target)^2/2"
-ABSOLUTE_ERROR = "abs(out - target)"
-CROSS_ENTROPY = (  # the factor keeps 0*log(0) out, which would be nan for a perfect prediction
-    "-where(target, target*log(out), 0) - where(1 - target, (1 - target)*log(1 - out), 0)"
-)
-LOSSES: Registry[str] = Registry(
-    "loss",
-    "cgprimer.losses",
-    {
-        name: f"{__name__}:{name.upper().replace('-', '_')}"
-        for name in ("squared-error", "half-squared-error", "absolute-error", "cross-entropy")
-    },
-)
-TARGET = "target."  #: before the name of an output, the name of the column with its target
-LOSS = "loss.sample"  #: name of the loss on the tape; no variable of a user can have a dot
+Settings = Any  #: of training, which come later: a loss is one of them
+Array = Any
+DEFAULT = "squared-error"
+LossFunction = Callable[[Any, Any], Any]
+_TRIED = ((0.25, 1.0), (0.75, 0.0), (2.0, -1.0), (-1.5, 1.0), (0.5, 0.5))  # out and target
+_MOST_NODES = 1_000  # of the tree of a function that was recorded
 
 
-def register_loss(name: str, text: str) -> None:
+def register_loss(name: str, loss: str | LossFunction) -> None:
     """Add a loss of one's own; ``train(..., loss=name)`` finds it at once.
 
-    A package adds one by an entry point of the group ``cgprimer.losses`` that names the text.
+    A function is called once with values that record what is done to them; what it did is the
+    loss's text from then on. If it does more than arithmetic and numpy's functions of a number (an
+    ``if``), it is called anew for each sample of each step, with a :class:`cgprimer.Value`, and
+    training says so. A package adds a loss by an entry point of the group ``cgprimer.losses`` that
+    names the text or the function.
 
     Args:
         name: what it shall be called.
-        text: the loss of a sample, in ``out`` (the output's value) and ``target``.
+        loss: of a sample: a text in ``out`` (the output's value) and ``target``, or a function of
+            both.
 
     Raises:
-        UsageError: the name is taken, or the text names something else.
+        UsageError: the name is taken, the text names something else, or the function does not
+            give a number for two numbers.
         SourceError: it is no expression.
 
-    >>> register_loss("hinge", "max(0, 1 - out*target)")
+    >>> register_loss("log-cosh", lambda out, target: np.log(np.cosh(out - target)))
+    >>> unparse(loss_tree("log-cosh"))
+    'log(cosh(out - target))'
     >>> import cgprimer
     >>> data = cgprimer.Dataset.from_arrays({"xa": [1.0]}, {"xw": [1.0]})
-    >>> cgprimer.loss_and_gradient(cgprimer.parse("xw = k*xa"), data, loss="hinge")({"k": 0.25})
-    (0.75, {'k': -1.0})
-    >>> unregister_loss("hinge")
+    >>> cgprimer.loss_and_gradient(cgprimer.parse("xw = k*xa"), data, loss="log-cosh")({"k": 1.0})
+    (0.0, {'k': 0.0})
+    >>> unregister_loss("log-cosh")
     """
-    loss_expression(text)
-    LOSSES.register(name, text)
+    if callable(loss):
+        LOSSES.register(name, _text_of(name, loss) or loss)
+        return
+    tree = loss_tree(loss)
+    names = () if callable(tree) else names_in(tree)
+    if "out" not in names or (stray := sorted({*names} - {"out", "target"})):
+        wrong = f"{loss!r} also names {stray[0]!r}" if "out" in names else f"{loss!r} is not"
+        hint = name_hint(stray[0], ("out", "target")) if "out" in names else ""
+        said = f"a registered loss is an expression in 'out' and 'target'; {wrong}"
+        raise UsageError(said, hint=hint)
+    LOSSES.register(name, loss)
 
 
 unregister_loss = LOSSES.unregister
 
 
-def loss_text(loss: str) -> str:
-    """The text of a loss: of one of ``LOSSES``, or the text itself."""
-    if not isinstance(loss, str):
-        raise UsageError(f"a loss is a name or an expression, not {type(loss).__name__}")
-    if loss in LOSSES:
-        return LOSSES[loss]
-    close = did_you_mean(loss, LOSSES)
-    if close or "out" not in loss:
-        hint = close or f"one of: {', '.join(LOSSES)}, or an expression in out and target"
-        raise UsageError(f"there is no loss {loss!r}", hint=hint)
-    return loss
-
-
-def loss_expression(loss: str) -> Expression:
-    """The syntax tree of a loss: one of ``LOSSES``, or text in ``out`` and ``target``.
-
-    Raises:
-        UsageError: neither a known loss nor an expression that uses ``out``.
-
-    >>> from cgprimer.core.primitives.notation import unparse
-    >>> unparse(loss_expression("absolute-error"))
-    'abs(out - target)'
-    """
-    text = loss_text(loss)
-    tree = parse_expression(text, source_name="<loss>")
-    names = {node.name for node in postorder(tree) if isinstance(node, Name)}
-    stray = sorted(names - {"out", "target"})
-    if stray or "out" not in names:
-        wrong = f"{text!r} also names {stray[0]!r}" if stray else f"{text!r} is not"
-        hint = did_you_mean(stray[0], ("out", "target")) if stray else ""
-        raise UsageError(f"a loss is an expression in 'out' and 'target'; {wrong}", hint=hint)
-    return tree
-
-
-@collector_paused()
-def with_loss(tape: Tape, loss: str) -> Tape:
-    """The tape with a target column for each output, and the loss of a sample as its output.
-
-    >>> import cgprimer
-    >>> print(with_loss(cgprimer.tape(cgprimer.parse("xw = k*xa")), "squared-error"))
-    column  xa
-    column  target_xw
-    scalar  k
-    xw = k*xa
-    v1 = xw - target_xw
-    loss_sample = v1^2
-    output  loss_sample
-
-    Raises:
-        ShapeError: the loss does not fit an output's shape.
-    """
-    tree = loss_expression(loss)
+def _text_of(name: str, function: LossFunction) -> str:
+    """What a function does to two numbers, as a text; empty where none says it."""
+    try:
+        values = [float(function(*numbers)) for numbers in _TRIED]
+    except Exception as error:
+        what = f"the loss {name!r} fails on two numbers: {type(error).__name__}: {error}"
+        hint = "a function of out and target gives the loss of a sample, a number"
+        raise UsageError(what, hint=hint) from error
     builder = Builder(simplify=False)
-    value = builder.extend(tape)
-    total: int | None = None
-    for output, index in tape.outputs.items():
-        target = builder.leaf("column", TARGET + output, shape=shape_of(tape, index))
-        known = {"out": value[index], "target": target}
+    operands = [Recorded(builder, builder.column(n)) for n in ("out", "target")]
+    try:
+        made = function(*operands)
+        if not isinstance(made, Recorded):
+            raise TapeError("it does not depend on the output")
+        recorded = builder.finish({"loss": made.index})
+        for (out, target), value in zip(_TRIED, values, strict=True):
+            found = values_of(recorded, {"out": out, "target": target})[recorded.outputs["loss"]]
+            if not np.isclose(found, value, rtol=1e-9, equal_nan=True):
+                raise TapeError("its values are more than arithmetic")
+        return _written(recorded)
+    except Exception:  # whatever it is, it can still be run
+        return ""
 
-        def leaf(node: Name | Number, known: dict[str, int] = known) -> int:
-            return known[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
-        share = fold(tree, leaf, lambda row, operands: apply(builder, row, operands))
-        share = total_of(builder, share)  # itself, of a number
-        total = share if total is None else builder.emit("add", total, share)
-    assert total is not None
-    return checked(builder.finish({LOSS: builder.name(total, LOSS)}))
+def _written(recorded: Tape) -> str:
+    """The only output of a tape of numbers as one expression."""
+    trees: list[Expression] = [
+        Number(leaf.value) if leaf.kind == "constant" else Name(leaf.name)
+        for leaf in recorded.leaves
+    ]
+    sizes = [1] * len(trees)
+    for row, operands in recorded.instructions:
+        trees.append(Apply(row, tuple(trees[o] for o in operands)))
+        sizes.append(1 + sum(sizes[o] for o in operands))
+    index = recorded.outputs["loss"]
+    if sizes[index] > _MOST_NODES:
+        raise TapeError("its text would be too long")
+    return unparse(trees[index])
+
+
+def function_of(loss: str) -> LossFunction | None:
+    """The function of Python that a loss is; None of one that a text says."""
+    found = LOSSES[loss] if isinstance(loss, str) and loss in LOSSES else None
+    return found if callable(found) else None
+
+
+def slopes(
+    function: LossFunction,
+    whole: Tape,
+    needed: Mapping[str, Column],
+    columns: Mapping[str, Array],
+    parameters: Mapping[str, Any],
+) -> tuple[Array, dict[str, Array]]:
+    """The loss of each sample, and its derivatives with respect to the outputs.
+
+    Args:
+        function: of out and target.
+        whole: the graph's tape.
+        needed: the columns with the targets.
+        columns, parameters: values of all leaves.
+
+    Returns:
+        Losses, and the derivatives under the names of the targets.
+    """
+    found = values_of(whole, {**columns, **parameters})
+    total, counts = np.zeros(()), dict[str, Array]()
+    for leaf, column in needed.items():
+        target, one = columns[leaf], float if not column.shape else np.array
+        out = np.broadcast_to(found[whole.outputs[column.name]], target.shape)
+        losses, counts[leaf] = np.zeros(len(target)), np.zeros(target.shape)
+        for k in range(len(target)):
+            value = Value(one(out[k]))
+            loss = function(value, one(target[k]))
+            losses[k] = np.sum(loss.data if isinstance(loss, Value) else loss)
+            if isinstance(loss, Value) and loss.requires_grad:
+                (loss.sum() if loss.shape else loss).backward()
+                counts[leaf][k] = 0.0 if value.grad is None else value.grad
+        total = total + losses
+    return total, counts
+
+
+# --- what a loss takes from a dataset ------------------------------------------------------------
+
+
+def data_for(
+    graph: ExpressionGraph, given: Any, settings: Settings
+) -> tuple[Dataset | Blocks, Settings]:
+    """What is given for data, with the columns that the loss of settings needs, and the settings.
+
+    The loss is ``output``, and a warning says so, for data without targets where no loss but the
+    default was asked for.
+
+    Arguments and errors are those of :func:`cgprimer.data.dataset_of`.
+    """
+    loss, default = settings.loss, DEFAULT
+    if isinstance(given, str | Path) or hasattr(given, "__arrow_c_stream__"):
+        with reading(given):
+            names = dict.fromkeys(map(base, source_of(given).names))
+        alone = loss == default and len(graph.outputs) == 1 and {*names} <= {*graph.inputs}
+        data = dataset_of(given, graph, targets=() if alone else target_names(graph, loss, names))
+    else:
+        data = dataset_of(given, graph)
+    targets = data.targets if isinstance(data, Dataset) else data.roles["targets"]
+    if loss != default or targets or len(graph.outputs) != 1 or not graph.parameters:
+        return data, settings
+    said = f"the data have no targets, so {graph.outputs[0]!r} itself is the loss"
+    warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=3)
+    return data, replace(settings, loss=OUTPUT)
+
+
+def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
+    """The shapes of a dataset's columns, per sample; those of blocks are numbers."""
+    if isinstance(data, Blocks):
+        return {base(name): () for of in data.roles.values() for name in of}
+    return {name: column.shape[1:] for name, column in data.columns.items()}
+
+
+def target_names(graph: ExpressionGraph, loss: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Which columns of a file a loss needs beside the graph's inputs.
+
+    Args:
+        graph: the graph.
+        loss: a name or a text.
+        known: the file's columns, arrays as one.
+    """
+    others = [name for name in known if name not in graph.inputs]
+    if function_of(loss) is not None:
+        return graph.outputs
+    terms = loss_terms(tape(graph), loss, given=dict.fromkeys(known, ()))
+    names = [c.name for c in terms.columns.values() if c.name not in graph.inputs]
+    if base_name(loss) == SOFTMAX and not {*names} <= {*others} and len(others) == 1:
+        return (others[0],)
+    return tuple(names)
+
+
+def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Dataset) -> Array:
+    """A column that a loss needs, checked.
+
+    Of ``softmax-cross-entropy`` with classes it is made of their numbers: 1 for the class, else 0.
+
+    Raises:
+        DataError: there is no such column, or a value in it is no target of that loss.
+    """
+    given: Mapping[str, Array] = dataset.targets if column.is_target else dataset.columns
+    name = column.name
+    if column.is_target and base_name(loss) == SOFTMAX:
+        outputs = graph.outputs
+        if len(outputs) > 1 and not column.shape and len(given) == 1 and not {*outputs} & {*given}:
+            ((label, classes),) = given.items()
+            check_classes(classes, len(outputs), f"the target {label!r}")
+            return (classes == outputs.index(name)).astype(float)
+        if name in given and len(column.shape) == 1 and given[name].ndim == 1:
+            check_classes(given[name], column.shape[0], f"the target {name!r}")
+            return np.equal.outer(given[name], np.arange(column.shape[0])).astype(float)
+    if name not in given:
+        role = "target" if column.is_target else "column"
+        own = f"its {role}s are {', '.join(given) or 'none'}"
+        raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=name_hint(name, given))
+    values = given[name]
+    if column.is_target:
+        check_target(loss, values, f"the target {name!r}")
+        if base_name(loss) == SOFTMAX:
+            whole = values.sum(axis=-1) if column.shape else sum(given[o] for o in graph.outputs)
+            said = f"the probabilities of the target {name!r} add up to a number that{{}}, not 1"
+            refuse(whole, abs(whole - 1) <= 1e-6, said)
+    return values
+
+
+def sample_columns(
+    graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], dataset: Dataset, dtype: str
+) -> tuple[dict[str, Array], dict[str, Shape]]:
+    """The inputs, and the columns that a loss needs, in a type; and the shapes of their samples.
+
+    Raises:
+        DataError: a column is missing, has another shape than the graph has it, or a value that is
+            no target of the loss.
+    """
+    shapes = {name: graph.shapes.get(name, ()) for name in graph.inputs}
+    shapes |= {leaf: column.shape for leaf, column in needed.items()}
+    columns, given = {}, dataset.inputs
+    for name, shape in shapes.items():
+        role, own, column = "input", name, needed.get(name)
+        if column is not None:
+            role, own = "target" if column.is_target else "column", column.name
+            values = loss_column(graph, loss, column, dataset)
+        elif name in given:
+            values = given[name]
+        else:
+            known = f"its inputs are {', '.join(given) or 'none'}"
+            hint = name_hint(name, given)
+            raise DataError(f"the dataset has no input {name!r}; {known}", hint=hint)
+        columns[name] = np.ascontiguousarray(values, dtype=dtype)
+        _check_shape(role, own, columns[name].shape[1:], shape)
+    return columns, shapes
+
+
+def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
+    """Raise DataError if a column has another shape than the graph has it."""
+    if given == wanted:
+        return
+    known = set(elements(name, given))
+    missing = next((e for e in elements(name, wanted) if e not in known), None)
+    hint = f"there is no column {missing}" if missing else "it has more numbers than that"
+    what = f"the {role} {name!r} is {shape_text(wanted)} in the graph"
+    raise DataError(f"{what}, and {shape_text(given)} in the dataset", hint=hint)

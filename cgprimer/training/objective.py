@@ -6,23 +6,25 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.language.syntax import Apply, Shape, Structural, postorder
+from cgprimer.core.language.syntax import Apply, Structural, postorder
+from cgprimer.core.loss_vertex import loss_terms, put
+from cgprimer.core.losses import LOSS
 from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
-from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
 from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.data import Blocks, Dataset
-from cgprimer.errors import DataError, TapeError, UsageError, name_hint
+from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.contract import Trainer
 from cgprimer.native.plans.optimization import optimize
@@ -31,7 +33,7 @@ from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
 from cgprimer.training.forms import FEW, Point, at_once, better_in_numbers
 from cgprimer.training.layers import Layers
-from cgprimer.training.losses import LOSS, TARGET, loss_expression, loss_text, with_loss
+from cgprimer.training.losses import column_shapes, function_of, sample_columns, slopes
 from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
 
@@ -47,9 +49,10 @@ class Objective:
 
     Arguments are those of :func:`loss_and_gradient`; `samples` says how many there will be in all
     runs together, for ``engine="auto"`` to go by, and `mode` how layers are written out: with
-    ``training``, masks are columns besides those of a dataset. Parameters and gradient are vectors
-    of all their numbers, in the order of ``vectors.elements``. Where `free` is 0 and not 1, numbers
-    are not differentiated, and their part of the gradient is zero.
+    ``training``, masks are columns besides those of a dataset; `dataset` says what columns there
+    are. Parameters and gradient are vectors of all their numbers, in the order of
+    ``vectors.elements``. Where `free` is 0 and not 1, numbers are not differentiated, and their
+    part of the gradient is zero.
 
     A graph with arrays runs with arrays, or written out in numbers: as the engine wants it, and
     where the engine is open, as is faster.
@@ -68,6 +71,7 @@ class Objective:
         samples: int | None = None,
         mode: str = "batch",
         free: Array | None = None,
+        dataset: Dataset | Blocks | None = None,
     ) -> None:
         checked_graph(graph)
         if not graph.parameters:
@@ -76,11 +80,21 @@ class Objective:
         if not graph.outputs:
             raise UsageError("the graph has no output, so there is nothing to compare with data")
         self.graph, self.vectors, self.dtype = graph, Vectors(graph), dtype
-        self.loss = loss_text(loss)  # a name may mean another text tomorrow: the cache is kept
-        tree = loss_expression(self.loss)
-        rows = {node.primitive for node in postorder(tree) if isinstance(node, Apply)}
+        self.loss, self.function = loss, function_of(loss)
+        given = None if dataset is None else column_shapes(dataset)
+        term = "out*target" if self.function else loss  # how much an output counts is the target
         self.whole = tape(graph, mode)
+        self.terms = loss_terms(self.whole, term, given=given)
+        nodes = (node for tree in self.terms.trees for node in postorder(tree))
+        rows = {node.primitive for node in nodes if isinstance(node, Apply)}
         shaped = bool(self.whole.shapes)
+        if self.function:
+            if graph.layered:
+                raise UsageError(f"the loss {loss!r} cannot be recorded, as layers need it to be")
+            engine = "plain" if shaped else engine
+            self.counts = partial(slopes, self.function, self.whole, self.terms.columns)
+            said = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
+            warnings.warn(said, stacklevel=4)
         self.in_numbers = shaped and better_in_numbers(
             self.whole, method, options or {}, engine, samples
         )
@@ -94,7 +108,7 @@ class Objective:
             wrt=self.wrt,
             method=method,
             prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
-            about=f"loss {self.loss}",
+            about=f"loss {' + '.join(map(unparse, self.terms.trees))}",
             keep=not shaped and rows.isdisjoint(ARRAY_FUNCTIONS) and all(map(_built_in, rows)),
             **(options or {}),
         )
@@ -105,7 +119,7 @@ class Objective:
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._at_once = at_once(self.runner, self.parameters, self.wrt, self.vectors)
         numbers = self.in_numbers
-        self.layers = Layers(graph, self.whole, self.loss, self.runner.chosen, numbers, dtype)
+        self.layers = Layers(graph, self.whole, self.terms, self.runner.chosen, numbers, dtype)
 
     def _differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
         """Which parameters are, and their numbers' places in the vector; None where that is all.
@@ -133,26 +147,17 @@ class Objective:
     @cached_property
     def primal(self) -> Tape:
         """The graph's tape with the loss of a sample as its output."""
-        return with_loss(self.whole, self.loss)
+        return put(self.whole, self.terms)[0]
 
     def columns(self, dataset: Dataset) -> dict[str, Array]:
         """The dataset's columns under the tape's names, in the dtype of the computation.
 
         Raises:
-            DataError: a column is missing, or has another shape than the graph has it.
+            DataError: as :func:`cgprimer.training.losses.sample_columns`.
         """
-        columns, shapes, graph, whole = {}, dict[str, Shape](), self.graph, self.whole
-        wanted = ("input", graph.inputs, dataset.inputs), ("target", graph.outputs, dataset.targets)
-        for role, names, given in wanted:
-            for name in names:
-                if name not in given:
-                    own = f"its {role}s are {', '.join(given) or 'none'}"
-                    hint = name_hint(name, given)
-                    raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=hint)
-                key = name if role == "input" else TARGET + name
-                columns[key] = np.ascontiguousarray(given[name], dtype=self.dtype)
-                shapes[key] = shape_of(whole, whole.index(name))
-                _check_shape(role, name, columns[key].shape[1:], shapes[key])
+        columns, shapes = sample_columns(
+            self.graph, self.loss, self.terms.columns, dataset, self.dtype
+        )
         return apart(columns, shapes) if self.in_numbers else columns
 
     def resident(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -160,10 +165,13 @@ class Objective:
         move = getattr(self.runner.chosen, "resident", None)
         return columns if move is None else move(columns)
 
-    def trainer(self, rule: Optimizer, batch: int) -> Trainer | None:
-        """Epochs inside the engine; None where it cannot, so that the loop is Python's."""
+    def trainer(self, rule: Optimizer, batch: int, summed: bool = False) -> Trainer | None:
+        """Epochs inside the engine; None where it cannot, so that the loop is Python's.
+
+        They go down the gradient of the mean over a batch, or of the sum.
+        """
         make: Any = getattr(self.runner.chosen, "trainer", None)
-        arrays = make is None or self.program.tape.shapes
+        arrays = make is None or self.program.tape.shapes or self.function
         tape = None if arrays else joined_passes(self.program)
         if tape is None:
             return None
@@ -180,7 +188,7 @@ class Objective:
             loss=loss,
             gradients=gradients,
             parameters=self.parameters,
-            rule=update,
+            rule=replace(update, summed=summed),
             dtype=self.dtype,
             batch=batch,
         )
@@ -192,6 +200,10 @@ class Objective:
         It runs on Python's floats: a call of numpy takes twenty times as long as a sample. A
         sample gives the columns in the order of the names.
         """
+        if self.function is not None:
+            return lambda sample, values: self.sums(
+                {n: np.array([v]) for n, v in zip(names, sample, strict=True)}, values, 1
+            )
         tape = joined_passes(self.program)
         if tape is None:
             runner = Runner(replace(self.program, tape=optimize(self.program.executed)))
@@ -219,6 +231,12 @@ class Objective:
 
     def sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
         """Loss and gradient, both summed over the samples; values and gradient as `parameters`."""
+        if self.function is not None:
+            losses, counts = self.counts(columns, self.vectors.values(values))
+            return float(losses.sum()), self._sums({**columns, **counts}, values, samples)[1]
+        return self._sums(columns, values, samples)
+
+    def _sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
         if self._at_once is not None:
             loss, gradient = self._at_once(columns, values, samples)
             return loss, self._spread(gradient)
@@ -275,11 +293,15 @@ class Objective:
                     index = primal.index(name + place)
                     ending = f" = {graph.expression(name)}"
                     computed[name, place, ending] = values[index], len(shape_of(primal, index))
-            computed["the loss", "", ""] = values[primal.index(LOSS)], 0
+            about = f"the loss {self.loss}"
+            computed[about, "", ""] = values[primal.index(LOSS)], 0
+            if self.function is not None:
+                losses, counts = self.counts(columns, parameters)
+                computed[about, "", ""], columns = (losses, 0), {**columns, **counts}
             found = runner(columns, dict(parameters), len(part))
             for (_, wrt), value in found.derivatives.items():
                 rank = 0 if self.in_numbers else len(self.vectors.shapes[wrt])
-                computed["the derivative of the loss with respect to " + wrt, "", ""] = value, rank
+                computed[f"the derivative of {about} with respect to {wrt}", "", ""] = value, rank
             for (what, own, ending), (value, rank) in computed.items():
                 if bad := first_bad(value, rank):
                     inputs = [
@@ -294,17 +316,6 @@ class Objective:
 
 def _built_in(row: str) -> bool:
     return not isinstance(row, Structural) and primitive(row).built_in
-
-
-def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
-    """Raise DataError if a column has another shape than the graph has it."""
-    if given == wanted:
-        return
-    known = set(elements(name, given))
-    missing = next((e for e in elements(name, wanted) if e not in known), None)
-    hint = f"there is no column {missing}" if missing else "it has more numbers than that"
-    what = f"the {role} {name!r} is {shape_text(wanted)} in the graph"
-    raise DataError(f"{what}, and {shape_text(given)} in the dataset", hint=hint)
 
 
 def loss_and_gradient(
@@ -329,8 +340,10 @@ def loss_and_gradient(
     Args:
         graph: the graph.
         dataset: inputs and targets.
-        loss: ``squared-error``, ``half-squared-error``, ``absolute-error``, ``cross-entropy``, or
-            an expression in ``out`` and ``target``.
+        loss: a name (``squared-error``, ``half-squared-error``, ``absolute-error``, ``huber(1)``,
+            ``cross-entropy``, ``cross-entropy-logit``, ``softmax-cross-entropy``, ``hinge``, or one
+            that was registered), an expression in ``out`` and ``target``, or in names of the graph
+            and of the dataset's columns, or ``output`` where the graph's output is the loss.
         reduction: ``sum`` or ``mean`` over the samples.
         method, engine, options: as in :func:`cgprimer.gradient`.
         dtype: ``float64`` or ``float32``.
@@ -351,7 +364,7 @@ def loss_and_gradient(
     if reduction not in REDUCTIONS:
         raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
-    objective = Objective(graph, options=options, samples=len(dataset), **given)
+    objective = Objective(graph, options=options, samples=len(dataset), dataset=dataset, **given)
     columns = objective.resident(objective.columns(dataset))
     samples = len(dataset)
     if reduction == "mean" and samples == 0:

@@ -157,8 +157,14 @@ class Settings:
     dtype: str = _setting("float64", _as_it_is, "|".join(DTYPES), "Precision of the computation.")
     loss: str = _setting(
         "squared-error", _as_it_is, "NAME|TEXT",
-        "squared-error, half-squared-error, absolute-error, cross-entropy, or an expression in out"
-        " and target; its mean is minimised.",
+        "squared-error, half-squared-error, absolute-error, huber(1), cross-entropy,"
+        " cross-entropy-logit, softmax-cross-entropy, hinge, an expression in out and target or in"
+        " names of the graph and of columns, or output where the graph's output is the loss.",
+    )  # fmt: skip
+    reduction: str = _setting(
+        "mean", _one_of("reduction", ("mean", "sum")), "mean|sum",
+        "What of the samples of a step is minimised; losses are told as means either way.",
+        same=_INSTEAD,
     )  # fmt: skip
     optimizer: str = _setting(
         "adam", _optimizer, "NAME|TEXT",

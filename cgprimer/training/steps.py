@@ -94,7 +94,7 @@ class Steps:
             objective.layers.check(samples, how.batch)
         self.masks = Masks(objective.layers.masks, self.seed, objective.dtype)
         in_python = self.one_by_one or kind != "rule" or bool(how.around.norms)
-        self.trainer = None if in_python else objective.trainer(self.rule, how.batch)
+        self.trainer = None if in_python else objective.trainer(self.rule, how.batch, how.summed)
         alone = self.trainer is None and how.batch == 1 and objective.dtype == "float64"
         alone = alone and not (objective.program.tape.shapes or objective.layers.masks)
         alone = alone and kind == "rule"
@@ -262,7 +262,7 @@ class Steps:
                 else:
                     total, gradient = self.objective.sums(part, values, size)
                 loss = total / size
-                gradient /= size
+                gradient /= 1 if self.how.summed else size
             if not (math.isfinite(loss) and np.isfinite(gradient).all()):
                 yield Done(steps, values, state, [loss], order[at : at + batch], running)
                 return

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.core.loss_vertex import with_loss
+from cgprimer.core.losses import LOSS
 from cgprimer.native.listing import FORMS, code_text
-from cgprimer.training.losses import LOSS, with_loss
 from tests.cli.cli_tools import EXAMPLES, LECTURE, bad, good
 from tests.cli.test_tape import LAYERS
 

@@ -14,11 +14,12 @@ import numpy as np
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.loss_vertex import with_loss
+from cgprimer.core.losses import LOSS
 from cgprimer.core.primitives import arrays
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.plans.plan import Plan
 from cgprimer.native.plans.storage import Storage
-from cgprimer.training.losses import LOSS, with_loss
 from tests.tape.tape_running import EXACT
 
 Number = Any

@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
+from cgprimer.core.loss_vertex import with_loss
+from cgprimer.core.losses import LOSS
 from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives import primitive
 from cgprimer.core.tape.builder import Builder
@@ -20,7 +22,6 @@ from cgprimer.native.cpu import interpreted
 from cgprimer.native.cpu.handlers import TILE, opcodes
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.plan import Affine, Outer
-from cgprimer.training.losses import LOSS, with_loss
 from tests.native.engine_agreement import (
     DTYPES,
     FORMS,

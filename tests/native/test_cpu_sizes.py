@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.core.loss_vertex import with_loss
+from cgprimer.core.losses import LOSS
 from cgprimer.core.methods import differentiate
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
 from cgprimer.native.cpu import threads
 from cgprimer.native.cpu.library import processor
 from cgprimer.native.cpu.straight_line import TILE
-from cgprimer.training.losses import LOSS, with_loss
 from tests.native.engine_agreement import (
     CLOSE,
     DTYPES,

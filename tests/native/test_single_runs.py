@@ -15,12 +15,13 @@ pytest.importorskip("llvmlite")
 import cgprimer
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.loss_vertex import with_loss
+from cgprimer.core.losses import LOSS
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import Pass, Read
 from cgprimer.core.run import Runner
 from cgprimer.data import Dataset
 from cgprimer.native.programs import joined_passes
-from cgprimer.training.losses import LOSS, with_loss
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import optimizer
 from tests.native.engine_agreement import FORMS, form

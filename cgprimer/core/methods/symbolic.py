@@ -136,6 +136,7 @@ _STATED = {
     # sympy writes erfc(-x) as 2 - erfc(x), which has no digits left for large x.
     "erfc": (f"-{2 / math.sqrt(math.pi)}*exp(-a^2)",),
     "gelu": (f"erfc(-a/sqrt(2))/2 + a*exp(-a^2/2)/{math.sqrt(2 * math.pi)}",),
+    "xlogy": ("log(b)", "where(equal(a, 0)*equal(b, 0), 0, a/b)"),
     "logaddexp": ("sigmoid(a - b)", "sigmoid(b - a)"),
 }
 

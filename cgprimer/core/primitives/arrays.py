@@ -54,6 +54,7 @@ _SAME = """
 FUNCTIONS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name in _SAME.split()} | {
     "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "copy": np.positive, "log_base": lambda a, b: np.log(a) / np.log(b),
+    "xlogy": lambda a, b: a * np.log(np.where(np.equal(a, 0.0) & np.equal(b, 0.0), 1.0, b)),
     "sigmoid": _sigmoid, "softplus": _softplus, "relu": lambda a: np.maximum(a, 0.0),
     "leaky_relu": lambda a, b: np.where(np.less(a, 0.0), b * a, a),
     "erf": lambda a: _scipy("erf", a), "erfc": lambda a: _scipy("erfc", a),

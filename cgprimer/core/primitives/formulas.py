@@ -34,6 +34,7 @@ FORMS: dict[str, Form] = {
     "log_base": lambda s, a, b: s.log(a) / s.log(b),
     "log2": lambda s, a: s.log(a) / s.log(2), "log10": lambda s, a: s.log(a) / s.log(10),
     "logaddexp": lambda s, a, b: s.log(s.exp(a) + s.exp(b)),
+    "xlogy": lambda s, a, b: s.Piecewise((0, s.Eq(a, 0) & s.Eq(b, 0)), (a * s.log(b), True)),
     "sigmoid": lambda s, a: 1 / (1 + s.exp(-a)), "softplus": lambda s, a: s.log(1 + s.exp(a)),
     "relu": lambda s, a: s.Piecewise((a, a > 0), (0, True)),
     "leaky_relu": lambda s, a, b: s.Piecewise((a * b, a < 0), (a, True)),

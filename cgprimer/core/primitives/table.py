@@ -61,6 +61,9 @@ function("log2", "1.4426950408889634/a", latex=r"\log_2", domain="a > 0")
 function("log10", "0.4342944819032518/a", latex=r"\log_{10}", domain="a > 0")
 function("logaddexp", "sigmoid(a - b)", "sigmoid(b - a)", analytic=False,
          edges="log(exp(a) + exp(b)) without overflow")  # fmt: skip
+function("xlogy", "log(b)", "a/where(equal(a, 0)*equal(b, 0), 1, b)", latex=r"{a} \, \ln {b}",
+         domain="b > 0, or a = 0 and b = 0",
+         edges="a*log(b), and 0 where both are 0, the slope d/db too")  # fmt: skip
 function("sqrt", "0.5/out", latex=r"\sqrt{{{a}}}", domain="a >= 0", edges="sqrt'(0) = inf")
 
 function("sin", "cos(a)", latex=r"\sin")

@@ -69,9 +69,9 @@ class _Epoch(TapeWriter):
         zero = self.ir.Constant(self.double, 0.0)
         self._sums(begin, end, size)
 
-        def mean(number: Any) -> Any:
+        def total(number: Any) -> Any:
             first = build.mul(self.index("reads", number), field["width"])
-            (total,) = self.fold(
+            (found,) = self.fold(
                 field["width"], 1, [zero],
                 lambda lane, s: [
                     build.fadd(s[0], self.get(field["lanes"], build.add(first, lane), self.double))
@@ -79,13 +79,14 @@ class _Epoch(TapeWriter):
                 once=True,
             )  # fmt: skip
             factor = self.get(field["factors"], number, self.double)
-            return build.fdiv(build.fmul(total, factor), size)
+            return build.fmul(found, factor)
 
-        loss = mean(self.number(0))
+        loss = build.fdiv(total(self.number(0)), size)
         self.put(loss, field["losses"], step)
 
         def slope(number: Any, state: list[Any]) -> list[Any]:
-            value = mean(build.add(number, self.number(1)))
+            value = total(build.add(number, self.number(1)))
+            value = value if self.rule.summed else build.fdiv(value, size)
             self.put(value, field["slope"], self.index("slots", number))
             # Times zero: nan for whatever is not finite.
             return [build.fadd(state[0], build.fmul(value, zero))]

@@ -114,7 +114,7 @@ _RECIPROCAL = {
 
 FUSED = ("fma", "fms", "fnma")  #: a*b + c, a*b - c, c - a*b: operations beside the primitives
 SUPPORTED = frozenset(
-    {*_PLAIN, *KERNELS, *_INVERTED, *_RECIPROCAL, "log_base", "gelu"}
+    {*_PLAIN, *KERNELS, *_INVERTED, *_RECIPROCAL, "log_base", "xlogy", "gelu"}
     - {*FUSED, "sincos", "pow_for_single"}
 )  #: names of the primitives that :meth:`Emitter.apply` writes
 POWERS = frozenset((-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0))  #: exponents that need no logarithm
@@ -175,6 +175,9 @@ class Emitter:
             return self._called(_INVERTED[name], 1.0 / a)
         if name == "log_base":
             return self._called("log", a) / self._called("log", *more)
+        if name == "xlogy":
+            b = more[0].where((abs(a) + abs(more[0])).equals(0.0), 1.0)
+            return a * self._called("log", b)
         if name == "gelu":
             return 0.5 * a * self._called("erfc", -math.sqrt(0.5) * a)
         return self._called(name, a, *more)

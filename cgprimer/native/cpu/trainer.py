@@ -36,7 +36,8 @@ class CpuTrainer:
         self.reads, self.factors = program.reads[chosen], program.factors[chosen]
         self.library = Library(
             "epoch",
-            f"{fingerprint(rule.tape)} {rule.columns} {rule.scalars} {rule.after} {program.dtype}",
+            f"{fingerprint(rule.tape)} {rule.columns} {rule.scalars} {rule.after} {rule.summed}"
+            f" {program.dtype}",
             lambda: epoch_text(rule, str(program.dtype)),
         )
         self.run = _EPOCH(self.library.address("epoch"))

@@ -10,9 +10,9 @@ from typing import Any
 
 from cgprimer.analysis.elements import element_names, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives import chosen_names, chosen_output
+from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
@@ -123,6 +123,7 @@ def stepping(
     *,
     of: str | None = None,
     wrt: Names | None = None,
+    loss: str | None = None,
     methods: Sequence[str] = METHODS,
     level: str = "variables",
     title: str | None = None,
@@ -148,7 +149,7 @@ def stepping(
     bar_xw = 1 (2.0, 3.0, 4.0, 12.0) (None, None, None, 1.0)
     bar_cd = xx (2.0, 3.0, 4.0, 12.0) (None, 4.0, None, 1.0)
     """
-    checked_graph(graph)
+    graph = graph_with_loss(graph, loss, at or {})
     if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
         wrt = element_names(graph, wrt)
         graph, at = numbers_of(graph, at, (of,))

@@ -40,6 +40,7 @@ def step(
     *,
     of: str | None = None,
     wrt: Names | None = None,
+    loss: str | None = None,
     method: str = METHODS[0],
     methods: Sequence[str] = METHODS,
     level: str = "variables",
@@ -57,6 +58,7 @@ def step(
         at: a number for each input and parameter; declared values fill the rest.
         of: the variable that is differentiated; the only output unless given.
         wrt: with respect to which names; all parameters unless given.
+        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
         method: the tab that is open at first.
         methods: the tabs.
         level: the picture's vertices: ``variables`` or ``operations``.
@@ -92,6 +94,7 @@ def step(
         at,
         of=of,
         wrt=wrt,
+        loss=loss,
         methods=tabs,
         level=level,
         title=title,

@@ -1,0 +1,76 @@
+"""The partial derivatives on the edges of a graph, operands independent of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cgprimer.core.derivatives import Point, at_point, kept, tape
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, shapes_of
+from cgprimer.core.tape.tape import Tape
+from cgprimer.numbers_and_arrays import Value, zeros
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """The partial derivatives on the edges of the graph, operands independent of each other.
+
+    Attributes:
+        variable_to_variable: ``(head, tail)`` to the partial of one variable with respect to
+            another that stands in its expression.
+        variable_to_parameter: ``(variable, parameter)`` to the partial.
+    """
+
+    variable_to_variable: dict[tuple[str, str], Value]
+    variable_to_parameter: dict[tuple[str, str], Value]
+
+
+def partials(graph: ExpressionGraph, at: Point = None, *, engine: str = "auto") -> Partials:
+    """The partial derivative on every edge.
+
+    >>> from cgprimer.core.graph import parse
+    >>> graph = parse("xx=xa^2; xz=bc*xx+xa")
+    >>> edges = partials(graph, {"xa": 0.5, "bc": 2})
+    >>> edges.variable_to_variable[("xz", "xx")], edges.variable_to_parameter[("xz", "bc")]
+    (2.0, 0.25)
+    """
+    point = checked_graph(graph).point(at)
+    program = kept(graph, "partials", lambda: _partials_program(graph))
+    found = at_point(graph, point, program, engine).derivatives
+    samples = graph.samples(point)
+
+    def zero(*pair: str) -> Value:
+        """Of an edge whose partial is zero everywhere, and has no instruction."""
+        shape = samples + tuple(n for name in pair for n in program.shapes.get(name, ()))
+        return zeros(shape) if shape else 0.0
+
+    def on_edges(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
+        pairs = [(head, tail) for head in graph.definitions for tail in tails.get(head, ())]
+        return {pair: found[pair] if pair in found else zero(*pair) for pair in pairs}
+
+    return Partials(on_edges(graph.depends_on), on_edges(graph.parameters_of))
+
+
+def _partials_program(graph: ExpressionGraph) -> DerivativeProgram:
+    """A program of one pass that reads off all partials, those of arrays element by element."""
+    primal = tape(graph)
+    if primal.shapes:
+        from cgprimer.core.methods.elementwise import put_together
+        from cgprimer.core.tape.scalars import scalarize
+
+        inner = _all_partials(scalarize(primal))
+        shapes = shapes_of(primal, (*graph.variables, *graph.parameters))
+        return put_together(inner, primal, (), (), shapes)
+    return _all_partials(primal)
+
+
+def _all_partials(primal: Tape) -> DerivativeProgram:
+    from cgprimer.core.methods.edges import edge_tape  # a gradient does without
+
+    made, label = edge_tape(primal), primal.labels
+    outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in made.partials.items()}
+    reads = tuple(Read(label[h], label[t], f"{label[h]}/{label[t]}") for t, h in made.partials)
+    return DerivativeProgram(
+        "partials", replace(made.tape, outputs=outputs, shares=()), (), (), (Pass(reads),)
+    )
