@@ -20,6 +20,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "files",
     "cache",
     "numbers_and_arrays",
+    "array_elements",
     "checked_numbers",
     "entry_points",
     "plugins",

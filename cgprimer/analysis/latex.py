@@ -109,9 +109,14 @@ def latex_name(name: str) -> str:
     r"""A name in LaTeX: Greek names as letters, trailing digits and what follows ``_`` as index.
 
     >>> print(latex_name("bar_xz"), latex_name("x1"), latex_name("alpha"))
-    \mathit{bar}_{xz} x_{1} \alpha
+    \bar{\mathit{xz}} x_{1} \alpha
+    >>> print(latex_name("bar_w2"), latex_name("dot_h_1"))
+    \bar{w}_{2} \dot{h}_{1}
     """
     stem, _, index = name.partition("_")
+    if stem in ("bar", "dot") and index:
+        letter, under, place = latex_name(index).partition("_")
+        return rf"\{stem}{{{letter}}}{under}{place}"
     digits = re.fullmatch(r"(.*?[^0-9])([0-9]+)", stem)
     if digits and not index:
         stem, index = digits[1], digits[2]

@@ -40,7 +40,8 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
             click.echo(f"{key}:")
             for name, entry in value.items():
                 shown = ", ".join(map(str, entry)) if isinstance(entry, list) else entry
-                shown = numbers(entry) if isinstance(entry, tuple) else shown
+                if isinstance(entry, tuple):  # rows of a matrix stand below each other
+                    shown = numbers(entry).replace("\n", "\n" + " " * (len(name) + 4))
                 shown = f"[{shown}]" if key == "shapes" else shown
                 click.echo(f"  {name}: {shown}")
                 for what, which in details.get(name, {}).items() if key == "engines" else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,12 +11,13 @@ from cgprimer.core.derivatives import (
     at_point,
     chosen_names,
     chosen_output,
+    element_in,
     graph_with_loss,
     kept,
     mode_at,
     tape,
 )
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph, checked_graph, parse
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
@@ -29,6 +31,24 @@ from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.numbers_and_arrays import Value, as_value
+
+
+def element_named(graph: ExpressionGraph, of: str | None) -> tuple[ExpressionGraph, str | None]:
+    """A graph in which an element such as ``y[0]`` is an output, and what that is called.
+
+    >>> from cgprimer.core.graph import parse
+    >>> made, name = element_named(parse("input x[2]; y = 2*x"), "y[1]")
+    >>> name, made.text.splitlines()[-2:]
+    ('y_1', ['y_1 = y[1]', 'output y_1'])
+    """
+    if of is None or not element_in(checked_graph(graph), of)[1]:
+        return graph, of
+    chosen_output(graph, of)
+    name = re.sub(r"\W+", "_", of).strip("_")
+    while name in graph.variables or name in graph.parameters:
+        name += "_"
+    text = f"{graph.text}\n{name} = {of}\noutput {name}"
+    return kept(graph, ("element", of), lambda: parse(text, name=graph.source.name)), name
 
 
 def hessian(
@@ -61,6 +81,7 @@ def hessian(
     {'xa': {'xa': 60.0, 'k': 12.0}, 'k': {'xa': 12.0, 'k': 0.0}}
     """
     graph = graph_with_loss(graph, loss, at or {})
+    graph, of = element_named(graph, of)
     names, target = chosen_names(graph, wrt), chosen_output(graph, of)
     outer, _, inner = str(method).partition("-over-")
     mode = mode_at(graph, at)
@@ -111,6 +132,7 @@ def hessian_vector_product(
     if not isinstance(vector, Mapping) or not vector:
         raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
     graph = graph_with_loss(graph, loss, at or {})
+    graph, of = element_named(graph, of)
     names, target = chosen_names(graph, tuple(vector)), chosen_output(graph, of)
     mode = mode_at(graph, at)
 

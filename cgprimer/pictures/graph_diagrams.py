@@ -19,6 +19,7 @@ from cgprimer.core.primitives import primitive
 from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.notation import number_text, unparse
 from cgprimer.core.run import values_of
+from cgprimer.core.second_derivatives import element_named
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
@@ -148,6 +149,7 @@ def graph_diagram(
         both = graph_diagram(graph, at=at, **more), graph_diagram(numbers, at=point, **more)
         diagram = opened(graph, *both, path_names(scalars))
         return diagram if everything else summarised(diagram)
+    graph, of = element_named(graph, of)
     names = path_names(path)
     if path is not None and not names:
         raise UsageError("the path is empty", hint='names along it: path="xa xx xw"')

@@ -86,8 +86,8 @@ def test_every_format_has_the_matrices():
     found = cgprimer.trace(example("matrix_backpropagation"), method="reverse", level="variables")
     latex = found.to_table("latex")
     assert r"\begin{bmatrix} 1 & -1 \\ 0.5 & -2 \end{bmatrix}" in latex
-    assert r"${h_{relu}}^{\top} \, \mathit{bar}_{y, pred}$" in latex
-    assert r"\mathit{bar}_{h, relu} \odot \operatorname{less}\left(0, h\right)" in latex
+    assert r"${h_{relu}}^{\top} \, \bar{y}_{pred}$" in latex
+    assert r"\bar{h}_{relu} \odot \operatorname{less}\left(0, h\right)" in latex
     assert "[[1.0, -1.0], [0.5, -2.0]]" in found.to_table("csv")
     assert "| `transpose(x) @ bar_h`" in found.to_table("markdown")
     big = cgprimer.trace(cgprimer.parse("input x[70] = 0.5; xw = sum(x^2)"), method="reverse")

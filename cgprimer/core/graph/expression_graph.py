@@ -19,6 +19,7 @@ from cgprimer.core.language.syntax import (
     Expression,
     Name,
     Program,
+    element_place,
     fold,
     postorder,
 )
@@ -182,26 +183,25 @@ class ExpressionGraph:
 
         Raises:
             MissingValueError: a needed name has no value.
-            UsageError: ``at`` has a name that is neither input nor parameter, or a value that is
-                no real number, or arrays that do not broadcast.
+            UsageError: another name, no real number, or arrays that do not broadcast.
         """
         if at is not None and not isinstance(at, Mapping):
             raise UsageError(
                 f"a point maps names to values, as {{'xa': 0.5}} does; {type(at).__name__} does not"
             )
-        free = dict.fromkeys((*self.inputs, *self.parameters))
-        shapes = self.shapes
-        given: dict[str, Value] = dict(self.values)
-        for name in shapes.keys() & given.keys():
-            given[name] = as_value(name, given[name], shapes[name])
+        free, shapes = dict.fromkeys((*self.inputs, *self.parameters)), self.shapes
+        given = {n: as_value(n, v, shapes[n]) if n in shapes else v for n, v in self.values.items()}
+        if any("[" in str(name) for name in at or ()):
+            from cgprimer.array_elements import put_in_place
+
+            at = put_in_place(at or {}, given, shapes, element_place)
         for name, value in (at or {}).items():
             if name not in free:
                 if self.layered and "." in str(name):  # a running statistic
                     given[name] = as_value(name, value)
                     continue
                 if name in self.definitions:
-                    said = f"{name!r} is computed by the graph; inputs and parameters are given"
-                    raise UsageError(said)
+                    raise UsageError(f"{name!r} is computed by the graph: it is not given")
                 said = f"no input or parameter is called {name!r}"
                 raise UsageError(said, hint=name_hint(name, free))
             given[name] = as_value(name, value, shapes.get(name, ()))

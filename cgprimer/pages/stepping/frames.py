@@ -14,6 +14,7 @@ from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_lo
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
+from cgprimer.core.second_derivatives import element_named
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.number_format import SHORT, marked
@@ -153,6 +154,7 @@ def stepping(
     if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
         wrt = element_names(graph, wrt)
         graph, at = numbers_of(graph, at, (of,))
+    graph, of = element_named(graph, of)
     target = chosen_output(graph, of)
     names = chosen_names(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
     if not methods:

@@ -1,0 +1,81 @@
+"""One element of an array as what is differentiated, and as what is given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.analysis.latex import latex_name
+from cgprimer.pictures.graph_diagrams import graph_diagram
+from tests.cli.cli_tools import good
+
+TEXT = """input x[3] = [1, 2, 3]
+parameter W[2,3] = [[1, 2, 3], [4, 5, 6]], w2 = 2
+y = tanh(W @ x/10)*w2
+"""
+
+
+@pytest.mark.parametrize("method", ["forward-over-reverse", "reverse-over-forward"])
+def test_second_derivatives_of_an_element(method: str) -> None:
+    graph = cgprimer.parse(TEXT)
+    found = cgprimer.hessian(graph, of="y[1]", wrt=("x", "w2"), method=method)
+    top, row = np.tanh(3.2), np.array([0.4, 0.5, 0.6])
+    slope = (1 - top**2) * row
+    np.testing.assert_allclose(found["x"]["x"], -4 * top * (1 - top**2) * np.outer(row, row))
+    np.testing.assert_allclose(found["x"]["w2"], slope)
+    product = cgprimer.hessian_vector_product(graph, vector={"w2": 1.0}, of="y[1]")
+    assert product["w2"] == 0.0
+    with pytest.raises(cgprimer.CgprimerError, match=r"index 7 is outside of \[2\]"):
+        cgprimer.hessian(graph, of="y[7]")
+    with pytest.raises(cgprimer.UsageError, match="no variable"):
+        cgprimer.hessian(graph, of="q[0]")
+
+
+def test_adjoints_and_steps_of_an_element() -> None:
+    graph = cgprimer.parse(TEXT)
+    diagram = graph_diagram(graph, adjoints=True, of="y[0]")
+    last = {node.key: node.detail[-1] for node in diagram.nodes}
+    assert (last["y"], last["y_0"]) == ("adjoint = [1, 0]", "adjoint = 1")
+    assert "adjoint: derivative of y_0" in diagram.notes[0]
+    whole = cgprimer.parse(TEXT.replace("y = ", "y_0 = "))  # the name is taken
+    assert graph_diagram(whole, level="backward", of="y_0[0]").nodes
+    from cgprimer.pages.stepping.frames import stepping
+
+    frames = stepping(graph, of="y[0]", methods=("reverse",)).frames("reverse")
+    assert frames[-1].derivatives
+
+
+def test_elements_are_given_by_name() -> None:
+    graph = cgprimer.parse(TEXT)
+    at = {"x[0]": 3.0, "W[1,-1]": 7.0}
+    full = {"x": [3.0, 2.0, 3.0], "W": [[1, 2, 3], [4, 5, 7]]}
+    np.testing.assert_array_equal(graph.evaluate(at)["y"], graph.evaluate(full)["y"])
+    found = cgprimer.gradient(graph, {"x[0]": [1.0, 2.0]}, of="y[0]", wrt="w2")["w2"]
+    np.testing.assert_allclose(found, np.tanh([1.4, 1.5]))
+    for wrong, said in [
+        ({"x[3]": 1.0}, r"shape \[3\]: there is no 'x\[3\]'"),
+        ({"W[0]": 1.0}, r"there is no 'W\[0\]'"),
+        ({"q[0]": 1.0}, "no input or parameter"),
+        ({"x[a]": 1.0}, "no input or parameter"),
+    ]:
+        with pytest.raises(cgprimer.UsageError, match=said):
+            graph.evaluate(wrong)
+    bare = cgprimer.parse("input x[2]; y = sum(x)")
+    with pytest.raises(cgprimer.UsageError, match="none for its other elements"):
+        bare.evaluate({"x[0]": 1.0})
+    assert bare.evaluate({"x[0]": 1.0, "x[1]": 2.0})["y"] == 3.0
+
+
+def test_names_of_derivatives_in_latex() -> None:
+    assert [latex_name(n) for n in ("bar_w2", "bar_h_relu", "bar_xz", "barn_2", "bar")] == [
+        r"\bar{w}_{2}", r"\bar{h}_{relu}", r"\bar{\mathit{xz}}", r"\mathit{barn}_{2}",
+        r"\mathit{bar}",
+    ]  # fmt: skip
+
+
+def test_info_puts_rows_below_each_other() -> None:
+    rows = "[[0.125, 2, 3.25, 4], [1.5, 2, 3, 4], [1, 2, 3, 4], [5.25, 6, 7, 8]]"
+    shown = good("info", "-e", f"parameter W[4,4] = {rows}; y = sum(W)").split("\n")
+    first = next(i for i, line in enumerate(shown) if line.startswith("  W: [["))
+    assert [line.index("[", 5) for line in shown[first + 1 : first + 4]] == [6, 6, 6]
