@@ -33,11 +33,13 @@ def command(run: str, data: str, plot: str | None, force: bool, as_json: bool) -
     from cgprimer.cli.training_report import score_lines
     from cgprimer.data import Dataset
     from cgprimer.training.checkpoint import load_run
+    from cgprimer.training.losses import targets_in
 
     check_outputs(plot, None, None, None, force)
     learnt = load_run(run)
     assert learnt.graph is not None
-    samples = Dataset.load(data, inputs=learnt.graph.inputs, targets=learnt.graph.outputs)
+    targets = targets_in(learnt.graph, data, learnt.settings["loss"])
+    samples = Dataset.load(data, inputs=learnt.graph.inputs, targets=targets)
     score = learnt.score(samples)
     if as_json:
         echo_json(score.as_dict())

@@ -25,6 +25,7 @@ from cgprimer.cli.train import DATA, ORIGIN, data_of, read_validation
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
 from cgprimer.files import check_writable, write_whole
+from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTINGS, checked, from_text, option_lines
 
 _APART = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
@@ -107,7 +108,7 @@ def command(
     lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
     origin = {name: settings.pop(name) for name in ORIGIN}
     lists |= {"seed": seeds or [origin["seed"]]}
-    dataset, others = data_of(graph, origin, truth)
+    dataset, others = data_of(graph, origin, truth, lists.get("loss", [DEFAULT])[0])
     every = {name: values[0] for name, values in lists.items() if len(values) == 1}
     vary = {name: values for name, values in lists.items() if len(values) > 1}
     with progress_bar("sweep") as on_run:

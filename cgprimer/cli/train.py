@@ -29,12 +29,14 @@ from cgprimer.cli.options import (
 )
 from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.losses import OUTPUT
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
 from cgprimer.training.directory import CONFIG
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
+from cgprimer.training.losses import targets_in
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, checked, option_lines
 
@@ -148,7 +150,7 @@ def command(
             directory = directory or os.path.dirname(resume) or "."
     check_outputs(plot, save, directory, resume, force)
     origin = {name: settings.pop(name) for name in ORIGIN}
-    dataset, others = data_of(graph, origin, truth)
+    dataset, others = data_of(graph, origin, truth, settings["loss"])
     kept = Kept(graph, save, directory, origin)
     if directory and (force or not Path(directory, CONFIG).exists()):
         kept.configure({**origin, **settings, **chosen, "truth": truth, "start": start})
@@ -208,7 +210,9 @@ def _say(
     as_json: bool,
 ) -> None:
     """Print what was learnt, and how good it is where that was asked for."""
-    found = identifiability(graph, dataset, run.parameters)
+    found = None  # what a loss itself does not depend on is no question of data
+    if run.settings["loss"] != OUTPUT:
+        found = identifiability(graph, dataset, run.parameters)
     score = run.score(others or dataset) if run.settings["metrics"] else None
     if not as_json:
         click.echo(report(run, found, graph))
@@ -257,15 +261,21 @@ def _named(origin: Any) -> Any:
 
 
 def data_of(
-    graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float]
+    graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float], loss: str
 ) -> tuple[Dataset, Dataset | float | None]:
-    """Data from a file, or made from the true values; others to validate with, or their share."""
-    load = partial(Dataset.load, inputs=graph.inputs, targets=graph.outputs)
+    """Data from a file, or made from the true values; others to validate with, or their share.
+
+    They have the columns that the loss needs.
+    """
+
+    def load(path: str) -> Dataset:
+        return Dataset.load(path, inputs=graph.inputs, targets=targets_in(graph, path, loss))
+
     others = origin["validation"] or None  # 0 in a saved run: none
     others = load(others) if isinstance(others, str) else others
     if origin["data"] is None:
         drawn = {name: origin[name] for name in ORIGIN if name not in ("data", "validation")}
-        return make_dataset(graph, truth=truth, **drawn), others
+        return make_dataset(graph, truth=truth, targets=loss != OUTPUT, **drawn), others
     if truth:
         raise click.UsageError("--truth makes data, --data reads them: give one of the two")
     return load(origin["data"]), others

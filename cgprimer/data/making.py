@@ -31,6 +31,7 @@ def make_dataset(
     low: Bound = -1.0,
     high: Bound = 1.0,
     noise: float = 0.0,
+    targets: bool = True,
 ) -> Dataset:
     """Data that a graph with known parameters would produce.
 
@@ -45,6 +46,8 @@ def make_dataset(
         seed: of numpy's generator (PCG64).
         low, high: bounds of the inputs, in their unit: a number for all, or one for each name.
         noise: standard deviation of what is added to each target, in the target's unit.
+        targets: whether there are any. If not, nothing is computed, and no truth is needed; samples
+            of a graph without inputs are numbered, by a column called ``sample``.
 
     Raises:
         MissingValueError: a parameter has no true value.
@@ -63,7 +66,7 @@ def make_dataset(
         raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
     truth = numbers_by_name("truth", truth, "parameter", graph.parameters, shapes=graph.shapes)
     try:
-        point = graph.point(truth, needed=graph.parameters)
+        point = graph.point(truth, needed=graph.parameters if targets else ())
     except MissingValueError as error:
         raise MissingValueError(
             error.message.replace("no value", "no true value"),
@@ -80,12 +83,14 @@ def make_dataset(
             wrong = "are too far apart" if lowest <= highest else "are the wrong way round"
             raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
         columns[name] = random.uniform(lowest, highest, (samples, *graph.shapes.get(name, ())))
+    if not targets:
+        return Dataset(columns, {} if columns else {"sample": np.arange(float(samples))})
     scalars = {name: point[name] for name in graph.parameters}
     made = tape(graph, graph.mode({**scalars, **columns}))  # a batch of its own, where that matters
     execute = compiled(select("numpy"), made, reduction="none", dtype="float64")
-    targets = execute(columns, scalars, samples)
+    made_targets = execute(columns, scalars, samples)
     for name in graph.outputs:
-        found = targets[name]
+        found = made_targets[name]
         if bad := first_bad(found, found.ndim - 1):
             value, sample, place = bad
             count = np.count_nonzero(~np.isfinite(found).reshape(samples, -1).all(axis=1))
@@ -97,8 +102,8 @@ def make_dataset(
             hint = "choose bounds inside the domain: low=..., high=... (--low, --high)"
             raise DataError(what, hint=hint)
         if noise:
-            targets[name] = found + random.normal(0.0, noise, found.shape)
-    return Dataset(columns, targets, scalars)
+            made_targets[name] = found + random.normal(0.0, noise, found.shape)
+    return Dataset(columns, made_targets, scalars)
 
 
 def _bound(bound: Bound, name: str, what: str) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -185,13 +184,8 @@ def data_for(
     Arguments and errors are those of :func:`cgprimer.data.dataset_of`.
     """
     loss, default = settings.loss, DEFAULT
-    if isinstance(given, str | Path) or hasattr(given, "__arrow_c_stream__"):
-        with reading(given):
-            names = dict.fromkeys(map(base, source_of(given).names))
-        alone = loss == default and len(graph.outputs) == 1 and {*names} <= {*graph.inputs}
-        data = dataset_of(given, graph, targets=() if alone else target_names(graph, loss, names))
-    else:
-        data = dataset_of(given, graph)
+    whole = isinstance(given, Dataset | Blocks)
+    data = dataset_of(given, graph, targets=None if whole else targets_in(graph, given, loss))
     targets = data.targets if isinstance(data, Dataset) else data.roles["targets"]
     if loss != default or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
@@ -207,16 +201,17 @@ def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
     return {name: column.shape[1:] for name, column in data.columns.items()}
 
 
-def target_names(graph: ExpressionGraph, loss: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Which columns of a file a loss needs beside the graph's inputs.
+def targets_in(graph: ExpressionGraph, given: Any, loss: str) -> tuple[str, ...]:
+    """Which columns of a file, or of a data frame, a loss needs beside the graph's inputs.
 
-    Args:
-        graph: the graph.
-        loss: a name or a text.
-        known: the file's columns, arrays as one.
+    None of one that has nothing but inputs, where no loss but the default is asked for.
     """
+    with reading(given):
+        known = list(dict.fromkeys(map(base, source_of(given).names)))
     others = [name for name in known if name not in graph.inputs]
-    if function_of(loss) is not None:
+    if loss == DEFAULT and len(graph.outputs) == 1 and not others:
+        return ()
+    if loss == DEFAULT or function_of(loss) is not None:
         return graph.outputs
     terms = loss_terms(tape(graph), loss, given=dict.fromkeys(known, ()))
     names = [c.name for c in terms.columns.values() if c.name not in graph.inputs]

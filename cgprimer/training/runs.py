@@ -152,7 +152,7 @@ class TrainingRun:
         1.0
         """
         graph, loss = self._graph(), self.settings.get("loss", "squared-error")
-        objective = Objective(graph, loss=loss, samples=len(data), mode="training")
+        objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = objective.mean_loss(objective.columns(data), len(data), values, self.statistics)
         return score_of(graph, data, self._learnt, mean)

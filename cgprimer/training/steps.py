@@ -244,7 +244,7 @@ class Steps:
             columns = {name: column[order] for name, column in given.items()}
         if self.single is not None:
             numbers = (np.asarray(column).tolist() for column in columns.values())
-            rows = list(zip(*numbers, strict=True))
+            rows = list(zip(*numbers, strict=True)) or [()] * samples
         rates = self.how.rates(steps, self._end[0]).tolist()
         for rate, at in zip(rates, range((steps - first) * batch, samples, batch), strict=True):
             if self.single is not None:
