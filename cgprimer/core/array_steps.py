@@ -70,15 +70,15 @@ class ArraySteps:
     ) -> dict[str, Array]:
         """For each output a value for every sample, or the sum."""
         tape, dtype = self.tape, self.dtype
-        given = {n: np.asarray(v).astype(dtype, copy=False) for n, v in scalars.items()}
-        data = {n: np.asarray(v).astype(dtype, copy=False) for n, v in columns.items()}
-        start: list[Any] = [
-            dtype.type(leaf.value) if leaf.kind == "constant" else given.get(leaf.name)
-            for leaf in tape.leaves
-        ]
-        start += [None] * len(tape)
-        places = [(i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
         with np.errstate(all="ignore"):
+            given = {n: np.asarray(v).astype(dtype, copy=False) for n, v in scalars.items()}
+            data = {n: np.asarray(v).astype(dtype, copy=False) for n, v in columns.items()}
+            start: list[Any] = [
+                dtype.type(leaf.value) if leaf.kind == "constant" else given.get(leaf.name)
+                for leaf in tape.leaves
+            ]
+            start += [None] * len(tape)
+            places = [(i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
             run(self.once, start)
             if not self.sums:
                 values = start.copy()

@@ -171,3 +171,12 @@ def test_the_threads_of_the_products_are_given_back() -> None:
     with pytest.raises(ValueError, match="x"), blas.one_thread():
         raise ValueError("x")
     assert get() == before
+
+
+def test_numbers_too_large_for_single_precision_are_infinite() -> None:
+    tape = gradient_of("input x[30]; parameter W[40,30]; xo = sum(tanh(W @ x + 1e300))")
+    columns, scalars = point(tape, 5)
+    columns["x"][2, 3] = 1e200
+    scalars["W"][1, 1] = -1e100
+    found = Matrices(tape, sums=False, dtype="float32")(columns, scalars, 5)
+    agree(found, ArraySteps(tape, sums=False, dtype="float32")(columns, scalars, 5), "float32")

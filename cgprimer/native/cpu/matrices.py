@@ -90,9 +90,14 @@ class Matrices:
             with collector_paused():
                 self.library = Library("arrays", key, lambda: kernels_text(plan, dtype))
         self.after = plan.after
-        self.columns = [
-            (i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
-        ]
+        leaves = list(enumerate(tape.leaves))
+        self.columns = [(i, leaf.name) for i, leaf in leaves if leaf.kind == "column"]
+        self.scalars = [(i, leaf.name) for i, leaf in leaves if leaf.kind == "scalar"]
+        constants = (
+            self.dtype.type(f.value) if f.kind == "constant" else None for f in tape.leaves
+        )
+        with np.errstate(all="ignore"):  # too large for float32: infinite
+            self.start: Values = [*constants, *[None] * len(tape)]
         self.once = [(i, arrays.function(plan.name(i)), plan.operands(i)) for i in plan.once]
         self.read = {i for kernel in self.kernels for i in kernel.reads}
         self.fixed = sorted(i for i in self.read if not plan.varies[i])
@@ -168,19 +173,17 @@ class Matrices:
     ) -> dict[str, Array]:
         """See :class:`cgprimer.native.contract.Placing`."""
         tape, dtype = self.tape, self.dtype
-        start: Values = [None] * tape.size
+        start = self.start.copy()
         with np.errstate(all="ignore"):
-            for i, leaf in enumerate(tape.leaves):
-                if leaf.kind == "constant":
-                    start[i] = dtype.type(leaf.value)
-                elif leaf.kind == "scalar" and leaf.name in scalars:
-                    start[i] = np.asarray(scalars[leaf.name], dtype)
+            for i, name in self.scalars:
+                if name in scalars:
+                    start[i] = np.asarray(scalars[name], dtype)
             for i, function, operands in self.once:
                 start[i] = function(*[start[o] for o in operands])
-        for i in self.fixed:
-            start[i] = np.asarray(start[i], dtype, order="C")
-        for i, name in self.columns:
-            start[i] = np.asarray(columns[name], dtype, order="C")
+            for i in self.fixed:
+                start[i] = np.asarray(start[i], dtype, order="C")
+            for i, name in self.columns:
+                start[i] = np.asarray(columns[name], dtype, order="C")
         outputs: dict[str, Array] = {}
         if not self.sums:
             for name, i in tape.outputs.items():
