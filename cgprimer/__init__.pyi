@@ -42,6 +42,8 @@ from cgprimer.errors import TapeError as TapeError
 from cgprimer.errors import TrainingError as TrainingError
 from cgprimer.errors import UnknownFunctionError as UnknownFunctionError
 from cgprimer.errors import UsageError as UsageError
+from cgprimer.fitting.fit import fit as fit
+from cgprimer.fitting.result import Fit as Fit
 from cgprimer.lecture import ComputationalGraphPrimer as ComputationalGraphPrimer
 from cgprimer.loading import load as load
 from cgprimer.pages.comparison.slides import draw_comparison as draw_comparison

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cgprimer.analysis.comparison import Comparison
     from cgprimer.analysis.trace import Trace
     from cgprimer.core.graph import ExpressionGraph
+    from cgprimer.fitting.result import Fit
     from cgprimer.pages.stepping.page import Page
     from cgprimer.training.runs import TrainingRun
 
@@ -137,6 +138,19 @@ def _run(run: TrainingRun) -> Bundle:
     return {"text/html": "\n".join([*parts, picture.pop("image/svg+xml", "")]), **picture}
 
 
+def _fit(found: Fit) -> Bundle:
+    from cgprimer import plot
+    from cgprimer.number_format import number
+
+    errors = found.standard_errors
+    rows = [[n, number(v), number(errors.get(n))] for n, v in found.parameters.items()]
+    how = "converged" if found.converged else "not converged"
+    said = "".join(f"<p>{escape(s)}</p>\n" for s in (f"{how}: {found.reason}", *found.sentences))
+    picture = _figure(plot.fit(found))
+    parts = (said + _table(["parameter", "value", "standard error"], rows, left=1),)
+    return {"text/html": "\n".join([*parts, picture.pop("image/svg+xml", "")]), **picture}
+
+
 def _page(page: Page) -> Bundle:
     """A page in a frame, where its style sheet and its keys are its own."""
     frame = f'style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"'
@@ -158,6 +172,7 @@ _VIEWS: dict[str, Callable[[Any], Bundle]] = {
     "Comparison": _comparison,
     "DerivativeProgram": _program,
     "ExpressionGraph": _graph,
+    "Fit": _fit,
     "Page": _page,
     "Recording": lambda recording: _graph(recording.graph) | {"text/plain": str(recording)},
     "Tape": _program,

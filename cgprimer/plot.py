@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cgprimer.plots.cost import cost
     from cgprimer.plots.error import error
+    from cgprimer.plots.fit import fit as fit  # noqa: PLC0414
     from cgprimer.plots.function import function
     from cgprimer.plots.loss import loss
     from cgprimer.plots.memory import memory as memory  # noqa: PLC0414
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.swell import swell
 
 __all__ = ["cost", "error", "function", "loss", "parameters", "points", "surface", "swell"]
-_OF_VALUES = ["memory", "sweep"]  # of objects in Python: no command of their own draws them
+_OF_VALUES = ["fit", "memory", "sweep"]  # of objects in Python: `plot` draws none of them
 
 
 def __getattr__(name: str) -> Any:

@@ -35,6 +35,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "analysis",
     "data",
     "training",
+    "fitting",
     "pictures",
     "plots",
     "pages",

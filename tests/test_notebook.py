@@ -113,6 +113,17 @@ def test_a_run_is_its_parameters_and_its_losses() -> None:
     assert bundle["text/plain"] == repr(run)
 
 
+def test_a_fit_is_a_table_and_a_picture() -> None:
+    graph = cgprimer.parse("parameter k = 3; xw = k*xa")
+    made = cgprimer.make_dataset(graph, samples=20, noise=0.1)
+    found = cgprimer.fit(graph, made)
+    bundle = shown(found)
+    assert "converged: a minimum" in bundle["text/html"]
+    assert "standard error</th>" in bundle["text/html"]
+    assert "<svg" in bundle["text/html"]
+    assert bundle["text/plain"] == repr(found)
+
+
 def test_a_page_is_in_a_frame_of_its_own() -> None:
     page = cgprimer.step(cgprimer.parse("input xa = 1; xw = xa^2"), wrt="xa")
     assert isinstance(page, str)

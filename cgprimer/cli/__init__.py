@@ -26,6 +26,7 @@ _COMMANDS = {
     "sweep": "Train with many settings, and compare the runs.",
     "predict": "A run's outputs for other inputs.",
     "score": "How well a run predicts samples.",
+    "fit": "Fit a graph's parameters by least squares, with standard errors.",
     "draw": "Draw a graph as PNG, SVG or PDF.",
     "step": "Step through a derivative: a page for the projector, slides, or a GIF.",
     "plot": "Curves for slides: losses, surfaces, errors, costs, functions.",

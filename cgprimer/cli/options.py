@@ -165,7 +165,9 @@ def _number_or_assignments(given: tuple[str, ...]) -> Any:
 
 
 def _bounds(given: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _range(value) for name, value in _named(given, "LOW:HIGH")}
+    """Two ends by name; one that is left out is open."""
+    named = _named(given, "LOW:HIGH")
+    return {n: _range(re.sub(":$", ":inf", re.sub("^:", "-inf:", v))) for n, v in named}
 
 
 def _parts(text: str) -> Iterator[str]:

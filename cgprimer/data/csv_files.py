@@ -19,6 +19,7 @@ from cgprimer.data.columns import SKIP, Array, Source
 from cgprimer.errors import DataError
 
 _BLOCK = 1 << 24  # bytes of text
+_SMALL = 1 << 17  # are read row by row sooner than pyarrow is imported
 _SHOWN = 40  # letters of a field in a message
 
 
@@ -63,6 +64,8 @@ class CsvFile(Source):
 
     def whole(self, names: Sequence[str]) -> list[Array]:
         """As of any source; where something is wrong, a block at a time, to find the place."""
+        if self.path.stat().st_size < _SMALL:
+            return super().whole(names)
         import pyarrow as pa
 
         with pa.OSFile(str(self.path)) as file:
@@ -90,9 +93,11 @@ class CsvFile(Source):
         places = [self.names.index(name) for name in names]
         if text.isspace():
             return [np.empty(0)] * len(places)
-        import pyarrow as pa
+        found = None
+        if len(text) >= _SMALL:
+            import pyarrow as pa
 
-        found = _at_once(pa.BufferReader(text), len(self.names), places, True)
+            found = _at_once(pa.BufferReader(text), len(self.names), places, True)
         return self._row_by_row(text, self._starts[block], places) if found is None else found
 
     def _text(self, block: int) -> bytes:

@@ -218,20 +218,20 @@ def constraints(
             factor = real_number(what, value)
             if factor < 0:
                 raise UsageError(f"{what} must not be negative, and is {factor:g}")
-            column[_places(vectors, what, name)] = factor
+            column[places_of(vectors, what, name)] = factor
         if (column != (what == "scale")).any():
             columns[what] = column
     if bounds:
         low, high = np.full(count, -np.inf), np.full(count, np.inf)
         for name, value in _by_name("bounds", bounds, vectors):
-            places = _places(vectors, "bounds", name)
+            places = places_of(vectors, "bounds", name)
             low[places], high[places] = _ends(name, value)
         columns |= {"low": low, "high": high}
     names = [freeze] if isinstance(freeze, str) else list(freeze or ())
     if names:
         columns["free"] = np.ones(count)
         for name in names:
-            columns["free"][_places(vectors, "freeze", name)] = 0.0
+            columns["free"][places_of(vectors, "freeze", name)] = 0.0
         if not columns["free"].any():
             raise UsageError("all parameters are frozen: there is nothing to learn")
     p = math.inf if norm == math.inf else real_number("norm", norm)
@@ -255,7 +255,7 @@ def _by_name(what: str, given: Any, vectors: Vectors) -> list[tuple[str, Any]]:
     return [(name, given) for name in vectors.shapes]
 
 
-def _places(vectors: Vectors, what: str, name: str) -> Array:
+def places_of(vectors: Vectors, what: str, name: str) -> Array:
     """Where a parameter, or an element of one, stands in the vector."""
     own, at = element_place(name) if isinstance(name, str) else (name, ())
     if own not in vectors.shapes:
@@ -289,6 +289,6 @@ def _groups(vectors: Vectors, max_norm: Any) -> list[tuple[Array, float]]:
         wanted = dict.fromkeys([*([single] if single else []), *arrays], max_norm)
     found = []
     for names, most in wanted.items():
-        parts = [_places(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
+        parts = [places_of(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
         found.append((np.concatenate(parts), real_number("max_norm", most, above=0)))
     return found

@@ -88,7 +88,11 @@ class Identifiability:
 
 
 def identifiability(
-    graph: ExpressionGraph, dataset: Dataset | Blocks, parameters: Mapping[str, Any]
+    graph: ExpressionGraph,
+    dataset: Dataset | Blocks,
+    parameters: Mapping[str, Any],
+    *,
+    wrt: Sequence[str] = (),
 ) -> Identifiability | None:
     """Rank and null directions of the Jacobian over the data, at given parameters.
 
@@ -96,6 +100,7 @@ def identifiability(
         graph: the graph.
         dataset: up to a thousand samples, spread evenly over it, are used; of its first block.
         parameters: where the Jacobian is taken.
+        wrt: which of the parameters' numbers are in question, the others fixed; all unless given.
 
     Returns:
         None where it would be too large (over 500 parameters) or is not finite.
@@ -108,14 +113,22 @@ def identifiability(
     (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
     """
     vectors = Vectors(graph)
-    names = vectors.elements
+    names = tuple(wrt) or vectors.elements
+    places = [k for k, name in enumerate(vectors.elements) if name in names]
     dataset = dataset.block(0)
     chosen = np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
     inputs = {n: dataset.inputs[n][chosen] for n in graph.inputs}
     if len(names) > _MOST_PARAMETERS:
         return None
     values = vectors.vector(parameters)
-    if (matrix := _jacobian(graph, inputs, vectors.values(values))) is None:
+
+    def jacobian_at(numbers: Array) -> Array | None:
+        at = values.copy()
+        at[places] = numbers
+        found = _jacobian(graph, inputs, vectors.values(at))
+        return None if found is None else found[:, places]
+
+    if (matrix := jacobian_at(values[places])) is None:
         return None
     # Each parameter in its own scale: a small effect is an effect.
     norms = np.linalg.norm(matrix, axis=0)
@@ -126,8 +139,7 @@ def identifiability(
     # A direction that is null elsewhere too belongs to the graph; one that is not, to this point.
     random = np.random.default_rng(0)
     others = [
-        _jacobian(graph, inputs, vectors.values(random.normal(0.0, 1.0 + np.abs(values))))
-        for _ in range(_OTHER_POINTS)
+        jacobian_at(random.normal(0.0, 1.0 + np.abs(values[places]))) for _ in range(_OTHER_POINTS)
     ]
     everywhere = tuple(all(_is_null(m, row) for m in others if m is not None) for row in basis)
     condition = float(singular[0] / singular[rank - 1]) if rank else 1.0

@@ -25,6 +25,7 @@ COMMANDS = (
     "sweep",
     "predict",
     "score",
+    "fit",
     "draw",
     "plot",
     "step",

@@ -296,3 +296,16 @@ def test_a_field_may_be_long(digits: int, tmp_path: Path) -> None:
     path.write_text(f"xa,xw\n1,0.{field}\n")
     assert Dataset.load(path).targets["xw"].tolist() == [1.0]
     assert csv.field_size_limit() == 131_072
+
+
+def test_a_small_file_is_read_without_pyarrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('x, y,note\n1,2.5,"a, b"\n-1e-3, 4,c\n\n')
+    large = Dataset.load(path, inputs=["x"], targets=["y"])
+    monkeypatch.setattr("cgprimer.data.csv_files._SMALL", 1 << 17)
+    monkeypatch.setattr("cgprimer.data.csv_files._at_once", None)
+    small = Dataset.load(path, inputs=["x"], targets=["y"])
+    assert [bits(c) for c in small.columns.values()] == [bits(c) for c in large.columns.values()]
+    assert small.inputs["x"].tolist() == [1.0, -0.001]

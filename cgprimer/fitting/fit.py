@@ -1,0 +1,343 @@
+"""``fit``: a graph's parameters from data by least squares, from checked arguments to a result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
+from cgprimer.core.derivatives import tape
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.language.syntax import Shape
+from cgprimer.core.loss_vertex import loss_terms
+from cgprimer.core.losses import TARGET
+from cgprimer.core.methods import differentiate
+from cgprimer.core.run import Runner
+from cgprimer.data import Blocks, Dataset
+from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
+from cgprimer.fitting.damping import DAMPINGS
+from cgprimer.fitting.descent import Descent, Trial, gauss_newton, levenberg_marquardt
+from cgprimer.fitting.residuals import RANK, Local, Residuals, target_of
+from cgprimer.fitting.result import Fit, covariance_factor, undetermined
+from cgprimer.fitting.scipy_descent import METHODS, by_scipy
+from cgprimer.training.constraints import constraints, places_of
+from cgprimer.training.losses import sample_columns
+from cgprimer.training.objective import Objective
+from cgprimer.training.vectors import Vectors
+
+Array = Any
+ALGORITHMS = ("auto", "gauss-newton", "levenberg-marquardt", *METHODS)
+_LOSS = "squared-error"
+DAMPING_NAMES = ("auto", *DAMPINGS)
+_ELSEWHERE = 8  # other points, to see whether what changes nothing here does so everywhere
+_EXACT = 1e-8  # share of the targets: residuals that no fit can improve
+
+
+def fit(
+    graph: ExpressionGraph,
+    dataset: Any,
+    *,
+    start: Mapping[str, Any] | None = None,
+    fix: Iterable[str] = (),
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    weights: Any = None,
+    algorithm: str = "auto",
+    damping: str = "auto",
+    first_damping: float | None = None,
+    iterations: int = 1000,
+    method: str = "reverse",
+    engine: str = "auto",
+    seed: int = 0,
+    on_step: Callable[[Trial], None] | None = None,
+    **options: Any,
+) -> Fit:
+    """Fit a graph's parameters to data by nonlinear least squares.
+
+    All data count at each step: residuals are the outputs less their targets, J their derivatives
+    by the parameters, from a program of ours. A step is accepted only if the sum of squares falls.
+
+    Args:
+        graph: the graph.
+        dataset: a column for each input and each output: a Dataset, a file or a data frame.
+        start: start values, numbers or arrays; a number of an array by name, ``W[0]``. Those not
+            given are what the graph declares, unless the data were made from that; else drawn.
+        fix: parameters that keep their start value.
+        bounds: name to (least, most), infinite for no bound.
+        weights: of the samples in the sum of squares: an array, or one for each output.
+        algorithm: ``gauss-newton``, ``levenberg-marquardt``, or one of SciPy's: ``trust-region``,
+            ``dogleg``, ``minpack``, ``l-bfgs``; ``auto`` is Gauss-Newton where the graph is linear
+            in its parameters and the data determine them, else Levenberg-Marquardt.
+        damping: how lambda is chosen: ``tens``, ``marquardt`` or ``nielsen``; ``auto`` takes the
+            first of them that gets from the start to a minimum.
+        first_damping: lambda of the first step; by damping unless given.
+        iterations: the most steps that are tried.
+        method: the differentiator; ``forward`` and ``reverse`` give the same J.
+        engine: the engine that runs it.
+        seed: of start values that are drawn, uniform in [0, 1).
+        on_step: called after each step that was tried.
+        options: of the method.
+
+    Returns:
+        The fit; where ``converged`` is False it is the best point that was found, and ``reason``
+        says what went wrong. Ctrl-C ends it early and cleanly.
+
+    Raises:
+        UsageError, DataError: wrong arguments, missing columns, fewer data than parameters.
+        NonFiniteError: residuals or derivatives at the start are not finite.
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("y = exp(k*x)")
+    >>> data = cgprimer.make_dataset(graph, truth={"k": 0.5}, samples=20)
+    >>> found = fit(graph, data, start={"k": 1})
+    >>> round(found.parameters["k"], 12), found.converged
+    (0.5, True)
+    """
+    begun = time.perf_counter()
+    checked_graph(graph)
+    if isinstance(dataset, Blocks):
+        what = "least squares takes all data at each step, and these are read in blocks"
+        raise UsageError(what, hint="Dataset.load(path) if memory is enough")
+    if not isinstance(dataset, Dataset):
+        dataset = Dataset.load(dataset, inputs=graph.inputs, targets=graph.outputs)
+    for word, value, known in (
+        ("algorithm", algorithm, ALGORITHMS), ("damping", damping, DAMPING_NAMES)
+    ):  # fmt: skip
+        if value not in known:
+            raise UsageError(f"there is no {word} {value!r}", hint=name_hint(str(value), known))
+    if damping != "auto" and algorithm not in ("auto", "levenberg-marquardt"):
+        raise UsageError(f"damping belongs to levenberg-marquardt, not to {algorithm}")
+    if bounds and algorithm == "minpack":
+        raise UsageError("minpack knows no bounds", hint="trust-region and dogleg do")
+    limit = whole_number("iterations", iterations, least=1)
+    if first_damping is not None:
+        first_damping = real_number("the first damping", first_damping, above=0)
+    problem, values = _problem(
+        graph, dataset, start, fix, bounds, weights, seed, method, engine, options
+    )
+    first = Local(problem, values)
+    if not first.finite:
+        everything = np.arange(len(dataset))
+        why = Objective(graph).not_finite(dataset, problem.vectors.values(values), everything, {})
+        hint = "choose other start values (--start), or inputs inside the domains"
+        raise NonFiniteError(f"there is nothing to fit from this start: {why}", hint=hint)
+    if algorithm == "auto":
+        bounded = np.isfinite([problem.low, problem.high]).any()
+        one_step = problem.linear and first.rank == first.size and not bounded
+        algorithm = "gauss-newton" if one_step and damping == "auto" else "levenberg-marquardt"
+    chosen = [""]
+    if algorithm == "levenberg-marquardt":
+        chosen = list(DAMPINGS) if damping == "auto" else [damping]
+    ways: list[tuple[str, Descent]] = []
+    for name in chosen:
+        way = Descent(first, [Trial(0, values, first.sum, None, True)], limit, on_step)
+        ways.append((name, way))
+        try:
+            if name:
+                levenberg_marquardt(problem, way, DAMPINGS[name], first_damping)
+            elif algorithm == "gauss-newton":
+                gauss_newton(problem, way)
+            else:
+                by_scipy(problem, way, algorithm)
+        except KeyboardInterrupt:
+            way.settled, way.reason = False, "interrupted"
+            break
+        _refuse_flat_ends(problem, way, values)
+        if way.settled:
+            break
+    name, way = min(ways, key=lambda found: (not found[1].settled, found[1].here.sum))
+    return _result(graph, dataset, problem, way, algorithm, name, time.perf_counter() - begun)
+
+
+def _problem(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    start: Mapping[str, Any] | None,
+    fix: Iterable[str],
+    bounds: Mapping[str, tuple[float, float]] | None,
+    weights: Any,
+    seed: int,
+    method: str,
+    engine: str,
+    options: Mapping[str, Any],
+) -> tuple[Residuals, Array]:
+    """Residuals with their J, compiled, and the vector to start from."""
+    if not graph.parameters:
+        hint = "names that do not begin with x are parameters"
+        raise UsageError("the graph has no parameters to fit", hint=hint)
+    if not graph.outputs:
+        raise UsageError("the graph has no output, so there is nothing to compare with data")
+    vectors = Vectors(graph)
+    limits = constraints(vectors, bounds=bounds).columns
+    low = limits.get("low", np.full(len(vectors), -math.inf))
+    high = limits.get("high", np.full(len(vectors), math.inf))
+    values = _start(graph, dataset, vectors, start, seed, low, high)
+    fix = [fix] if isinstance(fix, str) else fix
+    fixed = {place for name in fix for place in places_of(vectors, "fix", name).tolist()}
+    free = np.array([k for k in range(len(vectors)) if k not in fixed], dtype=int)
+    if not len(free):
+        raise UsageError("every parameter is fixed, so there is nothing to fit")
+    moving = tuple(dict.fromkeys(vectors.elements[k].partition("[")[0] for k in free))
+    dataset.check_finite()
+    whole = tape(graph)
+    if any(getattr(row, "kind", "") == "batch_mean" for row, _ in whole.instructions):
+        method = "forward"  # samples depend on each other: this alone says how each of them moves
+    needed = loss_terms(whole, _LOSS).columns
+    columns, _ = sample_columns(graph, _LOSS, needed, dataset, "float64")
+    target, samples = target_of(columns, graph.outputs), len(dataset)
+    if len(target) < len(free):
+        raise DataError(
+            f"{len(target)} data cannot determine {len(free)} parameters",
+            hint="more samples, or fewer parameters: fix=[...] (--fix NAME)",
+        )
+    program = differentiate(whole, graph.outputs, moving, method=method, **options)
+    sizes = [columns[TARGET + name].size // samples for name in graph.outputs]
+    problem = Residuals(
+        Runner(program, engine=engine, samples=samples),
+        vectors,
+        {name: columns[name] for name in graph.inputs},
+        samples,
+        free,
+        low,
+        high,
+        _weights(graph, weights, sizes, samples),
+        target=target,
+        sizes=tuple(sizes),
+    )
+    return problem, values
+
+
+def _start(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    vectors: Vectors,
+    given: Mapping[str, Any] | None,
+    seed: int,
+    low: Array,
+    high: Array,
+) -> Array:
+    """What is given; else what is declared, unless the data were made from it; else drawn."""
+    seed, values = whole_number("the seed", seed), np.full(len(vectors), math.nan)
+    known: dict[str, Shape] = {**dict.fromkeys(vectors.elements, ()), **vectors.shapes}
+    shapes = {name: shape for name, shape in known.items() if shape}
+    start = numbers_by_name("start", given, "parameter", known, shapes=shapes)
+    declared = graph.point(needed=()) if not dataset.truth else {}
+    own = {n: v for n, v in declared.items() if n in vectors.shapes}
+    for name, value in (*own.items(), *start.items()):
+        values[places_of(vectors, "start", name)] = np.ravel(value)
+    open_ = np.isnan(values)
+    if open_.any():  # the same number as `train` draws
+        drawn = np.random.default_rng(seed).random(len(vectors))
+        values = np.where(open_, np.clip(drawn, low, high), values)
+    for name, value, least, most in zip(vectors.elements, values, low, high, strict=True):
+        if not least <= value <= most:
+            raise UsageError(f"the start of {name}, {value:g}, is outside of its bounds")
+    return values
+
+
+def _weights(graph: ExpressionGraph, given: Any, sizes: list[int], samples: int) -> Array:
+    """Square roots of the weights: 1, or one for each residual."""
+    if given is None:
+        return np.array(1.0)
+    each = given if isinstance(given, Mapping) else dict.fromkeys(graph.outputs, given)
+    if unknown := [name for name in each if name not in graph.outputs]:
+        hint = name_hint(str(unknown[0]), graph.outputs)
+        raise UsageError(f"weights: there is no output {unknown[0]!r}", hint=hint)
+    found = []
+    for name, size in zip(graph.outputs, sizes, strict=True):
+        try:
+            weights = np.asarray(each.get(name, 1.0), float)
+            weights = np.broadcast_to(weights, (samples,))
+        except (TypeError, ValueError):
+            raise DataError(f"the weights are {samples} numbers, one for each sample") from None
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            raise DataError("weights are finite numbers from 0 on")
+        found.append(np.repeat(np.sqrt(weights), size))
+    return np.concatenate(found)
+
+
+def _refuse_flat_ends(problem: Residuals, way: Descent, start: Array) -> None:
+    """A point where J has lost rank is flat, and not a minimum: elsewhere parameters do more."""
+    here = way.here
+    rank = _rank(here.jacobian)
+    exact = here.sum <= (_EXACT * problem.target_length) ** 2
+    if not way.settled or rank == len(problem.free) or exact:
+        return
+    random = np.random.default_rng(0)
+    others = [start]
+    for _ in range(_ELSEWHERE):
+        near = random.uniform(0.5, 2.0, len(start))
+        others += [start * near, here.values * near, random.normal(size=len(start))]
+    for values in others:
+        moved = here.values.copy()
+        moved[problem.free] = values[problem.free]
+        other = Local(problem, problem.clipped(moved))
+        if other.finite and (more := _rank(other.jacobian)) > rank:
+            way.settled = False
+            way.reason = (
+                f"a flat region: the data determine {rank} of {len(problem.free)} parameters here,"
+                f" {more} elsewhere, so that nothing shows the way to a minimum"
+            )
+            return
+
+
+def _rank(jacobian: Array) -> int:
+    lengths = np.linalg.norm(jacobian, axis=0)
+    scaled = jacobian / np.where(lengths > 0, lengths, 1.0)
+    return int(np.linalg.matrix_rank(scaled, rtol=RANK))
+
+
+def _result(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    problem: Residuals,
+    way: Descent,
+    algorithm: str,
+    damping: str,
+    seconds: float,
+) -> Fit:
+    names, end = problem.vectors.elements, way.here
+    counted = np.broadcast_to(problem.weights, len(end.residuals)) > 0
+    freedom = max(0, int(counted.sum()) - end.rank)
+    spread = math.sqrt(end.sum / freedom) if freedom else math.nan
+    errors = spread * np.linalg.norm(covariance_factor(end), axis=1)
+    unknown, _ = undetermined(end)
+    errors[unknown] = math.inf
+    estimated = [names[k] for k in end.places]
+    sentences: list[str] = []
+    if end.rank < end.size:
+        from cgprimer.training.identifiability import identifiability
+
+        values = problem.vectors.values(end.values)
+        if found := identifiability(graph, dataset, values, wrt=estimated):
+            sentences += found.sentences(graph.outputs)
+    held = sorted({*problem.free.tolist()} - {*end.places.tolist()})
+    for k in held:
+        sentences.append(
+            f"{names[k]} stands at its bound {end.values[k]:g}: the sum of squares falls beyond."
+        )
+    return Fit(
+        parameters=dict(zip(names, end.values.tolist(), strict=True)),
+        start=dict(zip(names, way.trials[0].values.tolist(), strict=True)),
+        standard_errors=dict(zip(estimated, errors.tolist(), strict=True)),
+        residual_sum_of_squares=end.sum,
+        residual_standard_deviation=spread,
+        degrees_of_freedom=freedom,
+        rank=end.rank,
+        relative_offset=float(end.offset),
+        converged=way.settled,
+        reason=way.reason,
+        sentences=tuple(sentences),
+        algorithm=algorithm,
+        damping=damping,
+        iterations=len(way.trials) - 1,
+        seconds=seconds,
+        history=tuple(way.trials),
+        graph=graph,
+        dataset=dataset,
+        problem=problem,
+        end=end,
+    )
