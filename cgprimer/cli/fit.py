@@ -224,7 +224,7 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
     )
     lines = [
         f"{'converged' if found.converged else 'NOT converged'}: {found.reason}",
-        f"{how}, {steps}, {found.seconds:.3f} s",
+        f"{steps}, {found.seconds:.3f} s; {how}",
         "",
         table(header[:wide], [row[:wide] for row in rows], left=(0, len(header) - 1)),
         "",
