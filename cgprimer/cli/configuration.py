@@ -73,6 +73,8 @@ def _as_option(option: click.Parameter, value: Any, folder: Path) -> Any:
         return value
     if isinstance(value, Mapping) and option.metavar == "NAME=VALUE,...":
         return tuple(f"{name}={json.dumps(each)}" for name, each in value.items())
+    if isinstance(value, Mapping) and option.metavar == "NAME=COLUMN,...":
+        return tuple(f"{name}={column}" for name, column in value.items())
     if isinstance(value, list) and option.multiple:
         return tuple(map(str, value))
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -101,10 +103,14 @@ def config_text(values: Mapping[str, Any]) -> str:
     lines, tables = [], []
     for name, value in values.items():
         if isinstance(value, Mapping):
-            tables += ["", f"[{name}]", *(f"{key} = {_toml(v)}" for key, v in value.items())]
+            tables += ["", f"[{name}]", *(f"{_key(key)} = {_toml(v)}" for key, v in value.items())]
         else:
             lines.append(f"{name} = {_toml(value)}")
     return "\n".join([*lines, *tables]) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
 
 
 def _toml(value: Any) -> str:

@@ -226,6 +226,13 @@ def _names(given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def _columns(given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [(part, *map(str.strip, part.partition("="))) for part in _names(given)]
+    if bad := next((part for part, ours, _, theirs in pairs if not (ours and theirs)), ""):
+        raise click.BadParameter(f"expected NAME=COLUMN, got {bad!r}")
+    return {ours: theirs for _, ours, _, theirs in pairs}
+
+
 def _whole_numbers(given: tuple[str, ...]) -> tuple[int, ...]:
     for text in _names(given):
         if not text.isdecimal() or int(text) < 1:
@@ -251,6 +258,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "NAME=VALUE,...": _assignments,
     "NUMBER|NAME=VALUE,...": _number_or_assignments,
     "NAME=LOW:HIGH,...": _bounds,
+    "NAME=COLUMN,...": _columns,
 }
 
 

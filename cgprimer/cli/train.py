@@ -30,7 +30,7 @@ from cgprimer.cli.options import (
 from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.losses import OUTPUT
-from cgprimer.data import Dataset, make_dataset
+from cgprimer.data import Blocks, Dataset, dataset_of, make_dataset, normalized
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
 from cgprimer.training.directory import CONFIG
@@ -44,9 +44,10 @@ _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the st
 _LONG = (  # not in --json
     "state", "step_losses", "recorded_steps", "recorded_parameters", "steps_apart", "epoch_total",
 )  # fmt: skip
-ORIGIN = ("data", "samples", "seed", "low", "high", "noise", "validation")  # where they come from
+ORIGIN = ("data", "columns", "samples", "seed", "low", "high", "noise", "validation")  # of data
 DATA = """\
---data PATH  A .csv or .npz file; without it data are made from the true values.
+--data PATH  A .csv, .npz or .parquet file; without it data are made from the true values.
+--columns NAME=COLUMN,...  Where columns have other names in files: y=label,x[0]=height.
 --validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
   share of the data, such as 0.2, or a file of their own."""
 _CHECKS: dict[str, Any] = {
@@ -205,14 +206,14 @@ def command(
 def _say(
     run: TrainingRun,
     graph: ExpressionGraph,
-    dataset: Dataset,
-    others: Dataset | None,
+    dataset: Dataset | Blocks,
+    others: Dataset | Blocks | None,
     as_json: bool,
 ) -> None:
     """Print what was learnt, and how good it is where that was asked for."""
     found = None  # what a loss itself does not depend on is no question of data
     if run.settings["loss"] != OUTPUT:
-        found = identifiability(graph, dataset, run.parameters)
+        found = identifiability(graph, normalized(dataset, run.scales), run.parameters)
     score = run.score(others or dataset) if run.settings["metrics"] else None
     if not as_json:
         click.echo(report(run, found, graph))
@@ -262,19 +263,22 @@ def _named(origin: Any) -> Any:
 
 def data_of(
     graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float], loss: str
-) -> tuple[Dataset, Dataset | float | None]:
+) -> tuple[Dataset | Blocks, Dataset | Blocks | float | None]:
     """Data from a file, or made from the true values; others to validate with, or their share.
 
     They have the columns that the loss needs.
     """
+    others, columns = origin["validation"] or None, origin["columns"]  # 0 in a saved run: none
 
-    def load(path: str) -> Dataset:
-        return Dataset.load(path, inputs=graph.inputs, targets=targets_in(graph, path, loss))
+    def load(path: str) -> Dataset | Blocks:
+        targets = targets_in(graph, path, loss, columns)
+        return dataset_of(path, graph, columns=columns, targets=targets)
 
-    others = origin["validation"] or None  # 0 in a saved run: none
     others = load(others) if isinstance(others, str) else others
     if origin["data"] is None:
-        drawn = {name: origin[name] for name in ORIGIN if name not in ("data", "validation")}
+        if columns and not isinstance(origin["validation"], str):
+            raise click.UsageError("--columns is about a file: give one with --data")
+        drawn = {n: origin[n] for n in ORIGIN if n not in ("data", "columns", "validation")}
         return make_dataset(graph, truth=truth, targets=loss != OUTPUT, **drawn), others
     if truth:
         raise click.UsageError("--truth makes data, --data reads them: give one of the two")

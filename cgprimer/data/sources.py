@@ -106,6 +106,17 @@ def chosen(
     return found
 
 
+def column_names(given: Any, columns: Mapping[str, str] | None = None) -> list[str]:
+    """The columns of a file or a frame by our names, an array as one.
+
+    Raises:
+        UsageError, DataError: as for :func:`source_of`, or there is no such column.
+    """
+    with reading(given):
+        found = _named(source_of(given), "inputs", columns or {})
+    return list(dict.fromkeys(map(base, found)))
+
+
 def _named(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
     """Our names of all columns in a role, those of the other one too, to the source's."""
     found: dict[str, str] = {}

@@ -49,7 +49,7 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[
     del fields["graph"]
     fields["state"] = [np.asarray(part).tolist() for part in run.state]
     mappings = ("parameters", "start", "truth", "last_parameters", "recorded_parameters")
-    for name in (*mappings, "statistics", "last_statistics"):
+    for name in (*mappings, "statistics", "last_statistics", "scales"):
         fields[name] = {n: np.asarray(of).tolist() for n, of in fields[name].items()}
     return {"format": FORMAT, "version": VERSION, "graph": graph.text, **fields}
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, real_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.data import Blocks, Dataset, dataset_of
+from cgprimer.data import Blocks, Dataset, dataset_of, normalized, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.change import change_of
@@ -28,6 +28,7 @@ from cgprimer.training.losses import data_for
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import beside_targets
+from cgprimer.training.resident import Resident
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
     SETTINGS,
@@ -36,7 +37,7 @@ from cgprimer.training.settings import (
     settings_of,
 )
 from cgprimer.training.snapshots import moments
-from cgprimer.training.steps import Done, Resident, Steps
+from cgprimer.training.steps import Done, Steps
 from cgprimer.training.update_rules import State
 from cgprimer.training.vectors import Vectors
 
@@ -101,6 +102,7 @@ def train(
     dataset, settings = data_for(graph, dataset, settings)
     given, names, seed, epochs = len(dataset), graph.parameters, settings.seed, settings.epochs
     dataset, others, share = _parts(graph, dataset, validation, settings)
+    dataset, others, scales = _normalized(dataset, others, settings, resume)
     samples = len(dataset)
     how = change_of(settings, graph, dataset.lengths)
     around = how.around
@@ -127,7 +129,7 @@ def train(
         own = numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
         drawn = np.random.default_rng(seed).random(len(vectors))
         begin = around.begun(vectors, drawn, own, graph.values)
-        run = TrainingRun(begin, {**begin}, {}, recorded, graph=graph)
+        run = TrainingRun(begin, {**begin}, {}, recorded, scales=scales, graph=graph)
         run.recorded_parameters = {name: [] for name in names}
     else:
         run = _taken_up(resume, recorded, graph, how.rule.start(np.zeros(len(vectors))))
@@ -193,6 +195,16 @@ def _parts(
         return dataset, others, 0.0
     share = real_number("validation, where it is no Dataset,", validation)
     return *dataset.split(share, settings.seed), share
+
+
+def _normalized(
+    dataset: Data, others: Data | None, settings: Settings, resume: TrainingRun | None
+) -> tuple[Data, Data | None, dict[str, Array]]:
+    """Both by the scales of what is trained on, or of the run that is taken up; and these."""
+    scales = dict(resume.scales) if isinstance(resume, TrainingRun) else {}
+    if settings.normalize and not scales:
+        scales = scales_of(dataset, targets=settings.normalize == "all")
+    return normalized(dataset, scales), others and normalized(others, scales), scales
 
 
 def _metrics(

@@ -31,8 +31,7 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.scalars import elements
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Blocks, Dataset, dataset_of
-from cgprimer.data.columns import base
-from cgprimer.data.sources import reading, source_of
+from cgprimer.data.sources import column_names
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.recording.value import Value
 from cgprimer.training.update_rules import Recorded
@@ -195,19 +194,18 @@ def data_for(
 
 
 def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
-    """The shapes of a dataset's columns, per sample; those of blocks are numbers."""
-    if isinstance(data, Blocks):
-        return {base(name): () for of in data.roles.values() for name in of}
-    return {name: column.shape[1:] for name, column in data.columns.items()}
+    """The shapes of a dataset's columns, per sample."""
+    return {name: column.shape[1:] for name, column in data.block(0).columns.items()}
 
 
-def targets_in(graph: ExpressionGraph, given: Any, loss: str) -> tuple[str, ...]:
+def targets_in(
+    graph: ExpressionGraph, given: Any, loss: str, columns: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
     """Which columns of a file, or of a data frame, a loss needs beside the graph's inputs.
 
     None of one that has nothing but inputs, where no loss but the default is asked for.
     """
-    with reading(given):
-        known = list(dict.fromkeys(map(base, source_of(given).names)))
+    known = column_names(given, columns)
     others = [name for name in known if name not in graph.inputs]
     if loss == DEFAULT and len(graph.outputs) == 1 and not others:
         return ()

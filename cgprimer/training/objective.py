@@ -23,7 +23,7 @@ from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
 from cgprimer.core.run import Runner, run_steps, values_of, with_functions
 from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
 from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.data import Blocks, Dataset
+from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.contract import Trainer
@@ -34,6 +34,7 @@ from cgprimer.numbers_and_arrays import first_bad
 from cgprimer.training.forms import FEW, Point, at_once, better_in_numbers
 from cgprimer.training.layers import Layers
 from cgprimer.training.losses import column_shapes, function_of, sample_columns, slopes
+from cgprimer.training.resident import Resident
 from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
 
@@ -320,7 +321,7 @@ def _built_in(row: str) -> bool:
 
 def loss_and_gradient(
     graph: ExpressionGraph,
-    dataset: Dataset,
+    dataset: Any,
     *,
     loss: str = "squared-error",
     reduction: str = "sum",
@@ -339,7 +340,7 @@ def loss_and_gradient(
 
     Args:
         graph: the graph.
-        dataset: inputs and targets.
+        dataset: inputs and targets, as for :func:`cgprimer.train`.
         loss: a name (``squared-error``, ``half-squared-error``, ``absolute-error``, ``huber(1)``,
             ``cross-entropy``, ``cross-entropy-logit``, ``softmax-cross-entropy``, ``hinge``, or one
             that was registered), an expression in ``out`` and ``target``, or in names of the graph
@@ -364,17 +365,17 @@ def loss_and_gradient(
     if reduction not in REDUCTIONS:
         raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
-    objective = Objective(graph, options=options, samples=len(dataset), dataset=dataset, **given)
-    columns = objective.resident(objective.columns(dataset))
-    samples = len(dataset)
+    samples = len(dataset := dataset_of(dataset, graph))
+    objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)
+    resident = Resident(objective, dataset)
+    resident.block(0)  # what is wrong with it is said now
     if reduction == "mean" and samples == 0:
         raise DataError("the mean over no samples is not defined")
     scale = 1.0 / samples if reduction == "mean" else 1.0
-
-    vectors = objective.vectors
+    vectors = resident.objective.vectors
 
     def call(parameters: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
-        total, gradient = objective.sums(columns, vectors.vector(parameters), samples)
+        total, gradient = resident.sums(vectors.vector(parameters))
         return total * scale, vectors.values(gradient * scale)
 
     return call

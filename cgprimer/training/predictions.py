@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from cgprimer.core.derivatives import statistics, tape
 from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import compiled
-from cgprimer.data import Blocks, Dataset
+from cgprimer.data import Blocks, Dataset, restored
+from cgprimer.data.normalization import Scales
 from cgprimer.errors import DataError, name_hint
 from cgprimer.training.metrics import Confusion, confusion, r_squared
 
@@ -92,10 +94,15 @@ class Score:
 
 
 def score_of(
-    graph: ExpressionGraph, data: Dataset | Blocks, parameters: Mapping[str, Any], loss: float
+    graph: ExpressionGraph,
+    data: Dataset | Blocks,
+    parameters: Mapping[str, Any],
+    loss: float,
+    scales: Scales = MappingProxyType({}),
 ) -> Score:
-    """The score of parameters on samples, whose mean loss is known."""
-    given, targets = beside_targets(graph, data, parameters)
+    """The score of parameters on samples, normalised by these scales, whose mean loss is known."""
+    pairs = beside_targets(graph, data, parameters)
+    given, targets = (restored(columns, scales) for columns in pairs)
     table = None
     if all(np.isfinite(column).all() for column in given.values()):
         try:

@@ -12,11 +12,13 @@ import numpy as np
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import apart
-from cgprimer.data import Dataset
+from cgprimer.data import Blocks, Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
+from cgprimer.training.losses import targets_in
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import Score, outputs_of, score_of
+from cgprimer.training.resident import Resident
 from cgprimer.training.update_rules import State
 
 Array = Any
@@ -63,6 +65,8 @@ class TrainingRun:
         epoch_total: the sum of the losses of the steps of an epoch that has not ended.
         statistics: the running mean and variance of each batchnorm, by names such as ``mean.xy``.
         last_statistics: those of the last step, where they are others.
+        scales: mean and standard deviation of columns that were normalised (``inputs/xa``); losses
+            and parameters are those of normalised columns.
         graph: whose parameters they are.
     """
 
@@ -91,6 +95,7 @@ class TrainingRun:
     statistics: dict[str, Value] = field(default_factory=dict)
     penalty: float = 0.0
     last_statistics: dict[str, Value] = field(default_factory=dict)
+    scales: dict[str, Value] = field(default_factory=dict)
     graph: ExpressionGraph | None = None
 
     @property
@@ -123,12 +128,12 @@ class TrainingRun:
 
         save_run(self, path)
 
-    def predict(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
+    def predict(self, data: Any) -> dict[str, Array]:
         """The outputs for other inputs, by the learnt parameters; a column for each output.
 
         Args:
-            data: a dataset, or columns of inputs by name, such as a data frame; targets are not
-                looked at.
+            data: a dataset, columns of inputs by name, a file's path or a data frame; targets are
+                not looked at.
 
         Raises:
             DataError: an input has no column.
@@ -139,10 +144,17 @@ class TrainingRun:
         >>> run.predict({"xa": [1.0, 2.0]})["xw"].round(3)
         array([3., 6.])
         """
-        samples = data if isinstance(data, Dataset) else Dataset.from_arrays(data)
-        return outputs_of(self._graph(), samples.inputs, len(samples), self._learnt)
+        graph = self._graph()
+        given = Dataset.from_arrays(data) if isinstance(data, Mapping) else data
+        given = normalized(dataset_of(given, graph, targets=()), self.scales)
+        found = [
+            outputs_of(graph, block.inputs, len(block), self._learnt)
+            for block in map(given.block, range(len(given.lengths)))
+        ]
+        outputs = {name: np.concatenate([part[name] for part in found]) for name in graph.outputs}
+        return restored(outputs, self.scales)
 
-    def score(self, data: Dataset) -> Score:
+    def score(self, data: Any) -> Score:
         """How well the learnt parameters predict samples: loss, R^2, classes where there are some.
 
         >>> import cgprimer
@@ -152,10 +164,13 @@ class TrainingRun:
         1.0
         """
         graph, loss = self._graph(), self.settings.get("loss", "squared-error")
+        given = isinstance(data, Dataset | Blocks)
+        targets = None if given else targets_in(graph, data, loss)
+        data = normalized(dataset_of(data, graph, targets=targets), self.scales)
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
-        mean = objective.mean_loss(objective.columns(data), len(data), values, self.statistics)
-        return score_of(graph, data, self._learnt, mean)
+        mean = Resident(objective, data).mean_loss(values, self.statistics)
+        return score_of(graph, data, self._learnt, mean, self.scales)
 
     @property
     def _learnt(self) -> dict[str, Any]:

@@ -225,6 +225,11 @@ class Settings:
         0, partial(whole_number, "the seed"), "",
         "Of the start values (uniform in [0, 1)) and of the order of the samples.",
     )  # fmt: skip
+    normalize: str | None = _setting(
+        None, _one_of("normalize", ("inputs", "all")), "inputs|all",
+        "Give each input, or each target as well, the mean 0 and the standard deviation 1 over the"
+        " samples that are trained on; kept with the run, for what it predicts.", same=_INSTEAD
+    )  # fmt: skip
     shuffle: bool = _setting(
         True, _switch("shuffle"), "/--no-shuffle", "A new order of the samples in every epoch."
     )

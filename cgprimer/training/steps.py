@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import UsageError
 from cgprimer.native.contract import Trainer
 from cgprimer.training.change import Change
 from cgprimer.training.coordinates import Chosen
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective
+from cgprimer.training.resident import Resident
 from cgprimer.training.update_rules import Optimizer, State
 from cgprimer.training.whole_batch import Iterations
 
@@ -43,32 +43,6 @@ class Done(NamedTuple):
     losses: Sequence[float]  # mean loss of each step's batch, before the step
     failed: Array | None = None  # samples of the step after, whose loss, the last, is not finite
     statistics: Mapping[str, Array] = MappingProxyType({})  # running ones, of batchnorm
-
-
-class Resident:
-    """A dataset's columns where the engine wants them, of blocks those of one at a time."""
-
-    def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
-        self.objective, self.dataset = objective, dataset
-        self._held: tuple[int, Mapping[str, Array], Mapping[str, Array]] = -1, {}, {}
-
-    def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
-        """The columns of a block, and what the engine has of them."""
-        if self._held[0] != number:
-            self._held = -1, {}, {}  # its memory is free before more is taken
-            columns = self.objective.columns(self.dataset.block(number))
-            self._held = number, columns, self.objective.resident(columns)
-        return self._held[1:]
-
-    def mean_loss(self, values: Array, running: Mapping[str, Any]) -> float:
-        """The mean loss over all samples, with these running statistics."""
-        lengths, mean = self.dataset.lengths, self.objective.mean_loss
-        whole = sum(lengths)
-        return sum(
-            mean(self.block(k)[1], samples, values, running) * (samples / whole)
-            for k, samples in enumerate(lengths)
-            if samples
-        )
 
 
 @dataclass

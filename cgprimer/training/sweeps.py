@@ -13,7 +13,6 @@ from typing import Any
 from cgprimer.analysis.tables import table
 from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError, name_hint
 from cgprimer.number_format import number
 from cgprimer.training.loop import train
@@ -98,7 +97,7 @@ class Sweep:
 
 def sweep(
     graph: ExpressionGraph,
-    dataset: Dataset,
+    dataset: Any,
     vary: Mapping[str, Sequence[Any]],
     *,
     threshold: float | None = None,

@@ -42,7 +42,7 @@ def test_json() -> None:
         "format", "version", "graph", "parameters", "start", "truth", "settings", "start_loss",
         "loss", "epoch_losses", "validation_losses", "epochs", "steps", "seconds", "stopped",
         "reason", "metrics", "best_epoch", "last_parameters", "statistics", "penalty",
-        "last_statistics",
+        "last_statistics", "scales",
         "identifiability",
     ]  # fmt: skip
     assert (found["format"], found["version"]) == ("cgprimer-run", 1)
