@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from cgprimer.training.layers import as_values
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import Settings, checkpoint_times
@@ -80,7 +82,8 @@ class Epochs:
         """Keep the losses of some steps, and where the run stands after them."""
         held, total = self.at
         apart, losses = self.run.steps_apart, done.losses
-        self.run.step_losses += map(float, losses[-held.steps % apart :: apart])
+        chosen = losses[-held.steps % apart :: apart]
+        self.run.step_losses += chosen.tolist() if isinstance(chosen, np.ndarray) else chosen
         if done.failed is None:
             if done.steps in halts:
                 self.kept.append((done.steps, done.values))

@@ -119,6 +119,7 @@ class Objective:
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._at_once = at_once(self.runner, self.parameters, self.wrt, self.vectors)
+        self._trainers: dict[tuple[Optimizer, int, bool], Trainer | None] = {}
         numbers = self.in_numbers
         self.layers = Layers(graph, self.whole, self.terms, self.runner.chosen, numbers, dtype)
 
@@ -171,6 +172,8 @@ class Objective:
 
         They go down the gradient of the mean over a batch, or of the sum.
         """
+        if (rule, batch, summed) in self._trainers:
+            return self._trainers[rule, batch, summed]
         make: Any = getattr(self.runner.chosen, "trainer", None)
         arrays = make is None or self.program.tape.shapes or self.function
         tape = None if arrays else joined_passes(self.program)
@@ -193,6 +196,7 @@ class Objective:
             dtype=self.dtype,
             batch=batch,
         )
+        self._trainers[rule, batch, summed] = made
         return made
 
     def single(self, names: Sequence[str]) -> Callable[[Sequence[float], Array], Point]:

@@ -147,11 +147,13 @@ class Steps:
         They are added one after the other, however many come at once: the last bit is that of a
         run that was interrupted between two of them.
         """
-        *first, last = done.losses
+        first, last = done.losses[:-1], float(done.losses[-1])
         end, samples = self._end
         if done.steps == end:
             last *= 1 - (-samples % self.batch) / self.batch
-        return float(np.add.accumulate([before, *first, last])[-1])
+        if not len(first):
+            return before + last
+        return float(np.add.accumulate(np.concatenate(([before], first, [last])))[-1])
 
     def drawn(self, step: int, count: int) -> dict[str, Array]:
         """Masks of so many samples of a step; of more than it has, what masks are on average."""
