@@ -76,7 +76,7 @@ def command(
       cgprimer grad matrix_backpropagation --at "x=[[1,2]],y=3" --wrt "w1,w2[0,0]"
     """
     from cgprimer.analysis.points import first_not_finite
-    from cgprimer.core.derivatives import derivatives_at, tape_with
+    from cgprimer.core.derivatives import derivatives_at, mode_at, tape_with
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
 
@@ -100,5 +100,11 @@ def command(
             click.echo(_line(name, value))
         for (name, other), value in found.derivatives.items():
             click.echo(_line(f"d {name} / d {other}", value))
+    steps = tape_with(graph, (), mode_at(graph, settings["at"])).instructions
+    if method == "reverse" and any(getattr(n, "kind", "") == "batch_mean" for n, _ in steps):
+        note(
+            "note: samples depend on each other here: reverse mode gives what each adds to the"
+            " derivative of the sum over them; --method forward, how each moves"
+        )
     if complaint := first_not_finite(graph, settings["at"], found):
         note(f"note: {complaint}")

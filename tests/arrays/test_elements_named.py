@@ -8,7 +8,7 @@ import pytest
 import cgprimer
 from cgprimer.analysis.latex import latex_name
 from cgprimer.pictures.graph_diagrams import graph_diagram
-from tests.cli.cli_tools import good
+from tests.cli.cli_tools import good, run
 
 TEXT = """input x[3] = [1, 2, 3]
 parameter W[2,3] = [[1, 2, 3], [4, 5, 6]], w2 = 2
@@ -79,3 +79,10 @@ def test_info_puts_rows_below_each_other() -> None:
     shown = good("info", "-e", f"parameter W[4,4] = {rows}; y = sum(W)").split("\n")
     first = next(i for i, line in enumerate(shown) if line.startswith("  W: [["))
     assert [line.index("[", 5) for line in shown[first + 1 : first + 4]] == [6, 6, 6]
+
+
+def test_reverse_mode_says_what_it_gives_where_samples_depend_on_each_other() -> None:
+    line = ("-e", "input x; parameter k = 2; y = (k*x - batch_mean(k*x))^2", "--at", "x=1:4:4")
+    reverse, forward = (run("grad", *line, "--method", m) for m in ("reverse", "forward"))
+    assert "what each adds to the derivative of the sum" in reverse.stderr
+    assert "note" not in forward.stderr
