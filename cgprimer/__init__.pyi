@@ -76,6 +76,8 @@ from cgprimer.registration import unregister_method as unregister_method
 from cgprimer.registration import unregister_primitive as unregister_primitive
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.checkpoint import save_run as save_run
+from cgprimer.training.ensembles import Ensemble as Ensemble
+from cgprimer.training.ensembles import ensemble as ensemble
 from cgprimer.training.identifiability import identifiability as identifiability
 from cgprimer.training.interfaces import Estimator as Estimator
 from cgprimer.training.interfaces import flat_objective as flat_objective

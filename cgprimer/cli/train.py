@@ -50,7 +50,7 @@ DATA = """\
 --columns NAME=COLUMN,...  Where columns have other names in files: y=label,x[0]=height.
 --validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
   share of the data, such as 0.2, or a file of their own."""
-_CHECKS: dict[str, Any] = {
+CHECKS: dict[str, Any] = {
     name: read_and_checked(one.takes(), partial(checked, name)) for name, one in SETTINGS.items()
 }
 
@@ -103,7 +103,7 @@ def _read_resume(given: str | None) -> str | None:
     reader=_read_file,
     validation=read_validation,
     resume=_read_resume,
-    **_CHECKS,
+    **CHECKS,
 )
 def command(
     graph: ExpressionGraph | None,

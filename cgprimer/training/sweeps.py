@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -138,43 +139,64 @@ def sweep(
         settings_of({**given_settings(given), **one})
     if threshold is not None:
         threshold = real_number("the threshold", threshold, above=0)
-    jobs = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, least=1)
-    halted: list[bool] = []
-    runs: dict[int, TrainingRun] = {}
-
-    def halt(*_: Any) -> None:
-        if halted:
-            raise KeyboardInterrupt  # as Ctrl-C does it to the main thread: the run ends cleanly
-
-    def one_run(place: int) -> None:
-        if halted:
-            return
-        try:
-            runs[place] = train(graph, dataset, on_progress=halt, **(given | grid[place]))
-        except NonFiniteError as error:
-            if not isinstance(error.run, TrainingRun):
-                raise
-            runs[place] = error.run
-
-    if len(grid) > 1:  # what is compiled and what is wrong is found once, before any run
-        train(graph, dataset, **(given | grid[0] | {"epochs": 0}))
-    told = on_run or (lambda done, total: None)
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(one_run, place) for place in range(len(grid))]
-        try:
-            for done, future in enumerate(futures, start=1):
-                future.result()
-                told(done, len(grid))
-        except BaseException as error:
-            halted.append(True)
-            pool.shutdown(cancel_futures=True)
-            if not isinstance(error, KeyboardInterrupt):
-                raise
+    train(graph, dataset, **(given | grid[0] | {"epochs": 0}))  # what is wrong is found at once
+    made = [partial(train, graph, dataset, **(given | one)) for one in grid]
+    runs = at_once(made, jobs, on_run)
+    if not runs:
+        raise KeyboardInterrupt
     found = tuple(runs[place] for place in sorted(runs))
     if threshold is None:
         threshold = _SHARE * found[0].start_loss
     varied = tuple(grid[place] for place in sorted(runs))
     return Sweep(varied, found, threshold, len(grid) - len(found))
+
+
+def at_once(
+    runs: Sequence[Callable[..., TrainingRun]],
+    jobs: int | None = None,
+    on_run: Callable[[int, int], None] | None = None,
+) -> dict[int, TrainingRun]:
+    """Several runs at once, by their places; Ctrl-C ends those under way and begins no others.
+
+    Args:
+        runs: calls of :func:`cgprimer.train` that lack nothing but ``on_progress``.
+        jobs: how many at once; as many as there are cores unless given.
+        on_run: called after each run with how many are done, of how many.
+
+    Raises:
+        UsageError: jobs is no positive number.
+    """
+    jobs = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, least=1)
+    halted: list[bool] = []
+    found: dict[int, TrainingRun] = {}
+
+    def halt(*_: Any) -> None:
+        if halted:
+            raise KeyboardInterrupt  # as Ctrl-C does it to the main thread: the run ends cleanly
+
+    def one(place: int) -> None:
+        if halted:
+            return
+        try:
+            found[place] = runs[place](on_progress=halt)
+        except NonFiniteError as error:
+            if not isinstance(error.run, TrainingRun):
+                raise
+            found[place] = error.run
+
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(one, place) for place in range(len(runs))]
+        try:
+            for done, future in enumerate(futures, start=1):
+                future.result()
+                if on_run is not None:
+                    on_run(done, len(runs))
+        except BaseException as error:
+            halted.append(True)
+            pool.shutdown(cancel_futures=True)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+    return found
 
 
 def steps_until(run: TrainingRun, threshold: float) -> int | None:

@@ -26,6 +26,7 @@ COMMANDS = (
     "predict",
     "score",
     "fit",
+    "ensemble",
     "draw",
     "plot",
     "step",

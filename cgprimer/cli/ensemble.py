@@ -1,0 +1,103 @@
+"""``cgprimer ensemble``: bagging, and what averaging gains."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer.analysis.tables import table
+from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
+from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
+from cgprimer.cli.train import CHECKS, DATA, ORIGIN, data_of, read_validation
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.data import Dataset
+from cgprimer.errors import UsageError, plural
+from cgprimer.number_format import number
+from cgprimer.training.settings import option_lines
+
+_SHARE = 0.25  # of the samples, kept to measure with unless others are given
+
+
+@graph_command(
+    DATA,
+    SAMPLING,
+    TRUTH,
+    "--start NAME=VALUE,...  Start values; the others are drawn from each member's seed.",
+    option_lines(),
+    method_lines("reverse"),
+    ENGINE,
+    """\
+--members 1.. =10  How many runs, each on samples drawn with repeats.
+--jobs 1..  How many runs at once (default: as many as there are cores).
+--save PATH  A folder for the members' runs: member-1.json and so on.""",
+    JSON,
+    validation=read_validation,
+    **CHECKS,
+)
+def command(
+    graph: ExpressionGraph,
+    truth: dict[str, float],
+    members: int,
+    jobs: int | None,
+    save: str | None,
+    as_json: bool,
+    method: str,
+    **settings: Any,
+) -> None:
+    """Bagging: train members on bootstrap samples and average them.
+
+    \b
+    Examples:
+      cgprimer ensemble lecture --samples 300 --noise 5
+      cgprimer ensemble lecture --members 25 --samples 300 --noise 5 --epochs 50
+
+    Prints the error of the average on samples that members have not seen, and on those of
+    --validation (a quarter of the data unless given) the error v of a member, the covariance c of
+    two members' errors, and v/K + c(K-1)/K beside the measured error of the average.
+    """
+    from cgprimer.training.ensembles import ensemble
+
+    options = own_options(method, settings)
+    origin = {name: settings.pop(name) for name in ORIGIN}
+    if save and Path(save).exists():
+        raise UsageError(f"cannot write {save}: there is one already", hint="give another folder")
+    dataset, others = data_of(graph, origin | {"validation": origin["validation"] or _SHARE}, truth)
+    if not isinstance(dataset, Dataset):
+        hint = "load them as a whole: .csv, .npz"
+        raise UsageError("samples are drawn from data in memory, not from blocks", hint=hint)
+    if not isinstance(others, Dataset):
+        dataset, others = dataset.split(float(others or _SHARE), origin["seed"])
+    with progress_bar("members") as on_run:
+        bag = ensemble(
+            graph, dataset, members=members, seed=origin["seed"], jobs=jobs, on_run=on_run,
+            method=method, **settings, **options,
+        )  # fmt: skip
+    spread, unseen = bag.spread(others), bag.out_of_bag()
+    if save:
+        Path(save).mkdir(parents=True)
+        for k, run in enumerate(bag.runs, start=1):
+            run.save(Path(save, f"member-{k}.json"))
+    if as_json:
+        losses = [run.loss for run in bag.runs]
+        result = {**asdict(spread), "expected": spread.expected}
+        echo_json({"losses": losses, "out_of_bag": unseen, "others": len(others), **result})
+    else:
+        count = len(bag.runs)
+        rows = [
+            ["v", number(spread.variance), "mean squared error of a member"],
+            ["c", number(spread.covariance), "mean product of the errors of two members"],
+            ["v/K + c(K-1)/K", number(spread.expected), f"what is left of v by K = {count}"],
+            ["measured", number(spread.measured), "mean squared error of the average"],
+        ]
+        classes = f", accuracy {number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
+        click.echo(
+            f"{plural(count, 'member')}, each on {len(dataset):,} samples drawn with repeats\n"
+            f"out of bag: mean squared error {number(unseen['squared-error'])}{classes}"
+            f" over {unseen['samples']:,} samples\n\n"
+            + table(["", f"on {len(others):,} others", ""], rows, left=(0, 2))
+        )
+    if save:
+        note(f"wrote {plural(len(bag.runs), 'run')} to {save}")

@@ -1,0 +1,237 @@
+"""Bagging: the same graph trained on bootstrap samples, and what averaging its members gains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checked_numbers import whole_number
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.data import Dataset
+from cgprimer.errors import DataError, UsageError
+from cgprimer.training.loop import train
+from cgprimer.training.metrics import classes_of
+from cgprimer.training.runs import TrainingRun
+from cgprimer.training.sweeps import at_once
+
+Array = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The errors of members, and of their average.
+
+    An error is a prediction minus its target, so squared errors add up to those of the average:
+    that is ``v/K + c(K-1)/K`` for K members, exactly, where v and c are means over the samples
+    measured.
+
+    Attributes:
+        members: K, how many they are.
+        variance: v, the mean squared error of a member; unit: that of the target, squared.
+        covariance: c, the mean product of the errors of two different members.
+        measured: the mean squared error of the average.
+    """
+
+    members: int
+    variance: float
+    covariance: float
+    measured: float
+
+    @property
+    def expected(self) -> float:
+        """``v/K + c(K-1)/K``: what averaging leaves of v; v/K where errors have nothing in common.
+
+        Source: Goodfellow, Bengio, Courville 2016, "Deep learning", section 7.11.
+
+        >>> Spread(10, 1.0, 0.25, 0.325).expected, Spread(10, 1.0, 0.0, 0.1).expected
+        (0.325, 0.1)
+        """
+        return expected_error(self.variance, self.covariance, self.members)
+
+
+def expected_error(variance: float, covariance: float, members: int) -> float:
+    """The mean squared error of the average of models whose errors have these moments."""
+    return variance / members + covariance * (members - 1) / members
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """Runs of one graph on bootstrap samples of one dataset.
+
+    Attributes:
+        runs: the members.
+        drawn: for each member the numbers of the samples that it was trained on, with repeats.
+        data: what they were drawn from.
+    """
+
+    runs: tuple[TrainingRun, ...]
+    drawn: tuple[Array, ...]
+    data: Dataset
+
+    def predictions(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
+        """The outputs of each member; arrays of shape (members, samples, ...)."""
+        found = [run.predict(data) for run in self.runs]
+        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+
+    def predict(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
+        """The average of the members' outputs, a column for each.
+
+        Raises:
+            DataError: an input has no column.
+        """
+        return {name: each.mean(axis=0) for name, each in self.predictions(data).items()}
+
+    def vote(self, data: Dataset | Mapping[str, Any]) -> Array:
+        """The class that most members predict; a tie goes to the lowest label.
+
+        Classes are those of the targets that the members were trained on.
+
+        Raises:
+            DataError: the targets are no classes, or an input has no column.
+        """
+        found = [classes_of(run.predict(data), self.data.targets) for run in self.runs]
+        labels = found[0][0]
+        return np.asarray(labels)[majority(np.stack([chosen for _, chosen in found]))]
+
+    def spread(self, data: Dataset) -> Spread:
+        """The errors of the members and of their average on samples that should be new to them."""
+        errors = np.concatenate(
+            [
+                (each - data.targets[name]).reshape(len(self.runs), -1)
+                for name, each in self.predictions(data).items()
+            ],
+            axis=1,
+        )
+        return spread_of(errors)
+
+    def out_of_bag(self) -> dict[str, float]:
+        """Errors over the samples that a member has not seen, by the members that have not.
+
+        Returns:
+            ``squared-error``, the mean over samples and outputs of that of the average; where the
+            targets are classes ``accuracy``, of the vote; and ``samples``, how many were left out
+            by some member: of n samples a member draws all but about 37 %.
+
+        Source: Breiman 1996, "Out-of-bag estimation".
+        """
+        unseen = np.stack([~np.isin(np.arange(len(self.data)), rows) for rows in self.drawn])
+        some = unseen.any(axis=0)
+        if not some.any():
+            raise DataError("every member has seen every sample", hint="more members, or samples")
+        found: dict[str, float] = {"samples": int(some.sum())}
+        left, total = self.data.where(np.flatnonzero(some)), 0.0
+        unseen = unseen[:, some]
+        predictions = self.predictions(left)
+        for name, each in predictions.items():
+            weight = unseen.reshape(*unseen.shape, *[1] * (each.ndim - 2))
+            mean = (each * weight).sum(axis=0) / weight.sum(axis=0)
+            total += float(((mean - left.targets[name]) ** 2).mean())
+        found["squared-error"] = total / len(predictions)
+        try:
+            labels, true = classes_of(left.targets, self.data.targets)
+        except DataError:  # numbers
+            return found
+        each = np.stack(
+            [
+                classes_of({n: p[k] for n, p in predictions.items()}, self.data.targets)[1]
+                for k in range(len(self.runs))
+            ]
+        )
+        votes = majority(each, unseen, len(labels))
+        return found | {"accuracy": float((votes == true).mean())}
+
+    def __repr__(self) -> str:
+        return f"<Ensemble of {len(self.runs)} runs on {len(self.data):,} samples>"
+
+
+def ensemble(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    *,
+    members: int = 10,
+    seed: int = 0,
+    jobs: int | None = None,
+    on_run: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> Ensemble:
+    """Train members on bootstrap samples: as many samples as there are, drawn with repeats.
+
+    Member k draws its samples, its start and its order from the seeds after ``seed``.
+
+    Args:
+        graph, dataset: as in :func:`cgprimer.train`.
+        members: how many.
+        seed: of all that is random.
+        jobs: how many runs at once; as many as there are cores unless given.
+        on_run: called after each run with how many are done, of how many.
+        settings: of all runs, as in :func:`cgprimer.train`.
+
+    Raises:
+        UsageError, DataError: as :func:`cgprimer.train`; a member diverged.
+
+    Source: Breiman 1996, "Bagging predictors".
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    >>> data = cgprimer.make_dataset(graph, samples=200, noise=1.0)
+    >>> bag = ensemble(graph, data, members=4)
+    >>> found = bag.spread(cgprimer.make_dataset(graph, samples=200, noise=1.0, seed=1))
+    >>> bool(found.measured < found.variance), round(found.measured - found.expected, 12)
+    (True, 0.0)
+    """
+    members = whole_number("members", members, least=1)
+    seed = whole_number("the seed", seed)
+    train(graph, dataset, seed=seed, **(settings | {"epochs": 0}))  # what is wrong, at once
+    seeds = np.random.SeedSequence(seed).spawn(members)
+    drawn = [np.random.default_rng(one).integers(0, len(dataset), len(dataset)) for one in seeds]
+    made = [
+        partial(train, graph, dataset.where(rows), seed=seed + k, **settings)
+        for k, rows in enumerate(drawn)
+    ]
+    runs = at_once(made, jobs, on_run)
+    if not runs:
+        raise KeyboardInterrupt
+    for place, run in runs.items():
+        if run.stopped == "diverged":
+            hint = "try a smaller learning rate (--learning-rate)"
+            raise UsageError(f"member {place + 1} diverged: {run.reason}", hint=hint)
+    places = sorted(runs)
+    return Ensemble(tuple(runs[k] for k in places), tuple(drawn[k] for k in places), dataset)
+
+
+def majority(chosen: Array, counted: Array | None = None, classes: int | None = None) -> Array:
+    """For each sample the class that most members have chosen; ties go to the lowest.
+
+    Args:
+        chosen: numbers of classes from 0; shape (members, samples).
+        counted: whose votes count; of the same shape; all unless given.
+        classes: how many there are; as many as were chosen unless given.
+
+    >>> majority(np.array([[0, 2, 1], [1, 2, 0], [1, 0, 2]])).tolist()
+    [1, 2, 0]
+    """
+    classes = int(chosen.max()) + 1 if classes is None else classes
+    votes = chosen[..., None] == np.arange(classes)
+    if counted is not None:
+        votes = votes & counted[..., None]
+    found: Array = votes.sum(axis=0).argmax(axis=-1)  # the first of equal ones
+    return found
+
+
+def spread_of(errors: Array) -> Spread:
+    """The spread of errors of shape (members, samples).
+
+    >>> spread_of(np.array([[1.0, -1.0], [1.0, 1.0]]))
+    Spread(members=2, variance=1.0, covariance=0.0, measured=0.5)
+    """
+    members = len(errors)
+    products = errors @ errors.T / errors.shape[1]
+    own = float(np.trace(products))
+    between = float(products.sum()) - own
+    pairs = members * (members - 1)
+    measured = float((errors.mean(axis=0) ** 2).mean())
+    return Spread(members, own / members, between / pairs if pairs else 0.0, measured)
