@@ -91,66 +91,6 @@ def classes_of(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Arr
     return tuple(values.tolist()), class_numbers(given, values)
 
 
-def accuracy(self) -> float:
-    """The share of samples on the diagonal; between 0 and 1."""
-    return float(np.trace(self.counts) / self.counts.sum())
-
-
-def class_numbers(rows: Array, labels: Array) -> Array:
-    """The number of each row's class: of the largest number, or of the label nearest to the one.
-
-    >>> class_numbers(np.array([[0.1, 0.7]]), np.array([])).tolist()
-    [1]
-    >>> class_numbers(np.array([[0.5], [0.6]]), np.array([0.0, 1.0])).tolist()
-    [0, 1]
-    """
-    if rows.shape[1] > 1:
-        return rows.argmax(axis=1)
-    # Half way between two labels lies in the lower one's half.
-    return np.searchsorted((labels[1:] + labels[:-1]) / 2, rows[:, 0], side="left")
-
-
-def confusion(outputs: Columns, targets: Columns) -> Confusion:
-    """The table of true classes (rows) and predicted ones (columns).
-
-    Raises:
-        DataError: the targets are no classes, which are at most thirty different whole numbers.
-
-    >>> found = confusion({"xw": np.array([0.2, 0.9, 0.5])}, {"xw": np.array([0.0, 1.0, 1.0])})
-    >>> found.labels, found.counts.tolist()
-    ((0.0, 1.0), [[1, 0], [1, 1]])
-    """
-    labels, predicted = classes_of(outputs, targets)
-    _, true = classes_of(targets, targets)
-    counts = np.zeros((len(labels), len(labels)), int)
-    np.add.at(counts, (true, predicted), 1)
-    return Confusion(labels, counts)
-
-
-def classes_of(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Array]:
-    """The labels that the targets have, and for each sample of the outputs the predicted one.
-
-    Returns:
-        The labels, ascending; for each sample the number of its label, from 0.
-
-    Raises:
-        DataError: the targets are no classes, which are at most thirty different whole numbers.
-    """
-    given, wanted = _side_by_side(outputs, targets), _side_by_side(targets, targets)
-    if wanted.shape[1] > 1:
-        names = [e for n, column in targets.items() for e in elements(n, np.shape(column)[1:])]
-        return tuple(names), given.argmax(axis=1)
-    values = np.unique(wanted)
-    values = next((np.array(two) for two in _USUAL if {*values} <= {*two}), values)
-    if len(values) > _MOST_CLASSES or not np.array_equal(values, values.round()):
-        what = f"{next(iter(targets))!r} has {len(values):,} different values"
-        what += "" if len(values) > _MOST_CLASSES else ", and not whole ones"
-        raise DataError(f"the target {what}: those are no classes", hint="r2 is for numbers")
-    # Half way between two labels lies in the lower one's half.
-    found = np.searchsorted((values[1:] + values[:-1]) / 2, given[:, 0], side="left")
-    return tuple(values.tolist()), found
-
-
 def accuracy(outputs: Columns, targets: Columns) -> float:
     """The share of samples whose class is predicted; between 0 and 1.
 
