@@ -13,7 +13,7 @@ from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
 from cgprimer.cli.train import CHECKS, DATA, ORIGIN, data_of, read_validation
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Dataset
+from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import UsageError, plural
 from cgprimer.number_format import number
 from cgprimer.training.settings import option_lines
@@ -64,8 +64,9 @@ def command(
     origin = {name: settings.pop(name) for name in ORIGIN}
     if save and Path(save).exists():
         raise UsageError(f"cannot write {save}: there is one already", hint="give another folder")
-    dataset, others = data_of(graph, origin | {"validation": origin["validation"] or _SHARE}, truth)
-    if not isinstance(dataset, Dataset):
+    origin["validation"] = origin["validation"] or _SHARE
+    dataset, others = data_of(graph, origin, truth, settings["loss"])
+    if not isinstance(dataset, Dataset) or isinstance(others, Blocks):
         hint = "load them as a whole: .csv, .npz"
         raise UsageError("samples are drawn from data in memory, not from blocks", hint=hint)
     if not isinstance(others, Dataset):
