@@ -13,7 +13,7 @@ import numpy as np
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data.columns import Array, Source
-from cgprimer.data.dataset import Dataset, joined, made
+from cgprimer.data.dataset import Dataset, joined, made, names_of
 from cgprimer.data.sources import Chosen, chosen, reading, source_of
 from cgprimer.errors import DataError
 
@@ -60,7 +60,7 @@ class Blocks:
         with reading(path):
             source = source_of(path)
             roles = chosen(source, inputs, targets, columns)
-            lengths = source.lengths([name for of in roles.values() for name in of.values()])
+            lengths = source.lengths(names_of(roles))
         if not sum(lengths):
             raise DataError(f"{source.place}: there are no samples")
         return cls(source, roles, lengths, lengths)
@@ -85,9 +85,8 @@ class Blocks:
         Raises:
             UsageError, DataError: as for :meth:`Dataset.load`.
         """
-        names = [name for of in self.roles.values() for name in of.values()]
         with reading(self.source.place):
-            found = self.source.read(number, names)
+            found = self.source.read(number, names_of(self.roles))
         data = made(Dataset, self.source.place, self.roles, found, sum(self.read[:number]))
         for change in self.changes:
             data = change(data)
@@ -144,8 +143,7 @@ def dataset_of(
     if isinstance(given, str | Path):
         with reading(given):
             source = source_of(given)
-            found = chosen(source, **roles)
-            size = source.size([name for of in found.values() for name in of.values()])
+            size = source.size(names_of(chosen(source, **roles)))
         if size > _WHOLE:
             return Blocks.load(given, **roles)
     return Dataset.load(given, **roles)

@@ -14,7 +14,7 @@ import numpy as np
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import elements
 from cgprimer.data.columns import SKIP, Array, as_column, together
-from cgprimer.data.sources import FILES, chosen, kind_of, reading, source_of
+from cgprimer.data.sources import FILES, Chosen, chosen, kind_of, reading, source_of
 from cgprimer.data.tables import arrow_table, parquet_bytes
 from cgprimer.errors import DataError, UsageError
 from cgprimer.files import write_whole
@@ -282,23 +282,23 @@ class Dataset:
         with reading(path):
             source = source_of(path)
             roles = chosen(source, inputs, targets, columns)
-            names = [name for of in roles.values() for name in of.values()]
-            found = source.whole(names)
+            found = source.whole(names_of(roles))
         if not (found and len(found[0])):
             raise DataError(f"{source.place}: there are no samples")
         return made(cls, source.place, roles, found)
 
 
+def names_of(roles: Chosen) -> list[str]:
+    """The columns of a source that are read."""
+    return list(dict.fromkeys(name for of in roles.values() for name in of.values()))
+
+
 def made(
-    kind: type[Dataset],
-    place: str,
-    roles: Mapping[str, Mapping[str, str]],
-    found: Iterable[Array],
-    first: int = 0,
+    kind: type[Dataset], place: str, roles: Chosen, found: list[Array], first: int = 0
 ) -> Dataset:
     """The dataset of columns that were read; all its numbers are finite."""
-    columns = iter(found)
-    ours, theirs = ({name: next(columns) for name in of} for of in roles.values())
+    columns = dict(zip(names_of(roles), found, strict=True))
+    ours, theirs = ({name: columns[n] for name, n in of.items()} for of in roles.values())
     try:
         data = kind.from_arrays(ours, theirs)
         data.check_finite(first=first)
