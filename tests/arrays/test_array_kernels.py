@@ -42,7 +42,8 @@ ROUNDING = {"float64": 1e-11, "float32": 2e-4}
 
 def gradient_of(text: str) -> Any:
     graph = cgprimer.parse(text)
-    return cgprimer.differentiate(cgprimer.tape(graph), of="xo", wrt=graph.parameters).executed
+    wrt = (*graph.parameters, *graph.inputs)
+    return cgprimer.differentiate(cgprimer.tape(graph), of="xo", wrt=wrt).executed
 
 
 def point(tape: Any, samples: int, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -103,7 +103,8 @@ class Matrices:
         self.fixed = sorted(i for i in self.read if not plan.varies[i])
         self.placed = [i for kernel in self.kernels for i in kernel.writes]
         products = {i for i in plan.steps if isinstance(i, int) and _product(plan, i)}
-        self.fresh = products & set(tape.outputs.values())  # in memory of their own, not copied
+        ends = products & set(tape.outputs.values())
+        self.fresh = {i for i in ends if plan.after[i]}  # in memory of their own, not copied
         self.placed += sorted(products - self.fresh)
         self.steps: list[Callable[[Values, Space, int], None]] = []
         made, number = set(self.placed), 0
