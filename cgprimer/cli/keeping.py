@@ -106,10 +106,12 @@ class Kept:
 
 @contextmanager
 def interrupted_once() -> Iterator[Callable[[], None]]:
-    """Ctrl-C ends the steps; a second one, or one after `hold`, does not disturb what is saved."""
+    """Ctrl-C ends the steps; others, or one after `hold`, do not disturb what is saved and said."""
     over: list[bool] = []
+    pressed: list[bool] = []
 
     def interrupt(*_: object) -> None:
+        pressed.append(True)
         if not over:
             over.append(True)
             raise KeyboardInterrupt
@@ -121,8 +123,8 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
     try:
         yield lambda: over.append(True)
     finally:
-        if ours:
-            signal.signal(signal.SIGINT, before)
+        if ours:  # who pressed is told what was learnt, and how to go on
+            signal.signal(signal.SIGINT, signal.SIG_IGN if pressed else before)
 
 
 def check_outputs(

@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.core.derivatives import statistics
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.tape.scalars import elements
-from cgprimer.errors import DataError, UsageError
+from cgprimer.errors import CgprimerError, DataError, UsageError, listed
 from cgprimer.files import json_text, write_whole
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import SETTINGS, checked
@@ -24,6 +24,7 @@ from cgprimer.training.vectors import Vectors
 FORMAT = "cgprimer-run"
 VERSION = 1
 RUN = "run.json"  #: in the folder of a run
+_WRONG = ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError
 _MOST = 2**53  # of a number of steps
 
 
@@ -76,25 +77,18 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         fields = json.loads(text)
         if fields["format"] != FORMAT or fields["version"] != VERSION:
             raise ValueError
-        run, text = _run(fields), str(fields["graph"])
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-        UsageError,
-    ):
+        run = _run(fields)
+        run.graph = parse(str(fields["graph"]), name=str(path))
+    except (*_WRONG, CgprimerError):
         hint = "such files are written by --save"
         raise DataError(f"{path} does not hold a run of cgprimer", hint=hint) from None
-    run.graph = parse(text, name=str(path))
     names, graph = list(run.parameters), graph or run.graph
     if differs := differences(run, graph):
         raise DataError(f"{path} is a run of another graph: {differs}")
     for of in (run.statistics, run.last_statistics):
         try:
-            statistics(graph, of)
+            if of.keys() != statistics(graph, of).keys() and of:
+                raise UsageError(f"it has statistics of {listed(of)}")
         except UsageError as error:
             raise DataError(f"{path} is a run of another graph: {error.message}") from None
     run.graph, vectors = graph, Vectors(graph)
