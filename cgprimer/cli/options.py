@@ -153,7 +153,7 @@ def _learnt(path: str) -> dict[str, Any]:
     """What a run has learnt: its parameters, by name."""
     from cgprimer.training.checkpoint import load_run
 
-    found = load_run(path).parameters
+    found = load_run(path).point
     return {name: getattr(value, "tolist", lambda v=value: v)() for name, value in found.items()}
 
 

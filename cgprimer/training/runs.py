@@ -148,7 +148,7 @@ class TrainingRun:
         given = Dataset.from_arrays(data) if isinstance(data, Mapping) else data
         given = normalized(dataset_of(given, graph, targets=()), self.scales)
         found = [
-            outputs_of(graph, block.inputs, len(block), self._learnt)
+            outputs_of(graph, block.inputs, len(block), self.point)
             for block in map(given.block, range(len(given.lengths)))
         ]
         outputs = {name: np.concatenate([part[name] for part in found]) for name in graph.outputs}
@@ -170,11 +170,7 @@ class TrainingRun:
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = Resident(objective, data).mean_loss(values, self.statistics)
-        return score_of(graph, data, self._learnt, mean, self.scales)
-
-    @property
-    def _learnt(self) -> dict[str, Any]:
-        return {**self.parameters, **self.statistics}
+        return score_of(graph, data, self.point, mean, self.scales)
 
     def _graph(self) -> ExpressionGraph:
         if self.graph is None:
