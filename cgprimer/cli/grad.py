@@ -34,7 +34,8 @@ def _line(name: str, value: Any) -> str:
 
 def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> str:
     """A table with a row for each point, where single numbers were given several values."""
-    varied = [n for n, value in at.items() if isinstance(value, list) and n not in graph.shapes]
+    free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
+    varied = [n for n, value in at.items() if isinstance(value, list) and n in free]
     if not varied or any(len(at[name]) != len(at[varied[0]]) for name in varied):
         return ""
     import numpy as np

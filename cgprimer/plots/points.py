@@ -87,5 +87,5 @@ def points(
 
 def varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
     """The names of numbers that a point has several values of, in one row."""
-    own = graph.shapes
-    return [name for name, value in (at or {}).items() if name not in own and np.ndim(value) == 1]
+    free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
+    return [name for name, value in (at or {}).items() if name in free and np.ndim(value) == 1]

@@ -14,7 +14,7 @@ from cgprimer.core.tape.tape import Leaf
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.layers import Masks
 from cgprimer.training.predictions import outputs_of
-from tests.cli.cli_tools import bad, good
+from tests.cli.cli_tools import bad, good, read_json
 
 F10 = cgprimer.load("batch_normalization")
 BATCH = {"x": [1.0, 2.0, 4.0, 5.0], "t": [0.0, 0.0, 0.0, 1.0]}
@@ -348,6 +348,18 @@ def test_commands(tmp_path):
     good("draw", "dropout", "--scalars", "all", "--values", "-o", str(tmp_path / "numbers.svg"))
     assert "mask_xh" in good("tape", "dropout", "--training")
     assert "dropout(a, 0.5)" in good("primitives", "dropout")
+    learnt, text = tmp_path / "run.json", tmp_path / "net.cg"
+    text.write_text(
+        "input x[3] = 1; parameter W[2,3] = 0.5, g[2] = 1, b[2] = [0, 1], v[2] = [1, -1]\n"
+        "xz = batchnorm(W @ x, g, b); xo = v @ tanh(xz)",
+        encoding="utf-8",
+    )
+    good("train", text, "--samples", "40", "--epochs", "2", "--save", learnt)
+    values = load_run(learnt).point
+    expected = cgprimer.gradient(cgprimer.load(text), values, wrt="g")["g"]
+    found = read_json("grad", text, "--at", learnt, "--wrt", "g", "--json")
+    np.testing.assert_allclose(found["gradient"]["xo"]["g"], expected, rtol=1e-12)
+    assert "d xo / d g = [" in good("grad", text, "--at", learnt, "--wrt", "g")
     assert "one sample here" in bad(
         "trace", "batch_normalization", "--method", "reverse", "--at", "x=[1],t=0"
     )
