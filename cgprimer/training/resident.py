@@ -19,6 +19,7 @@ class Resident:
     def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
         self.objective, self.dataset = objective, dataset
         self._held: tuple[int, Mapping[str, Array], Mapping[str, Array]] = -1, {}, {}
+        self.block(0)  # what is wrong there is said before any work
 
     def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
         """The columns of a block, and what the engine has of them."""
