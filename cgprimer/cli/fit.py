@@ -40,7 +40,8 @@ _MADE = ("samples", "low", "high", "noise")  # how data are made
 --bounds NAME=LOW:HIGH,...  Bounds of parameters; one side may be left out.
 --weights NAME  A column of the data: the samples' weights in the sum of squares.
 --algorithm {"|".join(ALGORITHMS)} =auto  auto is gauss-newton where the graph is linear in its
-  parameters, else levenberg-marquardt; those from trust-region on are SciPy's.
+  parameters, else levenberg-marquardt, and if that fails trust-region; from there on they are
+  SciPy's.
 --damping {"|".join(DAMPING_NAMES)} =auto  How levenberg-marquardt chooses lambda.
 --first-damping NUMBER  The first lambda (default: by damping).
 --iterations 1.. =1000  The most steps that are tried.
@@ -153,7 +154,9 @@ def _remedy(found: Fit) -> str:
     if "singular" in found.reason:
         return ""
     if "steps were not enough" in found.reason:
-        return "more steps (--iterations), other start values (--start), or bounds (--bounds)"
+        return (
+            "another way (--algorithm trust-region), more steps (--iterations), other start values"
+        )
     return "other start values (--start), nearer to what the data look like, or bounds (--bounds)"
 
 

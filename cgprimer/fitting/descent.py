@@ -23,6 +23,7 @@ _ROUNDING = 1e-6  # relative offset that is as good where no step makes the sum 
 _LEVEL = 1e-12  # share of the sum of squares within which two are the same but for rounding
 _FADED = 1e-20  # what is smaller than this share of something has no effect beside it
 _HALVINGS = 60
+_LAST = 6  # rejections in a row, where all that is left to gain may be rounding
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,11 @@ def levenberg_marquardt(
             promised = here.sum - here.predicted(step)
             gain = (here.sum - there.sum) / promised if promised > 0 else 1.0
             damping, rejected = rule.following(damping, gain, 0), 0
-        elif damping > most or _rounded(here) or np.array_equal(there.values, here.values):
+        elif (
+            damping > most
+            or np.array_equal(there.values, here.values)
+            or (rejected >= _LAST and _rounded(here))
+        ):
             way.stuck()
             return
         else:

@@ -70,7 +70,8 @@ def fit(
         weights: of the samples in the sum of squares: an array, or one for each output.
         algorithm: ``gauss-newton``, ``levenberg-marquardt``, or one of SciPy's: ``trust-region``,
             ``dogleg``, ``minpack``, ``l-bfgs``; ``auto`` is Gauss-Newton where the graph is linear
-            in its parameters and the data determine them, else Levenberg-Marquardt.
+            in its parameters and the data determine them, else Levenberg-Marquardt, and if that
+            gets to no minimum the trust region.
         damping: how lambda is chosen: ``tens``, ``marquardt`` or ``nielsen``; ``auto`` takes the
             first of them that gets from the start to a minimum.
         first_damping: lambda of the first step; by damping unless given.
@@ -124,32 +125,42 @@ def fit(
         why = Objective(graph).not_finite(dataset, problem.vectors.values(values), everything, {})
         hint = "choose other start values (--start), or inputs inside the domains"
         raise NonFiniteError(f"there is nothing to fit from this start: {why}", hint=hint)
-    if algorithm == "auto":
-        bounded = np.isfinite([problem.low, problem.high]).any()
-        one_step = problem.linear and first.rank == first.size and not bounded
-        algorithm = "gauss-newton" if one_step and damping == "auto" else "levenberg-marquardt"
-    chosen = [""]
-    if algorithm == "levenberg-marquardt":
-        chosen = list(DAMPINGS) if damping == "auto" else [damping]
-    ways: list[tuple[str, Descent]] = []
-    for name in chosen:
+    ways: list[tuple[str, str, Descent]] = []
+    for name, rule in _tried(problem, first, algorithm, damping):
         way = Descent(first, [Trial(0, values, first.sum, None, True)], limit, on_step)
-        ways.append((name, way))
+        ways.append((name, rule, way))
         try:
-            if name:
-                levenberg_marquardt(problem, way, DAMPINGS[name], first_damping)
-            elif algorithm == "gauss-newton":
+            if name == "levenberg-marquardt":
+                levenberg_marquardt(problem, way, DAMPINGS[rule], first_damping)
+            elif name == "gauss-newton":
                 gauss_newton(problem, way)
             else:
-                by_scipy(problem, way, algorithm)
+                by_scipy(problem, way, name)
         except KeyboardInterrupt:
             way.settled, way.reason = False, "interrupted"
             break
         _refuse_flat_ends(problem, way, values)
         if way.settled:
             break
-    name, way = min(ways, key=lambda found: (not found[1].settled, found[1].here.sum))
-    return _result(graph, dataset, problem, way, algorithm, name, time.perf_counter() - begun)
+    name, rule, way = min(ways, key=lambda found: (not found[2].settled, found[2].here.sum))
+    if ways[-1][2].reason == "interrupted":
+        way.settled, way.reason = False, "interrupted"
+    return _result(graph, dataset, problem, way, name, rule, time.perf_counter() - begun)
+
+
+def _tried(problem: Residuals, first: Local, algorithm: str, damping: str) -> list[tuple[str, str]]:
+    """Algorithms and their damping, in the order in which they are tried from the same start."""
+    own = "levenberg-marquardt"
+    if algorithm not in ("auto", own):
+        return [(algorithm, "")]
+    if damping != "auto":
+        return [(own, damping)]
+    if algorithm == own:
+        return [(own, name) for name in DAMPINGS]
+    bounded = np.isfinite([problem.low, problem.high]).any()
+    if problem.linear and first.rank == first.size and not bounded:
+        return [("gauss-newton", "")]
+    return [*((own, name) for name in DAMPINGS), ("trust-region", "")]
 
 
 def _problem(

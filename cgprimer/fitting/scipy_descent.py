@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.fitting.descent import Descent
+from cgprimer.fitting.descent import Descent, gauss_newton
 from cgprimer.fitting.residuals import Local, Residuals
 from cgprimer.number_format import number
 
@@ -21,6 +21,7 @@ Array = Any
 METHODS = {"trust-region": "trf", "dogleg": "dogbox", "minpack": "lm", "l-bfgs": "L-BFGS-B"}
 _FINEST = 4e-16  # tolerances: SciPy shall go on as long as it gets on
 _NEAR, _ROUNDS = 1e-4, 4  # of a bound: it is tried; and how often
+_BEGUN = 1e-3  # relative offset that is nearly a minimum
 _HUGE = 1e300  # in the place of a sum that is not finite
 
 
@@ -30,17 +31,19 @@ def by_scipy(problem: Residuals, way: Descent, algorithm: str) -> None:
     Some only come near a bound. Parameters that belong there are put there, and the others go on.
     """
     for _ in range(_ROUNDS):
+        moved = way.here.movable
         said = _go_down(problem, way, METHODS[algorithm])
         there = Local(problem, _at_bounds(problem, way.here.values))
-        stays = not there.finite or there.size == way.here.size or there.sum > way.here.sum
-        if way.ends() or stays:
+        if there.finite and there.sum <= way.here.sum:
+            way.here = there
+        if way.ends() or np.array_equal(way.here.movable, moved):
             break
-        way.here = there
-    if not way.ends():
-        way.stuck()
-        if not way.settled:
-            offset = number(way.here.offset, 2)
-            way.reason = f"SciPy's {algorithm} ended at a relative offset of {offset}: {said}"
+    here = way.here
+    if here.offset < _BEGUN and here.rank == here.size:
+        gauss_newton(problem, way)  # the last digits, which sums of squares do not show
+    if not (way.settled or way.ends()):
+        offset = number(here.offset, 2)
+        way.reason = f"SciPy's {algorithm} ended at a relative offset of {offset}: {said}"
 
 
 def _go_down(problem: Residuals, way: Descent, name: str) -> str:
@@ -60,6 +63,10 @@ def _go_down(problem: Residuals, way: Descent, name: str) -> str:
             way.went(seen[key], None)
         return seen[key]
 
+    def residuals(moved: Array) -> Array:
+        there = local(moved)  # infinite ones make SciPy try a shorter step
+        return there.residuals.copy() if there.finite else np.full(len(there.residuals), np.inf)
+
     def sum_and_gradient(moved: Array) -> tuple[float, Array]:
         there = local(moved)
         if not there.finite:
@@ -67,25 +74,25 @@ def _go_down(problem: Residuals, way: Descent, name: str) -> str:
         return there.sum, 2 * there.jacobian[:, columns].T @ there.residuals
 
     low, high = problem.low[free], problem.high[free]
-    if name == "L-BFGS-B":
-        limits: Any = {"maxiter": way.limit, "maxfun": way.limit, "ftol": 0.0, "gtol": 0.0}
-        pairs = list(zip(low, high, strict=True))
-        ended = minimize(
-            sum_and_gradient, begin[free], jac=True, method=name, bounds=pairs, options=limits
-        )
-    else:
-        finest: Any = dict.fromkeys(("ftol", "xtol", "gtol"), _FINEST)
-        if name != "lm":
-            finest["bounds"] = (low, high)
-        ended = least_squares(
-            lambda moved: local(moved).residuals.copy(),
-            begin[free],
-            lambda moved: local(moved).jacobian[:, columns],
-            method=name,
-            x_scale="jac",
-            max_nfev=way.limit,
-            **finest,
-        )
+    finest: Any = dict.fromkeys(("ftol", "xtol", "gtol"), _FINEST)
+    if name != "lm":
+        finest["bounds"] = (low, high)
+    limits: Any = {"maxiter": way.limit, "maxfun": way.limit, "ftol": 0.0, "gtol": 0.0}
+    pairs = list(zip(low, high, strict=True))
+    try:
+        with np.errstate(all="ignore"):
+            if name == "L-BFGS-B":
+                ended = minimize(
+                    sum_and_gradient, begin[free], jac=True, method=name, bounds=pairs,
+                    options=limits,
+                )  # fmt: skip
+            else:
+                ended = least_squares(
+                    residuals, begin[free], lambda moved: local(moved).jacobian[:, columns],
+                    method=name, x_scale="jac", max_nfev=way.limit, **finest,
+                )  # fmt: skip
+    except (ValueError, np.linalg.LinAlgError) as error:  # numbers that are too large for it
+        return str(error)
     return str(ended.message)
 
 

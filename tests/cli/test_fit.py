@@ -101,7 +101,7 @@ def test_what_does_not_converge_leaves_with_one() -> None:
     assert done.returncode == 1
     assert json.loads(done.stdout)["converged"] is False
     done = run("fit", "saturation", *NOISY, "--start", "b1=500,b2=0.1", "--iterations", "2")
-    assert "hint: more steps (--iterations)" in done.stderr
+    assert "more steps (--iterations)" in done.stderr
 
 
 @pytest.mark.parametrize(
