@@ -98,7 +98,8 @@ class KeptPass:
 def kept_pass(order: list[Recorded], *, seeded: bool) -> tuple[KeptPass | None, list[Any]]:
     """The program of a pass that came before, and the constants that it needs.
 
-    None for one that is new, long, large, or in two precisions; those are walked step by step.
+    None for one that is new, long, large, in two precisions, or has functions with a pass of their
+    own; those are walked step by step.
     """
     if len(order) > _MOST_STEPS:
         return None, []
@@ -107,7 +108,10 @@ def kept_pass(order: list[Recorded], *, seeded: bool) -> tuple[KeptPass | None, 
     given: list[Any] = []
     note, kinds = key.append, set()
     for value in order:
-        note(value.primitive)
+        name = value.primitive
+        if name.__class__ is not str and name.kind in ("custom", "backward"):  # type: ignore
+            return None, []  # it runs Python, and holds arrays that must not be kept
+        note(name)
         for operand in value.operands or (value,):
             if operand.__class__ is float:
                 note(operand.hex())
@@ -134,9 +138,8 @@ def kept_pass(order: list[Recorded], *, seeded: bool) -> tuple[KeptPass | None, 
         return None, []
     found = _kept[whole]
     if found is None:
-        own = any(getattr(v.primitive, "kind", "") in ("custom", "backward") for v in order)
         size = sum(getattr(v._data, "nbytes", 8) for v in order)
         arrays = any(np.ndim(v._data) for v in order)
-        worth = arrays and not own and len(kinds) == 1 and size <= _MOST_BYTES
+        worth = arrays and len(kinds) == 1 and size <= _MOST_BYTES
         found = _kept[whole] = KeptPass(order, given, seeded=seeded) if worth else ()
     return found or None, given

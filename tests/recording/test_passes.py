@@ -88,3 +88,4 @@ def test_what_is_not_kept(function: Callable[[Any], Any]) -> None:
         function(x).backward()
         assert x.grad.tolist() in ([2.0, 4.0], [1.0, 2.0])
     assert not any(isinstance(p, passes.KeptPass) for p in passes._kept.values())
+    assert not any("custom" in str(part) for key in passes._kept for part in key)
