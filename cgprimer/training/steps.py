@@ -231,7 +231,7 @@ class Steps:
                     part = {name: column[at : at + size] for name, column in columns.items()}
                 if self.masks.leaves:
                     masks = self.objective.layers.apart(draw(size))
-                    part = {**part, **self.objective.resident(masks)}
+                    part = {**part, **masks}
                 if self.chosen is not None:
                     some = self.chosen.of_step(steps)
                     total, gradient = self.chosen.sums(part, values, size, some)
