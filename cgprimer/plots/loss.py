@@ -67,7 +67,8 @@ def loss(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['adam', 'adam, validation']
     """
-    found = named_runs(runs)
+    given = named_runs(runs)
+    found = {n: run for n, run in given.items() if run.steps or run.stopped != "diverged"} or given
     by = axis_of(found, slide.one_of("axis", by, BY))
     losses = {name: over_time(run, by) for name, run in found.items()}
     others = {name: validation_curve(run, by) for name, run in found.items() if validation}
@@ -85,7 +86,8 @@ def loss(
     logarithmic = _log_axes(slide.one_of("choice of logarithmic axes", log, LOG), every)
     figure, axes, look = slide.framed(dark, title, "Loss", x=by, y="loss")
     shown = [v for _, values in others.values() for v in values]
-    for order, (name, run) in enumerate(found.items()):
+    for name, run in found.items():
+        order = list(given).index(name)
         places, values = losses[name]
         style = slide.line_style(order, look, len(values))
         explodes = _explodes(values)
@@ -101,7 +103,7 @@ def loss(
         width = 2.6 if window > 1 or len(values) < _LONG else 1.3
         label = f"{name}, mean of {window}" if window > 1 else name
         if run.stopped == "diverged" or explodes:
-            label += ": diverges" if any(map(isfinite, values)) else ": no finite loss"
+            label += ": diverges" if any(map(isfinite, values)) else ": diverges, no finite loss"
         axes.plot(places, means, linewidth=width, **style, label=slide.plain(label))
         if run.stopped == "diverged" and isfinite(means[-1]):
             end = (places[-1], means[-1])
@@ -113,6 +115,10 @@ def loss(
                       markeredgewidth=1.6, markevery=max(1, len(other) // 20),
                       markerfacecolor=look.background,
                       label=slide.plain(f"{name}, validation{unknown}"))  # fmt: skip
+    for order, name in enumerate(given):
+        if name not in found:
+            style = slide.line_style(order, look, 1)
+            axes.plot([], [], **style, label=slide.plain(f"{name}: diverges at its first step"))
     if "x" in logarithmic and longest > 1:
         slide.log_axis(axes, "x")
     else:
@@ -131,7 +137,7 @@ def loss(
 
 
 def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """Steps and the loss of each step's batch, or epochs and their mean loss.
+    """Steps and the losses of their batches, or epochs and their mean loss.
 
     Epoch 0 is the loss before the first step.
 
@@ -144,7 +150,8 @@ def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
     begins = by == "epoch" and isfinite(run.start_loss)
     losses = run.epoch_losses if by == "epoch" else run.step_losses
     values = run.losses_by_epoch if begins else list(losses)
-    return [float(k) for k in range(not begins, len(values) + (not begins))], values
+    apart = 1 if by == "epoch" else run.steps_apart
+    return [float(apart * k + (not begins)) for k in range(len(values))], values
 
 
 def validation_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:

@@ -212,6 +212,9 @@ def _parts(
     if settings.batch_size is None and len(dataset.lengths) > 1:
         what = "all samples in one batch are read at once, and these are read in blocks"
         raise UsageError(what, hint="a batch size, or Dataset.load(path) if memory is enough")
+    if settings.patience and validation is None:
+        hint = "validation=0.2 keeps a fifth of the data out (--validation 0.2)"
+        raise UsageError("patience looks at the loss on validation samples: give some", hint=hint)
     others = None
     if validation is not None and not isinstance(validation, Real):
         others = dataset_of(validation, graph)

@@ -193,3 +193,25 @@ def test_only_a_truth_that_the_data_have_is_drawn_as_true() -> None:
     for given, words in ((data, ["true value", "training"]), (own, ["training"])):
         run = cgprimer.train(CLASSES, given, epochs=1)
         assert entries(plot.parameters(run)) == words
+
+
+FINE = [4.0, 3.0, 2.0, 1.5, 1.0, 0.5]
+DIVERGED = [FINE, [1.0] * 6, [0.0] * 6, [-1.0, -2.0], [1.0], [], [float("nan")] * 3, [1.0, 1e40]]
+
+
+@pytest.mark.parametrize("losses", DIVERGED, ids=str)
+def test_a_run_that_diverged_is_marked_whatever_its_losses_look_like(losses: list[float]) -> None:
+    done = {"epoch_losses": losses, "epochs": len(losses), "settings": {"steps_per_epoch": 1}}
+    run = run_of(losses, stopped="diverged", reason="it has grown", **done)
+    beside = {"epoch_losses": FINE, "epochs": 6, "settings": {"steps_per_epoch": 1}}
+    figure = cgprimer.plot.loss({"bad": run, "good": run_of(FINE, **beside)})
+    said = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert any(label.startswith("bad") and "diverges" in label for label in said)
+    assert "good" in said
+
+
+def test_losses_that_are_thinned_stand_at_their_steps() -> None:
+    from cgprimer.plots.loss import over_time
+
+    run = run_of([3.0, 2.0, 1.0], steps_apart=4, steps=12)
+    assert over_time(run, "step") == ([1.0, 5.0, 9.0], [3.0, 2.0, 1.0])
