@@ -32,6 +32,7 @@ from cgprimer.files import write_whole
 _MAGIC = b"cgprimer cache 2\n"
 _LIMIT_BYTES = 512 * 2**20
 _SUFFIX = ".cgc"
+_OFF = ("", "off", "0", "none")
 _ABANDONED = 86_400.0  # seconds
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -45,6 +46,11 @@ def folder() -> Path | None:
     if trouble:
         _warn(trouble)
     return place
+
+
+def in_memory() -> bool:
+    """Whether what was made may be kept by this process: unless nothing is to be kept at all."""
+    return os.environ.get("CGPRIMER_CACHE", "on").strip().lower() not in _OFF
 
 
 def description() -> str:
@@ -65,7 +71,7 @@ def _wanted() -> Path | None:
     chosen = os.environ.get("CGPRIMER_CACHE")
     try:
         if chosen is not None:
-            off = chosen.strip().lower() in ("", "off", "0", "none")
+            off = chosen.strip().lower() in _OFF
             return None if off else Path(os.path.realpath(chosen))
         home = Path.home()
     except (RuntimeError, OSError, ValueError):  # no home at all; no name that a folder can have

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
+from cgprimer.cache import in_memory
+from cgprimer.core.derivatives import kept, tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, Structural, postorder
 from cgprimer.core.loss_vertex import loss_terms, put
@@ -39,7 +40,10 @@ from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
 
 Array = Any
+Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]
 REDUCTIONS = ("sum", "mean")
+_ENGINES = ("auto", "plain", "numpy", "cpu", "cuda")  # that nobody can register anew
+_METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 _AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
 _LINE = 1_000  # letters: arrays in a message are not broken into lines
 _NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
@@ -103,23 +107,30 @@ class Objective:
             engine = "auto" if cost_of_numbers(self.whole)[0] > FEW else "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.wrt, self.places = self._differentiated(free)
-        self.program: DerivativeProgram = kept_program(
-            self.whole,
-            of=LOSS,
-            wrt=self.wrt,
-            method=method,
-            prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
-            about=f"loss {' + '.join(map(unparse, self.terms.trees))}",
-            keep=not shaped and rows.isdisjoint(ARRAY_FUNCTIONS) and all(map(_built_in, rows)),
-            **(options or {}),
-        )
-        self.runner = Runner(
-            self.program, engine=engine, reduction="sum", dtype=dtype, samples=samples
-        )
+        about = f"loss {' + '.join(map(unparse, self.terms.trees))}"
+
+        def compiled() -> tuple[DerivativeProgram, Runner, Trainers]:
+            program = kept_program(
+                self.whole,
+                of=LOSS,
+                wrt=self.wrt,
+                method=method,
+                prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
+                about=about,
+                keep=not shaped and rows.isdisjoint(ARRAY_FUNCTIONS) and all(map(_built_in, rows)),
+                **(options or {}),
+            )
+            made = partial(Runner, engine=engine, reduction="sum", dtype=dtype, samples=samples)
+            return program, made(program), {}
+
+        # A second run of a graph begins at once; not by names that may mean others tomorrow.
+        own = engine in _ENGINES and method in _METHODS and not (options or self.function)
+        key = ("objective", about, str(given), mode, method, engine, dtype, samples, self.wrt)
+        found = kept(graph, key, compiled) if own and in_memory() else compiled()
+        self.program, self.runner, self._trainers = found
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._at_once = at_once(self.runner, self.parameters, self.wrt, self.vectors)
-        self._trainers: dict[tuple[Optimizer, int, bool], Trainer | None] = {}
         numbers = self.in_numbers
         self.layers = Layers(graph, self.whole, self.terms, self.runner.chosen, numbers, dtype)
 

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -74,6 +74,19 @@ SCHEDULES: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=64)  # asked for several times a run; nobody writes into it
+def _hyper_of(schedule: str) -> Mapping[str, float | None]:
+    if schedule in SCHEDULES:
+        known = list(inspect.signature(SCHEDULES[schedule]).parameters.values())[1:]
+        return {one.name: one.default for one in known}
+    if schedule.isidentifier() and schedule not in KNOWN:
+        hint = f"{name_hint(schedule, SCHEDULES)} A formula names {', '.join(KNOWN)}"
+        raise UsageError(f"there is no schedule {schedule!r}", hint=hint)
+    tree = parse_expression(schedule, source_name="<schedule>")
+    names = [node.name for node in postorder(tree) if isinstance(node, Name)]
+    return {name: None for name in names if name not in KNOWN}
+
+
 def hyper_of(schedule: str) -> dict[str, float | None]:
     """The hyperparameters of a schedule: of a text, the names that it does not know, without value.
 
@@ -86,15 +99,7 @@ def hyper_of(schedule: str) -> dict[str, float | None]:
     """
     if not isinstance(schedule, str):
         raise UsageError(f"a schedule is a name or a text, not {type(schedule).__name__}")
-    if schedule in SCHEDULES:
-        known = list(inspect.signature(SCHEDULES[schedule]).parameters.values())[1:]
-        return {one.name: one.default for one in known}
-    if schedule.isidentifier() and schedule not in KNOWN:
-        hint = f"{name_hint(schedule, SCHEDULES)} A formula names {', '.join(KNOWN)}"
-        raise UsageError(f"there is no schedule {schedule!r}", hint=hint)
-    tree = parse_expression(schedule, source_name="<schedule>")
-    names = [node.name for node in postorder(tree) if isinstance(node, Name)]
-    return {name: None for name in names if name not in KNOWN}
+    return dict(_hyper_of(schedule))
 
 
 def divided(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cgprimer.cache import kept, key_of, package_state
+from cgprimer.cache import in_memory, kept, key_of, package_state
 from cgprimer.errors import UsageError
 
 VECTORS = "CGPRIMER_VECTORS"  # environment: bits of a vector, 64 (no vectors) to 512
@@ -90,6 +90,10 @@ def _target() -> Any:
     )
 
 
+_LOADED: dict[tuple[str, str, int, Processor], Any] = {}
+_MOST_LOADED = 256  # libraries that a process keeps, some 20 kilobytes each
+
+
 class Library:
     """Functions of loaded object code; they live as long as this object.
 
@@ -101,12 +105,15 @@ class Library:
     """
 
     def __init__(self, name: str, key: str, text: Callable[[], str], *, passes: int = 0) -> None:
+        chosen = processor()
+        if (known := _LOADED.get((name, key, passes, chosen))) and in_memory():
+            self._engine = known  # of this process: loading it again takes a millisecond
+            return
         from llvmlite import binding
 
         from cgprimer.native.cpu.operations import register_symbols
 
         register_symbols()
-        chosen = processor()
         full = key_of(
             package_state(), key, repr(binding.llvm_version_info), chosen.name, chosen.features,
             binding.get_process_triple(), str(passes), str(chosen.bits),
@@ -126,6 +133,8 @@ class Library:
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target())
         self._engine.add_object_file(binding.ObjectFileRef.from_data(data))
         self._engine.finalize_object()
+        if len(_LOADED) < _MOST_LOADED:
+            _LOADED[name, key, passes, chosen] = self._engine
 
     def address(self, name: str) -> int:
         """Where a function begins."""
