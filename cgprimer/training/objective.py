@@ -42,6 +42,7 @@ from cgprimer.training.vectors import Vectors
 Array = Any
 Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]
 REDUCTIONS = ("sum", "mean")
+_MOST_TRAINERS = 16  # of a graph; rules with regularizers and bounds are new in each run
 _ENGINES = ("auto", "plain", "numpy", "cpu", "cuda")  # that nobody can register anew
 _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 _AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
@@ -207,7 +208,8 @@ class Objective:
             dtype=self.dtype,
             batch=batch,
         )
-        self._trainers[rule, batch, summed] = made
+        if len(self._trainers) < _MOST_TRAINERS:
+            self._trainers[rule, batch, summed] = made
         return made
 
     def single(self, names: Sequence[str]) -> Callable[[Sequence[float], Array], Point]:

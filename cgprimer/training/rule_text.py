@@ -116,6 +116,8 @@ class _TextRule:
                 lambda row, operands: applied(row, *operands),
             )
         after = tuple(known[name] for name in self.state)
+        if isinstance(parameters, np.ndarray):  # one number for all is one of each
+            after = tuple(np.zeros_like(parameters) + part for part in after)
         return known["p"], (*after, known["t"]) if self.counts else after
 
     def _first_step(self) -> None:

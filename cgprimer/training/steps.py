@@ -31,6 +31,7 @@ from cgprimer.training.update_rules import Optimizer, State
 from cgprimer.training.whole_batch import Iterations
 
 Array = Any
+_PER_SECOND = 2e7  # operations, at the very least, that an engine does for single samples
 _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, progress
 
 
@@ -177,7 +178,10 @@ class Steps:
     ) -> Iterator[Done]:
         steps, values, state = held.steps, held.values, held.state
         last, _ = self._end
-        batch, count = self.batch, 1
+        batch = self.batch
+        # At first as many as are safe to guess, then by the clock.
+        work = self.objective.program.operation_count * batch
+        count = max(1, int(_SECONDS * _PER_SECOND / max(work, 1)))
         epoch, step = divmod(steps, self.per_epoch)
         draw = self.masks.stream(epoch, step * batch)
         while steps < last:

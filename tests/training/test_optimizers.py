@@ -125,6 +125,23 @@ def test_texts_that_are_no_update_rules(
     assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == under
 
 
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize(
+    "text", ["p = p - v*g; v = rate", "v = 0.5*rate; p = p - v*g/t", "p = p - rate*g; n = n + 1"]
+)
+def test_state_of_one_number_for_all_is_state_of_each(text: str, batch: int) -> None:
+    """Statements whose right side knows no parameter."""
+    runs = [
+        cgprimer.train(
+            line(), line_data(), optimizer=text, learning_rate=0.1, epochs=3, batch_size=batch,
+            engine=engine,
+        )
+        for engine in ("numpy", "cpu")
+    ]  # fmt: skip
+    assert runs[0].parameters == pytest.approx(runs[1].parameters, rel=1e-12)
+    assert runs[0].loss < runs[0].start_loss
+
+
 def test_a_rule_with_a_text_is_given_its_names_and_no_others() -> None:
     with pytest.raises(UsageError, match=r"no hyperparameter or state 'nu'(.|\n)*v, mu"):
         optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1})

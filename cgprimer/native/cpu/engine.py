@@ -95,7 +95,7 @@ class CpuEngine:
         from cgprimer.native.cpu.trainer import CpuTrainer
 
         program = self.compile(tape, reduction="sum", dtype=dtype, batch=batch)
-        return CpuTrainer(program, (loss, *gradients), parameters, rule)
+        return CpuTrainer(program, (loss, *gradients), parameters, rule, batch)
 
 
 def straight_line_form(tape: Tape) -> Tape | None:

@@ -154,11 +154,9 @@ class _Epoch(TapeWriter):
                     here[index] = self.get(array, number, self.double)
             self.instructions(here, varying=True)
             written = [arrays[0], *arrays[2:]]
-            moved = [o for o in outputs if self.varies[o]]
-            for array, output in zip(written, moved, strict=True):
+            for array, output in zip(written, outputs, strict=False):  # then single numbers
                 self.put(here[output], array, number)
 
         self.loop(field["parameters"], 1, parameter)
-        shared = [o for o in outputs if not self.varies[o]]
-        for number, output in enumerate(shared):
+        for number, output in enumerate(outputs[len(arrays) - 1 :]):
             self.put(values[output], field["shared"], number)

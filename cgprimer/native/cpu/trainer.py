@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from cgprimer.native.contract import UpdateRule
 from cgprimer.native.cpu.epoch_text import EPOCH, epoch_text
 from cgprimer.native.cpu.executable import Executable, addresses
 from cgprimer.native.cpu.library import Library
+from cgprimer.native.cpu.single_text import fits, single_text
+from cgprimer.native.cpu.straight_line import Fused
 from cgprimer.native.programs import fingerprint
 
 _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -25,7 +28,12 @@ class CpuTrainer:
     """
 
     def __init__(
-        self, program: Executable, outputs: Sequence[str], wrt: Sequence[str], rule: UpdateRule
+        self,
+        program: Executable,
+        outputs: Sequence[str],
+        wrt: Sequence[str],
+        rule: UpdateRule,
+        batch: int,
     ) -> None:
         self.program, self.parameters = program, len(wrt)
         place = {name: k for k, name in enumerate(wrt)}
@@ -34,12 +42,15 @@ class CpuTrainer:
         chosen = [place[name] for name in outputs if name]
         self.slots = np.array([k for k, name in enumerate(outputs[1:]) if name], np.int64)
         self.reads, self.factors = program.reads[chosen], program.factors[chosen]
-        self.library = Library(
-            "epoch",
-            f"{fingerprint(rule.tape)} {rule.columns} {rule.scalars} {rule.after} {rule.summed}"
-            f" {program.dtype}",
-            lambda: epoch_text(rule, str(program.dtype)),
-        )
+        key = f"{fingerprint(rule.tape)} {rule.columns} {rule.scalars} {rule.after} {rule.summed}"
+        if batch == 1 and isinstance(program, Fused) and fits(program, rule, len(wrt)):
+            factors = self.factors.tolist()
+            key += f" {fingerprint(program.tape)} {outputs} {wrt} {factors}"
+            text = partial(single_text, program.tape, outputs, factors, rule, wrt)
+        else:
+            key += f" {program.dtype}"
+            text = partial(epoch_text, rule, str(program.dtype))
+        self.library = Library("epoch", key, text)
         self.run = _EPOCH(self.library.address("epoch"))
 
     def epoch(
