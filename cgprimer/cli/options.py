@@ -40,6 +40,7 @@ MOST = 100_000  # numbers of a range
 DARK = "--dark  For dark slides."
 LOSS = "--loss LOSS  Put a loss behind the outputs, a vertex of its own: --at target=VALUE with it."
 WRT = "--wrt NAME,...  With respect to which names (default: all parameters)."
+COLUMNS = "--columns NAME=COLUMN,...  Where columns have other names in files: y=label,x[0]=height."
 TRUTH = "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest."
 SAMPLING = """\
 --samples 1.. =10000  How many samples are made.

@@ -5,19 +5,21 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import echo_json, make_command, note
-
-_DATA = "--data PATH!  A .csv, .npz or .parquet file with a column for each input."
+from cgprimer.cli.options import COLUMNS
 
 
 @make_command(
-    _DATA,
-    """\
--o, --output PATH  A .csv or .npz file (default: CSV on standard output).
+    f"""\
+--data PATH!  A .csv, .npz or .parquet file with a column for each input.
+{COLUMNS}
+-o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).
 --force  Write over a file that is there.
 --json (as_json)  Print the outputs' columns as JSON.""",
 )
 @click.argument("run", type=click.Path())
-def command(run: str, data: str, output: str | None, force: bool, as_json: bool) -> None:
+def command(
+    run: str, data: str, columns: dict[str, str], output: str | None, force: bool, as_json: bool
+) -> None:
     """Outputs for other inputs, by what a run has learnt.
 
     \b
@@ -37,7 +39,7 @@ def command(run: str, data: str, output: str | None, force: bool, as_json: bool)
     check_outputs(None, output, None, None, force)
     learnt = load_run(run)
     assert learnt.graph is not None
-    samples = Dataset.load(data, inputs=learnt.graph.inputs)
+    samples = Dataset.load(data, inputs=learnt.graph.inputs, columns=columns)
     outputs = learnt.predict(samples)
     if as_json:
         echo_json(outputs)

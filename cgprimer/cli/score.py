@@ -5,18 +5,21 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import echo_json, make_command, note
-from cgprimer.cli.options import JSON
+from cgprimer.cli.options import COLUMNS, JSON
 
 
 @make_command(
-    """\
+    f"""\
 --data PATH!  A .csv, .npz or .parquet file with a column for each input and each output.
+{COLUMNS}
 --plot PATH  Draw what is predicted over the plane of two inputs as .png, .svg or .pdf.
 --force  Write over a file that is there.""",
     JSON,
 )
 @click.argument("run", type=click.Path())
-def command(run: str, data: str, plot: str | None, force: bool, as_json: bool) -> None:
+def command(
+    run: str, data: str, columns: dict[str, str], plot: str | None, force: bool, as_json: bool
+) -> None:
     """How well a run predicts samples: loss, R^2, and for classes who is taken for whom.
 
     \b
@@ -31,15 +34,15 @@ def command(run: str, data: str, plot: str | None, force: bool, as_json: bool) -
     """
     from cgprimer.cli.keeping import check_outputs
     from cgprimer.cli.training_report import score_lines
-    from cgprimer.data import Dataset
+    from cgprimer.data import dataset_of
     from cgprimer.training.checkpoint import load_run
     from cgprimer.training.losses import targets_in
 
     check_outputs(plot, None, None, None, force)
     learnt = load_run(run)
     assert learnt.graph is not None
-    targets = targets_in(learnt.graph, data, learnt.settings["loss"])
-    samples = Dataset.load(data, inputs=learnt.graph.inputs, targets=targets)
+    targets = targets_in(learnt.graph, data, learnt.settings["loss"], columns)
+    samples = dataset_of(data, learnt.graph, columns=columns, targets=targets)
     score = learnt.score(samples)
     if as_json:
         echo_json(score.as_dict())

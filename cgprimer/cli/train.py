@@ -17,6 +17,7 @@ from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
 from cgprimer.cli.configuration import configure
 from cgprimer.cli.keeping import Kept, check_outputs, interrupted_once
 from cgprimer.cli.options import (
+    COLUMNS,
     ENGINE,
     JSON,
     OWN_OPTIONS,
@@ -45,9 +46,9 @@ _LONG = (  # not in --json
     "state", "step_losses", "recorded_steps", "recorded_parameters", "steps_apart", "epoch_total",
 )  # fmt: skip
 ORIGIN = ("data", "columns", "samples", "seed", "low", "high", "noise", "validation")  # of data
-DATA = """\
+DATA = f"""\
 --data PATH  A .csv, .npz or .parquet file; without it data are made from the true values.
---columns NAME=COLUMN,...  Where columns have other names in files: y=label,x[0]=height.
+{COLUMNS}
 --validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
   share of the data, such as 0.2, or a file of their own."""
 CHECKS: dict[str, Any] = {
