@@ -19,7 +19,12 @@ from cgprimer.native.cuda.engine import CudaEngine
 from cgprimer.training.objective import Objective
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cg"))
-LEARNING = [path for path in EXAMPLES if cgprimer.load(path).parameters]
+# Those whose loss is of one sample: a batch that is normalized is refused.
+LEARNING = [
+    path
+    for path in EXAMPLES
+    if (graph := cgprimer.load(path)).parameters and not graph.mode({"x": np.zeros(2)})
+]
 TOLERANCE = {"float64": 1e-12, "float32": 2e-4}
 
 

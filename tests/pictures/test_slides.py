@@ -20,8 +20,11 @@ from cgprimer.pictures.summary import is_readable
 from cgprimer.pictures.theme import DETAIL_SIZE, READABLE_SIZE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# Full layers, and a sum over ten samples: a slide is too small for all that they hold.
-LARGE = {"mazur": 13.0, "mean_of_squares": READABLE_SIZE, "network": 8.0}
+# Full layers, a sum over ten samples, a normalization: a slide is too small for all that they hold.
+LARGE = {
+    "batch_normalization": READABLE_SIZE, "mazur": 13.0, "mean_of_squares": READABLE_SIZE,
+    "network": 8.0,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.cg")))
