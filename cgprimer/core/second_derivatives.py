@@ -137,18 +137,31 @@ def hessian_vector_product(
     mode = mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        first, outputs = _gradient_tape(graph, target, names, "reverse", mode)
-        program = differentiate(first, of=tuple(outputs.values()), wrt=names, method="forward")
-        # The passes seed one number each; the product leaves all seeds open and takes one pass.
-        tangents = {read.of: read.output for read in program.passes[0].reads}
-        reads = tuple(Read(target, name, tangents[outputs[name]]) for name in names)
-        made = replace(program, passes=(Pass(reads),), by_column=False)
-        return made, {name: seed_name(first, name) for name in names}
+        return product_program(tape(graph, mode), target, names)
 
     program, seeds = kept(graph, ("product", target, names, mode), make)
     direction = {seeds[n]: as_value(n, vector[n], graph.shapes.get(n, ())) for n in names}
     found = at_point(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in found.items()}
+
+
+def product_program(
+    primal: Tape, of: str, wrt: tuple[str, ...]
+) -> tuple[DerivativeProgram, dict[str, str]]:
+    """The Hessian times a vector as a program, and for each name the seed that is its number.
+
+    The program's derivatives are the product's components.
+    """
+    program = differentiate(primal, of, wrt, method="reverse")
+    reads = program.passes[0].reads
+    names = {derivative_name(of, read.wrt): program.tape.outputs[read.output] for read in reads}
+    first = replace(program.tape, outputs=names)
+    program = differentiate(first, of=tuple(names), wrt=wrt, method="forward")
+    # The passes seed one number each; the product leaves all seeds open and takes one pass.
+    tangents = {read.of: read.output for read in program.passes[0].reads}
+    found = tuple(Read(of, name, tangents[derivative_name(of, name)]) for name in wrt)
+    made = replace(program, passes=(Pass(found),), by_column=False)
+    return made, {name: seed_name(first, name) for name in wrt}
 
 
 def _gradient_tape(

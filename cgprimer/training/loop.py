@@ -28,6 +28,7 @@ from cgprimer.data import Blocks, Dataset, dataset_of, normalized, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.change import Change, change_of
+from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import column_shapes, data_for
 from cgprimer.training.metrics import METRICS
@@ -165,10 +166,11 @@ def train(
             bad, place = np.arange(samples), "after the last step"
     if bad is not None:
         why = objective.not_finite(dataset, run.parameters, bad, steps.drawn(run.steps, len(bad)))
-        raise _stopped(f"training stopped {place}: {why}", run)
+        raise _stopped(f"training stopped {place}: {why}", run, objective, dataset)
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         run.stopped = "diverged"
-        run.reason = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
+        grown = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
+        run.reason = with_stable_rate(grown, objective, dataset, run)
     return run
 
 
@@ -281,10 +283,13 @@ def _taken_up(
     return run
 
 
-def _stopped(why: str, run: TrainingRun) -> NonFiniteError:
+def _stopped(
+    why: str, run: TrainingRun, objective: Objective, dataset: Dataset | Blocks
+) -> NonFiniteError:
     """The error of a run that cannot go on, which takes the run along."""
     run.stopped, run.reason = "diverged", why
     hint = "try a smaller learning rate (--learning-rate), or inputs inside the domains"
+    hint = with_stable_rate(hint, objective, dataset, run)
     if not run.steps:
         hint = (
             "the very first step: look at the start values (--start), the inputs' bounds (--low,"

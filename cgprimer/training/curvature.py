@@ -1,0 +1,130 @@
+"""The largest curvature of a loss, and the largest learning rate that plain descent bears with it.
+
+Along an eigenvector of the Hessian a step of descent multiplies the distance from the minimum by
+``1 - rate*eigenvalue``: for rates above two over the largest eigenvalue it grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.losses import LOSS
+from cgprimer.core.run import Runner
+from cgprimer.core.second_derivatives import product_program
+from cgprimer.core.tape.scalars import cost_of_numbers
+from cgprimer.data import Blocks, Dataset
+from cgprimer.errors import CgprimerError
+from cgprimer.training.losses import sample_columns
+from cgprimer.training.objective import Objective
+from cgprimer.training.runs import TrainingRun
+
+Array = Any
+_SAMPLES = 1_000  # of the data, at even distances: enough for two digits of an eigenvalue
+_PRODUCTS = 100
+_CLOSE = 1e-4  # relative, from one product to the next
+_NUMBERS = 50_000_000  # operations times samples and products: a second or so
+
+
+def stable_learning_rate(
+    graph: ExpressionGraph,
+    dataset: Dataset,
+    parameters: Mapping[str, Any],
+    *,
+    loss: str = "squared-error",
+) -> float:
+    """The largest learning rate with which plain descent on the mean loss is stable at a point.
+
+    That is 2 over the largest eigenvalue of the Hessian; infinite where no eigenvalue is positive.
+    The eigenvalue comes from power iteration on Hessian-vector products, over at most 1,000 of
+    the samples. Momentum bears twice as much and more; for Adam it says nothing.
+
+    Args:
+        graph, dataset, loss: as in :func:`cgprimer.train`.
+        parameters: where.
+
+    Raises:
+        UsageError, DataError: as :func:`cgprimer.loss_and_gradient`.
+
+    Source: LeCun, Simard, Pearlmutter 1993, "Automatic learning rate maximization by on-line
+    estimation of the Hessian's eigenvectors".
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = k*xa")
+    >>> data = cgprimer.Dataset.from_arrays({"xa": [1.0, 3.0]}, {"xw": [2.0, 6.0]})
+    >>> stable_learning_rate(graph, data, {"k": 0.0})  # the mean of xa^2 is 5, the Hessian 10
+    0.2
+    """
+    objective = Objective(graph, loss=loss, engine="plain", samples=len(dataset))
+    curvature = largest_eigenvalue(objective, dataset, parameters)
+    return 2 / curvature if curvature > 0 else float("inf")
+
+
+def with_stable_rate(
+    sentence: str, objective: Objective, dataset: Dataset | Blocks, run: TrainingRun
+) -> str:
+    """A sentence on a run that diverged, and the stable rate where that was exceeded.
+
+    Curvature is taken at the start and, where they are known, at the true values.
+    """
+    samples, primal = min(_SAMPLES, dataset.lengths[0]), objective.primal
+    work = cost_of_numbers(primal)[0] if primal.shapes else len(primal.instructions)
+    points = {"at the start": run.start}
+    if run.truth.keys() == run.start.keys():
+        points["at the true values"] = run.truth
+    found: dict[str, float] = {}
+    if run.steps and _PRODUCTS * samples * work < _NUMBERS:
+        for place, point in points.items():
+            with suppress(CgprimerError), np.errstate(all="ignore"):
+                found[place] = largest_eigenvalue(objective, dataset.block(0), point)
+    place = max((p for p, value in found.items() if value > 0), key=found.__getitem__, default="")
+    if not place or 2 / found[place] > run.settings["learning_rate"]:
+        return sentence
+    rate = f"{2 / found[place]:.2g}"
+    return f"{sentence}; {place} plain descent is stable below a learning rate of about {rate}"
+
+
+def largest_eigenvalue(
+    objective: Objective, dataset: Dataset, parameters: Mapping[str, Any]
+) -> float:
+    """The largest eigenvalue of the Hessian of the mean loss; the largest of all, with its sign."""
+    vectors, primal, names = objective.vectors, objective.primal, objective.graph.parameters
+    apart = max(1, len(dataset) // _SAMPLES)
+    some = dataset.where(np.arange(0, len(dataset), apart)[:_SAMPLES])
+    columns, _ = sample_columns(
+        objective.graph, objective.loss, objective.terms.columns, some, "float64"
+    )
+    known = {*columns, *names}
+    for leaf in primal.leaves:
+        if leaf.kind != "constant" and leaf.name not in known:
+            raise CgprimerError("the loss depends on more than samples and parameters")
+    program, seeds = product_program(primal, LOSS, names)
+    run = Runner(program, engine="plain", reduction="sum")
+
+    def product(vector: Array) -> Array:
+        direction = {seeds[name]: part for name, part in vectors.parts(vector).items()}
+        point = {name: parameters[name] for name in names}
+        found = run(columns, point | direction, len(some)).derivatives
+        return np.concatenate([np.ravel(found[LOSS, name]) for name in names]) / len(some)
+
+    value = _dominant(product, len(vectors), 0.0)
+    # The one of largest size may be negative; measured from there, the largest is farthest.
+    return value if value >= 0 else _dominant(product, len(vectors), value)
+
+
+def _dominant(product: Any, size: int, origin: float) -> float:
+    """The eigenvalue that is farthest from the origin."""
+    vector = np.random.default_rng(0).normal(size=size)
+    value = np.nan
+    for _ in range(_PRODUCTS):
+        vector /= np.linalg.norm(vector) or 1.0
+        moved = product(vector) - origin * vector
+        before, value = value, float(vector @ moved)
+        if not np.isfinite(value) or abs(value - before) <= _CLOSE * abs(value):
+            break
+        vector = moved
+    return value + origin
