@@ -12,11 +12,11 @@ import numpy as np
 from cgprimer.analysis.tables import table
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import echo_json, graph_command, note
+from cgprimer.cli.keeping import check_outputs
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import TrainingError, UsageError, plural
-from cgprimer.files import check_writable
 from cgprimer.fitting.bootstrap import Bootstrap
 from cgprimer.fitting.fit import ALGORITHMS, DAMPING_NAMES, fit
 from cgprimer.fitting.result import Fit
@@ -53,7 +53,8 @@ _MADE = ("samples", "low", "high", "noise")  # how data are made
 --trace  Show each step: parameters, sum of squares, lambda, and whether it was accepted.
 --level NUMBER =0.95  Of the band in the picture, and of the bootstrap's intervals.
 --plot PATH  Draw data, curve with band, and residuals as .png, .svg or .pdf.
---save PATH  Write the fit as JSON.""",
+--save PATH  Write the fit as JSON.
+--force  Write over files that are there.""",
     JSON,
 )
 def command(
@@ -68,6 +69,7 @@ def command(
     level: float,
     plot: str | None,
     save: str | None,
+    force: bool,
     as_json: bool,
     method: str,
     **settings: Any,
@@ -90,12 +92,7 @@ def command(
     if not 0 < level < 1:
         raise click.BadParameter(f"the level is between 0 and 1, not {level:g}")
     options = own_options(method, settings)
-    if plot:
-        from cgprimer.pictures.saving import check_picture_path
-
-        check_picture_path(Path(plot))
-    if save:
-        check_writable(save)
+    check_outputs(plot, save, None, None, force)
     made = {name: settings.pop(name) for name in _MADE}
     dataset, weighed = _data(graph, data, truth, weights, {**made, "seed": seed})
     found = fit(graph, dataset, weights=weighed, method=method, seed=seed, **settings, **options)

@@ -34,6 +34,7 @@ ALGORITHMS = ("auto", "gauss-newton", "levenberg-marquardt", *METHODS)
 _LOSS = "squared-error"
 DAMPING_NAMES = ("auto", *DAMPINGS)
 _ELSEWHERE = 8  # other points, to see whether what changes nothing here does so everywhere
+_FEW = 1_000  # samples that say it
 _EXACT = 1e-8  # share of the targets: residuals that no fit can improve
 
 
@@ -272,33 +273,36 @@ def _weights(graph: ExpressionGraph, given: Any, sizes: list[int], samples: int)
 
 def _refuse_flat_ends(problem: Residuals, way: Descent, start: Array) -> None:
     """A point where J has lost rank is flat, and not a minimum: elsewhere parameters do more."""
-    here = way.here
-    rank = _rank(here.jacobian)
+    here, free = way.here, problem.free
     exact = here.sum <= (_EXACT * problem.target_length) ** 2
-    if not way.settled or rank == len(problem.free) or exact:
+    if not way.settled or here.rank == len(free) or exact:
         return
-    random = np.random.default_rng(0)
-    others = [start]
+    chosen = np.linspace(0, problem.samples - 1, min(problem.samples, _FEW)).astype(int)
+    few = {name: column[chosen] for name, column in problem.columns.items()}
+
+    def rank(values: Array) -> int:
+        """Of J at these values and some of the samples; 0 where it is not finite."""
+        moved = here.values.copy()
+        moved[free] = values[free]
+        with np.errstate(all="ignore"):
+            slopes = problem.outputs(problem.clipped(moved), few, len(chosen))[1]
+            lengths = np.linalg.norm(slopes, axis=0)
+        if not np.isfinite(lengths).all():
+            return 0
+        scaled = slopes / np.where(lengths > 0, lengths, 1.0)
+        return int(np.linalg.matrix_rank(scaled, rtol=RANK))
+
+    random, others = np.random.default_rng(0), [start]
     for _ in range(_ELSEWHERE):
         near = random.uniform(0.5, 2.0, len(start))
         others += [start * near, here.values * near, random.normal(size=len(start))]
-    for values in others:
-        moved = here.values.copy()
-        moved[problem.free] = values[problem.free]
-        other = Local(problem, problem.clipped(moved))
-        if other.finite and (more := _rank(other.jacobian)) > rank:
-            way.settled = False
-            way.reason = (
-                f"a flat region: the data determine {rank} of {len(problem.free)} parameters here,"
-                f" {more} elsewhere, so that nothing shows the way to a minimum"
-            )
-            return
-
-
-def _rank(jacobian: Array) -> int:
-    lengths = np.linalg.norm(jacobian, axis=0)
-    scaled = jacobian / np.where(lengths > 0, lengths, 1.0)
-    return int(np.linalg.matrix_rank(scaled, rtol=RANK))
+    least, most = rank(here.values), max(map(rank, others))
+    if most > least:
+        way.settled = False
+        way.reason = (
+            f"a flat region: the data determine {least} of {len(free)} parameters here,"
+            f" {most} elsewhere, so that nothing shows the way to a minimum"
+        )
 
 
 def _result(

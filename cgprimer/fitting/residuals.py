@@ -53,8 +53,9 @@ class Residuals:
     def at(self, values: Array) -> tuple[Array, Array]:
         """Weighted residuals, and J: shapes (residuals,) and (residuals, numbers that may move)."""
         outputs, slopes = self.outputs(values, self.columns, self.samples)
-        weights = self.weights if np.ndim(self.weights) == 0 else self.weights[:, None]
-        return self.weights * (outputs - self.target), weights * slopes
+        if not np.ndim(self.weights):
+            return outputs - self.target, slopes
+        return self.weights * (outputs - self.target), self.weights[:, None] * slopes
 
     def outputs(
         self, values: Array, columns: Mapping[str, Array], samples: int

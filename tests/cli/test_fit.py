@@ -70,6 +70,9 @@ def test_json_and_the_files(tmp_path: Path) -> None:
     assert saved["parameters"] == found["parameters"]
     assert saved["history"][0]["values"] == {"b1": 500.0, "b2": 0.1}
     assert "<svg" in (tmp_path / "fit.svg").read_text()
+    again = ("fit", "exponential", "--save", "fit.json")
+    assert "fit.json is there already" in bad(*again, cwd=tmp_path)
+    good(*again, "--force", cwd=tmp_path)
     lecture = read_json("fit", "lecture", "--samples", "50")
     assert lecture["standard_errors"]["ab"] == "inf"
     assert lecture["rank"] == 3
