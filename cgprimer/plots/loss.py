@@ -103,7 +103,9 @@ def loss(
         width = 2.6 if window > 1 or len(values) < _LONG else 1.3
         label = f"{name}, mean of {window}" if window > 1 else name
         if run.stopped == "diverged" or explodes:
-            label += ": diverges" if any(map(isfinite, values)) else ": diverges, no finite loss"
+            known = run.stopped == "diverged" or any(map(isfinite, values))
+            unknown = "" if any(map(isfinite, values)) else "no finite loss"
+            label += f": {', '.join(filter(None, ['diverges' if known else '', unknown]))}"
         axes.plot(places, means, linewidth=width, **style, label=slide.plain(label))
         if run.stopped == "diverged" and isfinite(means[-1]):
             end = (places[-1], means[-1])
