@@ -71,8 +71,11 @@ def _as_option(option: click.Parameter, value: Any, folder: Path) -> Any:
         if not isinstance(value, bool):
             raise UsageError(f"expected true or false, not {value!r}")
         return value
-    if isinstance(value, Mapping) and option.metavar == "NAME=VALUE,...":
-        return tuple(f"{name}={json.dumps(each)}" for name, each in value.items())
+    if isinstance(value, Mapping) and "NAME=" in str(option.metavar):
+        return tuple(
+            f"{name}={each if isinstance(each, str) else json.dumps(each)}"
+            for name, each in value.items()
+        )
     if isinstance(value, Mapping) and option.metavar == "NAME=COLUMN,...":
         return tuple(f"{name}={column}" for name, column in value.items())
     if isinstance(value, list) and option.multiple:
@@ -114,6 +117,8 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, tuple) and [*map(type, value)] == [float, float]:
+        return json.dumps(":".join(map(repr, value)))  # LOW:HIGH
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):

@@ -8,8 +8,7 @@ k alone, so that a run can be taken up again where it stopped.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,18 +18,14 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, real_number
-from cgprimer.core.engines import ENGINES
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.core.losses import LOSSES
-from cgprimer.core.methods import METHODS
-from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.data import Blocks, Dataset, dataset_of, normalized, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
-from cgprimer.training.change import Change, change_of
+from cgprimer.training.change import change_of
 from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
-from cgprimer.training.losses import column_shapes, data_for
+from cgprimer.training.losses import data_for
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import beside_targets
@@ -49,8 +44,6 @@ from cgprimer.training.vectors import Vectors
 
 Array = Any
 Data = Dataset | Blocks
-COMPILED: dict[Hashable, Objective] = {}  # the last ones, for runs of the same graph and settings
-_MOST = 16  # of them
 _DIVERGED = 10.0  # times the loss of the start
 
 
@@ -114,7 +107,18 @@ def train(
     samples = len(dataset)
     how = change_of(settings, graph, dataset.lengths)
     around = how.around
-    objective = _objective(graph, dataset, settings, how, options, samples * epochs)
+    objective = Objective(
+        graph,
+        loss=settings.loss,
+        method=how.method,
+        engine=settings.engine,
+        dtype=settings.dtype,
+        options=options,
+        samples=samples * epochs,
+        mode="training",
+        free=around.columns.get("free"),
+        dataset=dataset,
+    )
     vectors = objective.vectors
     recorded = asdict(settings) | {
         "engine": objective.runner.engine, "method": how.method, "learning_rate": how.rate,
@@ -172,39 +176,6 @@ def train(
         grown = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
         run.reason = with_stable_rate(grown, objective, dataset, run)
     return run
-
-
-def _objective(
-    graph: ExpressionGraph,
-    dataset: Data,
-    settings: Settings,
-    how: Change,
-    options: dict[str, Any],
-    samples: int,
-) -> Objective:
-    """The loss and its gradient, compiled; what was compiled for the same is taken again."""
-    free, engine, loss = how.around.columns.get("free"), settings.engine, settings.loss
-    given: dict[str, Any] = {
-        "loss": loss, "method": how.method, "engine": engine, "dtype": settings.dtype,
-        "samples": samples,
-    }  # fmt: skip
-    # What a name stands for may change, by a registration or by the environment.
-    key = (
-        graph, *given.values(), *options.items(), None if free is None else free.tobytes(),
-        *column_shapes(dataset).items(),
-        LOSSES[loss] if loss in LOSSES else loss,  # noqa: SIM401 - registries are no mappings
-        METHODS[how.method], FUNCTIONS.generation, *ENGINES,
-        ENGINES[engine] if engine in ENGINES else engine,  # noqa: SIM401
-        *(os.environ.get(f"CGPRIMER_{name}") for name in ("VECTORS", "THREADS", "CACHE")),
-    )  # fmt: skip
-    if key in COMPILED:
-        return COMPILED[key]
-    found = Objective(graph, options=options, mode="training", free=free, dataset=dataset, **given)
-    if not found.function:  # one that cannot be recorded says so each time
-        COMPILED[key] = found
-    if len(COMPILED) > _MOST:
-        del COMPILED[next(iter(COMPILED))]  # the oldest
-    return found
 
 
 def _parts(

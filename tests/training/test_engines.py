@@ -20,7 +20,7 @@ from cgprimer.errors import NonFiniteError
 from cgprimer.native.cpu import engine
 from cgprimer.registration import register_primitive, unregister_primitive
 from cgprimer.training import steps
-from cgprimer.training.loop import COMPILED, TrainingRun, train
+from cgprimer.training.loop import TrainingRun, train
 
 FORMS = ("straight", "interpreted")
 METHODS = ("reverse", "forward", "symbolic", "path-sum")
@@ -37,7 +37,6 @@ def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def form(name: str) -> Iterator[None]:
     """The engine makes straight-line code of everything, or code for the interpreter."""
-    COMPILED.clear()
     with mock.patch.object(engine, "STRAIGHT", {"straight": 4000, "interpreted": -1}[name]):
         yield
 
@@ -59,7 +58,6 @@ def watched_trainer() -> Iterator[list[int]]:
     def make(self: Any, *arguments: Any, **more: Any) -> Watched:
         return Watched(real(self, *arguments, **more))
 
-    COMPILED.clear()
     with mock.patch.object(engine.CpuEngine, "trainer", make):
         yield done
 
