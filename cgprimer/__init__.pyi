@@ -76,6 +76,7 @@ from cgprimer.registration import unregister_method as unregister_method
 from cgprimer.registration import unregister_primitive as unregister_primitive
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.checkpoint import save_run as save_run
+from cgprimer.training.curvature import stable_learning_rate as stable_learning_rate
 from cgprimer.training.ensembles import Ensemble as Ensemble
 from cgprimer.training.ensembles import ensemble as ensemble
 from cgprimer.training.identifiability import identifiability as identifiability
