@@ -71,6 +71,8 @@ def _as_option(option: click.Parameter, value: Any, folder: Path) -> Any:
         if not isinstance(value, bool):
             raise UsageError(f"expected true or false, not {value!r}")
         return value
+    if isinstance(value, Mapping) and option.metavar == "NAME=LOW:HIGH,...":
+        value = {n: ":".join(map(str, e)) if isinstance(e, list) else e for n, e in value.items()}
     if isinstance(value, Mapping) and "NAME=" in str(option.metavar):
         return tuple(
             f"{name}={each if isinstance(each, str) else json.dumps(each)}"
