@@ -49,4 +49,10 @@ def command(
     else:
         click.echo("\n".join(score_lines(score)))
     if plot:
+        from pathlib import Path
+
+        from cgprimer.pictures.saving import save_figure
+        from cgprimer.plots.boundary import boundary
+
+        save_figure(boundary(learnt, samples), Path(plot))
         note(f"wrote {plot}")
