@@ -99,7 +99,7 @@ def chosen(
         for name in names:
             of = {n: theirs for n, theirs in known[role].items() if base(n) == name or n == name}
             if not of:
-                raise _missing(source, name)
+                raise _missing(source, name, f"; another name: --columns {name}=COLUMN")
             if twice := [theirs for theirs in of.values() if source.names.count(theirs) > 1]:
                 raise DataError(f"{source.place}: the column {twice[0]!r} stands twice")
             found[role] |= of
@@ -137,11 +137,11 @@ def _named(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, s
     return found
 
 
-def _missing(source: Source, name: str) -> DataError:
+def _missing(source: Source, name: str, more: str = "") -> DataError:
     names = source.names
     if source.roles:
         names = [n.removeprefix("inputs/").removeprefix("targets/") for n in names]
     bases = dict.fromkeys(base(n) if n.isprintable() else repr(n) for n in names)
     few = ", ".join(list(bases)[:_MANY]) + (", ..." if len(bases) > _MANY else "")
     what = f"{source.place}: there is no column {name!r}; the columns are {few}"
-    return DataError(what, hint=name_hint(name, bases))
+    return DataError(what, hint=name_hint(name, bases) + more)
