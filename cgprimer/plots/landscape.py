@@ -32,6 +32,7 @@ Range = tuple[float, float]
 _FLOOR = 0.02  # of the grid's points are the bottom
 _DEEPEST = 1e-6  # of the greatest loss: what is less counts as the bottom
 _FINER = 4  # times as many points to either side as were computed: contours without corners
+_BY_SIZE = ("adagrad", "rmsprop", "adam", "adamw")  # first steps are about the rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ def _path(
         raise UsageError(f"{name} has no rule for one step from a point, of which a path is made")
     loss, slope = at_point(begin)
     if rate is None:  # the first step is about a hundredth of the picture; that of adam is the rate
-        steep = 1.0 if name == "adam" else float(np.max(np.abs(slope)))
+        steep = 1.0 if name in _BY_SIZE else float(np.max(np.abs(slope)))
         rate = 0.01 * span / steep if np.isfinite(steep) and steep > 0 else rule.rate
     points, losses, state = [begin], [loss], rule.start(begin)
     diverged = not np.isfinite(loss)

@@ -71,7 +71,7 @@ def surface(
             unless given.
         at: values of parameters; declared values fill the rest.
         start: where the paths begin; a tenth from the lower left corner unless given.
-        optimizers: whose path or paths; all unless given, `none` for no path.
+        optimizers: whose path or paths; sgd, momentum and adam unless given, `none` for no path.
         rates: learning rates by optimizer; chosen by the steepness at the start unless given, so
             that the first step, were it a plain one, is a hundredth of the picture.
         steps: of each path.
