@@ -8,7 +8,7 @@ from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import UsageError
 from cgprimer.number_format import number
 from cgprimer.plots import slide
-from cgprimer.training.metrics import classes_of, side_by_side
+from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
 from cgprimer.training.runs import TrainingRun
 
 _ACROSS = 240  # points of the plane, each way
@@ -57,6 +57,7 @@ def boundary(
     grid = np.stack([part.ravel() for part in np.meshgrid(across, along)], axis=1)
     whole = {} if len(shapes) > 1 else dict.fromkeys(shapes, grid)
     outputs = run.predict(whole or {name: grid[:, k] for k, name in enumerate(shapes)})
+    outputs = beside_labels(outputs, run.settings["loss"])
     _, predicted = classes_of(outputs, given.targets)
     names = [f"{name}[{k}]" for name in shapes for k in (0, 1)] if whole else [*shapes]
     figure, axes, look = slide.framed(dark, title, "Decision boundary", x=names[0], y=names[1])

@@ -19,7 +19,7 @@ from cgprimer.core.tape.tape import shape_of
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError
 from cgprimer.training.loop import train
-from cgprimer.training.metrics import class_numbers, r_squared, side_by_side
+from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
 from cgprimer.training.objective import Objective
 from cgprimer.training.runs import TrainingRun
 
@@ -154,6 +154,8 @@ class Estimator:
         graph = self.run_.graph
         assert graph is not None
         found = self.run_.predict(_columns(graph, graph.inputs, X, "X"))
+        if self.classify:
+            found = beside_labels(found, self.run_.settings["loss"])
         rows = side_by_side(found, graph.outputs)
         if not self.classify:
             return rows[:, 0] if rows.shape[1] == 1 else rows

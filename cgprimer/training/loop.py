@@ -26,7 +26,7 @@ from cgprimer.training.change import change_of
 from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import data_for
-from cgprimer.training.metrics import METRICS
+from cgprimer.training.metrics import METRICS, beside_labels
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import beside_targets
 from cgprimer.training.resident import Resident
@@ -218,7 +218,8 @@ def _metrics(
     """Functions from parameters' numbers and statistics to each metric over some samples."""
 
     def measure(name: str, values: Array, running: Mapping[str, Array]) -> float:
-        return METRICS[name](*beside_targets(graph, data, {**vectors.values(values), **running}))
+        given, targets = beside_targets(graph, data, {**vectors.values(values), **running})
+        return METRICS[name](beside_labels(given, settings.loss), targets)
 
     return {name: partial(measure, name) for name in settings.metrics}
 

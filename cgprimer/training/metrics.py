@@ -122,6 +122,17 @@ METRICS: dict[str, Callable[[Columns, Columns], float]] = {
 }  # fmt: skip
 
 
+def beside_labels(outputs: Columns, loss: str) -> dict[str, Array]:
+    """Outputs as they are compared with labels: of logits the probabilities.
+
+    >>> beside_labels({"xo": np.array([0.0])}, "cross-entropy-logit")
+    {'xo': array([0.5])}
+    """
+    if loss != "cross-entropy-logit":
+        return dict(outputs)
+    return {name: 0.5 + 0.5 * np.tanh(0.5 * np.asarray(of)) for name, of in outputs.items()}
+
+
 def side_by_side(columns: Columns, order: Iterable[str]) -> Array:
     """All numbers of a sample in a row; shape (samples, numbers)."""
     parts = [np.asarray(columns[name], float) for name in order]

@@ -16,7 +16,7 @@ from cgprimer.core.run import compiled
 from cgprimer.data import Blocks, Dataset, restored
 from cgprimer.data.normalization import Scales
 from cgprimer.errors import DataError, name_hint
-from cgprimer.training.metrics import Confusion, confusion, r_squared
+from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
 
 Array = Any
 
@@ -99,11 +99,16 @@ def score_of(
     parameters: Mapping[str, Any],
     loss: float,
     scales: Scales = MappingProxyType({}),
+    *,
+    name: str = "",
 ) -> Score:
-    """The score of parameters on samples, normalised by these scales, whose mean loss is known."""
+    """The score of parameters on samples, normalised by these scales, whose mean loss is known.
+
+    The name is that of the loss.
+    """
     pairs = beside_targets(graph, data, parameters)
     given, targets = (restored(columns, scales) for columns in pairs)
-    table = None
+    given, table = beside_labels(given, name), None
     if all(np.isfinite(column).all() for column in given.values()):
         try:
             table = confusion(given, targets)

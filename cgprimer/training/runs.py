@@ -170,7 +170,7 @@ class TrainingRun:
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = Resident(objective, data).mean_loss(values, self.statistics)
-        return score_of(graph, data, self.point, mean, self.scales)
+        return score_of(graph, data, self.point, mean, self.scales, name=loss)
 
     def _graph(self) -> ExpressionGraph:
         if self.graph is None:

@@ -209,6 +209,8 @@ def test_what_was_learnt_is_used(tmp_path: Path) -> None:
         assert by_run == good(*command, "-e", text, "--at", point, *inputs)
     other = read_json("grad", "-e", text, "--at", f"{path},w1=0", *inputs)
     assert other != read_json("grad", "-e", text, "--at", path, *inputs)
+    good("score", path, "--data", data, "--plot", tmp_path / "boundary.png")
+    assert (tmp_path / "boundary.png").read_bytes()[1:4] == b"PNG"
     assert "cannot read" in bad("score", tmp_path / "none.json", "--data", data)
     (tmp_path / "e.csv").write_text("x1,y\n1,2\n")
     assert "x2" in bad("predict", path, "--data", tmp_path / "e.csv")

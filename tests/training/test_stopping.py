@@ -103,3 +103,12 @@ def test_the_losses_of_a_long_run_are_thinned() -> None:
     taken_up = cgprimer.train(LINE, data, epochs=12, resume=known, **settings)
     assert taken_up.step_losses == longer.step_losses
     assert taken_up.epoch_losses == longer.epoch_losses
+
+
+def test_logits_are_compared_with_labels_as_probabilities() -> None:
+    graph = cgprimer.parse("xo = k*xa + b")
+    data = cgprimer.Dataset.from_arrays({"xa": [-1.0, 0.2, 1.0]}, {"xo": [0.0, 1.0, 1.0]})
+    how: dict[str, Any] = {"loss": "cross-entropy-logit", "start": {"k": 1.0, "b": 0.0}}
+    run = cgprimer.train(graph, data, epochs=1, learning_rate=1e-9, metrics="accuracy", **how)
+    assert run.metrics["accuracy"] == [1.0], "a logit of 0.2 is more likely 1 than 0"
+    assert run.score(data).accuracy == 1.0
