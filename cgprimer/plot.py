@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.error import error
     from cgprimer.plots.fit import fit as fit  # noqa: PLC0414
     from cgprimer.plots.function import function
+    from cgprimer.plots.gradients import gradients
     from cgprimer.plots.loss import loss
     from cgprimer.plots.memory import memory as memory  # noqa: PLC0414
     from cgprimer.plots.parameters import parameters
@@ -27,8 +28,20 @@ if TYPE_CHECKING:
     from cgprimer.plots.surface import surface
     from cgprimer.plots.sweep import sweep as sweep  # noqa: PLC0414
     from cgprimer.plots.swell import swell
+    from cgprimer.plots.variance import variance
 
-__all__ = ["cost", "error", "function", "loss", "parameters", "points", "surface", "swell"]
+__all__ = [
+    "cost",
+    "error",
+    "function",
+    "gradients",
+    "loss",
+    "parameters",
+    "points",
+    "surface",
+    "swell",
+    "variance",
+]
 _OF_VALUES = ["fit", "memory", "sweep"]  # of objects in Python: `plot` draws none of them
 
 

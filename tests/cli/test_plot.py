@@ -26,7 +26,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_kinds() -> None:
     assert KINDS == (
-        "cost", "error", "function", "loss", "parameters", "points", "surface", "swell",
+        "cost", "error", "function", "gradients", "loss", "parameters", "points", "surface",
+        "swell", "variance",
     )  # fmt: skip
 
 

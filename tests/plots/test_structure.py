@@ -13,6 +13,7 @@ from matplotlib.text import Text
 from cgprimer import Value, checkpoint, memory, plot
 from cgprimer.errors import UsageError
 from cgprimer.loading import load, parse
+from cgprimer.networks import mlp
 from cgprimer.pictures.saving import save_figure
 from cgprimer.plots import cost
 from cgprimer.plots.cost import cost_growth
@@ -65,6 +66,8 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
         landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
     ),
     "function": lambda dark: plot.function(SINE, order=2, tangent=1.0, dark=dark),
+    "variance": lambda dark: plot.variance(LINE, sizes=[1, 4], batches=9, dark=dark),
+    "gradients": lambda dark: plot.gradients(mlp("2-3-2-1", scalars=True), dark=dark),
     "points": lambda dark: plot.points(SINE, {"xa": [0.0, 1.0, 2.0]}, dark=dark),
 }
 
