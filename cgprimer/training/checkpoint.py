@@ -108,7 +108,8 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     A field that came later than the file has its default.
     """
     own = {field.name: field for field in dataclass_fields(TrainingRun) if field.name != "graph"}
-    given = {n: fields[n] for n, one in own.items() if n in fields or one.default is MISSING}
+    needed = {n for n, one in own.items() if one.default is one.default_factory is MISSING}
+    given = {n: fields[n] for n in own if n in fields or n in needed}
     run = TrainingRun(**{name: _READ[str(own[name].type)](of) for name, of in given.items()})
     recorded, steps, shapes = run.recorded_parameters, run.recorded_steps, run.shapes
     size = sum(map(np.size, run.parameters.values()))

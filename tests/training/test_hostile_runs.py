@@ -111,3 +111,12 @@ def test_nesting_without_end(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(DataError, match="does not hold a run"):
             load_run(path)
+
+
+def test_fields_that_came_later_than_a_file_have_their_defaults(
+    saved: dict[str, Any], tmp_path: Path
+) -> None:
+    later = ("metrics", "best_epoch", "last_parameters", "steps_apart", "epoch_total", "statistics")
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({n: v for n, v in saved.items() if n not in later}))
+    assert load_run(path).best_epoch == 0
