@@ -6,12 +6,13 @@ needed any more is let go at once, and what no sample changes is computed before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.language.syntax import Structural
+from cgprimer.core.methods.contract import Given
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.passes import depends
 from cgprimer.core.tape.sums import summed
@@ -65,9 +66,7 @@ class ArraySteps:
             steps = self.each if varies[index] else self.once
             steps.append((index, function, operands, tuple(ends)))
 
-    def __call__(
-        self, columns: Mapping[str, Array], scalars: Mapping[str, Array], samples: int
-    ) -> dict[str, Array]:
+    def __call__(self, columns: Given, scalars: Given, samples: int) -> dict[str, Array]:
         """For each output a value for every sample, or the sum."""
         tape, dtype = self.tape, self.dtype
         with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Execute, Number
+from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Execute, Given, Number
 from cgprimer.core.primitives import floats
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape, shape_of
@@ -138,9 +138,7 @@ class Plain:
 
             return ArraySteps(tape, sums=reduction == "sum", dtype=dtype)
 
-        def execute(
-            columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
-        ) -> dict[str, Number]:
+        def execute(columns: Given, scalars: Given, samples: int) -> dict[str, Number]:
             given = {**scalars, **columns}
             if dtype == "float64" and set(map(type, given.values())) <= {float}:
                 start = [v if kind == "constant" else given[n] for kind, n, v, _ in tape.leaves]
@@ -222,9 +220,7 @@ class Runner:
 
         self.alone = alone
 
-    def __call__(
-        self, columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
-    ) -> Derivatives:
+    def __call__(self, columns: Given, scalars: Given, samples: int) -> Derivatives:
         """Values and derivatives at a point, or at every sample."""
         combined = not self.program.seeds_only or len(self.program.passes) > 1
         with quiet(arithmetic(columns.values()) if combined else floats.function):
@@ -255,9 +251,7 @@ def compiled(engine: Engine, tape: Tape, *, reduction: Reduction, dtype: str) ->
     given = {leaf.name: leaf.shape for leaf in tape.leaves if leaf.shape}
     made = {name: tape.shapes[index] for name, index in tape.outputs.items()}
 
-    def execute(
-        columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
-    ) -> dict[str, Number]:
+    def execute(columns: Given, scalars: Given, samples: int) -> dict[str, Number]:
         return together(flat(apart(columns, given), apart(scalars, given), samples), made)
 
     return execute

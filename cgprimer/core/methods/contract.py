@@ -23,6 +23,7 @@ from cgprimer.numbers_and_arrays import all_finite, zeros
 
 Names = str | Sequence[str]
 Number = Any  # a float, a complex or mpmath number, or an array of samples
+Given = Mapping[str, Any]  # columns or scalars: a number or an array for each name
 
 
 class Read(NamedTuple):
@@ -83,9 +84,7 @@ class Derivatives:
 class Execute(Protocol):
     """A tape that an engine has compiled."""
 
-    def __call__(
-        self, columns: Mapping[str, Number], scalars: Mapping[str, Number], samples: int
-    ) -> dict[str, Number]:
+    def __call__(self, columns: Given, scalars: Given, samples: int) -> dict[str, Number]:
         """For each output an array of shape (samples,), or its sum over the samples.
 
         Args:
@@ -132,8 +131,8 @@ class DerivativeProgram:
     def run(
         self,
         execute: Execute,
-        columns: Mapping[str, Number],
-        scalars: Mapping[str, Number],
+        columns: Given,
+        scalars: Given,
         samples: int,
         *,
         alone: Callable[[int], Execute],

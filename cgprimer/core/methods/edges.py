@@ -7,7 +7,7 @@ operands of a vertex's own expression are independent of each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cgprimer.core.methods.contract import fresh
@@ -61,8 +61,12 @@ def edge_tape(
     seed = of if of is not None else wrt
     if seed is not None:
         totals[tape.index(seed)] = builder.constant(1.0)
-    if arrays:
-        _hand_back(builder, tape, value, vertices, totals)
+    if arrays:  # what each vertex hands to those that it is computed from
+        one, within = builder.constant(1.0), _sweeps_within(builder, tape, value, {*vertices})
+        for head in reversed(vertices):
+            if head in totals and head >= len(tape.leaves):
+                for tail, product in within(head, totals[head]).items():
+                    builder.hand(totals, tail, product, value[tail], value[head], one)
     by_head = sorted(edges, key=lambda edge: edge[::-1])
     for tail, head in reversed(by_head) if of is not None else by_head:
         partial, ends = edges[tail, head], (value[tail], value[head])
@@ -100,57 +104,34 @@ def edge_partials(
     ``(tail, head)``, values of the tape, to the partial's value in the builder.
     """
     first = len(tape.leaves)
-    vertices, one, varies = {*tape.labels, *extra}, builder.constant(1.0), _varying(tape)
+    vertices, one = {*tape.labels, *extra}, builder.constant(1.0)
+    within = _sweeps_within(builder, tape, value, vertices)
     edges: dict[tuple[int, int], int] = {}
     for head in sorted(v for v in vertices if v >= first and needed[v]):
-        found = _within(builder, tape, value, vertices, varies, head, one)
-        edges |= {(tail, head): partial for tail, partial in found.items()}
+        edges |= {(tail, head): partial for tail, partial in within(head, one).items()}
     for (tail, head), partial in edges.items():
         if tail in tape.labels and head in tape.labels:
             builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
     return edges
 
 
-def _hand_back(
-    builder: Builder,
-    tape: Tape,
-    value: dict[int, int],
-    vertices: Iterable[int],
-    totals: dict[int, int],
-) -> None:
-    """A sweep over vertices: what each hands to those that it is computed from."""
-    one, ends, varies = builder.constant(1.0), {*vertices}, _varying(tape)
-    for head in sorted(ends, reverse=True):
-        if head in totals and head >= len(tape.leaves):
-            found = _within(builder, tape, value, ends, varies, head, totals[head])
-            for tail, product in found.items():
-                builder.hand(totals, tail, product, value[tail], value[head], one)
+def _sweeps_within(
+    builder: Builder, tape: Tape, value: dict[int, int], vertices: set[int]
+) -> Callable[[int, int], dict[int, int]]:
+    """Of a vertex and its adjoint, the adjoints of those that it is computed from."""
+    first = len(tape.leaves)
+    varies = [leaf.kind != "constant" for leaf in tape.leaves] + [True] * len(tape)
 
+    def within(head: int, seed: int) -> dict[int, int]:
+        before, region, waiting = len(builder.shares), {head}, [head]
+        while waiting:
+            _, operands = tape.instructions[waiting.pop() - first]
+            inner = {o for o in operands if o >= first and o not in vertices} - region
+            region |= inner
+            waiting += inner
+        adjoints = {head: seed}
+        sweep(builder, backwards(tape, value, sorted(region), varies), adjoints)
+        del builder.shares[before:]  # those inside of a vertex
+        return {tail: adjoints[tail] for tail in sorted((adjoints.keys() & vertices) - {head})}
 
-def _varying(tape: Tape) -> list[bool]:
-    """Of every value whether it is no constant."""
-    leaves = [leaf.kind != "constant" for leaf in tape.leaves]
-    return [*leaves, *[True] * len(tape)]
-
-
-def _within(
-    builder: Builder,
-    tape: Tape,
-    value: dict[int, int],
-    vertices: set[int],
-    varies: list[bool],
-    head: int,
-    seed: int,
-) -> dict[int, int]:
-    """The adjoints of the vertices that one is computed from: a sweep inside of it."""
-    first, before = len(tape.leaves), len(builder.shares)
-    region, waiting = {head}, [head]
-    while waiting:
-        _, operands = tape.instructions[waiting.pop() - first]
-        inner = {o for o in operands if o >= first and o not in vertices} - region
-        region |= inner
-        waiting += inner
-    adjoints = {head: seed}
-    sweep(builder, backwards(tape, value, sorted(region), varies), adjoints)
-    del builder.shares[before:]  # those inside of a vertex
-    return {tail: adjoints[tail] for tail in sorted((adjoints.keys() & vertices) - {head})}
+    return within

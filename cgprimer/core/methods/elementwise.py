@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import product
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from cgprimer.core.methods.contract import (
     Derivatives,
     Differentiator,
     Execute,
+    Given,
     Number,
     shapes_of,
 )
@@ -32,25 +33,12 @@ class ElementwiseProgram(DerivativeProgram):
     seeds_only: ClassVar[bool] = False
 
     def run(
-        self,
-        execute: Execute,
-        columns: Mapping[str, Number],
-        scalars: Mapping[str, Number],
-        samples: int,
-        *,
-        alone: Callable[[int], Execute],
-        bits: int = 52,
+        self, execute: Execute, columns: Given, scalars: Given, samples: int, **how: Any
     ) -> Derivatives:
         """As of any program; arrays are taken apart before and put together after."""
         assert self.inner is not None
-        found = self.inner.run(
-            execute,
-            apart(columns, self.given),
-            apart(scalars, self.given),
-            samples,
-            alone=alone,
-            bits=bits,
-        )
+        given = apart(columns, self.given), apart(scalars, self.given)
+        found = self.inner.run(execute, *given, samples, **how)
         asked = {*self.of, *self.wrt}  # maybe an element, by its own name
         arrays = dict.fromkeys((_array(o, asked), _array(w, asked)) for o, w in found.derivatives)
         derivatives = {pair: self._stacked_elements(*pair, found.derivatives) for pair in arrays}

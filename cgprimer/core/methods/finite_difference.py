@@ -16,13 +16,15 @@ Source: Press et al., "Numerical Recipes", section 5.7; Squire and Trapp 1998 fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
     Derivatives,
     Execute,
+    Given,
     Number,
     Pass,
     Read,
@@ -64,7 +66,6 @@ class StepRule:
     The chosen step is ``relative(bits) * max(1, |value|)``, with the value rounded down to a
     power of two so that the shift itself is exact in most cases. A step has the unit of its
     variable.
-
     """
 
     size: float | None  # the step, if it is given
@@ -109,16 +110,10 @@ class DifferenceProgram(DerivativeProgram):
     shifts: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     def run(
-        self,
-        execute: Execute,
-        columns: Mapping[str, Number],
-        scalars: Mapping[str, Number],
-        samples: int,
-        *,
-        alone: Callable[[int], Execute] | None = None,
-        bits: int = 52,
+        self, execute: Execute, columns: Given, scalars: Given, samples: int, **how: Any
     ) -> Derivatives:
         """Run the primal as often as the scheme asks for, and divide by the steps."""
+        bits = how.get("bits", 52)
         columns = {**dict.fromkeys(self.shifts.values(), 0.0), **columns}
         scalars = dict(scalars)
         base = execute(columns, scalars, samples)
@@ -204,6 +199,13 @@ def differentiate(
         return builder.emit("add", copied[index], builder.column(columns[index]), pinned=True)
 
     value = builder.extend(tape, keep=needed, then=shifted)
+    passes: list[Shifted] = []
+    if scheme == "forward":
+        passes.append(Shifted(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))
+    for name in wrt:
+        for steps, weight in _MOVES[scheme]:
+            reads = tuple(Read(t, name, t, weight) for t in of)
+            passes.append(Shifted(reads, shifted=name, steps=steps))
     # The step of an inner variable is chosen from its value.
     outputs = {name: value[place[name]] for name in (*of, *inner) if place[name] in value}
     scalars = tape.of_kind("scalar")
@@ -212,21 +214,10 @@ def differentiate(
         builder.finish(outputs),
         of,
         wrt,
-        _passes(scheme, of, wrt),
+        tuple(passes),
         primal_names=frozenset(tape.names),
         rule=StepRule(step, _ROOT[scheme]),
         shifts={name: columns[place[name]] for name in inner if place[name] in value},
         is_complex=scheme == "complex-step",
         by_sample=any(name not in scalars for name in wrt),
     )
-
-
-def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Shifted, ...]:
-    passes: list[Shifted] = []
-    if scheme == "forward":
-        passes.append(Shifted(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))
-    for name in wrt:
-        for steps, weight in _MOVES[scheme]:
-            reads = tuple(Read(t, name, t, weight) for t in of)
-            passes.append(Shifted(reads, shifted=name, steps=steps))
-    return tuple(passes)

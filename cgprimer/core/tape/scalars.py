@@ -165,12 +165,13 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
     import numpy as np
 
     from cgprimer.core.primitives.arrays import STRUCTURAL
+    from cgprimer.core.primitives.structural import result_shape
 
-    if not isinstance(name, Structural):
+    if not isinstance(name, Structural) or name.kind == "batch_mean":
+        own = Structural("batch_mean", 0) if isinstance(name, Structural) else name
         arrays = np.broadcast_arrays(*operands)
         ids = [
-            builder.emit(name, *map(int, one))
-            for one in zip(*(a.flat for a in arrays), strict=True)
+            builder.emit(own, *map(int, one)) for one in zip(*(a.flat for a in arrays), strict=True)
         ]
         return np.array(ids, dtype=int).reshape(arrays[0].shape)
 
@@ -183,10 +184,8 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
     match name.kind:
         case "custom" | "backward":
             if any(o.ndim for o in operands):
-                called = name.setting[0].name
-                raise TapeError(
-                    f"{called!r} takes arrays whole: it cannot be written out in numbers"
-                )
+                called = f"{name.setting[0].name!r} takes arrays whole"
+                raise TapeError(f"{called}: it cannot be written out in numbers")
             return np.array(builder.emit(name, *map(int, operands)))
         case "sum":
             return sums(operands[0], *name.setting)
@@ -196,36 +195,19 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
             a, b = operands
             left = a if name.setting[0] > 1 else a[..., None, :]
             right = b if name.setting[1] > 1 else b[..., None]
-            products = _emitted(
-                builder, "mul", [left[..., :, None, :], np.swapaxes(right, -1, -2)[..., None, :, :]]
-            )
-            made = _folded(builder, "add", products)
-            made = made if name.setting[1] > 1 else made[..., 0]
-            return (
-                made
-                if name.setting[0] > 1
-                else made[..., 0]
-                if name.setting[1] == 1
-                else made[..., 0, :]
-            )
+            pairs = [left[..., :, None, :], np.swapaxes(right, -1, -2)[..., None, :, :]]
+            made = _folded(builder, "add", _emitted(builder, "mul", pairs))
+            return made.reshape(result_shape(name, a.shape, b.shape))
         case "scatter":
-            places = STRUCTURAL["take"](
-                np.arange(np.prod(name.setting[1], dtype=int)).reshape(name.setting[1]),
-                name.setting[0],
-            )
-            made = np.full(int(np.prod(name.setting[1], dtype=int)), builder.constant(0.0))
+            key, shape = name.setting
+            places = STRUCTURAL["take"](np.arange(prod(shape)).reshape(shape), key)
+            made = np.full(prod(shape), builder.constant(0.0))
             seen: dict[int, int] = {}
-            for place, value in zip(places.flat, operands[0].flat, strict=True):
-                known = seen.get(int(place))
-                seen[int(place)] = (
-                    int(value) if known is None else builder.emit("add", known, int(value))
-                )
+            for place, value in zip(places.flat, map(int, operands[0].flat), strict=True):
+                known = seen.get(place)
+                seen[place] = value if known is None else builder.emit("add", known, value)
             made[list(seen)] = list(seen.values())
-            return made.reshape(name.setting[1])
-        case "batch_mean":
-            mean = Structural("batch_mean", 0)
-            ids = [builder.emit(mean, int(one)) for one in operands[0].flat]
-            return np.array(ids, dtype=int).reshape(operands[0].shape)
+            return made.reshape(shape)
     return STRUCTURAL[name.kind](*operands, *name.setting)  # what only moves elements
 
 

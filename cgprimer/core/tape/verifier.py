@@ -62,7 +62,8 @@ def checked(tape: Tape) -> Tape:
 def _check_shapes(tape: Tape) -> None:
     from cgprimer.core.primitives.structural import result_shape, shape_text
 
-    first, shapes = len(tape.leaves), [leaf.shape for leaf in tape.leaves]
+    shapes = [leaf.shape for leaf in tape.leaves]
+    constants = {i for i, leaf in enumerate(tape.leaves) if leaf.kind == "constant"}
     for position, (name, operands) in enumerate(tape.instructions):
         ours = [shapes[o] for o in operands]
         try:
@@ -71,12 +72,8 @@ def _check_shapes(tape: Tape) -> None:
                 continue
         except (ShapeError, IndexError, TypeError, ValueError) as error:
             raise TapeError(f"instruction {position}: {name}: {error}") from None
-        known = {s for s, o in zip(ours, operands, strict=True) if not _is_constant(tape, o, first)}
+        known = {s for s, o in zip(ours, operands, strict=True) if o not in constants}
         if len(known) > 1:
             texts = " and ".join(map(shape_text, sorted(known)))
             raise TapeError(f"instruction {position}: operands of {name!r} are {texts}")
         shapes.append(max(ours, key=len))
-
-
-def _is_constant(tape: Tape, index: int, first: int) -> bool:
-    return index < first and tape.leaves[index].kind == "constant"
