@@ -70,9 +70,8 @@ def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> 
     """
     missing = [name for name in names if name not in scalars]
     if missing:
-        raise EngineError(
-            f"there is no value for {missing[0]!r}", hint=name_hint(missing[0], scalars)
-        )
+        hint = name_hint(missing[0], scalars)
+        raise EngineError(f"there is no value for {missing[0]!r}", hint=hint)
     try:
         numbers = _numbers([scalars[name] for name in names])
         if numbers.ndim != 1:
@@ -102,9 +101,7 @@ class UniformValues:
         self.dtype, self.size = np.dtype(dtype), size
         self.real = self.dtype.type
         leaves = list(enumerate(tape.leaves))
-        self.constants = [
-            (i, self.real(leaf.value)) for i, leaf in leaves if leaf.kind == "constant"
-        ]
+        self.constants = [(i, self.real(f.value)) for i, f in leaves if f.kind == "constant"]
         self.places = [i for i, leaf in leaves if leaf.kind == "scalar"]
         self.names = tape.of_kind("scalar")
         self.steps = [(arrays.function(name), operands, out) for name, operands, (out,) in steps]

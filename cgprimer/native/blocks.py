@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
-from cgprimer.core.methods.contract import Execute
+from cgprimer.core.methods.contract import Execute, Given
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.garbage_collection import collector_paused
@@ -58,9 +58,8 @@ class NumpyExecutable:
         self.plan = plan(tape, sums=reduction == "sum")
         placed = storage_of(self.plan)
         self.row_count = placed.count + 1
-        self.actions = [
-            _action(self.plan, placed, position) for position in range(len(self.plan.varying))
-        ]
+        steps = range(len(self.plan.varying))
+        self.actions = [_action(self.plan, placed, position) for position in steps]
         self.uniform = UniformValues(self.plan.tape, self.plan.uniform, self.plan.size, dtype)
         live = self.row_count + len(self.plan.tape.of_kind("column"))
         block = _CACHE_BYTES // (live * self.dtype.itemsize)
@@ -68,9 +67,7 @@ class NumpyExecutable:
             max(1 << block.bit_length() - 1 if block else 1, _BLOCK_LIMITS[0]), _BLOCK_LIMITS[1]
         )
 
-    def __call__(
-        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
-    ) -> dict[str, Array]:
+    def __call__(self, columns: Given, scalars: Given, samples: int) -> dict[str, Array]:
         """Run the tape; see :class:`cgprimer.core.engines.Execute`."""
         # Domain policy is IEEE 754's: nan and infinity are values, not exceptions.
         with np.errstate(all="ignore"):
@@ -90,7 +87,7 @@ class NumpyExecutable:
         }
 
     def _blocks(
-        self, values: list[Any], columns: Mapping[str, Array], samples: int
+        self, values: list[Any], columns: Given, samples: int
     ) -> Iterator[tuple[int, int, Block]]:
         """Run the steps block by block; yields each block with its first and last sample."""
         tape = self.plan.tape
@@ -110,18 +107,14 @@ class NumpyExecutable:
                 act(block)
             yield start, stop, block
 
-    def _per_sample(
-        self, values: list[Any], columns: Mapping[str, Array], samples: int
-    ) -> dict[str, Array]:
+    def _per_sample(self, values: list[Any], columns: Given, samples: int) -> dict[str, Array]:
         found = {name: np.empty(samples, self.dtype) for name in self.plan.tape.outputs}
         for start, stop, block in self._blocks(values, columns, samples):
             for name, index in self.plan.outputs.items():
                 found[name][start:stop] = block.values[index]
         return found
 
-    def _sums(
-        self, values: list[Any], columns: Mapping[str, Array], samples: int
-    ) -> dict[str, Array]:
+    def _sums(self, values: list[Any], columns: Given, samples: int) -> dict[str, Array]:
         # The sums of the blocks are added in double precision and in their order: the same
         # result from run to run.
         totals = np.zeros(len(self.plan.accumulators))

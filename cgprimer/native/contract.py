@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from cgprimer.core.engines import Array
+from cgprimer.core.methods.contract import Given
 from cgprimer.core.tape.tape import Tape
+
+State = tuple[Array, ...]  # of an optimizer: arrays of numbers for each parameter, and numbers
 
 
 @runtime_checkable
@@ -24,7 +26,7 @@ class Summing(Protocol):
 
     scalars: tuple[str, ...]
 
-    def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
+    def totals(self, columns: Given, values: Array, samples: int) -> Array:
         """The sums of all outputs.
 
         Args:
@@ -47,13 +49,7 @@ class Placing(Protocol):
 
     dtype: np.dtype[Any]
 
-    def place(
-        self,
-        columns: Mapping[str, Array],
-        scalars: Mapping[str, Array],
-        samples: int,
-        into: Mapping[str, Array],
-    ) -> dict[str, Array]:
+    def place(self, columns: Given, scalars: Given, samples: int, into: Given) -> dict[str, Array]:
         """As a call, with contiguous arrays of the computation's type for some of the outputs."""
 
 
@@ -82,14 +78,8 @@ class Trainer(Protocol):
     """Steps of training that an engine does by itself."""
 
     def epoch(
-        self,
-        columns: Mapping[str, Array],
-        order: Array,
-        batch: int,
-        values: Array,
-        state: tuple[Array, ...],
-        rates: Array,
-    ) -> tuple[Array, tuple[Array, ...], Array, int]:
+        self, columns: Given, order: Array, batch: int, values: Array, state: State, rates: Array
+    ) -> tuple[Array, State, Array, int]:
         """Steps over samples in a given order.
 
         Args:

@@ -161,22 +161,14 @@ def assembled(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Code:
     def table_place(value: int) -> int:
         return int(table.place[value]) * itemsize
 
-    loads = [
-        operation("load", row * stride, columns[value]) for row, value in enumerate(program.columns)
-    ]
+    loads = [operation("load", r * stride, columns[v]) for r, v in enumerate(program.columns)]
     end = operation("end", 0)
-    filled = [operation("splat", row * stride, table_place(value)) for row, value in program.filled]
+    filled = [operation("splat", r * stride, table_place(v)) for r, v in program.filled]
     main, uniform = words(program.main, stride), words(program.uniform, unit)
     # Uniform operations work on rows; what they read and what becomes of them is in the table.
-    given = [
-        operation("splat", row * unit, table_place(value))
-        for row, value in enumerate(program.given)
-    ]
+    given = [operation("splat", r * unit, table_place(v)) for r, v in enumerate(program.given)]
     made = sorted(value for step in plan.uniform for value in step.results)
-    after = [
-        operation("keep", table_place(value), row * unit)
-        for row, value in enumerate(made, len(given))
-    ]
+    after = [operation("keep", table_place(v), r * unit) for r, v in enumerate(made, len(given))]
     if program.weights:
         after.append(operation("weigh", 4 * len(side)))
         sources = [table_place(value) for value in program.weights]

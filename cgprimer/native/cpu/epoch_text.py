@@ -28,24 +28,21 @@ EPOCH = (
 CALL = 6  # arguments of a compiled tape
 
 
-def epoch_text(rule: UpdateRule, dtype: str) -> str:
+class Epoch(TapeWriter):
     """A module with ``epoch(context, first, last) -> the step that failed, or -1``.
 
     Args:
         rule: how parameters are changed.
         dtype: of the compiled tape.
     """
-    return str(_Epoch(rule, dtype).module)
 
-
-class _Epoch(TapeWriter):
     def __init__(self, rule: UpdateRule, dtype: str) -> None:
         from llvmlite import ir
 
-        self.module, i64 = ir.Module("epoch"), ir.IntType(64)
+        module, i64 = ir.Module("epoch"), ir.IntType(64)
         kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
-        emitter = Emitter(self.module, "float64", 1)
-        super().__init__(ir.Function(self.module, kind, "epoch"), rule.tape, emitter)
+        emitter = Emitter(module, "float64", 1)
+        super().__init__(ir.Function(module, kind, "epoch"), rule.tape, emitter)
         self.rule, self.narrow = rule, dtype == "float32"
         self.real = ir.FloatType() if self.narrow else self.double
         context, first, last = self.function.args

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.engines import Array
+from cgprimer.core.methods.contract import Given
 from cgprimer.native.arguments import apart, as_columns, as_scalars, times_samples
 from cgprimer.native.cpu import threads
 
@@ -63,9 +64,7 @@ class Executable:
         found[first : first + len(self.constants)] = self.constants
         return found
 
-    def __call__(
-        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
-    ) -> dict[str, Array]:
+    def __call__(self, columns: Given, scalars: Given, samples: int) -> dict[str, Array]:
         """Run the tape; see :class:`cgprimer.core.methods.contract.Execute`."""
         values = as_scalars(scalars, self.scalars, self.dtype)
         if self.sums:
@@ -76,7 +75,7 @@ class Executable:
         fixed = [np.full(samples, table[place], self.dtype) for place in self.fixed]
         return apart([*written, *fixed], dict(zip(self.outputs, self.reads.tolist(), strict=True)))
 
-    def totals(self, columns: Mapping[str, Array], values: Array, samples: int) -> Array:
+    def totals(self, columns: Given, values: Array, samples: int) -> Array:
         """The sums of all outputs; see :class:`cgprimer.native.contract.Summing`."""
         pieces = threads.parts(samples, self.unit, self.operations)
         written = np.zeros((len(pieces), self.count, self.lanes))
@@ -88,9 +87,7 @@ class Executable:
             found: Array = sums[self.reads] * self.factors
         return found
 
-    def _run(
-        self, columns: Mapping[str, Array], values: Array, written: list[Array], pieces: Pieces
-    ) -> Array:
+    def _run(self, columns: Given, values: Array, written: list[Array], pieces: Pieces) -> Array:
         """Ranges of samples, each in a thread; returns the table."""
         given = as_columns(columns, self.columns, self.dtype, pieces[-1][1])
         places = addresses(given)

@@ -79,16 +79,13 @@ def tile_width(registers: int) -> int:
     return 4 if registers >= 32 else 2
 
 
-def module_text(*, dtype: str, lanes: int, registers: int) -> str:
+class Handlers:
     """The LLVM module, with a function ``run(code, rows, context, begin, end, block)``.
 
     It goes through a range of samples; a block is so many bytes of a column. Those that do not
     fill a unit come last, with masked handlers.
     """
-    return str(_Handlers(dtype, lanes, registers).module)
 
-
-class _Handlers:
     def __init__(self, dtype: str, lanes: int, registers: int) -> None:
         from llvmlite import ir
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -18,7 +18,7 @@ from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.arguments import result_of
 from cgprimer.native.cpu.code import Code, assembled
 from cgprimer.native.cpu.executable import Call, Executable
-from cgprimer.native.cpu.handlers import CONTEXT, module_text, tile_width
+from cgprimer.native.cpu.handlers import CONTEXT, Handlers, tile_width
 from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.plans.making import plan
 from cgprimer.native.programs import fingerprint, shareable
@@ -37,9 +37,9 @@ class Machine:
         chosen = processor()
         self.lanes = chosen.lanes(dtype)
         self.tile = tile_width(chosen.registers)
-        text = partial(module_text, dtype=dtype, lanes=self.lanes, registers=chosen.registers)
-        key = f"{dtype} {self.lanes} {chosen.registers}"
-        self.library = Library("interpreter", key, text)
+        asked = dtype, self.lanes, chosen.registers
+        key = " ".join(map(str, asked))
+        self.library = Library("interpreter", key, lambda: str(Handlers(*asked).module))
         self.run = self.library.address("run")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.syntax import Structural
+from cgprimer.core.methods.contract import Given
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.tape.scalars import cost_of_numbers
 from cgprimer.core.tape.sums import summed
@@ -159,19 +160,11 @@ class Matrices:
 
     # --- runs ------------------------------------------------------------------------------------
 
-    def __call__(
-        self, columns: Mapping[str, Array], scalars: Mapping[str, Array], samples: int
-    ) -> dict[str, Array]:
+    def __call__(self, columns: Given, scalars: Given, samples: int) -> dict[str, Array]:
         """For each output a value for every sample, or the sum."""
         return self.place(columns, scalars, samples, {})
 
-    def place(
-        self,
-        columns: Mapping[str, Array],
-        scalars: Mapping[str, Array],
-        samples: int,
-        into: Mapping[str, Array],
-    ) -> dict[str, Array]:
+    def place(self, columns: Given, scalars: Given, samples: int, into: Given) -> dict[str, Array]:
         """See :class:`cgprimer.native.contract.Placing`."""
         tape, dtype = self.tape, self.dtype
         start = self.start.copy()

@@ -26,13 +26,7 @@ def fits(program: Fused, rule: UpdateRule, parameters: int) -> bool:
     return length <= _MOST and program.dtype.itemsize == 8
 
 
-def single_text(
-    tape: Tape,
-    outputs: Sequence[str],
-    factors: Sequence[float],
-    rule: UpdateRule,
-    wrt: Sequence[str],
-) -> str:
+class Single(TapeWriter):
     """A module with ``epoch(context, first, last) -> the step that failed, or -1``.
 
     Args:
@@ -42,10 +36,7 @@ def single_text(
         rule: how parameters are changed.
         wrt: names of the parameters.
     """
-    return str(_Single(tape, outputs, factors, rule, wrt).module)
 
-
-class _Single(TapeWriter):
     def __init__(
         self,
         tape: Tape,
@@ -56,10 +47,10 @@ class _Single(TapeWriter):
     ) -> None:
         from llvmlite import ir
 
-        self.module, i64 = ir.Module("single"), ir.IntType(64)
+        module, i64 = ir.Module("single"), ir.IntType(64)
         kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
-        emitter = Emitter(self.module, "float64", 1, flags=FLAGS)
-        super().__init__(ir.Function(self.module, kind, "epoch"), tape, emitter)
+        emitter = Emitter(module, "float64", 1, flags=FLAGS)
+        super().__init__(ir.Function(module, kind, "epoch"), tape, emitter)
         self.gradient, self.outputs, self.factors = tape, outputs, list(factors)
         self.rule, self.wrt = rule, {name: k for k, name in enumerate(wrt)}
         context, first, last = self.function.args

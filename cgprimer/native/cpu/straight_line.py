@@ -95,7 +95,7 @@ class TapeWriter(Writer):
 
     def __init__(self, function: Any, tape: Tape, emitter: Emitter) -> None:
         super().__init__(function)
-        self.tape, self.emitter = tape, emitter
+        self.tape, self.emitter, self.module = tape, emitter, emitter.module
         self.varies = varying(tape)
 
     def instructions(self, values: dict[int, Any], *, varying: bool) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from cgprimer.core.engines import Array
-from cgprimer.native.contract import UpdateRule
-from cgprimer.native.cpu.epoch_text import EPOCH, epoch_text
+from cgprimer.core.methods.contract import Given
+from cgprimer.native.contract import State, UpdateRule
+from cgprimer.native.cpu.epoch_text import EPOCH, Epoch
 from cgprimer.native.cpu.executable import Executable, addresses
 from cgprimer.native.cpu.library import Library
-from cgprimer.native.cpu.single_text import fits, single_text
-from cgprimer.native.cpu.straight_line import Fused
+from cgprimer.native.cpu.single_text import Single, fits
+from cgprimer.native.cpu.straight_line import Fused, TapeWriter
 from cgprimer.native.programs import fingerprint
 
 _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -46,22 +47,18 @@ class CpuTrainer:
         if batch == 1 and isinstance(program, Fused) and fits(program, rule, len(wrt)):
             factors = self.factors.tolist()
             key += f" {fingerprint(program.tape)} {outputs} {wrt} {factors}"
-            text = partial(single_text, program.tape, outputs, factors, rule, wrt)
+            writer: Callable[[], TapeWriter] = partial(
+                Single, program.tape, outputs, factors, rule, wrt
+            )
         else:
             key += f" {program.dtype}"
-            text = partial(epoch_text, rule, str(program.dtype))
-        self.library = Library("epoch", key, text)
+            writer = partial(Epoch, rule, str(program.dtype))
+        self.library = Library("epoch", key, lambda: str(writer().module))
         self.run = _EPOCH(self.library.address("epoch"))
 
     def epoch(
-        self,
-        columns: Mapping[str, Array],
-        order: Array,
-        batch: int,
-        values: Array,
-        state: tuple[Array, ...],
-        rates: Array,
-    ) -> tuple[Array, tuple[Array, ...], Array, int]:
+        self, columns: Given, order: Array, batch: int, values: Array, state: State, rates: Array
+    ) -> tuple[Array, State, Array, int]:
         """Steps over the samples in a given order."""
         program = self.program
         given = [

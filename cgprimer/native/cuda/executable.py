@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
+from cgprimer.core.methods.contract import Given
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
 from cgprimer.native.arguments import UniformValues, apart, as_columns, times_samples
@@ -82,9 +83,7 @@ class CudaExecutable:
                 second = functions(reduce_text(settings.threads), "float64")["reduce"]
                 self.reduce = kernel(second, reduce_signature())
 
-    def __call__(
-        self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
-    ) -> dict[str, Array]:
+    def __call__(self, columns: Given, scalars: Given, samples: int) -> dict[str, Array]:
         """Run the tape; columns may be host arrays or those that ``resident`` gave."""
         with self.alone:
             values = self.uniform(scalars)
@@ -105,7 +104,7 @@ class CudaExecutable:
         number = {**self.given.outputs, **{n: len(rows) + k for k, n in enumerate(self.single)}}
         return apart([*rows, *fixed], {name: number[name] for name in self.order})
 
-    def _varying(self, columns: Mapping[str, Array], values: list[Any], samples: int) -> Array:
+    def _varying(self, columns: Given, values: list[Any], samples: int) -> Array:
         """Sums, shape (results,) in float64, or values, shape (results, samples)."""
         names, size = self.given.columns, self.dtype.itemsize
         given: Sequence[Array] = [columns.get(name) for name in names]
