@@ -172,10 +172,15 @@ class TrainingError(CgprimerError):
 class NonFiniteError(TrainingError):
     """A value became infinite or not-a-number; says at which vertex, sample and step.
 
-    ``run`` is the training run up to the step before, where there was one.
+    ``run`` is the training run up to the step before, where there was one; ``why`` a
+    :class:`cgprimer.Why` with the operation, its operands, its place in the text and a remedy.
     """
 
     run: object = None
+    why: object = None
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.why}" if self.why else super().__str__()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -1,18 +1,14 @@
-"""A point of plain numbers, the one name that is asked for, and what is not finite at a point."""
+"""A point of plain numbers, and the one name that is asked for."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from cgprimer.core.derivatives import chosen_names, element_in, statistics, tape
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import Derivatives
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.scalars import elements
-from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
-from cgprimer.numbers_and_arrays import Value, all_finite, as_value, axes, first_bad
+from cgprimer.numbers_and_arrays import Value, as_value, axes
 
 
 def point_values(
@@ -60,44 +56,3 @@ def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
             return names[0]
     known = ", ".join((*graph.inputs, *graph.parameters)) or "none"
     raise UsageError(f"with respect to which name? There are {known}", hint="wrt=... (--wrt NAME)")
-
-
-def first_not_finite(
-    graph: ExpressionGraph, at: Mapping[str, Value] | None, found: Derivatives
-) -> str:
-    """The first vertex in topological order that is not finite, else the first derivative.
-
-    Args:
-        graph: what was differentiated.
-        at: where.
-        found: what came out; where all of it is finite, the text is empty.
-
-    >>> import cgprimer
-    >>> from cgprimer.core.derivatives import derivatives_at
-    >>> graph, at = cgprimer.parse("xb = log(xa); xc = p*xb"), {"xa": -1.0, "p": 2.0}
-    >>> first_not_finite(graph, at, derivatives_at(graph, at))
-    'xb = log(xa) is nan'
-    """
-    if all(map(all_finite, (*found.values.values(), *found.derivatives.values()))):
-        return ""
-    primal = tape(graph)
-    needed = reachable(primal, [primal.index(target) for target, _ in found.derivatives])
-    point = graph.point(at, needed=())
-    for name in (*graph.inputs, *graph.parameters):
-        point.setdefault(name, 0.0)  # nothing that is needed depends on these
-    values = point | {n: v for n, v in graph.evaluate(point).items() if n in graph.definitions}
-    for name, value in values.items():
-        if needed[primal.index(name)] and (bad := first_bad(value)):
-            text = f" = {graph.expression(name)}" if name in graph.definitions else ""
-            own = shape_of(primal, primal.index(name))
-            sample, number = divmod(bad[1], math.prod(own))
-            place = f" at sample {sample}" if axes(value) > len(own) else ""
-            return f"{list(elements(name, own))[number]}{text} is {bad[0]}{place}"
-    for (target, name), value in found.derivatives.items():
-        if bad := first_bad(value):
-            text = f"d {target} / d {name} is {bad[0]}, though every variable is finite"
-            if any(operation == "where" for operation, _ in primal.instructions):
-                text += "; a branch that where() does not take counts, too:"
-                text += " give it a harmless operand"
-            return text
-    return ""

@@ -33,6 +33,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can b
 --parameters {"|".join(PARAMETERS)}  Where learnable parameters are shown: on edges, unless an
   overlay needs vertices.
 --scalars all|NAME,...  Every number of arrays as a vertex: of all, or of those that are named.
+--why  Mark the vertex with the first value or slope that is not finite.
 --all (everything)  Draw every vertex of a graph that would be summarised by layers.""",
     DARK,
     "--title TEXT  Above the picture.",

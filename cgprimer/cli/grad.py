@@ -59,11 +59,17 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     method_lines("reverse"),
     ENGINE,
     "--show  Print the derivative program as readable code and stop.",
+    "--why (explain)  Explain the first value or slope that is not finite, and stop.",
     JSON,
     with_loss=True,
 )
 def command(
-    graph: ExpressionGraph, method: str, show: bool, as_json: bool, **settings: Any
+    graph: ExpressionGraph,
+    method: str,
+    show: bool,
+    explain: bool,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
     """Values of the outputs and their derivatives.
 
@@ -74,12 +80,14 @@ def command(
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
       cgprimer grad sine_chain --at w=0:6.283:25,b=0:6.283:25
       cgprimer grad lecture --method reverse --show
+      cgprimer grad -e "xw = where(less(x, 0), 0, sqrt(x))" --at x=-1 --wrt x --why
       cgprimer grad matrix_backpropagation --at "x=[[1,2]],y=3" --wrt "w1,w2[0,0]"
     """
-    from cgprimer.analysis.points import first_not_finite
+    from cgprimer.analysis.why import why
     from cgprimer.core.derivatives import derivatives_at, mode_at, tape_with
     from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
+    from cgprimer.numbers_and_arrays import all_finite
 
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
@@ -89,6 +97,14 @@ def command(
     if show:
         of = settings["of"] or graph.outputs
         click.echo(str(differentiate(tape_with(graph, of), of, names, method=method, **options)))
+        return
+    point = {name: settings[name] for name in ("at", "of", "wrt")}
+    if explain:
+        cause = why(graph, **point)
+        if as_json:
+            echo_json(cause and cause.to_dict())
+        else:
+            click.echo(cause or "every value and every slope is finite")
         return
     found = derivatives_at(graph, method=method, **settings, **options)
     if as_json:
@@ -107,5 +123,7 @@ def command(
             "note: samples depend on each other here: reverse mode gives what each adds to the"
             " derivative of the sum over them; --method forward, how each moves"
         )
-    if complaint := first_not_finite(graph, settings["at"], found):
-        note(f"note: {complaint}")
+    if not all(map(all_finite, (*found.values.values(), *found.derivatives.values()))):
+        cause = why(graph, **point)
+        said = cause.sentence if cause else f"not finite by {method}; by reverse mode it is"
+        note(f"note: {said} (--why explains)" if cause else f"note: {said}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from cgprimer.core.graph import ExpressionGraph, graph_of
@@ -258,6 +258,21 @@ def _softmax(
 # --- a graph with its loss -----------------------------------------------------------------------
 
 
+def _free(graph: ExpressionGraph, name: str) -> str:
+    """A name that the graph does not have."""
+    while name in graph.variables or name in graph.parameters:
+        name += "_"
+    return name
+
+
+def input_name(graph: ExpressionGraph, column: Column) -> str:
+    """What the input of a graph with its loss is called that a column of the data is for."""
+    if not column.is_target:
+        return column.name
+    several = len(graph.outputs) > 1 and column.name
+    return _free(graph, f"target_{column.name}" if several else "target")
+
+
 def appended(
     graph: ExpressionGraph, primal: Tape, loss: str, given: Mapping[str, Shape] | None
 ) -> tuple[ExpressionGraph, dict[str, Column]]:
@@ -266,29 +281,16 @@ def appended(
     Arguments and errors are those of :func:`cgprimer.core.derivatives.graph_with_loss`; `primal` is
     the graph's tape.
     """
-    taken = {*graph.variables, *graph.parameters}
-    outputs = graph.outputs
-
-    def free(name: str) -> str:
-        while name in taken:
-            name += "_"
-        return name
-
-    def naming(column: Column) -> str:
-        if not column.is_target:
-            return column.name
-        several = len(outputs) > 1 and column.name
-        return free(f"target_{column.name}" if several else "target")
-
-    single = free("target")
-    each = {free(f"target_{output}") for output in outputs}
-    labels = not (given and (given.get(single) or each & {*given}))
+    naming = partial(input_name, graph)
+    single = naming(Column("", (), True))
+    each = {naming(Column(output, (), True)) for output in graph.outputs}
+    labels = not (given and (given.get(single) or (each - {single}) & {*given}))
     if given is not None and base_name(loss) in LOSSES:
         given = {name: shape for name, shape in given.items() if name not in {single, *each}}
     role = "given a value (--at NAME=VALUE)"
     terms = loss_terms(primal, loss, given=given, role=role, naming=naming, labels=labels)
     tree, columns = put(primal, terms)[1], terms.columns
-    name = free("loss")
+    name = _free(graph, "loss")
     inputs = [n + (shape_text(c.shape) if c.shape else "") for n, c in columns.items()]
     lines = [*([f"input {', '.join(inputs)}"] if inputs else []), f"{name} = {unparse(tree)}"]
     text = "\n".join([*lines, f"output {name}"])

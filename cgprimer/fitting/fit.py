@@ -26,6 +26,7 @@ from cgprimer.fitting.result import Fit, covariance_factor, undetermined
 from cgprimer.fitting.scipy_descent import METHODS, by_scipy
 from cgprimer.training.constraints import constraints, places_of
 from cgprimer.training.losses import sample_columns
+from cgprimer.training.not_finite import not_finite
 from cgprimer.training.objective import Objective
 from cgprimer.training.vectors import Vectors
 
@@ -123,9 +124,12 @@ def fit(
     first = Local(problem, values)
     if not first.finite:
         everything = np.arange(len(dataset))
-        why = Objective(graph).not_finite(dataset, problem.vectors.values(values), everything, {})
+        at = problem.vectors.values(values)
+        said, why = not_finite(Objective(graph), dataset, at, everything, {})
         hint = "choose other start values (--start), or inputs inside the domains"
-        raise NonFiniteError(f"there is nothing to fit from this start: {why}", hint=hint)
+        error = NonFiniteError(f"there is nothing to fit from this start: {said}", hint=hint)
+        error.why = why
+        raise error
     ways: list[tuple[str, str, Descent]] = []
     for name, rule in _tried(problem, first, algorithm, damping):
         way = Descent(first, [Trial(0, values, first.sum, None, True)], limit, on_step)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cgprimer.analysis.elements import numbers_of, shape_in
 from cgprimer.analysis.points import point_values
+from cgprimer.analysis.why import Why
+from cgprimer.analysis.why import why as explained
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
@@ -23,7 +25,7 @@ from cgprimer.core.second_derivatives import element_named
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
-from cgprimer.number_format import SHORT, array_lines, number
+from cgprimer.number_format import SHORT, array_lines, number, numbers
 from cgprimer.pictures.array_overlays import array_overlaid, shape_text
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
@@ -76,6 +78,8 @@ def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
         everything: draw every vertex, also of a graph too large to read, which is otherwise
             summarised by layers.
         dark: for dark slides.
+        why: mark the vertex with the first value, or slope of a backward sweep, that is not
+            finite: a wide outline, and words.
         title: above the picture.
 
     Returns:
@@ -114,6 +118,7 @@ def graph_diagram(
     path: str | Sequence[str] | None = None,
     scalars: bool | str | Sequence[str] = False,
     everything: bool = False,
+    why: bool = False,
     title: str = "",
 ) -> Diagram:
     """What :func:`draw` draws, as data; arguments and errors are the same.
@@ -176,6 +181,8 @@ def graph_diagram(
     if wanted:
         overlay = array_overlaid if tape_of(graph).shapes else overlaid
         diagram = overlay(diagram, graph, at=at, level=level, of=of, path=names, **sweeps)
+    if why:
+        diagram = _marked(diagram, explained(graph, at, of=of), level)
     short = diagram if everything else summarised(diagram)
     if not short.summary:
         return diagram
@@ -185,6 +192,20 @@ def graph_diagram(
         return short
     left_out = "values and derivatives at single vertices are left out of the summary"
     return replace(short, notes=(*short.notes, left_out))
+
+
+def _marked(diagram: Diagram, found: Why | None, level: str) -> Diagram:
+    """With the vertex that something not finite comes from told from the others."""
+    if found is None:
+        return replace(diagram, notes=(*diagram.notes, "every value and every slope is finite"))
+    bad = found.value if found.slope is None else found.slope
+    words = f"first {'value' if found.slope is None else 'slope'} not finite: {numbers(bad, SHORT)}"
+    key = str(found.index) if level == "operations" else found.vertex
+    nodes = tuple(
+        replace(node, detail=(*node.detail, words), emphasis=True) if node.key == key else node
+        for node in diagram.nodes
+    )
+    return replace(diagram, nodes=nodes, notes=(*diagram.notes, found.sentence))
 
 
 # Options are written once, and help lists them.

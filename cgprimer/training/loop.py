@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.analysis.why import Why
 from cgprimer.checked_numbers import numbers_by_name, real_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Blocks, Dataset, dataset_of, normalized, scales_of
@@ -27,6 +28,7 @@ from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import data_for
 from cgprimer.training.metrics import METRICS, beside_labels
+from cgprimer.training.not_finite import not_finite
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import beside_targets
 from cgprimer.training.resident import Resident
@@ -169,8 +171,9 @@ def train(
         if run.stopped != "interrupted" and not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
     if bad is not None:
-        why = objective.not_finite(dataset, run.parameters, bad, steps.drawn(run.steps, len(bad)))
-        raise _stopped(f"training stopped {place}: {why}", run, objective, dataset)
+        masks = steps.drawn(run.steps, len(bad))
+        said, why = not_finite(objective, dataset, run.parameters, bad, masks)
+        raise _stopped(f"training stopped {place}: {said}", why, run, objective, dataset)
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         run.stopped = "diverged"
         grown = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
@@ -256,10 +259,10 @@ def _taken_up(
 
 
 def _stopped(
-    why: str, run: TrainingRun, objective: Objective, dataset: Dataset | Blocks
+    said: str, why: Why | None, run: TrainingRun, objective: Objective, dataset: Dataset | Blocks
 ) -> NonFiniteError:
     """The error of a run that cannot go on, which takes the run along."""
-    run.stopped, run.reason = "diverged", why
+    run.stopped, run.reason = "diverged", said
     hint = "try a smaller learning rate (--learning-rate), or inputs inside the domains"
     hint = with_stable_rate(hint, objective, dataset, run)
     if not run.steps:
@@ -268,6 +271,6 @@ def _stopped(
             " --high) and the loss; cross-entropy needs outputs between 0 and 1, and"
             " cross-entropy-logit takes them before sigmoid(...)"
         )
-    error = NonFiniteError(why, hint=hint)
-    error.run = run
+    error = NonFiniteError(said, hint=hint)
+    error.run, error.why = run, why
     return error

@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Shape
-from cgprimer.core.loss_vertex import Column, loss_terms
+from cgprimer.core.loss_vertex import Column, input_name, loss_terms
 from cgprimer.core.losses import (
     LOSSES,
     OUTPUT,
@@ -249,6 +249,15 @@ def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Data
             said = f"the probabilities of the target {name!r} add up to a number that{{}}, not 1"
             refuse(whole, abs(whole - 1) <= 1e-6, said)
     return values
+
+
+def point_of(
+    graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], sample: Dataset
+) -> dict[str, Any]:
+    """A sample as a point of the graph with its loss."""
+    point = {name: sample.inputs[name][0] for name in graph.inputs}
+    targets = {input_name(graph, c): loss_column(graph, loss, c, sample) for c in needed.values()}
+    return point | {name: column[0] for name, column in targets.items()}
 
 
 def sample_columns(

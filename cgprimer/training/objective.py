@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,17 +20,15 @@ from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
-from cgprimer.core.run import Runner, run_steps, values_of, with_functions
-from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.run import Runner, run_steps, with_functions
+from cgprimer.core.tape.scalars import apart, cost_of_numbers, scalarize
+from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.contract import Trainer
 from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
-from cgprimer.number_format import numbers
-from cgprimer.numbers_and_arrays import first_bad
 from cgprimer.training.forms import FEW, Point, at_once, better_in_numbers
 from cgprimer.training.layers import Layers
 from cgprimer.training.losses import column_shapes, function_of, sample_columns, slopes
@@ -45,9 +42,6 @@ REDUCTIONS = ("sum", "mean")
 _MOST_TRAINERS = 16  # of a graph; rules with regularizers and bounds are new in each run
 _ENGINES = ("auto", "plain", "numpy", "cpu", "cuda")  # that nobody can register anew
 _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
-_AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
-_LINE = 1_000  # letters: arrays in a message are not broken into lines
-_NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
 
 
 class Objective:
@@ -281,55 +275,6 @@ class Objective:
         if not self.layers:
             return self.sums(columns, values, samples)[0] / samples
         return self.layers.mean_loss(columns, {**self.scalars(values), **running}, samples)
-
-    def not_finite(
-        self,
-        dataset: Dataset | Blocks,
-        parameters: Mapping[str, Any],
-        batch: Array,
-        masks: Mapping[str, Array],
-    ) -> str:
-        """What is not finite first: the vertex, the sample of the batch (indices), its inputs."""
-        for name, value in zip(self.vectors.elements, self.vectors.vector(parameters), strict=True):
-            if not math.isfinite(value):
-                return f"the parameter {name} is {value}"
-        graph, primal = self.graph, self.primal
-        if self.in_numbers:
-            primal = scalarize(primal)
-            parameters = apart(parameters, self.vectors.shapes)
-        runner = Runner(self.program, dtype=self.dtype)
-        at_a_time = max(1, min(_AT_A_TIME, _NUMBERS // len(self.vectors)))
-        for begin in range(0, len(batch), at_a_time):
-            part = dataset.where(batch[begin : begin + at_a_time])
-            columns = self.columns(part)
-            columns |= {n: mask[begin : begin + at_a_time] for n, mask in masks.items()}
-            values = values_of(primal, {**columns, **parameters})
-            computed = {}
-            for name in sorted(graph.definitions, key=self.primal.index):
-                shape = shape_of(self.primal, self.primal.index(name))
-                for place in elements("", shape) if self.in_numbers else ("",):
-                    index = primal.index(name + place)
-                    ending = f" = {graph.expression(name)}"
-                    computed[name, place, ending] = values[index], len(shape_of(primal, index))
-            about = f"the loss {self.loss}"
-            computed[about, "", ""] = values[primal.index(LOSS)], 0
-            if self.function is not None:
-                losses, counts = self.counts(columns, parameters)
-                computed[about, "", ""], columns = (losses, 0), {**columns, **counts}
-            found = runner(columns, dict(parameters), len(part))
-            for (_, wrt), value in found.derivatives.items():
-                rank = 0 if self.in_numbers else len(self.vectors.shapes[wrt])
-                computed[f"the derivative of {about} with respect to {wrt}", "", ""] = value, rank
-            for (what, own, ending), (value, rank) in computed.items():
-                if bad := first_bad(value, rank):
-                    inputs = [
-                        f"{n}={numbers(part.inputs[n][bad[1]], 6, width=_LINE)}"
-                        for n in graph.inputs
-                    ]
-                    given = f" ({', '.join(inputs)})" if inputs else ""
-                    sample = batch[begin + bad[1]]
-                    return f"{what}{own}{bad[2]}{ending} is {bad[0]} for sample {sample}{given}"
-        return "the sum over the samples is not finite"
 
 
 def _built_in(row: str) -> bool:
