@@ -36,10 +36,8 @@ def not_finite(
 
     And where that comes from.
     """
-    given = dict(parameters)
-    for name, value in zip(
-        objective.vectors.elements, objective.vectors.vector(parameters), strict=True
-    ):
+    given, vectors = dict(parameters), objective.vectors
+    for name, value in zip(vectors.elements, vectors.vector(parameters), strict=True):
         if not math.isfinite(value):
             return f"the parameter {name} is {value}", None
     graph, primal = objective.graph, objective.primal
