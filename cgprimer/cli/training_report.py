@@ -86,7 +86,8 @@ def _validation_lines(run: TrainingRun) -> list[str]:
 
 def score_lines(score: Score, of: str = "samples") -> list[str]:
     """How good predictions are: in numbers, and for classes who is taken for whom."""
-    said = [f"loss {number(score.loss)} over {score.samples:,} {of}, R^2 {number(score.r2)}"]
+    r2 = "" if np.isnan(score.r2) else f", R^2 {number(score.r2)}"
+    said = [f"loss {number(score.loss)} over {score.samples:,} {of}{r2}"]
     if (found := score.confusion) is None:
         return said
     right = int(np.trace(found.counts))

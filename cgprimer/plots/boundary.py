@@ -8,6 +8,7 @@ from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import UsageError
 from cgprimer.number_format import number
 from cgprimer.plots import slide
+from cgprimer.training.losses import beside_outputs
 from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
 from cgprimer.training.runs import TrainingRun
 
@@ -48,7 +49,9 @@ def boundary(
     if places.shape[1] != 2:
         what = f"a boundary is drawn over two inputs, and these are {places.shape[1]}"
         raise UsageError(what, hint="a graph with the inputs x1 and x2, or x[2]")
-    labels, true = classes_of(given.targets, given.targets)
+    assert run.graph is not None
+    targets = beside_outputs(run.graph, run.settings["loss"], given)
+    labels, true = classes_of(targets, targets)
     low, high = places.min(axis=0), places.max(axis=0)
     room = 0.08 * np.where(high > low, high - low, 1.0)
     across, along = (
@@ -58,7 +61,7 @@ def boundary(
     whole = {} if len(shapes) > 1 else dict.fromkeys(shapes, grid)
     outputs = run.predict(whole or {name: grid[:, k] for k, name in enumerate(shapes)})
     outputs = beside_labels(outputs, run.settings["loss"])
-    _, predicted = classes_of(outputs, given.targets)
+    _, predicted = classes_of(outputs, targets)
     names = [f"{name}[{k}]" for name in shapes for k in (0, 1)] if whole else [*shapes]
     figure, axes, look = slide.framed(dark, title, "Decision boundary", x=names[0], y=names[1])
     colours = [slide.curve_style(k, look)["color"] for k in range(len(labels))]

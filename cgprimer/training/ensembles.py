@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,10 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, UsageError
 from cgprimer.training.loop import train
-from cgprimer.training.metrics import classes_of
+from cgprimer.training.losses import beside_outputs, data_for
+from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
 from cgprimer.training.runs import TrainingRun
+from cgprimer.training.settings import settings_of
 from cgprimer.training.sweeps import at_once
 
 Array = Any
@@ -93,20 +95,22 @@ class Ensemble:
         Raises:
             DataError: the targets are no classes, or an input has no column.
         """
-        found = [classes_of(run.predict(data), self.data.targets) for run in self.runs]
+        found = [classes_of(one, self.data.targets) for one in self._compared(data)]
         labels = found[0][0]
         return np.asarray(labels)[majority(np.stack([chosen for _, chosen in found]))]
 
+    def _compared(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
+        """The outputs of each member as they are compared with targets: of logits, probabilities."""
+        return [beside_labels(run.predict(data), run.settings["loss"]) for run in self.runs]
+
     def spread(self, data: Dataset) -> Spread:
         """The errors of the members and of their average on samples that should be new to them."""
-        errors = np.concatenate(
-            [
-                (each - data.targets[name]).reshape(len(self.runs), -1)
-                for name, each in self.predictions(data).items()
-            ],
-            axis=1,
-        )
-        return spread_of(errors)
+        graph, loss = self.runs[0].graph, self.runs[0].settings["loss"]
+        assert graph is not None
+        wanted = beside_outputs(graph, loss, data)
+        rows = side_by_side(wanted, wanted)
+        errors = [(side_by_side(one, wanted) - rows).ravel() for one in self._compared(data)]
+        return spread_of(np.stack(errors))
 
     def out_of_bag(self) -> dict[str, float]:
         """Errors over the samples that a member has not seen, by the members that have not.
@@ -125,7 +129,8 @@ class Ensemble:
         found: dict[str, float] = {"samples": int(some.sum())}
         left, total = self.data.where(np.flatnonzero(some)), 0.0
         unseen = unseen[:, some]
-        predictions = self.predictions(left)
+        members = self._compared(left)
+        predictions = {n: np.stack([one[n] for one in members]) for n in members[0]}
         for name, each in predictions.items():
             weight = unseen.reshape(*unseen.shape, *[1] * (each.ndim - 2))
             mean = (each * weight).sum(axis=0) / weight.sum(axis=0)
@@ -135,12 +140,7 @@ class Ensemble:
             labels, true = classes_of(left.targets, self.data.targets)
         except DataError:  # numbers
             return found
-        each = np.stack(
-            [
-                classes_of({n: p[k] for n, p in predictions.items()}, self.data.targets)[1]
-                for k in range(len(self.runs))
-            ]
-        )
+        each = np.stack([classes_of(one, self.data.targets)[1] for one in members])
         votes = majority(each, unseen, len(labels))
         return found | {"accuracy": float((votes == true).mean())}
 
@@ -150,7 +150,7 @@ class Ensemble:
 
 def ensemble(
     graph: ExpressionGraph,
-    dataset: Dataset,
+    dataset: Any,
     *,
     members: int = 10,
     seed: int = 0,
@@ -186,6 +186,11 @@ def ensemble(
     members = whole_number("members", members, least=1)
     seed = whole_number("the seed", seed)
     train(graph, dataset, seed=seed, **(settings | {"epochs": 0}))  # what is wrong, at once
+    dataset, said = data_for(graph, dataset, settings_of(settings)[0])
+    if not isinstance(dataset, Dataset):
+        hint = "Dataset.load(path) if memory is enough"
+        raise UsageError("bootstrap samples are drawn from data in memory, not blocks", hint=hint)
+    dataset = replace(dataset, targets=beside_outputs(graph, said.loss, dataset))
     seeds = np.random.SeedSequence(seed).spawn(members)
     drawn = [np.random.default_rng(one).integers(0, len(dataset), len(dataset)) for one in seeds]
     made = [

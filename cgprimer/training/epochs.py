@@ -94,7 +94,8 @@ class Epochs:
         """Take down what an epoch gave; whether it is to be the last."""
         run, (held, total) = self.run, self.at
         begun = time.perf_counter()
-        for name in {*self.measures, *run.metrics, *([""] if run.validation_losses else [])}:
+        more = [*run.metrics, *([""] if run.validation_losses else [])]  # of a run taken up
+        for name in dict.fromkeys([*self.measures, *more]):
             of = run.metrics.setdefault(name, []) if name else run.validation_losses
             measure = self.measures.get(name)
             missing = [math.nan] * (epoch - len(of))  # taken up, and begun without

@@ -20,14 +20,14 @@ import numpy as np
 from cgprimer.analysis.why import Why
 from cgprimer.checked_numbers import numbers_by_name, real_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.data import Blocks, Dataset, dataset_of, normalized, scales_of
+from cgprimer.data import Blocks, Dataset, dataset_of, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.change import change_of
 from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
-from cgprimer.training.losses import data_for
-from cgprimer.training.metrics import METRICS, beside_labels
+from cgprimer.training.losses import beside_outputs, data_for
+from cgprimer.training.metrics import METRICS
 from cgprimer.training.not_finite import not_finite
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import beside_targets
@@ -149,7 +149,7 @@ def train(
     if others is not None:
         measures[""] = Resident(objective, others).mean_loss
     if settings.metrics:
-        measures |= _metrics(graph, vectors, others or dataset, settings)
+        measures |= _metrics(graph, vectors, others or dataset, settings, scales)
     if resume is None:
         run.start_loss = resident.mean_loss(values, held.statistics)
 
@@ -216,13 +216,28 @@ def _normalized(
 
 
 def _metrics(
-    graph: ExpressionGraph, vectors: Vectors, data: Data, settings: Settings
+    graph: ExpressionGraph,
+    vectors: Vectors,
+    data: Data,
+    settings: Settings,
+    scales: Mapping[str, Array],
 ) -> dict[str, Measure]:
-    """Functions from parameters' numbers and statistics to each metric over some samples."""
+    """Functions from parameters' numbers and statistics to each metric over some samples.
+
+    Raises:
+        DataError: the targets are not what a metric compares with.
+    """
+    try:
+        targets = restored(beside_outputs(graph, settings.loss, data.block(0)), scales)
+    except DataError as error:
+        own = f"metrics compare each output with the target of its name: {error.message}"
+        raise DataError(own, hint=f"--columns {graph.outputs[0]}=..., or no --metrics") from None
+    for name in settings.metrics:  # before any work
+        METRICS[name](targets, targets)
 
     def measure(name: str, values: Array, running: Mapping[str, Array]) -> float:
-        given, targets = beside_targets(graph, data, {**vectors.values(values), **running})
-        return METRICS[name](beside_labels(given, settings.loss), targets)
+        at = {**vectors.values(values), **running}
+        return METRICS[name](*beside_targets(graph, data, at, settings.loss, scales))
 
     return {name: partial(measure, name) for name in settings.metrics}
 

@@ -29,7 +29,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.scalars import elements
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.data.sources import column_names
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
@@ -230,13 +230,14 @@ def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Data
     name = column.name
     if column.is_target and base_name(loss) == SOFTMAX:
         outputs = graph.outputs
-        if len(outputs) > 1 and not column.shape and len(given) == 1 and not {*outputs} & {*given}:
-            ((label, classes),) = given.items()
-            check_classes(classes, len(outputs), f"the target {label!r}")
-            return (classes == outputs.index(name)).astype(float)
-        if name in given and len(column.shape) == 1 and given[name].ndim == 1:
-            check_classes(given[name], column.shape[0], f"the target {name!r}")
-            return np.equal.outer(given[name], np.arange(column.shape[0])).astype(float)
+        alone = len(given) == 1 and not {*outputs} & {*given}  # classes have any name
+        label = next(iter(given)) if alone else name
+        if alone and len(outputs) > 1 and not column.shape:
+            check_classes(given[label], len(outputs), f"the target {label!r}")
+            return (given[label] == outputs.index(name)).astype(float)
+        if label in given and len(column.shape) == 1 and given[label].ndim == 1:
+            check_classes(given[label], column.shape[0], f"the target {label!r}")
+            return np.equal.outer(given[label], np.arange(column.shape[0])).astype(float)
     if name not in given:
         role = "target" if column.is_target else "column"
         own = f"its {role}s are {', '.join(given) or 'none'}"
@@ -258,6 +259,26 @@ def point_of(
     point = {name: sample.inputs[name][0] for name in graph.inputs}
     targets = {input_name(graph, c): loss_column(graph, loss, c, sample) for c in needed.values()}
     return point | {name: column[0] for name, column in targets.items()}
+
+
+def beside_outputs(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str, Array]:
+    """The targets that outputs are compared with, by the names of the outputs.
+
+    Classes of ``softmax-cross-entropy`` are 1 for the class, 0 for all others.
+
+    Raises:
+        DataError: an output has none, as where a loss names other columns.
+
+    >>> import cgprimer
+    >>> data = cgprimer.Dataset.from_arrays({"x": [1.0, 2.0]}, {"label": [1, 0]})
+    >>> found = beside_outputs(cgprimer.parse("xa = a*x; xb = b*x"), "softmax-cross-entropy", data)
+    >>> {name: column.tolist() for name, column in found.items()}
+    {'xa': [0.0, 1.0], 'xb': [1.0, 0.0]}
+    """
+    whole = tape(graph)
+    shapes = {name: shape_of(whole, index) for name, index in whole.outputs.items()}
+    columns = {name: Column(name, shape, is_target=True) for name, shape in shapes.items()}
+    return {name: loss_column(graph, loss, column, block) for name, column in columns.items()}
 
 
 def sample_columns(

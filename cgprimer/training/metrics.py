@@ -128,9 +128,20 @@ def beside_labels(outputs: Columns, loss: str) -> dict[str, Array]:
     >>> beside_labels({"xo": np.array([0.0])}, "cross-entropy-logit")
     {'xo': array([0.5])}
     """
+    if loss == "softmax-cross-entropy":
+        arrays = {name: np.asarray(of, float) for name, of in outputs.items()}
+        if all(of.ndim == 1 for of in arrays.values()):  # together they are the classes
+            shares = _softmax(np.stack([*arrays.values()], axis=-1))
+            return {name: shares[:, k] for k, name in enumerate(arrays)}
+        return {name: _softmax(of) for name, of in arrays.items()}
     if loss != "cross-entropy-logit":
         return dict(outputs)
     return {name: 0.5 + 0.5 * np.tanh(0.5 * np.asarray(of)) for name, of in outputs.items()}
+
+
+def _softmax(rows: Array) -> Array:
+    shares = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
 
 
 def side_by_side(columns: Columns, order: Iterable[str]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from cgprimer.core.run import compiled
 from cgprimer.data import Blocks, Dataset, restored
 from cgprimer.data.normalization import Scales
 from cgprimer.errors import DataError, name_hint
+from cgprimer.training.losses import beside_outputs
 from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
 
 Array = Any
@@ -49,18 +51,31 @@ def outputs_of(
 
 
 def beside_targets(
-    graph: ExpressionGraph, data: Dataset | Blocks, parameters: Mapping[str, Any]
+    graph: ExpressionGraph,
+    data: Dataset | Blocks,
+    parameters: Mapping[str, Any],
+    loss: str,
+    scales: Scales,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """All outputs, and the targets, of all blocks."""
+    """All outputs, as they are compared with labels, and the targets, of all blocks.
+
+    Both are in the units of before the data were normalised by these scales.
+
+    Raises:
+        DataError: an output has no target.
+    """
     given: dict[str, list[Array]] = {name: [] for name in graph.outputs}
     wanted: dict[str, list[Array]] = {name: [] for name in graph.outputs}
     for block in map(data.block, range(len(data.lengths))):
         found = outputs_of(graph, block.inputs, len(block), parameters)
+        targets = beside_outputs(graph, loss, block)
         for name in graph.outputs:
             given[name].append(found[name])
-            wanted[name].append(block.targets[name])
-    outputs, targets = ({n: np.concatenate(c) for n, c in of.items()} for of in (given, wanted))
-    return outputs, targets
+            wanted[name].append(targets[name])
+    outputs, targets = (
+        restored({n: np.concatenate(c) for n, c in of.items()}, scales) for of in (given, wanted)
+    )
+    return beside_labels(outputs, loss), targets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +85,8 @@ class Score:
     Attributes:
         samples: how many they are.
         loss: their mean loss, by the loss that was minimised.
-        r2: the share of the targets' variance that is explained.
+        r2: the share of the targets' variance that is explained; nan where outputs have no
+            targets, as with a loss in other columns.
         confusion: who is taken for whom; None where the targets are no classes.
     """
 
@@ -106,9 +122,11 @@ def score_of(
 
     The name is that of the loss.
     """
-    pairs = beside_targets(graph, data, parameters)
-    given, targets = (restored(columns, scales) for columns in pairs)
-    given, table = beside_labels(given, name), None
+    try:
+        given, targets = beside_targets(graph, data, parameters, name, scales)
+    except DataError:  # the loss, whose columns are there, compares no output with a target
+        return Score(len(data), loss, math.nan, None)
+    table = None
     if all(np.isfinite(column).all() for column in given.values()):
         try:
             table = confusion(given, targets)

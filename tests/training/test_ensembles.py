@@ -107,3 +107,34 @@ def test_the_command(tmp_path: Path) -> None:
         cgprimer.load_run(tmp_path / "bag" / f"member-{k}.json").loss for k in (1, 2, 3)
     ]
     assert "already" in bad(*words, "--save", "bag", cwd=tmp_path)
+
+
+def test_logits_vote_and_are_measured_as_probabilities() -> None:
+    random = np.random.default_rng(3)
+    x = random.normal(size=200)
+    data = cgprimer.Dataset.from_arrays(
+        {"x": x}, {"xo": (x + random.normal(size=200) / 3 > 1) * 1.0}
+    )
+    settings: dict[str, Any] = {"members": 3, "epochs": 20}
+    logits = cgprimer.ensemble(
+        cgprimer.parse("xo = k*x + b"), data.to_pandas(), loss="cross-entropy-logit", **settings
+    )
+    same = cgprimer.ensemble(
+        cgprimer.parse("xo = sigmoid(k*x + b)"), data, loss="cross-entropy", **settings
+    )
+    assert logits.vote(data).tolist() == same.vote(data).tolist()
+    for of in (lambda bag: bag.out_of_bag(), lambda bag: vars_of(bag.spread(data))):
+        assert of(logits) == pytest.approx(of(same), rel=1e-9)
+
+
+def vars_of(spread: Any) -> dict[str, float]:
+    return {name: getattr(spread, name) for name in ("variance", "covariance", "measured")}
+
+
+def test_classes_of_softmax_vote() -> None:
+    x = np.random.default_rng(3).normal(size=200)
+    data = cgprimer.Dataset.from_arrays({"x": x}, {"label": (x > 0.5) * 1.0})
+    bag = cgprimer.ensemble(
+        cgprimer.parse("xa = a*x + b; xb = c*x"), data, loss="softmax-cross-entropy", members=3
+    )
+    assert np.mean((bag.vote(data) == "xb") == (x > 0.5)) > 0.9

@@ -112,3 +112,54 @@ def test_logits_are_compared_with_labels_as_probabilities() -> None:
     run = cgprimer.train(graph, data, epochs=1, learning_rate=1e-9, metrics="accuracy", **how)
     assert run.metrics["accuracy"] == [1.0], "a logit of 0.2 is more likely 1 than 0"
     assert run.score(data).accuracy == 1.0
+
+
+_X = np.random.default_rng(5).normal(size=90)
+_THREE = cgprimer.Dataset.from_arrays({"x": _X}, {"label": np.digitize(_X, [-0.5, 0.5])})
+_ARRAY = cgprimer.Dataset.from_arrays({"x": _X[:, None]}, {"label": np.digitize(_X, [-0.5, 0.5])})
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("xa = a*x + a0; xb = b*x; xc = c*x + c0", _THREE),
+        ("input x[1]; parameter W[3,1], b[3]; xo = W @ x + b", _ARRAY),
+    ],
+    ids=["numbers", "an array"],
+)
+def test_a_column_of_classes_beside_several_outputs_is_compared_with_the_largest(
+    text: str, data: cgprimer.Dataset
+) -> None:
+    run = cgprimer.train(
+        cgprimer.parse(text), data, loss="softmax-cross-entropy", metrics="accuracy,r2"
+    )
+    rows = np.stack([*run.predict(data).values()], axis=-1).reshape(90, 3)
+    chosen, true = rows.argmax(axis=1), data.targets["label"].astype(int)
+    score = run.score(data)
+    assert score.accuracy == run.metrics["accuracy"][-1] == np.mean(chosen == true) > 0.7
+    assert score.confusion is not None and score.confusion.counts.sum() == 90
+    shares = np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True)
+    assert score.r2 == pytest.approx(
+        r_squared({"y": shares}, {"y": np.eye(3)[true]})
+    )  # of probabilities, not of logits
+    assert [*run.metrics] == ["accuracy", "r2"]
+
+
+def test_classes_are_classes_whatever_the_scale() -> None:
+    graph = cgprimer.parse("xo = k*x + b")
+    data = cgprimer.Dataset.from_arrays({"x": _X}, {"xo": (_X > 0.3).astype(float)})
+    run = cgprimer.train(graph, data, normalize="all", metrics="accuracy")
+    assert run.metrics["accuracy"][-1] == run.score(data).accuracy > 0.8
+
+
+def test_a_loss_in_other_columns_has_a_score_and_no_metrics() -> None:
+    data = cgprimer.Dataset.from_arrays({"xa": _X}, {"y": 2 * _X})
+    run = cgprimer.train(LINE, data, loss="(xw - y)^2", epochs=1)
+    assert run.score(data).loss == run.loss and math.isnan(run.score(data).r2)
+    with pytest.raises(DataError, match=r"no target 'xw'(.|\n)*--columns xw="):
+        cgprimer.train(LINE, data, loss="(xw - y)^2", metrics="r2")
+    numbers = cgprimer.Dataset.from_arrays({"xa": _X}, {"xw": 2 * _X})
+    began: list[Any] = []
+    with pytest.raises(DataError, match="no classes"):
+        cgprimer.train(LINE, numbers, metrics="accuracy", on_checkpoint=began.append)
+    assert not began
