@@ -100,7 +100,7 @@ class Ensemble:
         return np.asarray(labels)[majority(np.stack([chosen for _, chosen in found]))]
 
     def _compared(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
-        """The outputs of each member as they are compared with targets: of logits, probabilities."""
+        """The outputs of each member beside targets: of logits the probabilities."""
         return [beside_labels(run.predict(data), run.settings["loss"]) for run in self.runs]
 
     def spread(self, data: Dataset) -> Spread:
