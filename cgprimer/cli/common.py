@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from cgprimer.cli.options import LOSS, options
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError
-from cgprimer.files import json_text
+from cgprimer.files import check_writable, json_text
 from cgprimer.loading import load
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
@@ -106,6 +107,30 @@ def echo_json(value: Any) -> None:
 def note(text: str) -> None:
     """A message on standard error."""
     click.echo(text, err=True)
+
+
+def check_outputs(
+    force: bool,
+    *files: str | None,
+    plot: str | None = None,
+    folder: str | None = None,
+    resume: str | None = None,
+) -> None:
+    """Raise before the work what would fail after it, or write over what is there."""
+    if plot:
+        from cgprimer.pictures.saving import check_picture_path
+
+        check_picture_path(Path(plot))
+    for path in filter(None, files):
+        check_writable(path)
+    if folder and os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"{folder} is no folder")
+    for path in filter(None, (plot, *files, folder)):
+        there = os.listdir(path) if os.path.isdir(path) else os.path.isfile(path)
+        same = resume and os.path.exists(path) and os.path.samefile(path, resume)
+        inside = resume and path == folder and os.path.samefile(path, os.path.dirname(resume))
+        if there and not (force or same or inside):
+            raise UsageError(f"{path} is there already", hint="another name, or --force")
 
 
 @contextmanager

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from cgprimer.cli.common import graph_command, note
+from cgprimer.cli.common import check_outputs, graph_command, note
 from cgprimer.cli.options import SAMPLING, TRUTH, is_given
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.errors import UsageError
 
 _CLASSES = "gaussians|moons|spirals|xor|lecture-neurons|lecture-planes"
 _OF_GRAPHS = ("low", "high", "truth")
@@ -45,8 +43,8 @@ def command(
     """
     from cgprimer.data import make_classes, make_dataset
 
-    if output not in (None, "-") and Path(str(output)).is_file() and not force:
-        raise UsageError(f"{output} is there already", hint="another name, or --force")
+    output = None if output == "-" else output
+    check_outputs(force, output)
     if classes is not None:
         for name in _OF_GRAPHS:
             if is_given(name):
@@ -59,7 +57,7 @@ def command(
         raise click.UsageError("--batch-size is for --classes lecture-neurons")
     else:
         dataset = make_dataset(graph, **settings)
-    if output is None or output == "-":
+    if output is None:
         click.echo(dataset.to_csv(), nl=False)
     else:
         dataset.save(output)

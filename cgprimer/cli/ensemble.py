@@ -9,33 +9,26 @@ from typing import Any
 import click
 
 from cgprimer.analysis.tables import table
-from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
-from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
-from cgprimer.cli.train import CHECKS, DATA, ORIGIN, data_of, read_validation
+from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
+from cgprimer.cli.options import JSON, own_options
+from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import UsageError, plural
 from cgprimer.number_format import number
-from cgprimer.training.settings import option_lines
 
 _SHARE = 0.25  # of the samples, kept to measure with unless others are given
 
 
 @graph_command(
-    DATA,
-    SAMPLING,
-    TRUTH,
-    "--start NAME=VALUE,...  Start values; the others are drawn from each member's seed.",
-    option_lines(),
-    method_lines("reverse"),
-    ENGINE,
+    run_options(),
     """\
 --members 1.. =10  How many runs, each on samples drawn with repeats.
 --jobs 1..  How many runs at once (default: as many as there are cores).
---save PATH  A folder for the members' runs: member-1.json and so on.""",
+--save PATH  A folder for the members' runs: member-1.json and so on.
+--force  Write over files that are there.""",
     JSON,
-    validation=read_validation,
-    **CHECKS,
+    **READERS,
 )
 def command(
     graph: ExpressionGraph,
@@ -43,6 +36,7 @@ def command(
     members: int,
     jobs: int | None,
     save: str | None,
+    force: bool,
     as_json: bool,
     method: str,
     **settings: Any,
@@ -62,8 +56,7 @@ def command(
 
     options = own_options(method, settings)
     origin = {name: settings.pop(name) for name in ORIGIN}
-    if save and Path(save).exists():
-        raise UsageError(f"cannot write {save}: there is one already", hint="give another folder")
+    check_outputs(force, folder=save)
     origin["validation"] = origin["validation"] or _SHARE
     dataset, others = data_of(graph, origin, truth, settings["loss"])
     if not isinstance(dataset, Dataset) or isinstance(others, Blocks):
@@ -78,7 +71,7 @@ def command(
         )  # fmt: skip
     spread, unseen = bag.spread(others), bag.out_of_bag()
     if save:
-        Path(save).mkdir(parents=True)
+        Path(save).mkdir(parents=True, exist_ok=True)
         for k, run in enumerate(bag.runs, start=1):
             run.save(Path(save, f"member-{k}.json"))
     if as_json:

@@ -11,11 +11,11 @@ import numpy as np
 
 from cgprimer.analysis.tables import table
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import echo_json, graph_command, note
-from cgprimer.cli.keeping import check_outputs
+from cgprimer.cli.common import check_outputs, echo_json, graph_command, note
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
+from cgprimer.cli.train import DATA, data_of
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Dataset, make_dataset
+from cgprimer.data import Dataset
 from cgprimer.errors import TrainingError, UsageError, plural
 from cgprimer.fitting.bootstrap import Bootstrap
 from cgprimer.fitting.fit import ALGORITHMS, DAMPING_NAMES, fit
@@ -26,17 +26,17 @@ _ALIKE = 0.95  # correlation from which on two parameters are named
 _TRACED = 10  # digits of a trace: an iterate is compared with one by hand
 _MOST_TRACED = 8  # parameters that a trace has room for
 _MOST_SHOWN = 4  # rows of J'J
-_MADE = ("samples", "low", "high", "noise")  # how data are made
+_ORIGIN = ("data", "columns", "samples", "low", "high", "noise")  # of data
 
 
 @graph_command(
-    "--data PATH  A .csv or .npz file; without it data are made from the true values.",
+    DATA,
     SAMPLING,
     TRUTH,
     f"""\
 --start NAME=VALUE,...  Start values; the others are what the graph declares, or drawn from the
   seed where the data were made from that.
---fix NAME,...  Parameters that keep their start value.
+--freeze NAME,...  Parameters that keep their start value.
 --bounds NAME=LOW:HIGH,...  Bounds of parameters; one side may be left out.
 --weights NAME  A column of the data: the samples' weights in the sum of squares.
 --algorithm {"|".join(ALGORITHMS)} =auto  auto is gauss-newton where the graph is linear in its
@@ -59,7 +59,6 @@ _MADE = ("samples", "low", "high", "noise")  # how data are made
 )
 def command(
     graph: ExpressionGraph,
-    data: str | None,
     seed: int,
     truth: dict[str, Any],
     weights: str | None,
@@ -92,9 +91,14 @@ def command(
     if not 0 < level < 1:
         raise click.BadParameter(f"the level is between 0 and 1, not {level:g}")
     options = own_options(method, settings)
-    check_outputs(plot, save, None, None, force)
-    made = {name: settings.pop(name) for name in _MADE}
-    dataset, weighed = _data(graph, data, truth, weights, {**made, "seed": seed})
+    check_outputs(force, save, plot=plot)
+    origin = {name: settings.pop(name) for name in _ORIGIN}
+    dataset, _ = data_of(graph, {**origin, "seed": seed, "validation": None}, truth)
+    weighed = None
+    if weights:
+        if origin["data"] is None:
+            raise UsageError("--weights names a column of --data")
+        weighed = Dataset.load(origin["data"], inputs=(weights,)).columns[weights]
     found = fit(graph, dataset, weights=weighed, method=method, seed=seed, **settings, **options)
     again = None
     if bootstrap and found.converged:
@@ -126,25 +130,6 @@ def command(
         sys.exit(INTERRUPTED)
     if not found.converged:
         raise TrainingError(f"the fit has not converged: {found.reason}", hint=_remedy(found))
-
-
-def _data(
-    graph: ExpressionGraph,
-    path: str | None,
-    truth: dict[str, Any],
-    weights: str | None,
-    made: dict[str, Any],
-) -> tuple[Dataset, Any]:
-    """Data from a file with their weights, or made from the true values."""
-    if path is None:
-        if weights:
-            raise UsageError("--weights names a column of --data")
-        return make_dataset(graph, truth=truth, **made), None
-    if truth:
-        raise click.UsageError("--truth makes data, --data reads them: give one of the two")
-    beside = (weights,) if weights and weights not in (*graph.inputs, *graph.outputs) else ()
-    dataset = Dataset.load(path, inputs=(*graph.inputs, *beside), targets=graph.outputs)
-    return dataset, dataset.columns[weights] if weights else None
 
 
 def _remedy(found: Fit) -> str:

@@ -14,7 +14,7 @@ from cgprimer.cli.common import named_after, note
 from cgprimer.cli.configuration import config_text
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import CgprimerError, UsageError
-from cgprimer.files import check_writable, write_whole
+from cgprimer.files import write_whole
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.directory import CONFIG, GRAPH, LOSS, RunDirectory
 from cgprimer.training.runs import TrainingRun
@@ -125,23 +125,3 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
     finally:
         if ours:  # who pressed is told what was learnt, and how to go on
             signal.signal(signal.SIGINT, signal.SIG_IGN if pressed else before)
-
-
-def check_outputs(
-    plot: str | None, save: str | None, folder: str | None, resume: str | None, force: bool
-) -> None:
-    """Raise before the work what would fail after it, or write over what is there."""
-    if plot:
-        from cgprimer.pictures.saving import check_picture_path
-
-        check_picture_path(Path(plot))
-    if save:
-        check_writable(save)
-    if folder and os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"{folder} is no folder")
-    for path in filter(None, (plot, save, folder)):
-        there = os.listdir(path) if os.path.isdir(path) else os.path.exists(path)
-        same = resume and os.path.exists(path) and os.path.samefile(path, resume)
-        inside = resume and path == folder and os.path.samefile(path, os.path.dirname(resume))
-        if there and not (force or same or inside):
-            raise UsageError(f"{path} is there already", hint="another name, or --force")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from cgprimer import networks
-from cgprimer.cli.common import make_command, note
+from cgprimer.cli.common import check_outputs, make_command, note
 from cgprimer.cli.options import is_given
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.files import write_whole
@@ -64,8 +63,6 @@ def command(kind: str, size: str, to: str | None, force: bool, seed: int, **give
     if to is None:
         click.echo(made.source.text)
         return
-    path = Path(to)
-    if path.exists() and not force:
-        raise UsageError(f"cannot write {path}: there is one already", hint="--force overwrites it")
-    write_whole(path, made.source.text + "\n")
-    note(f"wrote {path}")
+    check_outputs(force, to)
+    write_whole(to, made.source.text + "\n")
+    note(f"wrote {to}")

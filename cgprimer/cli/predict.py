@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cgprimer.cli.common import echo_json, make_command, note
+from cgprimer.cli.common import check_outputs, echo_json, make_command, note
 from cgprimer.cli.options import COLUMNS
 
 
@@ -32,11 +32,10 @@ def command(
     RUN is a file that train --save wrote, or the folder of a run. Printed are the inputs and
     beside them the predicted outputs.
     """
-    from cgprimer.cli.keeping import check_outputs
     from cgprimer.data import Dataset
     from cgprimer.training.checkpoint import load_run
 
-    check_outputs(None, output, None, None, force)
+    check_outputs(force, output)
     learnt = load_run(run)
     assert learnt.graph is not None
     samples = Dataset.load(data, inputs=learnt.graph.inputs, columns=columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cgprimer.cli.common import echo_json, make_command, note
+from cgprimer.cli.common import check_outputs, echo_json, make_command, note
 from cgprimer.cli.options import COLUMNS, JSON
 
 
@@ -32,13 +32,12 @@ def command(
     minimised. Of a few values of one target the one nearest to the output is predicted, of several
     outputs the largest.
     """
-    from cgprimer.cli.keeping import check_outputs
     from cgprimer.cli.training_report import score_lines
     from cgprimer.data import dataset_of
     from cgprimer.training.checkpoint import load_run
     from cgprimer.training.losses import targets_in
 
-    check_outputs(plot, None, None, None, force)
+    check_outputs(force, plot=plot)
     learnt = load_run(run)
     assert learnt.graph is not None
     targets = targets_in(learnt.graph, data, learnt.settings["loss"], columns)

@@ -11,22 +11,13 @@ from typing import Any
 import click
 
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
-from cgprimer.cli.options import (
-    ENGINE,
-    JSON,
-    SAMPLING,
-    TRUTH,
-    method_lines,
-    own_options,
-    read_and_checked,
-)
-from cgprimer.cli.train import DATA, ORIGIN, data_of, read_validation
+from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
+from cgprimer.cli.options import JSON, own_options
+from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.errors import UsageError
-from cgprimer.files import check_writable, write_whole
+from cgprimer.files import write_whole
 from cgprimer.training.losses import DEFAULT
-from cgprimer.training.settings import SETTINGS, checked, from_text, option_lines
+from cgprimer.training.settings import SETTINGS, from_text
 
 _APART = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
 
@@ -37,23 +28,15 @@ def _values(name: str, given: tuple[str, ...]) -> list[Any]:
     return [from_text(name, text) for text in texts if text]
 
 
-_READ: dict[str, Any] = {
-    name: read_and_checked(taken, partial(checked, name))
-    if taken.endswith(",...")
-    else partial(_values, name)
+_READ: dict[str, Any] = READERS | {
+    name: partial(_values, name)
     for name, one in SETTINGS.items()
-    if (taken := one.takes())
+    if one.takes and not one.takes.endswith(",...")
 }
 
 
 @graph_command(
-    DATA,
-    SAMPLING,
-    TRUTH,
-    "--start NAME=VALUE,...  Start values; the others are drawn from the seed.",
-    option_lines(several=True),
-    method_lines("reverse"),
-    ENGINE,
+    run_options(several=True),
     """\
 --seeds VALUE,...  Seeds of the start values and of the order of the samples; the data stay.
 --threshold NUMBER  The table says after how many steps the loss was below it (default: a tenth of
@@ -63,7 +46,6 @@ _READ: dict[str, Any] = {
 --plot PATH  Draw the losses of all runs as .png, .svg or .pdf.
 --force  Overwrite files.""",
     JSON,
-    validation=read_validation,
     seeds=partial(_values, "seed"),
     **_READ,
 )
@@ -96,15 +78,7 @@ def command(
     from cgprimer.training.sweeps import sweep
 
     options = own_options(method, settings)
-    if plot:
-        from cgprimer.pictures.saving import check_picture_path
-
-        check_picture_path(Path(plot))
-    for path in filter(None, (csv, plot)):
-        check_writable(path)
-        if Path(path).exists() and not force:
-            hint = "--force overwrites it"
-            raise UsageError(f"cannot write {path}: there is one already", hint=hint)
+    check_outputs(force, csv, plot=plot)
     lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
     origin = {name: settings.pop(name) for name in ORIGIN}
     lists |= {"seed": seeds or [origin["seed"]]}

@@ -13,9 +13,9 @@ import click
 from click.core import ParameterSource
 
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import echo_json, graph_command, note, progress_bar
+from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
 from cgprimer.cli.configuration import configure
-from cgprimer.cli.keeping import Kept, check_outputs, interrupted_once
+from cgprimer.cli.keeping import Kept, interrupted_once
 from cgprimer.cli.options import (
     COLUMNS,
     ENGINE,
@@ -37,7 +37,7 @@ from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
 from cgprimer.training.directory import CONFIG
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
-from cgprimer.training.losses import targets_in
+from cgprimer.training.losses import DEFAULT, targets_in
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, checked, option_lines
 
@@ -48,12 +48,20 @@ _LONG = (  # not in --json
 ORIGIN = ("data", "columns", "samples", "seed", "low", "high", "noise", "validation")  # of data
 DATA = f"""\
 --data PATH  A .csv, .npz or .parquet file; without it data are made from the true values.
-{COLUMNS}
+{COLUMNS}"""
+VALIDATION = """\
 --validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
   share of the data, such as 0.2, or a file of their own."""
-CHECKS: dict[str, Any] = {
-    name: read_and_checked(one.takes(), partial(checked, name)) for name, one in SETTINGS.items()
-}
+
+
+def run_options(*, several: bool = False) -> str:
+    """The options of all commands that train: data, start, settings, method and engine.
+
+    With `several` each setting takes a list of values.
+    """
+    start = "--start NAME=VALUE,...  Start values; the others are drawn from the seed."
+    lines = (SAMPLING, TRUTH, start, option_lines(several=several), method_lines("reverse"), ENGINE)
+    return "\n".join((DATA, VALIDATION, *lines))
 
 
 def read_validation(value: str | None) -> str | float | None:
@@ -65,6 +73,11 @@ def read_validation(value: str | None) -> str | float | None:
     if share is not None and not 0 < share < 1:
         raise click.BadParameter(f"{value} is no share of the samples, which lies between 0 and 1")
     return share
+
+
+READERS: dict[str, Any] = {
+    name: read_and_checked(one.takes, partial(checked, name)) for name, one in SETTINGS.items()
+} | {"validation": read_validation}
 
 
 def _read_file(context: click.Context, _: object, file: str | None) -> str | None:
@@ -86,13 +99,7 @@ def _read_resume(given: str | None) -> str | None:
 
 
 @graph_command(
-    DATA,
-    SAMPLING,
-    TRUTH,
-    "--start NAME=VALUE,...  Start values; the others are drawn from the seed.",
-    option_lines(),
-    method_lines("reverse"),
-    ENGINE,
+    run_options(),
     """\
 --plot PATH  Draw the loss as .png, .svg or .pdf.
 --save PATH  Write the run as JSON, every so often and at the end.
@@ -102,9 +109,8 @@ def _read_resume(given: str | None) -> str | None:
     JSON,
     optional=True,
     reader=_read_file,
-    validation=read_validation,
     resume=_read_resume,
-    **CHECKS,
+    **READERS,
 )
 def command(
     graph: ExpressionGraph | None,
@@ -150,7 +156,7 @@ def command(
         start, truth = {}, truth or ({} if settings["data"] else earlier.truth)
         if Path(resume).name == RUN and Path(resume).with_name(CONFIG).is_file():
             directory = directory or os.path.dirname(resume) or "."
-    check_outputs(plot, save, directory, resume, force)
+    check_outputs(force, save, plot=plot, folder=directory, resume=resume)
     origin = {name: settings.pop(name) for name in ORIGIN}
     dataset, others = data_of(graph, origin, truth, settings["loss"])
     kept = Kept(graph, save, directory, origin)
@@ -263,7 +269,7 @@ def _named(origin: Any) -> Any:
 
 
 def data_of(
-    graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float], loss: str
+    graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float], loss: str = DEFAULT
 ) -> tuple[Dataset | Blocks, Dataset | Blocks | float | None]:
     """Data from a file, or made from the true values; others to validate with, or their share.
 

@@ -44,7 +44,7 @@ def fit(
     dataset: Any,
     *,
     start: Mapping[str, Any] | None = None,
-    fix: Iterable[str] = (),
+    freeze: Iterable[str] = (),
     bounds: Mapping[str, tuple[float, float]] | None = None,
     weights: Any = None,
     algorithm: str = "auto",
@@ -67,7 +67,7 @@ def fit(
         dataset: a column for each input and each output: a Dataset, a file or a data frame.
         start: start values, numbers or arrays; a number of an array by name, ``W[0]``. Those not
             given are what the graph declares, unless the data were made from that; else drawn.
-        fix: parameters that keep their start value.
+        freeze: parameters that keep their start value.
         bounds: name to (least, most), infinite for no bound.
         weights: of the samples in the sum of squares: an array, or one for each output.
         algorithm: ``gauss-newton``, ``levenberg-marquardt``, or one of SciPy's: ``trust-region``,
@@ -119,7 +119,7 @@ def fit(
     if first_damping is not None:
         first_damping = real_number("the first damping", first_damping, above=0)
     problem, values = _problem(
-        graph, dataset, start, fix, bounds, weights, seed, method, engine, options
+        graph, dataset, start, freeze, bounds, weights, seed, method, engine, options
     )
     first = Local(problem, values)
     if not first.finite:
@@ -172,7 +172,7 @@ def _problem(
     graph: ExpressionGraph,
     dataset: Dataset,
     start: Mapping[str, Any] | None,
-    fix: Iterable[str],
+    freeze: Iterable[str],
     bounds: Mapping[str, tuple[float, float]] | None,
     weights: Any,
     seed: int,
@@ -187,15 +187,11 @@ def _problem(
     if not graph.outputs:
         raise UsageError("the graph has no output, so there is nothing to compare with data")
     vectors = Vectors(graph)
-    limits = constraints(vectors, bounds=bounds).columns
+    limits = constraints(vectors, bounds=bounds, freeze=freeze).columns
     low = limits.get("low", np.full(len(vectors), -math.inf))
     high = limits.get("high", np.full(len(vectors), math.inf))
     values = _start(graph, dataset, vectors, start, seed, low, high)
-    fix = [fix] if isinstance(fix, str) else fix
-    fixed = {place for name in fix for place in places_of(vectors, "fix", name).tolist()}
-    free = np.array([k for k in range(len(vectors)) if k not in fixed], dtype=int)
-    if not len(free):
-        raise UsageError("every parameter is fixed, so there is nothing to fit")
+    free = np.flatnonzero(limits.get("free", np.ones(len(vectors))))
     moving = tuple(dict.fromkeys(vectors.elements[k].partition("[")[0] for k in free))
     dataset.check_finite()
     whole = tape(graph)
@@ -207,7 +203,7 @@ def _problem(
     if len(target) < len(free):
         raise DataError(
             f"{len(target)} data cannot determine {len(free)} parameters",
-            hint="more samples, or fewer parameters: fix=[...] (--fix NAME)",
+            hint="more samples, or fewer parameters: freeze=[...] (--freeze NAME)",
         )
     program = differentiate(whole, graph.outputs, moving, method=method, **options)
     sizes = [columns[TARGET + name].size // samples for name in graph.outputs]

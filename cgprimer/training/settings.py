@@ -36,21 +36,15 @@ class Setting(NamedTuple):
     """One of them, without its name and default."""
 
     check: Callable[[Any], Any]
-    takes: Callable[[], str]  # as an option of the command line (`cli.options`); "": it is none
+    takes: str  # as an option of the command line (`cli.options`); "": it is none
     help: str  # sentences, for both
     same: str  # what to do instead where a run that is taken up began with another; "": it may
 
 
 def _setting(
-    default: Any,
-    check: Callable[[Any], Any],
-    takes: str | Callable[[], str],
-    help: str,
-    *,
-    same: str = "",
+    default: Any, check: Callable[[Any], Any], takes: str, help: str, *, same: str = ""
 ) -> Any:
-    written = takes if callable(takes) else lambda: takes
-    return field(default=default, metadata={"": Setting(check, written, help, same)})
+    return field(default=default, metadata={"": Setting(check, takes, help, same)})
 
 
 def _one_of(what: str, known: tuple[str, ...]) -> Callable[[Any], Any]:
@@ -321,8 +315,7 @@ def option_lines(*, several: bool = False) -> str:
     With `several` each takes a list of values, and has no default.
     """
     lines = []
-    for name, (_, takes, text, _) in SETTINGS.items():
-        taken = takes()
+    for name, (_, taken, text, _) in SETTINGS.items():
         if taken and several and not taken.endswith(",..."):  # what takes a list does not vary
             lines.append(f"--{name.replace('_', '-')} VALUE,...  {text}")
         elif taken:

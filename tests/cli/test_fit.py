@@ -42,7 +42,7 @@ def test_the_steps_of_the_lecture(half: Path, algorithm: str, iterates: tuple[st
 
 
 def test_the_report_names_what_is_fixed_bounded_and_open(tmp_path: Path) -> None:
-    text = good("fit", "lecture", "--samples", "50", "--fix", "cd", "--start", "cd=3")
+    text = good("fit", "lecture", "--samples", "50", "--freeze", "cd", "--start", "cd=3")
     rows = {line.split("  ")[0]: line for line in text.splitlines()}
     assert rows["cd"].endswith("fixed")
     assert rows["ab"].endswith("not determined by itself")
@@ -89,7 +89,8 @@ def test_weights_are_a_column(tmp_path: Path) -> None:
 def test_arrays_by_their_elements() -> None:
     found = read_json(
         "fit", "-e", "input x; parameter W[3] = [1, 2, 0.5]; y = W[0] + W[1]*exp(-W[2]*x)",
-        "--samples", "30", "--start", "W=[0,1,1]", "--fix", "W[0]", "--bounds", "W[1]=0:,W[2]=0:9",
+        "--samples", "30", "--start", "W=[0,1,1]", "--freeze", "W[0]",
+        "--bounds", "W[1]=0:,W[2]=0:9",
     )  # fmt: skip
     assert found["parameters"]["W[0]"] == 0
     assert found["estimated"] == ["W[1]", "W[2]"]
@@ -118,7 +119,7 @@ def test_what_does_not_converge_leaves_with_one() -> None:
         (("--bounds", "q=0:1"), "there is no parameter 'q'"),
         (("--bounds", "k=2:1"), "must ascend"),
         (("--bounds", "k=2:3", "--start", "k=1"), "outside of its bounds"),
-        (("--fix", "k"), "every parameter is fixed"),
+        (("--freeze", "k"), "all parameters are frozen"),
         (("--start", "q=1"), "there is no parameter 'q'"),
         (("--algorithm", "newton"), "'newton' is not one of"),
         (("--bootstrap", "1"), "1 is not in the range"),

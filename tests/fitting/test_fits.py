@@ -211,7 +211,7 @@ def test_several_outputs_and_arrays() -> None:
     truth = {"W": [[0.5, -1.0], [0.2, 0.3]], "b": 0.5}
     made = cgprimer.make_dataset(graph, truth=truth, samples=40)
     start = {"W": [[0.4, -0.8], [0.1, 0.2]], "b": 0.1}
-    found = cgprimer.fit(graph, made, start=start, fix=["W[1,1]"])
+    found = cgprimer.fit(graph, made, start=start, freeze=["W[1,1]"])
     assert found.problem.sizes == (1, 1)
     assert found.start["W[1,1]"] == found.parameters["W[1,1]"] == 0.2
     assert "W[1,1]" not in found.standard_errors
@@ -239,7 +239,7 @@ def test_bounds_hold_and_the_rest_is_fitted_as_if_fixed_there(algorithm: str) ->
     bounded = cgprimer.fit(
         DECAY, NOISY, start={"a": 1, "b": 0.9}, bounds={"b": (0.7, math.inf)}, algorithm=algorithm
     )
-    fixed = cgprimer.fit(DECAY, NOISY, start={"a": 1, "b": 0.7}, fix="b")
+    fixed = cgprimer.fit(DECAY, NOISY, start={"a": 1, "b": 0.7}, freeze="b")
     assert bounded.converged, bounded.reason
     assert bounded.parameters == pytest.approx(fixed.parameters, rel=1e-6)
     assert bounded.standard_errors == pytest.approx(fixed.standard_errors, rel=1e-6)
@@ -344,7 +344,7 @@ def test_interrupted_it_keeps_the_best() -> None:
         (UsageError, "two numbers are needed", {"bounds": {"a": 2}}),
         (UsageError, "outside of its bounds", {"bounds": {"a": (5, 6)}, "start": {"a": 1}}),
         (UsageError, "fix: there is no parameter 'x'", {"fix": ["x"]}),
-        (UsageError, "every parameter is fixed", {"fix": ["a", "b"]}),
+        (UsageError, "all parameters are frozen", {"fix": ["a", "b"]}),
         (UsageError, "start: there is no parameter 'aa'", {"start": {"aa": 1}}),
         (UsageError, "iterations must be a whole number", {"iterations": 0}),
         (DataError, "the weights are 10 numbers", {"weights": [1.0, 2.0]}),
@@ -363,7 +363,7 @@ def test_fewer_data_than_parameters() -> None:
     two = data([1.0, 2.0], x=[0.0, 1.0])
     with pytest.raises(DataError, match="2 data cannot determine 3 parameters"):
         cgprimer.fit(graph, two)
-    assert cgprimer.fit(graph, two, fix="c", start={"c": 0}).converged
+    assert cgprimer.fit(graph, two, freeze="c", start={"c": 0}).converged
 
 
 def test_a_bootstrap_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
