@@ -11,12 +11,7 @@ from weakref import WeakKeyDictionary
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Shape, element_place
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import (
-    DerivativeProgram,
-    Derivatives,
-    Names,
-    as_names,
-)
+from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Names, as_names
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.run import Runner, engine_for
 from cgprimer.core.tape.lowering import lower
@@ -251,17 +246,12 @@ def derivatives_at(
     mode = mode_at(graph, at)
     key = ("first", targets, names, method, mode, repr(sorted(options.items())))
     whole = {name: element_in(graph, name)[0] if "[" in name else name for name in names}
-    program = kept(
-        graph,
-        key,
-        lambda: differentiate(
-            tape_with(graph, (*targets, *names), mode),
-            targets,
-            tuple(whole.values()),
-            method=method,
-            **options,
-        ),
-    )
+
+    def made() -> DerivativeProgram:
+        primal = tape_with(graph, (*targets, *names), mode)
+        return differentiate(primal, targets, tuple(whole.values()), method=method, **options)
+
+    program = kept(graph, key, made)
     found = at_point(graph, at, program, engine)
     pairs = {(t, n): found.derivatives[t, base] for t in targets for n, base in whole.items()}
     for target, name in [pair for pair in pairs if "[" in pair[1]]:
@@ -335,7 +325,6 @@ def at_point(
         return Runner(replace(program, tape=moved), engine=chosen)
 
     runner = kept(graph, ("runner", program, varying, chosen.name), make)
-
     scalars |= statistics(graph, point) | dict(direction or {})
     found, sizes = runner(columns, scalars, samples), program.shapes
     return Derivatives(

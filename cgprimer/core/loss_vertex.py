@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -44,6 +44,8 @@ from cgprimer.errors import DefinitionError, Source, UsageError, did_you_mean, l
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.numbers_and_arrays import as_value
 
+Shapes = Mapping[str, Shape]
+
 
 class Column(NamedTuple):
     """A column that a loss needs beside the graph's inputs.
@@ -75,7 +77,7 @@ def loss_terms(
     tape: Tape,
     loss: str,
     *,
-    given: Mapping[str, Shape] | None = None,
+    given: Shapes | None = None,
     role: str = "a column of the data",
     naming: Callable[[Column], str] = lambda column: TARGET + column.name,
     labels: bool = False,
@@ -121,10 +123,10 @@ def loss_terms(
     usual = "out" in names and ("out" not in known or "target" in names)
     about = {"out", "target"} if usual or base_name(loss) in LOSSES else set[str]()
     others = [n for n in names if n not in known and n not in about]
-    _check_names(base_name(loss), others, known, given, role)
-    own: dict[str, Expression] = {
-        n: column(n, (given or {}).get(n, ()), is_target=False) for n in others
-    }
+    if given is not None and (strange := [n for n in others if n not in given]):
+        raise _unknown(base_name(loss), strange[0], known, given, role)
+    shapes = {n: (given or {}).get(n, ()) for n in others}
+    own: dict[str, Expression] = {n: column(n, s, is_target=False) for n, s in shapes.items()}
     if not about:
         if not set(names) & set(known):
             hint = f"the graph has {listed(known)}; or say it in 'out' and 'target'"
@@ -188,7 +190,7 @@ def with_loss(tape: Tape, loss: str) -> Tape:
     return put(tape, loss_terms(tape, loss))[0]
 
 
-def _only(outputs: Mapping[str, Shape]) -> str:
+def _only(outputs: Shapes) -> str:
     """The output that is the loss."""
     name, *others = outputs or ("",)
     if not name or others or outputs[name]:
@@ -201,28 +203,17 @@ def _only(outputs: Mapping[str, Shape]) -> str:
     return name
 
 
-def _check_names(
-    loss: str,
-    others: Iterable[str],
-    known: list[str],
-    given: Mapping[str, Shape] | None,
-    role: str,
-) -> None:
-    """Raise DefinitionError if a name is neither the graph's nor a column."""
-    for name in others:
-        if given is not None and name not in given:
-            source = Source("<loss>", loss)
-            place = spans(source)[tokenize(loss).index(name)]
-            hint = did_you_mean(name, (*known, *given))
-            if name == "target":
-                hint = "the target is that of 'out', the output: (out - target)^2"
-            said = f"{name!r} is neither a name of the graph nor {role}"
-            raise DefinitionError(said, place, hint=hint or f"the graph has {listed(known)}")
+def _unknown(loss: str, name: str, known: list[str], given: Shapes, role: str) -> DefinitionError:
+    """A name is neither the graph's nor a column."""
+    place = spans(Source("<loss>", loss))[tokenize(loss).index(name)]
+    hint = did_you_mean(name, (*known, *given))
+    if name == "target":
+        hint = "the target is that of 'out', the output: (out - target)^2"
+    said = f"{name!r} is neither a name of the graph nor {role}"
+    return DefinitionError(said, place, hint=hint or f"the graph has {listed(known)}")
 
 
-def _softmax(
-    outputs: Mapping[str, Shape], column: Callable[..., Name], *, labels: bool
-) -> Expression:
+def _softmax(outputs: Shapes, column: Callable[..., Name], *, labels: bool) -> Expression:
     """Cross-entropy of classes whose logits are the outputs, or the numbers of one output."""
     logits: list[Expression] = [Name(name) for name in outputs]
     rows = [shape for shape in outputs.values() if shape]
@@ -274,7 +265,7 @@ def input_name(graph: ExpressionGraph, column: Column) -> str:
 
 
 def appended(
-    graph: ExpressionGraph, primal: Tape, loss: str, given: Mapping[str, Shape] | None
+    graph: ExpressionGraph, primal: Tape, loss: str, given: Shapes | None
 ) -> tuple[ExpressionGraph, dict[str, Column]]:
     """The graph with the loss as its only output, and the inputs that come with it.
 

@@ -44,13 +44,7 @@ Action = Callable[[Block], None]
 
 
 class NumpyExecutable:
-    """A tape compiled for numpy.
-
-    Args:
-        tape: what to run.
-        reduction: ``none`` for a value per sample, ``sum`` for the sum over the samples.
-        dtype: ``float64`` or ``float32``.
-    """
+    """A tape compiled for numpy; arguments are those of an engine's ``compile``."""
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
         self.reduction = reduction

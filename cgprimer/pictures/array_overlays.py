@@ -80,10 +80,12 @@ def array_overlaid(
                 text = f"∂{head}/∂{tail}{shape_text(value.shape)}"
                 written[tail, head] = _under(text, value)
     if tangents:
-        seed, found = _tangents(graph, at, tangents)
+        found = _tangents(graph, at, tangents)
         for name in (*graph.variables, *graph.parameters):
             lines[name] = _named("tangent", found.get(name))
-        notes.append(f"tangent: derivative with respect to {seed}, swept forward from its seed 1")
+        notes.append(
+            f"tangent: derivative with respect to {tangents}, swept forward from its seed 1"
+        )
     if adjoints:
         target = chosen_output(graph, of)
         for key, value in _adjoints(graph, at, target, level, written).items():
@@ -136,9 +138,7 @@ def local_jacobians(
     return found
 
 
-def _tangents(
-    graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str
-) -> tuple[str, dict[str, Any]]:
+def _tangents(graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str) -> dict[str, Any]:
     """The derivative of everything that a seed leads to with respect to it, a number."""
     base, place = element_place(seed)
     name = chosen_names(graph, base)[0]
@@ -163,7 +163,7 @@ def _tangents(
 
         tangents[name] = zeros(shape_in(graph, name))
         tangents[name][place] = 1.0
-    return seed, tangents
+    return tangents
 
 
 def _adjoints(
@@ -174,8 +174,8 @@ def _adjoints(
     written: dict[tuple[str, str], list[str]],
 ) -> dict[str, Any]:
     """The adjoint of each vertex; on edges what is handed back goes into ``written``."""
-    flow = back_flow(graph, at, target, operations=level == "operations")
     primal, operations = tape_of(graph), level == "operations"
+    flow = back_flow(graph, at, target, operations=operations)
     key = {i: str(i) if operations else primal.labels[i] for i in flow.vertices}
     for (tail, head), (tree, value) in flow.products.items():
         text = f"{unparse(tree)}{shape_text(shape_of(primal, tail))}"
@@ -205,7 +205,7 @@ class BackFlow:
         self.vertices = tuple(self.made.vertices)
         names = labels(tape)
         self.names = {i: names[i] for i in self.vertices}
-        self._known = {new: names[old] for old, new in self.made.vertices.items() if names[old]}
+        self.known = {new: names[old] for old, new in self.made.vertices.items() if names[old]}
         old = {new: old for old, new in self.made.vertices.items()}
         self.shares = [(old[s.tail], old[s.head], s.product) for s in self.made.tape.shares]
         self.totals: dict[int, Any] = {}
@@ -213,7 +213,7 @@ class BackFlow:
 
     def written(self, head: int, product: int) -> Expression:
         """How what an edge hands back is computed."""
-        known = {**self._known, self.made.totals[head]: f"bar_{self.names[head]}"}
+        known = {**self.known, self.made.totals[head]: f"bar_{self.names[head]}"}
         return _readable(value_tree(self.made.tape, product, known))
 
     def at(self, graph: ExpressionGraph, at: Mapping[str, Any] | None) -> BackFlow:

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any
 
-from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.methods.edges import edge_tape
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import labels
 from cgprimer.core.tape.tape import shape_of
-from cgprimer.number_format import array_lines, equals, number
+from cgprimer.number_format import array_lines
 from cgprimer.pictures.array_overlays import BackFlow, shape_text, value_tree
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 
@@ -44,44 +40,19 @@ def backward_diagram(
     """
     target = chosen_output(graph, of)
     tape = tape_of(graph)
-    if tape.shapes:
-        return _of_arrays(graph, at, target)
-    made = edge_tape(tape, of=target, operations=True)
-    names = labels(tape)
-    found = values_of(made.tape, point_values(graph, at)) if at is not None else []
-    vertex = {new: old for old, new in made.vertices.items()}
-    known = {new: names[old] for new, old in vertex.items() if names[old]}
-    terms: dict[int, list[Expression]] = {}
-    edges = []
-    for share in made.tape.shares:
-        tail, head = vertex[share.tail], vertex[share.head]
-        partial = value_tree(made.tape, share.partial, known)
-        instruction = tape.instruction(head)
-        again = instruction is not None and instruction.operands.count(tail) > 1
-        parts = _summands(partial) if again else [partial]
-        bar = Name(f"bar_{names[head]}")
-        terms.setdefault(tail, []).extend(_times(bar, part) for part in parts)
-        edges.append(Edge(str(head), str(tail)))
-    root = tape.index(target)
-    nodes = [Node(str(root), f"bar_{names[root]}", "seed", ("= 1",))]
-    for index in sorted(terms, reverse=True):
-        role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
-        text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms[index]))
-        values = [float(found[made.totals[index]])] if found else []
-        value = [f"{equals(total)} {number(total)}" for total in values]
-        nodes.append(Node(str(index), f"bar_{names[index]}", role, (text, *value)))
-    return Diagram(tuple(nodes), tuple(edges), notes=(_NOTE.format(target),))
-
-
-def _of_arrays(graph: ExpressionGraph, at: Mapping[str, Any] | None, target: str) -> Diagram:
-    """The same with the shape of every adjoint."""
-    tape = tape_of(graph)
+    names, root = labels(tape), tape.index(target)
     flow = BackFlow(tape, target, operations=True)
     found = flow.at(graph, at).totals if at is not None else {}
-    names, root = labels(tape), tape.index(target)
     terms: dict[int, list[Expression]] = {}
-    for tail, head, product in flow.shares:
-        terms.setdefault(tail, []).append(flow.written(head, product))
+    for (tail, head, product), share in zip(flow.shares, flow.made.tape.shares, strict=True):
+        if tape.shapes:
+            terms.setdefault(tail, []).append(flow.written(head, product))
+            continue
+        partial = value_tree(flow.made.tape, share.partial, flow.known)
+        instruction = tape.instruction(head)
+        again = instruction is not None and instruction.operands.count(tail) > 1
+        bar, parts = Name(f"bar_{names[head]}"), _summands(partial) if again else [partial]
+        terms.setdefault(tail, []).extend(_times(bar, part) for part in parts)
     nodes = [Node(str(root), f"bar_{names[root]}", "seed", ("= 1",))]
     for index in sorted(terms, reverse=True):
         role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"

@@ -66,8 +66,7 @@ def _transformed(transform: Any, function: Any, args: Any, options: Any) -> Any:
     try:
         return transform(function, *args, **options)
     except TypeError:
-        raise UsageError(
-            f"of a function, the one option is the number of the argument, not"
-            f" {', '.join(map(repr, [*args, *options]))}",
-            hint="jacobian(f, argument=0)(x) is the derivative at x",
-        ) from None
+        given = ", ".join(map(repr, [*args, *options]))
+        what = f"of a function, the one option is the number of the argument, not {given}"
+        hint = "jacobian(f, argument=0)(x) is the derivative at x"
+        raise UsageError(what, hint=hint) from None

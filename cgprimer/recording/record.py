@@ -22,7 +22,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, plural
 from cgprimer.recording.eager import Recorded, State
-from cgprimer.recording.transforms import _depth
+from cgprimer.recording.transforms import _depth, mapped
 from cgprimer.recording.value import Value
 from cgprimer.recording.written import Writer
 
@@ -120,7 +120,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     for name, value in watch.names():
         writer.hint(name, value)
     outputs: dict[str, Any] = {}
-    _walk(source, result, outputs.setdefault)
+    mapped(outputs.setdefault, result, source, opened=True)
     outputs = {n: v for n, v in outputs.items() if _is_number(v)}
     if not any(isinstance(v, Recorded) for v in outputs.values()):
         raise UsageError(
@@ -131,7 +131,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     _check(graph, writer)
     made = {name: writer.named.get(name) for name in graph.definitions}
     lines = {name: Line.of(watch.place(v)) for name, v in made.items() if v is not None and v.line}
-    plain = _walk(source, result, lambda _, v: v._data if isinstance(v, Recorded) else v)
+    plain = mapped(lambda _, v: getattr(v, "_data", v), result, opened=True)
     return Recording(graph, tape_of(graph), plain, lines)
 
 
@@ -244,12 +244,11 @@ def _arguments(writer: Writer, function: Any, args: Any, kwargs: Any) -> tuple[A
     except ValueError:  # a function that does not say what it takes
         return tuple(leaf("x", given) for given in args), kwargs
     for name, given in bound.arguments.items():
-        of_any = bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
-        bound.arguments[name] = (
-            {key: _walk(key, part, leaf) for key, part in given.items()}
-            if of_any
-            else _walk(name, given, leaf)
-        )
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            named = {key: mapped(leaf, part, key, opened=True) for key, part in given.items()}
+            bound.arguments[name] = named
+        else:
+            bound.arguments[name] = mapped(leaf, given, name, opened=True)
     return bound.args, bound.kwargs
 
 
@@ -259,18 +258,3 @@ def _is_number(given: Any) -> bool:
         return all(_is_number(part) for part in given) and bool(given)
     kinds = (float, int, np.floating, np.ndarray, Recorded)
     return isinstance(given, kinds) and not isinstance(given, bool)
-
-
-def _walk(name: str, tree: Any, function: Callable[[str, Any], Any]) -> Any:
-    """A function of the name and the value of each leaf, in the same arrangement."""
-    if isinstance(tree, dict):
-        return {key: _walk(f"{name}_{key}", part, function) for key, part in tree.items()}
-    if isinstance(tree, tuple) or (isinstance(tree, list) and not _of_plain_numbers(tree)):
-        parts = [_walk(f"{name}_{i}", part, function) for i, part in enumerate(tree)]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
-    return function(name, tree)
-
-
-def _of_plain_numbers(tree: list[Any]) -> bool:
-    nested = (list, tuple, dict, np.ndarray, Recorded)
-    return bool(tree) and not any(isinstance(part, nested) for part in tree)

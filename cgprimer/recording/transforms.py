@@ -76,7 +76,7 @@ def value_and_grad(
                 hint="sum it up, or take jacobian(f)",
             )
         bars = adjoints(value, create_graph=nested) if value.requires_grad else {}
-        found = _mapped(lambda v: _bar(bars, v), chosen)
+        found = mapped(lambda _, v: _bar(bars, v), chosen)
         return (value if nested else value._data), found
 
     return differentiated
@@ -93,25 +93,25 @@ def jacobian_of(
     def differentiated(*args: Any, **kwargs: Any) -> Tree:
         result, chosen, nested = called_with(function, argument, args, kwargs)
 
-        def rows(value: Any) -> Tree:
+        def rows(_: str, value: Any) -> Tree:
             if not isinstance(value, Value) or not value.requires_grad:
                 value = Value(value, requires_grad=False)
-                return _mapped(lambda v: np.zeros(value.shape + v.shape)[()], chosen)
+                return mapped(lambda _, v: np.zeros(value.shape + v.shape)[()], chosen)
             seeds = np.eye(value.size, dtype=value.dtype).reshape(value.size, *value.shape)
             passes = [
                 adjoints(value, seed if value.shape else None, create_graph=nested)
                 for seed in seeds
             ]
 
-            def stacked(v: Value) -> Any:
+            def stacked(_: str, v: Value) -> Any:
                 found = [_bar(bars, v) for bars in passes]
                 whole = joined(found) if nested else np.stack([np.asarray(f) for f in found])
                 made = whole.reshape(value.shape + v.shape)
                 return made if made.ndim or nested else float(made)
 
-            return _mapped(stacked, chosen)
+            return mapped(stacked, chosen)
 
-        return _mapped(rows, result)
+        return mapped(rows, result)
 
     return differentiated
 
@@ -141,10 +141,8 @@ def called_with(
     nested = _depth[0] > 0
     moved = list(args)
     for place in places:
-        moved[place] = _mapped(_leaf, args[place])
-    chosen = tuple(
-        _mapped(lambda v: v, moved[p]) for p in places
-    )  # the function may change its own
+        moved[place] = mapped(_leaf, args[place])
+    chosen = tuple(mapped(lambda _, v: v, moved[p]) for p in places)  # which nobody changes
     _depth[0] += 1
     try:
         result = function(*moved, **kwargs)
@@ -153,7 +151,7 @@ def called_with(
     return result, chosen if isinstance(argument, tuple) else chosen[0], nested
 
 
-def _leaf(data: Any) -> Value:
+def _leaf(_: str, data: Any) -> Value:
     """A value of its own: of one that is recorded already, a copy."""
     if isinstance(data, Value) and data.requires_grad:
         made: Value = EAGER.emit("copy", data)
@@ -162,20 +160,28 @@ def _leaf(data: Any) -> Value:
 
 
 def _bar(bars: dict[Any, Any], value: Value) -> Any:
-    found = bars.get(value)
-    if found is None:
-        return 0.0 if not value.shape else np.zeros(value.shape, value.dtype)
-    return found
+    if value in bars:
+        return bars[value]
+    return np.zeros(value.shape, value.dtype) if value.shape else 0.0
 
 
-def _mapped(function: Callable[[Any], Any], tree: Tree) -> Tree:
-    """A function of each leaf of a tree, in the same arrangement."""
+def mapped(
+    function: Callable[[str, Any], Any], tree: Tree, name: str = "", *, opened: bool = False
+) -> Tree:
+    """A function of the name and the value of each leaf of a tree, in the same arrangement.
+
+    A list of plain numbers is a leaf, and so is a tuple of them unless it is to be ``opened``.
+    """
     if isinstance(tree, dict):
-        return {key: _mapped(function, part) for key, part in tree.items()}
+        items = tree.items()
+        return {k: mapped(function, v, f"{name}_{k}", opened=opened) for k, v in items}
     if hasattr(tree, "_fields") or (
         isinstance(tree, tuple | list)
-        and any(isinstance(part, Value | np.ndarray | tuple | list | dict) for part in tree)
+        and (
+            any(isinstance(part, Value | np.ndarray | tuple | list | dict) for part in tree)
+            or (opened and (isinstance(tree, tuple) or not tree))
+        )
     ):
-        parts = [_mapped(function, part) for part in tree]
+        parts = [mapped(function, v, f"{name}_{k}", opened=opened) for k, v in enumerate(tree)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
-    return function(tree)
+    return function(name, tree)

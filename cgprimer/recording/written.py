@@ -111,7 +111,9 @@ class Writer:
             sizes[value] = 1 + sum(sizes[o] for o in operands if isinstance(o, Recorded))
             name = self._called(value) or wanted.get(value, "")
             if name or self.every or uses[value] > 1 or sizes[value] > _LONGEST:
-                made = self.name(name or self._next(), value)
+                if not name:  # v1, v2
+                    self._count += 1
+                made = self.name(name or f"v{self._count}", value)
                 definitions.append(Definition(made, tree, (), 0))
                 tree, sizes[value] = Name(made), 0
             trees[value] = tree
@@ -119,23 +121,13 @@ class Writer:
         for name, value in outputs.items():
             tree = self.tree(value, trees)
             if tree in self._known.values() or not isinstance(tree, Name) or tree.name in shown:
-                tree = Name(self._copied(name, tree, definitions))
+                definitions.append(Definition(self.name(name), tree, (), 0))  # a vertex of its own
+                tree = Name(definitions[-1].name)
             shown[tree.name] = None
         ends = [Declaration("output", name, None, 0) for name in shown]
         program = Program(Source("", ""), (*self._leaves["input"], *self._leaves["parameter"],
                                            *definitions, *ends))  # fmt: skip
         return parse(program_text(program), name=source)
-
-    def _copied(self, name: str, tree: Expression, definitions: list[Definition]) -> str:
-        """An output that is a leaf, a number or another output: a vertex with its value."""
-        made = self.name(name)
-        definitions.append(Definition(made, tree, (), 0))
-        return made
-
-    def _next(self) -> str:
-        """A name for what has none: ``v1``, ``v2``."""
-        self._count += 1
-        return f"v{self._count}"
 
     def _called(self, value: Recorded) -> str:
         return value.name or self._hints.get(value, "")

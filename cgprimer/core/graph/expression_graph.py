@@ -270,20 +270,17 @@ class ExpressionGraph:
         shape = self.samples(known)
         if self.shapes:
             return self._values_of_arrays(known, shape)
-        if not shape:
-            try:
+        try:
+            if not shape:
                 return self._values(known, floats.function)
-            except UsageError:  # a function of arrays, applied to numbers
-                return self._values_of_arrays(known, shape)
-        import numpy as np
+            import numpy as np
 
-        from cgprimer.core.primitives import arrays
+            from cgprimer.core.primitives import arrays
 
-        with np.errstate(all="ignore"):
-            try:
+            with np.errstate(all="ignore"):
                 found = self._values(known, arrays.function)
-            except UsageError:
-                return self._values_of_arrays(known, shape)
+        except UsageError:  # a function of arrays, applied to numbers
+            return self._values_of_arrays(known, shape)
         return {name: np.array(np.broadcast_to(value, shape)) for name, value in found.items()}
 
     def _values_of_arrays(

@@ -55,14 +55,11 @@ def _indexed(b: Builder, a: Any, places: tuple[Any, ...]) -> Any:
             f"an index of {len(places)} places does not fit {shape_text(shape)}",
             hint="one place for each axis at most",
         )
-    return shaped.take(
-        b,
-        a,
-        tuple(
-            range(*place.indices(size)) if isinstance(place, slice) else place
-            for place, size in zip(places, shape, strict=False)
-        ),
+    key = (
+        range(*place.indices(size)) if isinstance(place, slice) else place
+        for place, size in zip(places, shape, strict=False)
     )
+    return shaped.take(b, a, tuple(key))
 
 
 def mean(b: Builder, a: Any, *axes: int) -> Any:

@@ -184,14 +184,9 @@ def push(b: Builder, name: Structural, which: int, tangent: Any, values: Sequenc
 
 
 def pull(b: Builder, name: Structural, which: int, bar: Any, values: Sequence[Any]) -> Any:
-    """What the adjoint of the result adds to one operand's: reverse mode.
+    """What the adjoint of the result, ``bar``, adds to one operand's: reverse mode.
 
-    Args:
-        b: where to.
-        name: the primitive.
-        which: the operand's number.
-        bar: the adjoint of the result, of its shape.
-        values: the operands; the result comes last.
+    The other arguments are those of :func:`push`.
     """
     return _PULL[name.kind](b, name, which, bar, values)
 
@@ -244,9 +239,7 @@ def _pull_sum(b: Builder, name: Structural, _: int, bar: Any, v: Sequence[Any]) 
     (axes,) = name.setting
     shape = b.shape(v[0])
     if b.shape(bar):
-        bar = reshape(
-            b, bar, tuple(1 if i in axes else n for i, n in enumerate(shape, -len(shape)))
-        )
+        bar = reshape(b, bar, _reduction("sum", shape, axes)[1])
     return b.broadcast(bar, shape)
 
 

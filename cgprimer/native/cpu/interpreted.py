@@ -47,13 +47,7 @@ machine = cache(Machine)
 
 
 class Interpreted(Executable):
-    """A tape as code for the interpreter.
-
-    Args:
-        tape: what to run.
-        reduction: ``none`` or ``sum``.
-        dtype: ``float64`` or ``float32``.
-    """
+    """A tape as code for the interpreter; arguments are those of an engine's ``compile``."""
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
         self.dtype, self.sums = np.dtype(dtype), reduction == "sum"

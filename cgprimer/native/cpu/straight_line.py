@@ -32,13 +32,9 @@ _SMALL = 64  # instructions: below, two vectors at a time keep the processor bus
 
 
 class Fused(Executable):
-    """A small tape as machine code.
+    """A small tape, optimized, of primitives that LLVM can do, as machine code.
 
-    Args:
-        tape: an optimized tape whose primitives LLVM can do.
-        reduction: ``none`` or ``sum``.
-        dtype: ``float64`` or ``float32``.
-        batch: how many samples it will be run on, or 0: for few there are no vectors.
+    ``batch`` is how many samples it will be run on, or 0: for few there are no vectors.
     """
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str, batch: int = 0) -> None:

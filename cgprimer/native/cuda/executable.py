@@ -50,12 +50,6 @@ def reduce_signature() -> tuple[Any, ...]:
 class CudaExecutable:
     """A tape compiled for CUDA; see :class:`cgprimer.core.methods.contract.Execute`.
 
-    Args:
-        tape: what to run.
-        reduction: ``none`` or ``sum``.
-        dtype: ``float64`` or ``float32``.
-        settings: how work is laid out.
-
     Raises:
         EngineError: a primitive has no form on the GPU.
     """

@@ -5,26 +5,22 @@ They may merge values that carry different names, so they come after differentia
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import chain
-
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Share, Tape
+from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.garbage_collection import collector_paused
 
 _LARGEST_POWER = 64  # beyond it a call of pow is no slower than the multiplications
 
 
-def optimize(tape: Tape, *, powers: bool = True, shares: bool = False) -> Tape:
+def optimize(tape: Tape, *, powers: bool = True) -> Tape:
     """The same outputs for less work: dead code, sharing, constants, whole powers.
 
     Args:
         tape: what is optimized.
         powers: write whole powers as multiplications: ``x^3`` as ``x*x*x``, ``x^-2`` as
             ``1/(x*x)``.
-        shares: keep the tape's shares and what they consist of, for whoever shows them.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.core.tape.lowering import lower
@@ -35,8 +31,7 @@ def optimize(tape: Tape, *, powers: bool = True, shares: bool = False) -> Tape:
     with collector_paused():
         builder = Builder()
         new = [builder.leaf(*leaf) for leaf in tape.leaves]
-        kept = tape.shares if shares else ()
-        needed = reachable(tape, [*tape.outputs.values(), *chain.from_iterable(kept)])[len(new) :]
+        needed = reachable(tape, tape.outputs.values())[len(new) :]
         for (name, operands), wanted in zip(tape.instructions, needed, strict=True):
             if not wanted:
                 new.append(-1)
@@ -49,9 +44,7 @@ def optimize(tape: Tape, *, powers: bool = True, shares: bool = False) -> Tape:
                 new.append(builder.emit(name, *[new[o] for o in operands]))
         builder.names = {name: new[i] for name, i in tape.names.items() if new[i] >= 0}
         outputs = {name: new[i] for name, i in tape.outputs.items()}
-        made = checked(builder.finish(outputs, prune=not kept))
-        place = [builder.moved[i] for i in new]  # of what none asks for, a value that none reads
-        return replace(made, shares=tuple([Share(*[place[i] for i in s]) for s in kept]))
+        return checked(builder.finish(outputs, prune=True))
 
 
 def _whole(exponent: float | None) -> bool:

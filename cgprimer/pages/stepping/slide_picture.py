@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cgprimer.core.primitives.structural import shape_text
 from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Frame
 from cgprimer.pages.stepping.graph_places import FLAG, LABEL, LETTER, RING, Placed
 from cgprimer.pages.stepping.scene import Scene, Vertex
 from cgprimer.pages.stepping.slide_tables import known, missing, moved, so_far
-from cgprimer.pages.stepping.steps import shape_text
 from cgprimer.pictures.geometry import Box, Point, Size, length, point_at, sampled
 from cgprimer.pictures.geometry import frame as around
 from cgprimer.pictures.pen import Legend, Pen
@@ -119,7 +119,7 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
             back = {"facecolor": pen.look.background, "edgecolor": "none", "pad": 1.0}
             more: dict[str, Any] = {"bbox": back, "weight": "bold", "zorder": 7, "align": "center"}
             at = chosen.to(place.labels[k])
-            text = marked(value, SHORT) if isinstance(value, float) else shape_text(value)
+            text = marked(value, SHORT) if isinstance(value, float) else shape_text(value.shape)
             pen.write(*at, text, LETTER * chosen.scale, **more)
     for vertex, box in zip(scene.vertices, place.boxes, strict=True):
         if vertex.name in shown:

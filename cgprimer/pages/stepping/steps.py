@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from cgprimer.core.methods.finite_difference import StepRule
+from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
@@ -150,12 +151,7 @@ def plain(value: Any) -> Any:
     """A number, or of an array what the page writes of it."""
     if isinstance(value, float):
         return value
-    return {"text": marked(value, SHORT), "shape": shape_text(value)}
-
-
-def shape_text(value: Any) -> str:
-    """The shape of an array, as ``[2,3]``."""
-    return f"[{','.join(map(str, value.shape))}]"
+    return {"text": marked(value, SHORT), "shape": shape_text(value.shape)}
 
 
 def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
