@@ -91,6 +91,7 @@ from cgprimer.training.objective import Objective as Objective
 from cgprimer.training.objective import loss_and_gradient as loss_and_gradient
 from cgprimer.training.optimizers import register_optimizer as register_optimizer
 from cgprimer.training.optimizers import unregister_optimizer as unregister_optimizer
+from cgprimer.training.predictions import Score as Score
 from cgprimer.training.runs import TrainingRun as TrainingRun
 from cgprimer.training.sweeps import Sweep as Sweep
 from cgprimer.training.sweeps import sweep as sweep

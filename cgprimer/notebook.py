@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from cgprimer.core.graph import ExpressionGraph
     from cgprimer.fitting.result import Fit
     from cgprimer.pages.stepping.page import Page
+    from cgprimer.training.ensembles import Ensemble
+    from cgprimer.training.predictions import Score
     from cgprimer.training.runs import TrainingRun
+    from cgprimer.training.sweeps import Sweep
 
 Bundle = dict[str, str]  # media type to content; pictures that are no text in base 64
 _MOST_LINES = 200  # of a text or a table
@@ -146,9 +149,44 @@ def _fit(found: Fit) -> Bundle:
     rows = [[n, number(v), number(errors.get(n))] for n, v in found.parameters.items()]
     how = "converged" if found.converged else "not converged"
     said = "".join(f"<p>{escape(s)}</p>\n" for s in (f"{how}: {found.reason}", *found.sentences))
-    picture = _figure(plot.fit(found))
-    parts = (said + _table(["parameter", "value", "standard error"], rows, left=1),)
-    return {"text/html": "\n".join([*parts, picture.pop("image/svg+xml", "")]), **picture}
+    table = _table(["parameter", "value", "standard error"], rows, left=1)
+    return _with_picture(said + table, plot.fit(found), repr(found))
+
+
+def _sweep(found: Sweep) -> Bundle:
+    from cgprimer import plot
+
+    header, rows, left = found.cells()
+    return _with_picture(_table(header, rows, left=left), plot.sweep(found), found.table())
+
+
+def _ensemble(bag: Ensemble) -> Bundle:
+    from cgprimer import plot
+    from cgprimer.number_format import number
+
+    rows = [[name.replace("-", " "), number(value)] for name, value in bag.out_of_bag().items()]
+    said = f"<p>{escape(repr(bag)[1:-1])}</p>\n" + _table(["out of bag", ""], rows, left=1)
+    members = {f"member {k}": run for k, run in enumerate(bag.runs, start=1)}
+    return _with_picture(said, plot.loss(members), repr(bag))
+
+
+def _score(score: Score) -> Bundle:
+    from cgprimer.number_format import number
+
+    named = {"samples": score.samples, "loss": score.loss, "R²": score.r2}
+    named |= {} if score.accuracy is None else {"accuracy": score.accuracy}
+    parts = [_table(list(named), [[number(v) for v in named.values()]], left=0)]
+    if (found := score.confusion) is not None:
+        names = [label if isinstance(label, str) else number(label) for label in found.labels]
+        rows = [[n, *map(str, row)] for n, row in zip(names, found.counts.tolist(), strict=True)]
+        parts.append(_table(["true, predicted:", *names], rows, left=1))
+    return {"text/html": "\n".join(parts)}
+
+
+def _with_picture(html: str, figure: Figure, text: str) -> Bundle:
+    picture = _figure(figure)
+    html = "\n".join([html, picture.pop("image/svg+xml", "")])
+    return {"text/html": html, "text/plain": text, **picture}
 
 
 def _page(page: Page) -> Bundle:
@@ -157,9 +195,12 @@ def _page(page: Page) -> Bundle:
     return {"text/html": f'<iframe {frame} {_ALLOWED} srcdoc="{escape(page)}"></iframe>'}
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:
-    """Rows as HTML, the first columns aligned to the left."""
-    table = html_table(header, rows[:_MOST_LINES], left=range(left))
+def _table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int | Sequence[int]
+) -> str:
+    """Rows as HTML, the first columns aligned to the left, or those that are given."""
+    columns = range(left) if isinstance(left, int) else left
+    table = html_table(header, rows[:_MOST_LINES], left=columns)
     return "\n".join([table, *(f"<p>{text}</p>" for text in _left_out(rows, "rows"))])
 
 
@@ -171,10 +212,13 @@ def _left_out(all_: Sequence[Any], what: str) -> list[str]:
 _VIEWS: dict[str, Callable[[Any], Bundle]] = {
     "Comparison": _comparison,
     "DerivativeProgram": _program,
+    "Ensemble": _ensemble,
     "ExpressionGraph": _graph,
     "Fit": _fit,
     "Page": _page,
     "Recording": lambda recording: _graph(recording.graph) | {"text/plain": str(recording)},
+    "Score": _score,
+    "Sweep": _sweep,
     "Tape": _program,
     "Trace": _trace,
     "TrainingRun": _run,

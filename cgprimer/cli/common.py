@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from cgprimer.cli.options import LOSS, options
 from cgprimer.core.derivatives import graph_with_loss
@@ -52,8 +53,14 @@ def graph_command(
     def decorate(function: Callable[..., Any]) -> click.Command:
         @wraps(function)
         def about_graph(file: str | None, expression: str | None, **given: Any) -> Any:
+            context = click.get_current_context()
             if expression is None:
-                file = file or (click.get_current_context().default_map or {}).get("file")
+                file = file or (context.default_map or {}).get("file")
+            elif file is not None:  # the command line goes before a configuration
+                if context.get_parameter_source("expression") is ParameterSource.DEFAULT_MAP:
+                    expression = None
+                elif context.get_parameter_source("file") is ParameterSource.DEFAULT_MAP:
+                    file = None
             graph = _read_graph(file, expression, optional)
             loss = given.pop("loss") if with_loss else None
             if graph is not None and loss is not None:

@@ -12,14 +12,15 @@ from cgprimer.plots.runs import axis_of, steps_per_epoch
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.sweeps import Sweep, word
 
-_PANELS = 6
-_IN_A_ROW = 3
+_PANELS = 9
+_IN_A_ROW, _IN_TWO = 3, 8  # panels
+_WIDEST = 60  # letters above all panels of a row
 
 
 def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slide.Figure:
     """The losses of all runs over one scale: panels by what varies first, lines by the rest.
 
-    Where one setting varies, or the first has more than six values, all lines are in one panel.
+    What has more than nine values is no panel's. Where one setting varies, all lines are in one.
     A run that diverges leaves through the top, and the legend of its panel says so.
 
     Args:
@@ -35,13 +36,14 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     >>> [axes.get_title() for axes in figure.axes]
     ['sgd', 'adam']
     """
-    first = next(iter(found.varied[0]))
-    panels = list(dict.fromkeys(word(of[first]) for of in found.varied))
-    if len(found.varied[0]) == 1 or not 1 < len(panels) <= _PANELS:
+    values_of = {n: list(dict.fromkeys(word(v[n]) for v in found.varied)) for n in found.varied[0]}
+    few = [name for name, values in values_of.items() if 1 < len(values) <= _PANELS]
+    if len(values_of) == 1 or not few:
         return loss(found.named, dark=dark, title=title)
+    first, panels = few[0], values_of[few[0]]
     calm = {name: run for name, run in found.named.items() if run.stopped != "diverged"}
     by = axis_of(calm or found.named)
-    rows = -(-len(panels) // _IN_A_ROW)
+    rows = -(-len(panels) // _IN_A_ROW) if len(panels) > _IN_TWO else 1 + (len(panels) > _IN_A_ROW)
     rest = [", ".join(word(v) for n, v in of.items() if n != first) for of in found.varied]
     names = ", ".join(name.replace("_", " ") for name in found.varied[0] if name != first)
     figure, look = slide.new_figure(dark, title, f"Loss by {first.replace('_', ' ')} and {names}")
@@ -63,11 +65,20 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     for place, (name, axes) in enumerate(shown.items()):
         lowest, leftmost = place + grid.shape[1] >= len(panels), place % grid.shape[1] == 0
         slide.dress(axes, look, x=by if lowest else "", y="loss" if leftmost else "")
-        says = f"{name}\ndiverges: {listed(away[name], 2)}" if away[name] else name
+        if lowest:  # below it may be a place without a panel
+            axes.tick_params(labelbottom=True)
+        says = name
+        if gone := away[name]:  # a long list would reach into the panel beside it
+            short = len(", ".join(gone)) * grid.shape[1] <= _WIDEST
+            says += "\n" + (
+                f"diverges: {listed(gone)}"
+                if short
+                else f"{len(gone)} of {len(axes.lines)} diverge"
+            )
         axes.set_title(says, **slide.text_style(look) | {"weight": "bold"})
         if logarithmic:
             axes.set_yscale("log", nonpositive="mask")
-            axes.set_ylim(min(every) / 2, 10 * max(every))
+            axes.set_ylim(min(every) / 2, (10 if any(away.values()) else 2) * max(every))
             slide.log_axis(axes, "y", most=6)
         slide.linear_axis(axes, "x", most=5, whole=True)
     for axes in grid.flat[len(panels) :]:

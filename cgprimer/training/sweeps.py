@@ -75,17 +75,23 @@ class Sweep:
         Raises:
             UsageError: another style.
         """
-        rows, plain = self.rows(), style == "csv"
-        keys = list(dict.fromkeys(key for row in rows for key in row))
-        words = {
-            "loss": "final loss", "least": "least loss", "validation": "validation loss",
-            "steps": f"steps to {number(self.threshold, 3)}", "stopped": "end",
-        }  # fmt: skip
-        header = keys if plain else [words.get(key, key.replace("_", " ")) for key in keys]
-        write: Callable[[Any], str] = _exact if plain else word
-        left = [k for k, key in enumerate(keys) if any(isinstance(r.get(key), str) for r in rows)]
-        body = [[write(row.get(key)) for key in keys] for row in rows]
+        header, body, left = self.cells(exact=style == "csv")
         return table(header, body, style=style, left=left)
+
+    def cells(self, *, exact: bool = False) -> tuple[list[str], list[list[str]], list[int]]:
+        """The rows as texts: titles, cells, and which columns hold words."""
+        rows = self.rows()
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        left = [k for k, key in enumerate(keys) if any(isinstance(r.get(key), str) for r in rows)]
+        if exact:
+            return keys, [[_exact(row.get(key)) for key in keys] for row in rows], left
+        words = {
+            "learning_rate": "rate", "loss": "final loss", "validation": "validation loss",
+            "steps": f"steps to {number(self.threshold, 3)}", "seconds": "time/s", "stopped": "end",
+        }  # fmt: skip
+        rows = [row | {"seconds": float(f"{row['seconds']:.1e}")} for row in rows]
+        header = [words.get(key, key.replace("_", " ")) for key in keys]
+        return header, [[word(row.get(key)) for key in keys] for row in rows], left
 
     def to_csv(self) -> str:
         """The rows as CSV, with all digits; steps are empty where the threshold was not met."""

@@ -182,6 +182,10 @@ def test_another_graph_is_refused_with_what_differs(tmp_path: Path) -> None:
     more = ("--epochs", "9", "--resume", path)
     assert "it has xw = k*xa, this graph xw = k*xa^2" in bad("train", "-e", "xw = k*xa^2", *more)
     assert "its parameters are k, this graph's are j" in bad("train", "-e", "xw = j*xa", *more)
+    good("train", "-e", "xw = k*xa; parameter k = 3", *SHORT, "--directory", tmp_path / "folder")
+    folder = ("--epochs", "9", "--resume", tmp_path / "folder")
+    assert "it has xw = k*xa, this graph xw = k*xa^2" in bad("train", "-e", "xw = k*xa^2", *folder)
+    assert "its parameters are k, this graph's are ab" in bad("train", LECTURE, *folder)
     said = bad("train", "-e", "xw = k*xa", *more, "--optimizer", "sgd")
     assert "the run began with optimizer adam, and cannot go on with sgd" in said
 
