@@ -130,11 +130,14 @@ def test_sweeps_ensembles_and_scores_are_tables() -> None:
     line = cgprimer.parse("xw = k*xa + b")
     swept = shown(cgprimer.sweep(line, made, {"optimizer": ["sgd", "adam"]}, epochs=2))
     assert '<td style="text-align: left">adam</td>' in swept["text/html"]
-    assert "<svg" in swept["text/html"] and is_png(swept["image/png"])
+    assert "<svg" in swept["text/html"]
+    assert is_png(swept["image/png"])
     bag = shown(cgprimer.ensemble(line, made, members=3, epochs=2))
-    assert "Ensemble of 3 runs" in bag["text/html"] and "<svg" in bag["text/html"]
+    assert "Ensemble of 3 runs" in bag["text/html"]
+    assert "<svg" in bag["text/html"]
     score = shown(cgprimer.train(line, made, epochs=2).score(made))
-    assert "true, predicted:" in score["text/html"] and "R²" in score["text/html"]
+    assert "true, predicted:" in score["text/html"]
+    assert "R²" in score["text/html"]
 
 
 def test_a_page_is_in_a_frame_of_its_own() -> None:
