@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cgprimer.plots.boundary import boundary
     from cgprimer.plots.cost import cost
     from cgprimer.plots.error import error
     from cgprimer.plots.fit import fit as fit  # noqa: PLC0414
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.variance import variance
 
 __all__ = [
+    "boundary",
     "cost",
     "error",
     "function",

@@ -17,6 +17,7 @@ import click
 from cgprimer import plot
 from cgprimer.cli import Lazy
 from cgprimer.cli.common import graph_command, make_command, note
+from cgprimer.files import write_whole
 
 _SPELT = {  # argument -> option, where they are not called alike
     "schemes": "--scheme",
@@ -34,8 +35,11 @@ _WITHOUT = (  # FILE or -e; the end of --range; an older name; steps of `error`
 )
 _CHOICES = {"by": "BY", "log": "LOG", "family": "FAMILIES", "schemes": "SCHEMES"}  # constants
 _TAKES = {"of": "NAME", "wrt": "NAME", "loss": "NAME|TEXT", "low": "LOW:HIGH"}
-_TAKES |= {"ranges": "LOW:HIGH..."}
+_TAKES |= {"ranges": "LOW:HIGH...", "columns": "NAME=COLUMN,...", "data": "PATH"}
 _HELPS = {"dark": "For dark slides", "title": "Above the picture"}  # where a kind says no more
+_ELSEWHERE = {  # endings of a kind that no figure has, and what makes such a file
+    "boundary": {"gif": "animation", "html": "page"},
+}
 _TYPES = {  # annotation -> what the option takes
     "Names": "NAME,...",
     "Mapping": "NAME=VALUE,...",
@@ -81,20 +85,30 @@ def command_of(function: Callable[..., Any]) -> click.Command:
     known = inspect.signature(function).parameters
 
     def run(*graph: Any, output: str, runs: Sequence[str] = (), **given: Any) -> None:
-        from cgprimer.pictures.saving import check_picture_path, save_figure
+        from cgprimer.pictures.saving import FORMATS, check_picture_path, save_figure
 
-        check_picture_path(Path(output))  # before the work
+        path = Path(output)
+        ending = check_picture_path(path, (*FORMATS, *others))  # before the work
         given = {name: value for name, value in given.items() if value not in (None, (), {})}
         if "low" in given:
             given["low"], given["high"] = given["low"]
-        save_figure(function(*graph, *runs, **given), Path(output))
+        if ending in others:
+            from cgprimer.pages.learning import page as learning
+
+            write_whole(path, getattr(learning, others[ending])(*graph, *runs, **given))
+        else:
+            save_figure(function(*graph, *runs, **given), path)
         note(f"wrote {output}")
 
-    lines = ["-o, --output PATH!  A .png, .svg or .pdf file."]
+    others = _ELSEWHERE.get(function.__name__, {})
+    endings = [".png", ".svg", ".pdf", *(f".{ending}" for ending in others)]
+    lines = [f"-o, --output PATH!  A {', '.join(endings[:-1])} or {endings[-1]} file."]
     for name, parameter in known.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
             path = click.Path()
             run = click.argument(name, nargs=-1, required=True, type=path, metavar="RUN...")(run)
+        elif name == "run":
+            run = click.argument(name, type=click.Path())(run)
         elif (name, parameter.annotation) not in _WITHOUT:
             lines.insert(-1, _option(function, parameter, helps.get(name) or _HELPS[name]))
     shown = "\n".join(f"  {line}" for line in examples.splitlines())
@@ -112,6 +126,7 @@ def _option(function: Callable[..., Any], parameter: inspect.Parameter, text: st
     else:
         of_type = (v for k, v in _TYPES.items() if re.match(k, written))
         takes = (_TAKES.get(name) if written != "Names" else None) or next(of_type)
+    takes += "!" if default is parameter.empty else ""
     given = ""
     said = default is not False and default != ""  # a seed of 0 is said, too
     if said and name != "low" and isinstance(default, str | int | float):

@@ -18,7 +18,8 @@ def page(folder: str, title: str, fills: Mapping[str, str], *, dark: bool = Fals
     Args:
         folder: of ``cgprimer/pages``, with ``page.html``, ``page.css`` and the scripts.
         title: the heading.
-        fills: of the marks ``@NAME@`` in them; a mark ``@name.js@`` stands for that file.
+        fills: of the marks ``@NAME@`` in them; a mark ``@name.js@`` (or css, html) stands for that
+            file.
         dark: open dark, not as the reader's system has it.
 
     >>> parts = dict.fromkeys(("SUBTITLE", "GRAPH", "TABLES", "METHODS", "OF"), "")
@@ -49,7 +50,7 @@ def filled(template: str, fills: Mapping[str, str], folder: str = "") -> str:
     def fill(mark: re.Match[str]) -> str:
         return fills[mark[1]] if mark[1] else part(mark[2].replace("./", f"{folder}/"))
 
-    return re.sub(r"@(?:([A-Z]+)|([\w./]+\.(?:js|css)))@", fill, template)
+    return re.sub(r"@(?:([A-Z]+)|([\w./]+\.(?:js|css|html)))@", fill, template)
 
 
 def colours() -> str:

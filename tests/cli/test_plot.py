@@ -26,8 +26,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_kinds() -> None:
     assert KINDS == (
-        "cost", "error", "function", "gradients", "loss", "parameters", "points", "surface",
-        "swell", "variance",
+        "boundary", "cost", "error", "function", "gradients", "loss", "parameters", "points",
+        "surface", "swell", "variance",
     )  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def test_every_example_works(kind: str, workplace: Path) -> None:
         arguments = shlex.split(line)[1:]
         done = run(*arguments)
         assert done.returncode == 0, done.stderr
-        if "-o" in arguments:
+        if arguments[0] == "plot":
             path = arguments[arguments.index("-o") + 1]
             assert (workplace / path).stat().st_size > 5_000
             assert done.stderr.endswith(f"wrote {path}\n")
@@ -75,6 +75,9 @@ def test_every_example_works(kind: str, workplace: Path) -> None:
         (["cost", "--sizes", "1,x", "-o", "a.png"], "'x'"),
         (["cost", "--methods", "backward", "-o", "a.png"], "backward"),
         (["cost", "--bound", "0", "--sizes", "1", "-o", "a.png"], "bound"),
+        (["boundary", "run.json", "--data", "x.csv", "-o", "a.png"], "two inputs"),
+        (["boundary", "run.json", "-o", "a.png"], "--data"),
+        (["boundary", "run.json", "--data", "x.csv", "-o", "a.jpg"], ".gif, .html"),
         (["swell", "--family", "sum", "-o", "a.png"], "sum"),
         (["surface", "-e", "xw = k*xa", "--at", "k=1", "-o", "a.png"], "two different"),
         (["surface", LECTURE, "--over", "ab,xa", "-o", "a.png"], "no parameter 'xa'"),
@@ -102,6 +105,7 @@ def make_runs(folder: Path) -> None:
     save_run(cgprimer.train(graph, data, epochs=0), folder / "none.json", graph)
     trained = cgprimer.train(graph, data, epochs=6, validation=0.2)
     save_run(trained, folder / "run.json", graph)
+    (folder / "x.csv").write_text("xa,xw\n1,2\n0,1\n")
     fields = json.loads((folder / "run.json").read_text())
     nan = {"step_losses": ["nan"] * trained.steps, "epoch_losses": ["nan"] * trained.epochs}
     (folder / "nan.json").write_text(json.dumps(fields | nan))

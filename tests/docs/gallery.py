@@ -22,7 +22,11 @@ MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL
 LINK = re.compile(r"\]\((\w+)/([\w.-]+)\)")
 
 
-SCREENSHOTS = {"step-page.png": "lecture.html#reverse/18", "comparison-page.png": "comparison.html"}
+SCREENSHOTS = {  # by name: the page, and where it is open
+    "step-page.png": "lecture.html#reverse/18",
+    "comparison-page.png": "comparison.html",
+    "boundary-page.png": "boundary.html#20",
+}
 
 
 def shown(page: Path) -> list[str]:
@@ -60,9 +64,9 @@ def main(names: list[str]) -> None:
                 chart = (Path(place) / "olah.mmd").read_text(encoding="utf-8")
                 text = page.read_text(encoding="utf-8")
                 page.write_text(MERMAID.sub(lambda _, chart=chart: chart, text), encoding="utf-8")
-                for name, source in SCREENSHOTS.items():
-                    screenshot(f"file://{place}/{source}", Path(place) / name)
             for name in shown(page):
+                if name in SCREENSHOTS:
+                    screenshot(f"file://{place}/{SCREENSHOTS[name]}", Path(place) / name)
                 shutil.copyfile(Path(place) / name, pictures / name)
                 print(pictures / name)
 

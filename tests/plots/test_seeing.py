@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import numpy as np
 import pytest
+from PIL import Image
 
 import cgprimer
 from cgprimer import networks, plot
 from cgprimer.errors import UsageError
+from cgprimer.pages.learning.page import animation, page
+from cgprimer.plots.boundary import moments_of
 from cgprimer.plots.gradients import adjoint_sizes, sentence
 from cgprimer.plots.variance import gradient_variances
 
@@ -68,3 +74,74 @@ def test_layers_are_the_longest_ways_and_norms_are_those_of_the_matrix_form() ->
     assert [layer.size for layer in several] == [1.0, 1.0, 4.0]
     outer = plot.gradients(graph, {"xa": 1.0, "target": 2.0}, loss="squared-error")
     assert outer.axes[0].lines[0].get_ydata().tolist() == [1.0, 4.0, 4.0, 16.0]  # type: ignore[union-attr]
+
+
+@pytest.fixture(scope="module")
+def classified() -> tuple[cgprimer.TrainingRun, cgprimer.Dataset]:
+    graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
+    data = cgprimer.make_classes("gaussians", graph, samples=60)
+    run = cgprimer.train(graph, data, learning_rate=0.05, epochs=12, loss="cross-entropy")
+    return run, data
+
+
+def test_the_boundary_is_where_the_outputs_change_sides(
+    classified: tuple[cgprimer.TrainingRun, cgprimer.Dataset],
+) -> None:
+    run, data = classified
+    plane, moments = moments_of(run, data)
+    assert [moment.step for moment in moments] == [0, *run.recorded_steps]
+    assert moments[0].loss == pytest.approx(run.start_loss)
+    assert moments[-1].loss == pytest.approx(run.loss)
+    assert moments[-1].wrong.mean() == 1 - run.score(data).accuracy
+    for moment in moments:
+        p = moment.parameters
+        (line,) = moment.lines
+        assert p["a"] * line[:, 0] + p["b"] * line[:, 1] + p["c"] == pytest.approx(
+            np.zeros(len(line)), abs=0.01
+        )
+    # Areas of both sides make up the plane: shoelace formula.
+    whole = np.prod([side[-1] - side[0] for side in plane.sides])
+    sizes = [
+        abs(sum(np.sum(r[:-1, 0] * r[1:, 1] - r[1:, 0] * r[:-1, 1]) for r in rings)) / 2
+        for rings in moments[-1].areas
+    ]
+    assert sum(sizes) == pytest.approx(whole)
+
+
+def test_planes_of_arrays_of_several_outputs_of_numbers_and_of_logits() -> None:
+    random = np.random.default_rng(0)
+    x, k = random.normal(size=(90, 2)), random.integers(0, 3, 90)
+    inputs = {"x": x + 2.0 * k[:, None]}
+    graph = networks.mlp("2-3")
+    one_hot = cgprimer.Dataset.from_arrays(inputs, {"xo": np.eye(3)[k]})
+    run = cgprimer.train(graph, one_hot, epochs=20)
+    plane, (end,) = moments_of(run, one_hot, most=1)
+    assert plane.names == ("x[0]", "x[1]")
+    assert plane.regions == ("xo[0]", "xo[1]", "xo[2]")
+    assert end.wrong.mean() == pytest.approx(1 - run.score(one_hot).accuracy)
+    one = cgprimer.parse("xo = a*x1 + b*x2 + c")
+    columns = {"x1": inputs["x"][:, 0], "x2": inputs["x"][:, 1]}
+    labelled = cgprimer.Dataset.from_arrays(columns, {"xo": (k > 0) * 1.0})
+    logit = cgprimer.train(one, labelled, loss="cross-entropy-logit", epochs=20)
+    (line,) = moments_of(logit, labelled, most=1)[1][0].lines
+    assert logit.predict({"x1": line[:, 0], "x2": line[:, 1]})["xo"] == pytest.approx(0, abs=0.05)
+    numbers = cgprimer.make_dataset(one, truth={"a": 1, "b": 2, "c": 0}, samples=50)
+    plane, (end,) = moments_of(cgprimer.train(one, numbers), numbers, most=1)
+    assert not plane.classes
+    assert end.words.count("accuracy") == 0
+    assert len(plane.regions) == 6
+    with pytest.raises(UsageError, match="two inputs"):
+        plot.boundary(cgprimer.train(LINE, cgprimer.make_dataset(LINE, samples=9)), numbers)
+
+
+def test_boundary_files(
+    classified: tuple[cgprimer.TrainingRun, cgprimer.Dataset], tmp_path: Path
+) -> None:
+    run, data = classified
+    text = page(run, data, title="</script><b>")
+    assert "<b>" not in text
+    assert text.count("http:") == text.count("http://www.w3.org/2000/svg")
+    assert "https:" not in text
+    assert "default-src 'none'" in text
+    moving = Image.open(io.BytesIO(animation(run, data, dark=True)))
+    assert (moving.n_frames, moving.size) == (len(run.recorded_steps) + 1, (1280, 720))

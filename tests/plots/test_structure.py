@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from cgprimer import Value, checkpoint, memory, plot
+from cgprimer import Value, checkpoint, make_classes, memory, plot, train
 from cgprimer.errors import UsageError
 from cgprimer.loading import load, parse
 from cgprimer.networks import mlp
@@ -30,6 +30,11 @@ MOVED = {
     "adam": moved({"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]}, TRUTH),
     "sgd": moved({"k": [0.5, 1.0], "b": [0.1, 0.0]}),
 }
+
+
+NEURON = parse("xo = sigmoid(a*x1 + b*x2 + c)")
+CLASSES = make_classes("gaussians", NEURON, samples=40)
+CLASSIFIED = train(NEURON, CLASSES, epochs=3)
 
 
 def layer(x: Value) -> Value:
@@ -66,6 +71,7 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
         landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
     ),
     "function": lambda dark: plot.function(SINE, order=2, tangent=1.0, dark=dark),
+    "boundary": lambda dark: plot.boundary(CLASSIFIED, CLASSES, dark=dark),
     "variance": lambda dark: plot.variance(LINE, sizes=[1, 4], batches=9, dark=dark),
     "gradients": lambda dark: plot.gradients(mlp("2-3-2-1", scalars=True), dark=dark),
     "points": lambda dark: plot.points(SINE, {"xa": [0.0, 1.0, 2.0]}, dark=dark),

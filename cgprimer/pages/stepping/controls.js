@@ -1,9 +1,9 @@
 // Buttons, keys, sliders: what a lecturer does with the page.
-let timer = null, address = null;
+let address = null;
 
+const last = () => data.walks[state.walk].steps.length - 1;
 function go(to) {
-  const most = data.walks[state.walk].steps.length - 1;
-  state.frames[state.walk] = Math.max(0, Math.min(most, to));
+  state.frames[state.walk] = Math.max(0, Math.min(last(), to));
   show();
 }
 function jump(direction) { // to the beginning of a sweep or pass
@@ -38,41 +38,12 @@ function arrive() { // at the tab and step that the address names; anybody may h
   choose(walk);
   return true;
 }
-function stop() {
-  clearTimeout(timer);
-  timer = null;
-  $("play").textContent = "play";
-}
-function tick() {
-  if (here() >= data.walks[state.walk].steps.length - 1) return stop();
-  go(here() + 1);
-  timer = setTimeout(tick, 1000 / Number($("speed").value));
-}
-function play() {
-  if (timer !== null) return stop();
-  if (here() >= data.walks[state.walk].steps.length - 1) go(0);
-  $("play").textContent = "pause";
-  timer = setTimeout(tick, 1000 / Number($("speed").value));
-}
-function faster(by) {
-  const speed = $("speed");
-  speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
-}
 function whole(on) {
   state.whole = on;
   $("whole").setAttribute("aria-pressed", on);
   fitPicture();
   show();
 }
-function fullScreen() {
-  if (document.fullscreenElement) document.exitFullscreen();
-  else document.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
-}
-function help() {
-  if ($("help").open) $("help").close();
-  else $("help").showModal();
-}
-
 // --- numbers that move --------------------------------------------------------------------------
 function recompute() {
   const moved = Object.keys(data.point).some(n => state.point[n] !== data.point[n])
@@ -184,47 +155,9 @@ function buildInputs() {
   resets.forEach(reset => reset());
 }
 
-// --- keys and fingers ---------------------------------------------------------------------------
-function keyed(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || ($("help").open && event.key !== "?")) return;
-  const target = event.target, box = target.tagName === "INPUT" && target.id !== "place";
-  if (box && target.type === "number") return;
-  const arrows = ["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"];
-  if (box && arrows.includes(event.key)) return; // a slider's own keys
-  if (target.tagName === "SELECT" && arrows.includes(event.key)) return;
-  if (event.key === " " && ["BUTTON", "SELECT"].includes(target.tagName)) return;
-  const keys = {
-    ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1), Home: () => go(0),
-    End: () => go(Infinity), PageDown: () => jump(1), PageUp: () => jump(-1), " ": play,
-    "+": () => faster(1), "-": () => faster(-1), d: turn, f: fullScreen, "?": help,
-    w: () => whole(!state.whole),
-  };
-  const tab = Number(event.key) - 1;
-  if (event.key !== " " && data.walks[tab]) choose(tab);
-  else if (keys[event.key]) {
-    if (event.key.startsWith("Arrow") || event.key === "Home") stop();
-    keys[event.key]();
-  } else return;
-  event.preventDefault();
-}
-let touched = null;
-function swiped(event) { // to the left: forward; not where a pane scrolls across
-  const pane = event.target.closest("section");
-  if (event.type === "touchstart") {
-    const scrolls = pane && pane.scrollWidth > pane.clientWidth + 1;
-    touched = event.touches.length === 1 && !scrolls ? event.touches[0] : null;
-    return;
-  }
-  if (!touched) return;
-  const across = event.changedTouches[0].clientX - touched.clientX;
-  const down = event.changedTouches[0].clientY - touched.clientY;
-  touched = null;
-  if (Math.abs(across) < 50 || Math.abs(across) < 2 * Math.abs(down)) return;
-  stop();
-  go(here() + (across < 0 ? 1 : -1));
-}
-
+const KEYS = { PageDown: () => jump(1), PageUp: () => jump(-1), w: () => whole(!state.whole) };
 data.walks.forEach((walk, k) => {
+  KEYS[k + 1] = () => choose(k);
   const tab = make("button", $("tabs"), "", walk.method, { type: "button" });
   tab.setAttribute("role", "tab");
   tab.addEventListener("click", () => choose(k));
@@ -233,16 +166,7 @@ data.wrt.forEach(name => {
   const chip = make("span", $("results"), "chip", `d${data.target}/d${name} = `);
   parts.results.push({ chip, value: make("span", chip), error: make("small", chip, "error") });
 });
-const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () => go(here() + 1),
-  end: () => go(Infinity) };
-for (const [id, act] of Object.entries(pressed))
-  $(id).addEventListener("click", () => { stop(); act(); });
-const turned = { play, full: fullScreen, keys: help, whole: () => whole(!state.whole) };
-for (const [id, act] of Object.entries(turned)) $(id).addEventListener("click", act);
-$("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
-document.addEventListener("keydown", keyed);
-for (const kind of ["touchstart", "touchend"])
-  document.querySelector("main").addEventListener(kind, swiped, { passive: true });
+$("whole").addEventListener("click", () => whole(!state.whole));
 new ResizeObserver(fitPicture).observe($("picture")); // also where the lines below grow
 window.addEventListener("resize", () => { fitPicture(); show(); });
 window.addEventListener("hashchange", arrive);

@@ -1,10 +1,5 @@
 // The page of a stepping: data.walks[k].steps tell which values of the walk's tape become known.
 // Nothing that a user wrote is executed: an instruction names a function of PRIMITIVES.
-const $ = id => document.getElementById(id);
-// JSON has no nan and no infinities: they come as text. Only where numbers stand: "nan" and "inf"
-// are names, too, which a user may give to a parameter.
-const BEYOND = { nan: NaN, inf: Infinity, "-inf": -Infinity };
-const numeric = value => typeof value === "string" ? BEYOND[value] : value;
 const withNumbers = walk => ({ ...walk, numbers: walk.numbers.map(numeric) });
 function received(text) {
   const read = JSON.parse(text);
@@ -83,12 +78,6 @@ function fitColumns() { // as wide as the widest number of the walk, so that not
 }
 
 // --- what a step changes -------------------------------------------------------------------------
-function put(node, text, unknown = false) { // touches the page only where something changes
-  if (node.firstChild) {
-    if (node.firstChild.data !== text) node.firstChild.data = text;
-  } else if (text !== "") node.textContent = text;
-  if (node.classList.contains("unknown") !== unknown) node.classList.toggle("unknown", unknown);
-}
 const endless = value => typeof value === "number" && !Number.isFinite(value);
 function odd(node, value) {
   const is = endless(value);

@@ -1,18 +1,4 @@
 // The graph as SVG. parts.vertices and parts.edges are what a step changes.
-function make(tag, parent, words = "", text = "", more = {}) {
-  const made = Object.assign(document.createElement(tag), more);
-  if (words) made.className = words;
-  if (text) made.textContent = text;
-  parent.append(made);
-  return made;
-}
-function draw(tag, parent, attributes, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text) made.textContent = text;
-  parent.append(made);
-  return made;
-}
 function outline(group, shape, [x, y, w, h], words, grow = 0) { // shapes as in shapes.py
   const [left, top, wide, high] = [x - w / 2 - grow, y - h / 2 - grow, w + 2 * grow, h + 2 * grow];
   if (shape === "hexagon") {

@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cgprimer.number_format import equals, marked, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.graph_places import Placed, placed
 from cgprimer.pages.stepping.slide_picture import EDGE, READABLE, draw_picture, fits
 from cgprimer.pages.stepping.slide_tables import ROW, Columns, columns, draw_tables, known
+from cgprimer.pictures.animation import gif
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import TEXT, broken, sheet
 from cgprimer.pictures.saving import figure_bytes
@@ -34,10 +35,8 @@ _ASPECT = (_WIDE - EDGE) / (HEIGHT - 2 * EDGE)
 _GAPS = (56.0, 84.0, 104.0, 140.0)
 _TIGHT = (48.0, 52.0, *_GAPS)
 _DPI = 144.0
-_GIF_DPI = 96.0
 _APART = 11.0  # levels: Pillow rounds to steps of 4, and may take the wrong one of two nearer ones
 _SHADES = 5  # of each colour in the palette, for the edges of letters and lines
-_LAST_FRAME = 3  # times as long as the others
 
 
 def slides(
@@ -68,22 +67,7 @@ def animation(
 
     ``on_frame`` is as in `slides`.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL.Image import Dither, frombytes
-
-    colours, images = _palette(dark), []
-    for figure in _figures(shown, method, dark, on_frame):
-        # The same pixels as those of a PNG file, without the way through one.
-        figure.set_dpi(_GIF_DPI)
-        canvas: Any = FigureCanvasAgg(figure)
-        canvas.draw()
-        pixels = frombytes("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
-        images.append(pixels.quantize(palette=colours, dither=Dither.NONE))
-    length = round(1000 / speed)
-    lengths = [length] * (len(images) - 1) + [_LAST_FRAME * length]
-    found = io.BytesIO()
-    images[0].save(found, "gif", save_all=True, append_images=images[1:], duration=lengths, loop=0)
-    return found.getvalue()
+    return gif(_figures(shown, method, dark, on_frame), _palette(dark), speed=speed)
 
 
 def _figures(

@@ -1,0 +1,1 @@
+"""A decision boundary while it moves: a page to be played, and an animation."""

@@ -1,0 +1,26 @@
+// What pages make their parts of.
+const $ = id => document.getElementById(id);
+// JSON has no nan and no infinities: they come as text. Only where numbers stand: "nan" and "inf"
+// are names, too, which a user may give to a parameter.
+const BEYOND = { nan: NaN, inf: Infinity, "-inf": -Infinity };
+const numeric = value => typeof value === "string" ? BEYOND[value] : value;
+function make(tag, parent, words = "", text = "", more = {}) {
+  const made = Object.assign(document.createElement(tag), more);
+  if (words) made.className = words;
+  if (text) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+function draw(tag, parent, attributes, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+function put(node, text, unknown = false) { // touches the page only where something changes
+  if (node.firstChild) {
+    if (node.firstChild.data !== text) node.firstChild.data = text;
+  } else if (text !== "") node.textContent = text;
+  if (node.classList.contains("unknown") !== unknown) node.classList.toggle("unknown", unknown);
+}

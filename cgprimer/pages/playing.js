@@ -1,0 +1,77 @@
+// Frames that are played: buttons, keys, swipes. The page says here(), last() and go(), and KEYS has
+// the keys that it has besides.
+let timer = null;
+function stop() {
+  clearTimeout(timer);
+  timer = null;
+  $("play").textContent = "play";
+}
+function tick() {
+  if (here() >= last()) return stop();
+  go(here() + 1);
+  timer = setTimeout(tick, 1000 / Number($("speed").value));
+}
+function play() {
+  if (timer !== null) return stop();
+  if (here() >= last()) go(0);
+  $("play").textContent = "pause";
+  timer = setTimeout(tick, 1000 / Number($("speed").value));
+}
+function faster(by) {
+  const speed = $("speed");
+  speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
+}
+function fullScreen() {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else document.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
+}
+function help() {
+  if ($("help").open) $("help").close();
+  else $("help").showModal();
+}
+
+// --- keys and fingers ---------------------------------------------------------------------------
+function keyed(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || ($("help").open && event.key !== "?")) return;
+  const target = event.target, box = target.tagName === "INPUT" && target.id !== "place";
+  if (box && target.type === "number") return;
+  const arrows = ["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"];
+  if (box && arrows.includes(event.key)) return; // a slider's own keys
+  if (target.tagName === "SELECT" && arrows.includes(event.key)) return;
+  if (event.key === " " && ["BUTTON", "SELECT"].includes(target.tagName)) return;
+  const keys = {
+    ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1), Home: () => go(0),
+    End: () => go(Infinity), " ": play, "+": () => faster(1), "-": () => faster(-1),
+    d: turn, f: fullScreen, "?": help, ...KEYS,
+  };
+  if (!Object.hasOwn(keys, event.key)) return;
+  if (event.key.startsWith("Arrow") || event.key === "Home") stop();
+  keys[event.key]();
+  event.preventDefault();
+}
+let touched = null;
+function swiped(event) { // to the left: forward; not where a pane scrolls across
+  const pane = event.target.closest("section");
+  if (event.type === "touchstart") {
+    const scrolls = pane && pane.scrollWidth > pane.clientWidth + 1;
+    touched = event.touches.length === 1 && !scrolls ? event.touches[0] : null;
+    return;
+  }
+  if (!touched) return;
+  const across = event.changedTouches[0].clientX - touched.clientX;
+  const down = event.changedTouches[0].clientY - touched.clientY;
+  touched = null;
+  if (Math.abs(across) < 50 || Math.abs(across) < 2 * Math.abs(down)) return;
+  stop();
+  go(here() + (across < 0 ? 1 : -1));
+}
+const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () => go(here() + 1),
+  end: () => go(Infinity) };
+for (const [id, act] of Object.entries(pressed))
+  $(id).addEventListener("click", () => { stop(); act(); });
+for (const [id, act] of Object.entries({ play, full: fullScreen, keys: help }))
+  $(id).addEventListener("click", act);
+$("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
+document.addEventListener("keydown", keyed);
+for (const kind of ["touchstart", "touchend"])
+  document.querySelector("main").addEventListener(kind, swiped, { passive: true });
