@@ -237,8 +237,8 @@ def _plane(run: TrainingRun, data: Dataset) -> Plane:
     first, second = np.linspace(low - room, high + room, GRID).T
     targets = beside_outputs(graph, run.settings.get("loss", "squared-error"), data)
     wanted = side_by_side(targets, targets)
-    levels: Array | None = None
-    classes = True
+    inner: Array = None
+    levels, classes = None, True
     try:
         labels, own = classes_of(targets, targets)
     except DataError:
