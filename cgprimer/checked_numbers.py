@@ -12,16 +12,19 @@ from cgprimer.errors import ShapeError, UsageError, name_hint
 from cgprimer.numbers_and_arrays import all_finite, as_value
 
 
-def real_number(what: str, value: Any, *, above: float = -math.inf) -> float:
+def real_number(
+    what: str, value: Any, *, above: float = -math.inf, least: float = -math.inf
+) -> float:
     """A finite number that a user gave, as a float.
 
     Args:
         what: what it is called in the message.
         value: what was given.
         above: it must be greater.
+        least: it must be as great, or greater.
 
     Raises:
-        UsageError: it is no number, infinite, nan or not above the bound.
+        UsageError: it is no number, infinite, nan or too small.
 
     >>> real_number("the rate", 1), real_number("the rate", "a")
     Traceback (most recent call last):
@@ -37,6 +40,23 @@ def real_number(what: str, value: Any, *, above: float = -math.inf) -> float:
     if not math.isfinite(found) or found <= above:
         must = "positive" if above == 0 else "finite"
         raise UsageError(f"{what} must be {must}, not {found:g}")
+    if found < least:
+        raise UsageError(f"{what} must be a number from {least:g} on, not {found:g}")
+    return found
+
+
+def share_of_one(what: str, value: Any) -> float:
+    """A number between 0 and 1 that a user gave, neither of the two.
+
+    Raises:
+        UsageError: it is none.
+
+    >>> share_of_one("the level", 0.95)
+    0.95
+    """
+    found = real_number(what, value)
+    if not 0 < found < 1:
+        raise UsageError(f"{what} is a share between 0 and 1, not {found:g}")
     return found
 
 

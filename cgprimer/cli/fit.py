@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 import numpy as np
 
 from cgprimer.analysis.tables import table
+from cgprimer.checked_numbers import share_of_one
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import check_outputs, echo_json, graph_command, note
 from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
@@ -56,6 +58,7 @@ _ORIGIN = ("data", "columns", "samples", "low", "high", "noise")  # of data
 --save PATH  Write the fit as JSON.
 --force  Write over files that are there.""",
     JSON,
+    level=partial(share_of_one, "the level"),
 )
 def command(
     graph: ExpressionGraph,
@@ -88,8 +91,6 @@ def command(
     step only if it falls. Prints parameters with standard errors, and what the data cannot tell.
     A fit that ends at no minimum is reported as such, with exit code 1.
     """
-    if not 0 < level < 1:
-        raise click.BadParameter(f"the level is between 0 and 1, not {level:g}")
     options = own_options(method, settings)
     check_outputs(force, save, plot=plot)
     origin = {name: settings.pop(name) for name in _ORIGIN}

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from cgprimer.checked_numbers import share_of_one
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
 from cgprimer.cli.configuration import configure
@@ -70,9 +71,7 @@ def read_validation(value: str | None) -> str | float | None:
         share = None if value is None else float(value)
     except ValueError:
         return value
-    if share is not None and not 0 < share < 1:
-        raise click.BadParameter(f"{value} is no share of the samples, which lies between 0 and 1")
-    return share
+    return None if share is None else share_of_one("a share of the samples", share)
 
 
 READERS: dict[str, Any] = {

@@ -107,9 +107,8 @@ def make_classes(
         raise UsageError(f"there are no classes {kind!r}", hint=name_hint(kind, CLASSES))
     points, usual, numbers, labels = CLASSES[kind]
     samples = whole_number("the number of samples", samples, least=1)
-    deviation = usual if noise is None else real_number("the noise", noise)
-    if deviation < 0:
-        raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
+    noise = usual if noise is None else noise
+    noise = real_number("the noise, a standard deviation,", noise, least=0)
     if batch_size is not None and kind != "lecture-neurons":
         raise UsageError("a batch_size is one of the classes lecture-neurons alone")
     batch = samples if batch_size is None else whole_number("batch_size", batch_size, least=1)
@@ -131,8 +130,8 @@ def make_classes(
     if kind == "lecture-neurons":
         for first in range(0, samples, batch):
             x[first : first + batch] /= x[first : first + batch].max()
-    if deviation:
-        x += random.normal(0.0, deviation, x.shape)
+    if noise:
+        x += random.normal(0.0, noise, x.shape)
     label = np.where(second, labels[1], labels[0])
     both = labels == (0.0, 1.0) and len(outputs) == 2
     y = [1 - label, label] if both else [label] * len(outputs)

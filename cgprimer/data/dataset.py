@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import share_of_one
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import elements
 from cgprimer.data.columns import SKIP, Array, as_column, together
@@ -117,9 +118,7 @@ class Dataset:
         >>> [len(part) for part in data.split(0.25, seed=0)]
         [3, 1]
         """
-        if not 0 < share < 1:
-            between = "the share of samples to validate with lies between 0 and 1"
-            raise UsageError(f"{between}, and is not {share:g}")
+        share = share_of_one("the share of samples to validate with", share)
         kept_out = round(share * len(self))
         if not 0 < kept_out < len(self):
             use = "validate with" if kept_out == 0 else "train on"

@@ -62,8 +62,7 @@ def make_dataset(
     checked_graph(graph)
     samples = whole_number("the number of samples", samples, least=1)
     seed = whole_number("the seed", seed)
-    if real_number("the noise", noise) < 0:
-        raise UsageError(f"the noise is a standard deviation and cannot be {noise}")
+    noise = real_number("the noise, a standard deviation,", noise, least=0)
     truth = numbers_by_name("truth", truth, "parameter", graph.parameters, shapes=graph.shapes)
     try:
         point = graph.point(truth, needed=graph.parameters if targets else ())

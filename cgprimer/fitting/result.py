@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number
+from cgprimer.checked_numbers import share_of_one
 from cgprimer.core.derivatives import chosen_output, derivatives_at
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import listed
 from cgprimer.files import json_text, write_whole
 from cgprimer.fitting.descent import Trial
 from cgprimer.fitting.residuals import Local, Residuals
@@ -213,9 +213,7 @@ class Fit:
 
     def _quantile(self, level: float) -> float:
         """Student's t for a two-sided level."""
-        level = real_number("the level", level, above=0)
-        if level >= 1:
-            raise UsageError(f"the level is a share between 0 and 1, such as 0.95, not {level:g}")
+        level = share_of_one("the level", level)
         if not self.degrees_of_freedom:
             return math.nan
         from scipy.special import stdtrit

@@ -215,10 +215,7 @@ def constraints(
             continue
         column = np.full(count, 1.0 if what == "scale" else 0.0)
         for name, value in _by_name(what, given, vectors):
-            factor = real_number(what, value)
-            if factor < 0:
-                raise UsageError(f"{what} must not be negative, and is {factor:g}")
-            column[places_of(vectors, what, name)] = factor
+            column[places_of(vectors, what, name)] = real_number(what, value, least=0)
         if (column != (what == "scale")).any():
             columns[what] = column
     if bounds:

@@ -52,12 +52,8 @@ class Spread:
         >>> Spread(10, 1.0, 0.25, 0.325).expected, Spread(10, 1.0, 0.0, 0.1).expected
         (0.325, 0.1)
         """
-        return expected_error(self.variance, self.covariance, self.members)
-
-
-def expected_error(variance: float, covariance: float, members: int) -> float:
-    """The mean squared error of the average of models whose errors have these moments."""
-    return variance / members + covariance * (members - 1) / members
+        others = self.members - 1
+        return self.variance / self.members + self.covariance * others / self.members
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,14 +194,11 @@ def ensemble(
         for k, rows in enumerate(drawn)
     ]
     runs = at_once(made, jobs, on_run)
-    if not runs:
-        raise KeyboardInterrupt
     for place, run in runs.items():
         if run.stopped == "diverged":
             hint = "try a smaller learning rate (--learning-rate)"
             raise UsageError(f"member {place + 1} diverged: {run.reason}", hint=hint)
-    places = sorted(runs)
-    return Ensemble(tuple(runs[k] for k in places), tuple(drawn[k] for k in places), dataset)
+    return Ensemble(tuple(runs.values()), tuple(drawn[k] for k in runs), dataset)
 
 
 def majority(chosen: Array, counted: Array | None = None, classes: int | None = None) -> Array:

@@ -163,10 +163,6 @@ def l_bfgs(
     raise UsageError("l-bfgs has no update of a single step: SciPy does them all")
 
 
-def _nothing(parameters: Array) -> State:
-    return ()
-
-
 def _one(parameters: Array) -> State:
     return (np.zeros_like(parameters),)
 
@@ -182,8 +178,8 @@ ADAGRAD = Optimizer("adagrad", adagrad, _one, 0.1, _RANGES)
 RMSPROP = Optimizer("rmsprop", rmsprop, _one, 0.01, _RANGES)
 ADAM = Optimizer("adam", adam, _moments, 0.05, _RANGES)
 ADAMW = Optimizer("adamw", adamw, _moments, 0.05, _RANGES)
-COORDINATES = Optimizer("coordinates", coordinates, _nothing, 0.1, _RANGES, "coordinates")
-L_BFGS = Optimizer("l-bfgs", l_bfgs, _nothing, 1.0, _RANGES, "whole")
+COORDINATES = Optimizer("coordinates", coordinates, rate=0.1, ranges=_RANGES, kind="coordinates")
+L_BFGS = Optimizer("l-bfgs", l_bfgs, rate=1.0, ranges=_RANGES, kind="whole")
 OPTIMIZERS: Registry[Optimizer] = Registry(
     "optimizer",
     "cgprimer.optimizers",

@@ -23,13 +23,12 @@ from cgprimer.core.language.syntax import (
     Expression,
     Name,
     Program,
-    fold,
     postorder,
 )
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS
 from cgprimer.errors import SourceError, did_you_mean
-from cgprimer.training.update_rules import Array, Optimizer, State, applied
+from cgprimer.training.update_rules import Array, Optimizer, State, evaluated
 
 _GIVEN = ("g", "rate", "t")  # what a rule reads and may not assign
 _PROBES = np.array([0.5, -2.0, 1.5]), np.array([-3.0, 0.25, 1.5]), 0.25  # p, g and rate
@@ -110,11 +109,7 @@ class _TextRule:
         if self.counts:
             known["t"] = state[-1] + 1
         for name, tree in self.steps:
-            known[name] = fold(
-                tree,
-                lambda node: known[node.name] if isinstance(node, Name) else node.value,
-                lambda row, operands: applied(row, *operands),
-            )
+            known[name] = evaluated(tree, known)
         after = tuple(known[name] for name in self.state)
         if isinstance(parameters, np.ndarray):  # one number for all is one of each
             after = tuple(np.zeros_like(parameters) + part for part in after)
@@ -125,25 +120,18 @@ class _TextRule:
         p, g, rate = _PROBES
         known = {**self.hyper, "p": p, "g": g, "rate": rate, "t": 1.0, **self.begin}
         for one in _definitions(self.program):
-            found: dict[int, Any] = {}
             for node in postorder(one.expression):
-                if isinstance(node, Apply):
-                    operands = [found[id(argument)] for argument in node.arguments]
-                    value = applied(node.primitive, *operands)
-                    if not np.all(np.isfinite(value)):
-                        self._not_finite(one, node, operands, value)
-                else:
-                    value = known[node.name] if isinstance(node, Name) else node.value
-                found[id(node)] = value
-            known[one.name] = found[id(one.expression)]
+                value = evaluated(node, known)
+                if isinstance(node, Apply) and not np.all(np.isfinite(value)):
+                    below = evaluated(node.arguments[-1], known)
+                    self._not_finite(one, node, below, value)
+            known[one.name] = value  # of the last node, which is the whole
 
-    def _not_finite(
-        self, one: Definition, node: Apply, operands: list[Any], value: Any
-    ) -> NoReturn:
+    def _not_finite(self, one: Definition, node: Apply, last: Any, value: Any) -> NoReturn:
         text, hint = unparse(node), ""
         if any(isinstance(part, Name) and part.name in self.state for part in postorder(node)):
             hint = "state begins at 0 unless a start is given: --hyper NAME=VALUE"
-        if node.primitive == "div" and not np.all(operands[1]):
+        if node.primitive == "div" and not np.all(last):
             below = unparse(node.arguments[1])
             what = f"the rule divides by zero: {below} is 0 in the first step"
             hint = hint and f"{hint}; or add a small number, as in /({below} + 1e-8)"

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name
-from cgprimer.core.language.syntax import Expression, Name, fold, postorder
+from cgprimer.core.language.syntax import Expression, Name, postorder
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.training.optimizers import OPTIMIZERS
-from cgprimer.training.update_rules import applied
+from cgprimer.training.update_rules import evaluated
 
 Array = Any
 _LOOKED_AT = 1000  # steps of a run at which a schedule is checked before the first is done
@@ -190,10 +190,5 @@ def rates(
 
 def _evaluated(tree: Expression, hyper: Mapping[str, float], when: When) -> Array:
     """A text at some steps."""
-    known = {**vars(when), **hyper}
-
-    def leaf(node: Any) -> Any:
-        return known[node.name] if isinstance(node, Name) else node.value
-
-    found = fold(tree, leaf, lambda name, operands: applied(name, *operands))
+    found = evaluated(tree, {**vars(when), **hyper})
     return np.broadcast_to(np.asarray(found, float), np.shape(when.step)).copy()

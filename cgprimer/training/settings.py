@@ -114,13 +114,6 @@ def _optimizer(given: Any) -> str:
     return given
 
 
-def _warm_up(given: Any) -> float:
-    found = real_number("warm_up", given)
-    if found < 0:
-        raise UsageError(f"warm_up is a number of epochs, not {found:g}")
-    return found
-
-
 def _by_name(what: str, *, one: bool = False) -> Callable[[Any], Any]:
     """Values by name, whose names are checked where the graph is known; perhaps one for all."""
 
@@ -181,7 +174,7 @@ class Settings:
         " steps, epochs and rate, such as 'rate/(1 + 0.01*t)'.",
     )  # fmt: skip
     warm_up: float = _setting(
-        0.0, _warm_up, "NUMBER",
+        0.0, partial(real_number, "warm_up", least=0), "NUMBER",
         "Epochs in which the rate rises in a straight line to what the schedule says.",
     )  # fmt: skip
     scale: Mapping[str, float] | None = _setting(

@@ -142,19 +142,16 @@ def sweep(
     """
     grid = list(_combinations(vary))
     for one in grid:
-        settings_of({**given_settings(given), **one})
+        settings_of({n: value for n, value in given.items() if n in SETTINGS} | one)
     if threshold is not None:
         threshold = real_number("the threshold", threshold, above=0)
     train(graph, dataset, **(given | grid[0] | {"epochs": 0}))  # what is wrong is found at once
     made = [partial(train, graph, dataset, **(given | one)) for one in grid]
     runs = at_once(made, jobs, on_run)
-    if not runs:
-        raise KeyboardInterrupt
-    found = tuple(runs[place] for place in sorted(runs))
     if threshold is None:
-        threshold = _SHARE * found[0].start_loss
-    varied = tuple(grid[place] for place in sorted(runs))
-    return Sweep(varied, found, threshold, len(grid) - len(found))
+        threshold = _SHARE * next(iter(runs.values())).start_loss
+    varied = tuple(grid[place] for place in runs)
+    return Sweep(varied, tuple(runs.values()), threshold, len(grid) - len(runs))
 
 
 def at_once(
@@ -162,7 +159,7 @@ def at_once(
     jobs: int | None = None,
     on_run: Callable[[int, int], None] | None = None,
 ) -> dict[int, TrainingRun]:
-    """Several runs at once, by their places; Ctrl-C ends those under way and begins no others.
+    """Several runs at once, by ascending places; Ctrl-C ends those under way and begins no others.
 
     Args:
         runs: calls of :func:`cgprimer.train` that lack nothing but ``on_progress``.
@@ -202,7 +199,9 @@ def at_once(
             pool.shutdown(cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
                 raise
-    return found
+    if not found:
+        raise KeyboardInterrupt
+    return dict(sorted(found.items()))
 
 
 def steps_until(run: TrainingRun, threshold: float) -> int | None:
@@ -217,11 +216,6 @@ def steps_until(run: TrainingRun, threshold: float) -> int | None:
         if loss < threshold:
             return epoch * per_epoch
     return None
-
-
-def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the arguments of ``train`` that are settings."""
-    return {name: value for name, value in given.items() if name in SETTINGS}
 
 
 def _combinations(vary: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from cgprimer.checked_numbers import numbers_by_name
+from cgprimer.core.language.syntax import Expression, Name, Number, fold
 from cgprimer.core.primitives import arrays, primitive
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.builder import Builder
@@ -178,6 +179,15 @@ def applied(name: str, *operands: Any) -> Any:
             return arrays.function(name)(*operands)
     places = [o.index if isinstance(o, Recorded) else builder.constant(float(o)) for o in operands]
     return Recorded(builder, builder.emit(name, *places))
+
+
+def evaluated(tree: Expression, known: Mapping[str, Any]) -> Any:
+    """An expression where names have values: arrays and numbers, or values being recorded."""
+
+    def leaf(node: Name | Number) -> Any:
+        return known[node.name] if isinstance(node, Name) else node.value
+
+    return fold(tree, leaf, lambda name, operands: applied(name, *operands))
 
 
 @cache

@@ -120,7 +120,7 @@ def test_targets_are_the_outputs() -> None:
     ("settings", "error", "said"),
     [
         ({"samples": 0}, UsageError, "whole number from 1 on, not 0"),
-        ({"noise": -1.0}, UsageError, "cannot be -1.0"),
+        ({"noise": -1.0}, UsageError, "from 0 on, not -1"),
         ({"noise": float("nan")}, UsageError, "must be finite, not nan"),
         ({"low": 1.0, "high": 0.0}, UsageError, "'xa' are the wrong way round"),
         ({"low": float("nan")}, UsageError, "must be finite, not nan"),

@@ -10,7 +10,7 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import DataError, UsageError
-from cgprimer.training.ensembles import expected_error, majority, spread_of
+from cgprimer.training.ensembles import Spread, majority, spread_of
 from tests.cli.cli_tools import bad, good, read_json
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -24,8 +24,8 @@ def classes(samples: int = 80, seed: int = 0) -> cgprimer.Dataset:
 
 
 def test_the_lecture_s_figures() -> None:  # case F13
-    assert expected_error(1.0, 0.25, 10) == pytest.approx(0.325, rel=1e-15)
-    assert expected_error(1.0, 0.0, 10) == pytest.approx(0.1, rel=1e-15)
+    assert Spread(10, 1.0, 0.25, 0.0).expected == pytest.approx(0.325, rel=1e-15)
+    assert Spread(10, 1.0, 0.0, 0.0).expected == pytest.approx(0.1, rel=1e-15)
 
 
 def test_errors_that_are_drawn_with_these_moments_average_as_the_formula_says() -> None:
