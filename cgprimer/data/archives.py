@@ -47,11 +47,7 @@ class NumpyFile(Source):
                 raise DataError(f"{path} is not a file of numpy arrays") from error
 
     def lengths(self, names: Sequence[str]) -> list[int]:
-        """As of any source.
-
-        Raises:
-            DataError: they differ, or an array is none, damaged or by far too large.
-        """
+        """As of any source."""
         return [end - start for start, end in self._cuts(names)]
 
     def _cuts(self, names: Sequence[str]) -> list[tuple[int, int]]:
@@ -68,11 +64,7 @@ class NumpyFile(Source):
         return list(pairwise(length * k // count for k in range(count + 1)))
 
     def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source.
-
-        Raises:
-            DataError: an array is damaged, not of numbers, of another length, or by far too large.
-        """
+        """As of any source."""
         start, end = self._cuts(names)[block]
         return [self._arrays[name][start:end] for name in names]
 

@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.tape.scalars import elements
-from cgprimer.core.tape.tape import shape_of
-from cgprimer.data.columns import Array, together
+from cgprimer.data.columns import Array, numbers_in, together
 from cgprimer.data.dataset import Dataset
 from cgprimer.errors import UsageError, name_hint
 
@@ -114,11 +111,7 @@ def make_classes(
     batch = samples if batch_size is None else whole_number("batch_size", batch_size, least=1)
     inputs, outputs = ["x1", "x2"], ["y"]
     if graph is not None:
-        whole = tape(graph)
-        inputs, outputs = (
-            [e for n in names for e in elements(n, shape_of(whole, whole.index(n)))]
-            for names in (graph.inputs, graph.outputs)
-        )
+        inputs, outputs = (numbers_in(graph, names) for names in (graph.inputs, graph.outputs))
     if len(inputs) != (numbers or max(1, len(inputs))):
         wanted = numbers or "some"
         raise UsageError(f"{kind} has {wanted} inputs, and the graph has {len(inputs)}")

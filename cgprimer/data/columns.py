@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from cgprimer.core.derivatives import tape
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.tape.scalars import elements
+from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import DataError
 
 Array = Any
@@ -47,7 +51,12 @@ class Source:
         return sum(self.lengths(names)) * len(names)
 
     def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """These columns of a block: arrays of numbers, not necessarily doubles."""
+        """These columns of a block: arrays of numbers, not necessarily doubles.
+
+        Raises:
+            DataError: a column that is not of numbers, lacks one or has another length than others;
+                a file that is damaged, or unpacks to far more than it is.
+        """
         raise NotImplementedError
 
 
@@ -68,6 +77,12 @@ def base(name: str) -> str:
     """What an element belongs to: ``x`` for ``x[0]``; else the name itself."""
     found = _ELEMENT.fullmatch(name)
     return found[1] if found else name
+
+
+def numbers_in(graph: ExpressionGraph, names: Iterable[str]) -> list[str]:
+    """What the numbers of some variables or inputs of a graph are called: ``x[0]``, ``x[1]``."""
+    whole = tape(graph)
+    return [e for n in names for e in elements(n, shape_of(whole, whole.index(n)))]
 
 
 def together(columns: Mapping[str, Array]) -> dict[str, Array]:

@@ -84,11 +84,7 @@ class CsvFile(Source):
             block += 1
 
     def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source; all numbers are finite.
-
-        Raises:
-            DataError: a row of another length, or a field that is no finite number: file and line.
-        """
+        """As of any source; all numbers are finite."""
         text = self._text(block)
         places = [self.names.index(name) for name in names]
         if text.isspace():

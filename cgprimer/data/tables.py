@@ -27,11 +27,7 @@ class Frame(Source):
         return iter([self.read(0, names)])
 
     def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source.
-
-        Raises:
-            DataError: a column has no numbers, or lacks one.
-        """
+        """As of any source."""
         import pyarrow as pa
 
         own = [self._own[self.names.index(name)] for name in names]
@@ -78,11 +74,7 @@ class ParquetFile(Source):
         return self.rows
 
     def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source.
-
-        Raises:
-            DataError: a column has no numbers, or lacks one, or the file is damaged.
-        """
+        """As of any source."""
         try:
             table = self.file.read_row_groups(self.groups[block], columns=list(names))
         except self._broken as error:

@@ -17,7 +17,7 @@ from cgprimer.core.loss_vertex import loss_terms
 from cgprimer.core.losses import TARGET
 from cgprimer.core.methods import differentiate
 from cgprimer.core.run import Runner
-from cgprimer.data import Blocks, Dataset
+from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
 from cgprimer.fitting.damping import DAMPINGS
 from cgprimer.fitting.descent import Descent, Trial, gauss_newton, levenberg_marquardt
@@ -27,7 +27,7 @@ from cgprimer.fitting.scipy_descent import METHODS, by_scipy
 from cgprimer.training.constraints import constraints, places_of
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.not_finite import not_finite
-from cgprimer.training.objective import Objective
+from cgprimer.training.objective import Objective, check_learnable
 from cgprimer.training.vectors import Vectors
 
 Array = Any
@@ -101,11 +101,10 @@ def fit(
     """
     begun = time.perf_counter()
     checked_graph(graph)
+    dataset = dataset_of(dataset, graph)
     if isinstance(dataset, Blocks):
         what = "least squares takes all data at each step, and these are read in blocks"
         raise UsageError(what, hint="Dataset.load(path) if memory is enough")
-    if not isinstance(dataset, Dataset):
-        dataset = Dataset.load(dataset, inputs=graph.inputs, targets=graph.outputs)
     for word, value, known in (
         ("algorithm", algorithm, ALGORITHMS), ("damping", damping, DAMPING_NAMES)
     ):  # fmt: skip
@@ -181,11 +180,7 @@ def _problem(
     options: Mapping[str, Any],
 ) -> tuple[Residuals, Array]:
     """Residuals with their J, compiled, and the vector to start from."""
-    if not graph.parameters:
-        hint = "names that do not begin with x are parameters"
-        raise UsageError("the graph has no parameters to fit", hint=hint)
-    if not graph.outputs:
-        raise UsageError("the graph has no output, so there is nothing to compare with data")
+    check_learnable(graph)
     vectors = Vectors(graph)
     limits = constraints(vectors, bounds=bounds, freeze=freeze).columns
     low = limits.get("low", np.full(len(vectors), -math.inf))

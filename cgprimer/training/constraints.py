@@ -231,18 +231,15 @@ def constraints(
             columns["free"][places_of(vectors, "freeze", name)] = 0.0
         if not columns["free"].any():
             raise UsageError("all parameters are frozen: there is nothing to learn")
-    p = math.inf if norm == math.inf else real_number("norm", norm)
-    if p < 1:
-        raise UsageError(f"norm is p of a norm, from 1 to infinity, not {p:g}")
     norms = [] if max_norm is None else _groups(vectors, max_norm)
-    if p == math.inf and norms:  # the largest number: a bound of each by itself
+    if norm == math.inf and norms:  # the largest number: a bound of each by itself
         for places, most in norms:
             columns.setdefault("low", np.full(count, -np.inf))
             columns.setdefault("high", np.full(count, np.inf))
             columns["low"][places] = np.maximum(columns["low"][places], -most)
             columns["high"][places] = np.minimum(columns["high"][places], most)
         norms = []
-    return Constraints(columns, tuple(norms), p)
+    return Constraints(columns, tuple(norms), norm)
 
 
 def _by_name(what: str, given: Any, vectors: Vectors) -> list[tuple[str, Any]]:

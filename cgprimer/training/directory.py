@@ -27,6 +27,9 @@ PARAMETERS, LOSS = "parameters.json", "loss.png"
 class RunDirectory:
     """Writes a run into a folder while it goes on; ``train`` calls `epoch` and `checkpoint`.
 
+    Raises:
+        UsageError: a file cannot be written.
+
     >>> import cgprimer, tempfile
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
     >>> data = cgprimer.make_dataset(graph, samples=100)
@@ -46,19 +49,11 @@ class RunDirectory:
         self._written = 0
 
     def checkpoint(self, run: TrainingRun) -> None:
-        """Save the run as it stands.
-
-        Raises:
-            UsageError: the file cannot be written.
-        """
+        """Save the run as it stands."""
         save_run(run, self.path / RUN)
 
     def epoch(self, run: TrainingRun) -> None:
-        """Write the lines of the epochs that have ended since.
-
-        Raises:
-            UsageError: the file cannot be written.
-        """
+        """Write the lines of the epochs that have ended since."""
         path = self.path / METRICS
         try:
             if self._lines is None:
@@ -73,11 +68,7 @@ class RunDirectory:
         self._written = run.epochs
 
     def end(self, run: TrainingRun) -> None:
-        """Write all that is known now.
-
-        Raises:
-            UsageError: a file cannot be written.
-        """
+        """Write all that is known now."""
         self.checkpoint(run)
         self.epoch(run)
         if self._lines is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,23 +20,21 @@ Array = Any
 Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, running statistics
 
 
+@dataclass
 class Epochs:
     """The epochs of a run, and what is kept of them."""
 
-    def __init__(
-        self,
-        run: TrainingRun,
-        steps: Steps,
-        held: Done,
-        settings: Settings,
-        measures: Mapping[str, Measure],
-        tell: Callable[[Done], None],
-        on_epoch: Callable[[TrainingRun], None] | None,
-        on_checkpoint: Callable[[TrainingRun], None] | None,
-    ) -> None:
-        self.run, self.steps, self.settings, self.measures = run, steps, settings, measures
-        self.tell, self.on_epoch, self.on_checkpoint = tell, on_epoch, on_checkpoint
-        self.vectors = steps.objective.vectors
+    run: TrainingRun
+    steps: Steps
+    begin: Done
+    settings: Settings
+    measures: Mapping[str, Measure]
+    tell: Callable[[Done], None]
+    on_epoch: Callable[[TrainingRun], None] | None
+    on_checkpoint: Callable[[TrainingRun], None] | None
+
+    def __post_init__(self) -> None:
+        run, held, self.vectors = self.run, self.begin, self.steps.objective.vectors
         # Where the run stands and the sum of the losses of its epoch's steps: they are assigned
         # together, so that Ctrl-C comes before or after it.
         self.at = held, run.epoch_total

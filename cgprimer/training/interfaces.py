@@ -5,22 +5,19 @@ Neither library is needed to import this, nor is scikit-learn to use it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.language.syntax import Shape
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.tape import shape_of
 from cgprimer.data import Dataset
-from cgprimer.errors import DataError
+from cgprimer.data.columns import numbers_in
+from cgprimer.errors import DataError, listed
 from cgprimer.training.loop import train
 from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
 from cgprimer.training.objective import Objective
+from cgprimer.training.resident import Resident
 from cgprimer.training.runs import TrainingRun
 
 Array = Any
@@ -62,11 +59,10 @@ def flat_objective(
     """
     chosen: dict[str, Any] = {"loss": loss, "method": method, "engine": engine}
     objective = Objective(graph, options=options, samples=len(data), dataset=data, **chosen)
-    columns, samples = objective.resident(objective.columns(data)), len(data)
-    vectors = objective.vectors
+    resident, vectors, samples = Resident(objective, data), objective.vectors, len(data)
 
     def fun(vector: Array) -> tuple[float, Array]:
-        total, gradient = objective.sums(columns, np.asarray(vector, float), samples)
+        total, gradient = resident.sums(np.asarray(vector, float))
         return total / samples, np.asarray(gradient, float) / samples
 
     start = vectors.values(np.random.default_rng(seed).random(len(vectors)))
@@ -139,13 +135,13 @@ class Estimator:
         targets = np.asarray(y)
         if self.classify:
             self.classes_, codes = np.unique(targets, return_inverse=True)
-            if _width(graph, graph.outputs) > 1:
+            if len(numbers_in(graph, graph.outputs)) > 1:
                 targets = np.eye(len(self.classes_))[codes]
             elif targets.dtype.kind not in "fiub":
                 targets = codes
         inputs = _columns(graph, graph.inputs, X, "X")
         data = Dataset.from_arrays(inputs, _columns(graph, graph.outputs, targets, "y"))
-        self.n_features_in_ = _width(graph, graph.inputs)
+        self.n_features_in_ = len(inputs)
         self.run_: TrainingRun = train(graph, data, **self.settings)
         return self
 
@@ -170,28 +166,13 @@ class Estimator:
         return r_squared({"y": found}, {"y": wanted})
 
 
-def _width(graph: ExpressionGraph, names: tuple[str, ...]) -> int:
-    return sum(math.prod(shape) for shape in _shapes(graph, names).values())
-
-
-def _shapes(graph: ExpressionGraph, names: tuple[str, ...]) -> dict[str, Shape]:
-    whole = tape(graph)
-    return {name: shape_of(whole, whole.index(name)) for name in names}
-
-
 def _columns(
     graph: ExpressionGraph, names: tuple[str, ...], given: Any, what: str
 ) -> dict[str, Array]:
-    """A table's columns, or a vector, under the names of the graph, in its shapes."""
-    rows = np.asarray(given, float)
+    """A table's columns, or a vector, under the names of the graph's numbers."""
+    rows, own = np.asarray(given, float), numbers_in(graph, names)
     rows = rows.reshape(len(rows), -1)
-    shapes = _shapes(graph, names)
-    if rows.shape[1] != _width(graph, names):
-        own = ", ".join(n + (shape_text(s) if s else "") for n, s in shapes.items()) or "none"
-        raise DataError(f"{what} has {rows.shape[1]} columns, and the graph wants {own}")
-    found, start = {}, 0
-    for name, shape in shapes.items():
-        end = start + math.prod(shape)
-        found[name] = np.ascontiguousarray(rows[:, start:end].reshape(len(rows), *shape))
-        start = end
-    return found
+    if rows.shape[1] != len(own):
+        wanted = listed(own) or "none"
+        raise DataError(f"{what} has {rows.shape[1]} columns, and the graph wants {wanted}")
+    return dict(zip(own, rows.T, strict=True))

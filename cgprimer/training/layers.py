@@ -145,9 +145,16 @@ class Layers:
         scalars: Mapping[str, Any],
         samples: int,
     ) -> dict[str, Array]:
-        """Running statistics after a batch."""
-        found = self._of_batch(columns, scalars, samples)
-        return moved_statistics(running, {n: part[0] for n, part in found.items()}, samples)
+        """Running statistics after a batch, whose variance is divided by one less than its samples.
+
+        Source: PyTorch, ``torch.nn.BatchNorm1d``.
+        """
+        batch, unbiased = self._of_batch(columns, scalars, samples), samples / (samples - 1)
+        return {
+            name: (1 - MOMENTUM) * before
+            + MOMENTUM * (unbiased if _is_variance(name) else 1.0) * batch[name][0]
+            for name, before in running.items()
+        }
 
     def first(self) -> dict[str, Array]:
         """Running statistics before the first step: mean 0 and variance 1."""
@@ -169,24 +176,6 @@ class Layers:
 def as_values(running: Mapping[str, Array]) -> dict[str, Any]:
     """Statistics as a run has them: floats, or arrays of a shape."""
     return {name: as_value(name, np.asarray(value)) for name, value in running.items()}
-
-
-def moved_statistics(
-    running: Mapping[str, Array], batch: Mapping[str, Array], samples: int
-) -> dict[str, Array]:
-    """Running statistics after a batch, whose variance is divided by one less than its samples.
-
-    Source: PyTorch, ``torch.nn.BatchNorm1d``.
-
-    >>> moved_statistics({"variance.x": 1.0}, {"variance.x": 2.5}, samples=4)
-    {'variance.x': 1.2333333333333334}
-    """
-    unbiased = samples / (samples - 1)
-    return {
-        name: (1 - MOMENTUM) * before
-        + MOMENTUM * (unbiased if _is_variance(name) else 1.0) * batch[name]
-        for name, before in running.items()
-    }
 
 
 def _is_variance(name: str) -> bool:

@@ -23,7 +23,6 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Blocks, Dataset, dataset_of, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
-from cgprimer.training.change import change_of
 from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import beside_outputs, data_for
@@ -40,7 +39,7 @@ from cgprimer.training.settings import (
     settings_of,
 )
 from cgprimer.training.snapshots import moments
-from cgprimer.training.steps import Done, Steps
+from cgprimer.training.steps import Done, Steps, change_of
 from cgprimer.training.update_rules import State
 from cgprimer.training.vectors import Vectors
 
@@ -140,7 +139,7 @@ def train(
     values = vectors.vector(run.last_parameters or run.parameters).astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
     resident, one_by_one = Resident(objective, dataset), on_step is not None
-    steps = Steps(objective, resident, how, epochs, seed, settings.shuffle, one_by_one)
+    steps = Steps(objective, resident, how, one_by_one)
     running = run.last_statistics or run.statistics or objective.layers.first()
     held = Done(run.steps, values, steps.begun(values, state), [], statistics=running)
     when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)

@@ -44,6 +44,15 @@ _ENGINES = ("auto", "plain", "numpy", "cpu", "cuda")  # that nobody can register
 _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 
 
+def check_learnable(graph: ExpressionGraph) -> None:
+    """Raise UsageError for a graph without parameters or outputs."""
+    if not graph.parameters:
+        hint = "names that do not begin with x are parameters"
+        raise UsageError("the graph has no parameters to learn", hint=hint)
+    if not graph.outputs:
+        raise UsageError("the graph has no output, so there is nothing to compare with data")
+
+
 class Objective:
     """The loss of a graph over samples, and its gradient with respect to all parameters.
 
@@ -74,11 +83,7 @@ class Objective:
         dataset: Dataset | Blocks | None = None,
     ) -> None:
         checked_graph(graph)
-        if not graph.parameters:
-            hint = "names that do not begin with x are parameters"
-            raise UsageError("the graph has no parameters to learn", hint=hint)
-        if not graph.outputs:
-            raise UsageError("the graph has no output, so there is nothing to compare with data")
+        check_learnable(graph)
         self.graph, self.vectors, self.dtype = graph, Vectors(graph), dtype
         self.loss, self.function = loss, function_of(loss)
         given = None if dataset is None else column_shapes(dataset)

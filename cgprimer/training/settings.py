@@ -126,9 +126,7 @@ def _by_name(what: str, *, one: bool = False) -> Callable[[Any], Any]:
 
 
 def _norm(given: Any) -> float:
-    if given in ("inf", math.inf):
-        return math.inf
-    return real_number("norm", given)
+    return math.inf if given in ("inf", math.inf) else real_number("norm", given, least=1)
 
 
 def _as_it_is(given: Any) -> Any:  # checked where it is looked up

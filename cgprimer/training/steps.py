@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -20,14 +20,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
 from cgprimer.native.contract import Trainer
-from cgprimer.training.change import Change
-from cgprimer.training.coordinates import Chosen
+from cgprimer.training.constraints import Constraints, constraints_of
+from cgprimer.training.coordinates import Chosen, check_count
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective
+from cgprimer.training.optimizers import optimizer
 from cgprimer.training.resident import Resident
+from cgprimer.training.schedules import divided, rates
+from cgprimer.training.settings import Settings
 from cgprimer.training.update_rules import Optimizer, State
+from cgprimer.training.vectors import Vectors
 from cgprimer.training.whole_batch import Iterations
 
 Array = Any
@@ -46,6 +51,56 @@ class Done(NamedTuple):
     statistics: Mapping[str, Array] = MappingProxyType({})  # running ones, of batchnorm
 
 
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What is the same for all steps of a run.
+
+    Attributes:
+        rule: the optimizer.
+        around: regularizers, bounds, frozen parameters.
+        method: the differentiator.
+        rate: the learning rate.
+        batch: samples of a step.
+        per_epoch: steps of an epoch.
+        rates: of the steps from one to before another.
+        settings: of the run.
+    """
+
+    rule: Optimizer
+    around: Constraints
+    method: str
+    rate: float
+    batch: int
+    per_epoch: int
+    rates: Callable[[int, int], Array]
+    settings: Settings
+
+
+def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]) -> Change:
+    """What settings say about the steps over blocks of so many samples each.
+
+    Raises:
+        UsageError, SourceError: an unknown name, a number out of its range, a wrong text.
+    """
+    of_schedule, of_rule = divided(settings.hyper or {}, settings.schedule, settings.optimizer)
+    rule = optimizer(settings.optimizer, of_rule)
+    rate = rule.rate if settings.learning_rate is None else settings.learning_rate
+    samples, method = sum(lengths), settings.method
+    batch = min(settings.batch_size or samples, max(lengths))
+    if rule.kind == "whole":
+        if len(lengths) > 1:
+            hint = "Dataset.load(path) if memory is enough, or another optimizer"
+            raise UsageError("l-bfgs takes all samples at once, not in blocks", hint=hint)
+        batch = samples
+    if rule.kind == "coordinates":  # a pass for each, and no others
+        check_count(len(Vectors(graph)))
+        method = "forward"
+    per_epoch, way = sum(-(-n // batch) for n in lengths), (of_schedule, settings.warm_up)
+    of_steps = rates(settings.schedule, rate, settings.epochs, per_epoch, *way)
+    around = constraints_of(settings, graph)
+    return Change(rule, around, method, rate, batch, per_epoch, of_steps, settings)
+
+
 @dataclass
 class Steps:
     """Steps over batches of so many samples: by the engine if it can, else one by one in Python."""
@@ -53,14 +108,12 @@ class Steps:
     objective: Objective
     data: Resident
     how: Change
-    epochs: int
-    seed: int  # of the order of each epoch, and of the masks of dropout
-    shuffle: bool  # samples come in an order of the epoch's, not in their own
     one_by_one: bool  # leave the engine out, so that somebody can look on after each step
 
     def __post_init__(self) -> None:
         objective, how, kind = self.objective, self.how, self.how.rule.kind
-        self.batch, self.per_epoch = how.batch, how.per_epoch
+        self.batch, self.per_epoch, self.settings = how.batch, how.per_epoch, how.settings
+        self.summed, self.seed = how.settings.reduction == "sum", how.settings.seed
         self.rule = how.around.around(how.rule)
         lengths = self.data.dataset.lengths
         self.samples = sum(lengths)
@@ -69,7 +122,7 @@ class Steps:
             objective.layers.check(samples, how.batch)
         self.masks = Masks(objective.layers.masks, self.seed, objective.dtype)
         in_python = self.one_by_one or kind != "rule" or bool(how.around.norms)
-        self.trainer = None if in_python else objective.trainer(self.rule, how.batch, how.summed)
+        self.trainer = None if in_python else objective.trainer(self.rule, how.batch, self.summed)
         alone = self.trainer is None and how.batch == 1 and objective.dtype == "float64"
         alone = alone and not (objective.program.tape.shapes or objective.layers.masks)
         alone = alone and kind == "rule"
@@ -112,13 +165,13 @@ class Steps:
             return
         lengths, first = self.data.dataset.lengths, number * self.per_epoch
         blocks, several, at = np.arange(len(lengths)), len(lengths) > 1, held
-        if self.shuffle and several:
+        if self.settings.shuffle and several:
             blocks = np.random.default_rng([self.seed, number, *lengths]).permutation(blocks)
         for block in blocks.tolist():
             last = first - (-lengths[block] // self.batch)
             if at.steps < last:
                 order = np.arange(lengths[block])
-                if self.shuffle:
+                if self.settings.shuffle:
                     stream = [self.seed, number, *([block] if several else [])]
                     order = np.random.default_rng(stream).permutation(len(order))
                 self._end = last, len(order)
@@ -242,7 +295,7 @@ class Steps:
                 else:
                     total, gradient = self.objective.sums(part, values, size)
                 loss = total / size
-                gradient /= 1 if self.how.summed else size
+                gradient /= 1 if self.summed else size
             if not (math.isfinite(loss) and np.isfinite(gradient).all()):
                 yield Done(steps, values, state, [loss], order[at : at + batch], running)
                 return
@@ -265,7 +318,7 @@ class Steps:
                 total, gradient = self.objective.sums(resident, values, self.samples)
                 return total / self.samples, gradient / self.samples
 
-            how, left = self.how, self.epochs - number
+            how, left = self.how, self.settings.epochs - number
             self._whole = number, Iterations(mean, how.rule, how.around, held.values, left)
         return self._whole
 

@@ -47,7 +47,7 @@ def test_a_run_with_everything_is_the_same_from_its_directory(tmp_path: Path) ->
         (("--bounds", "ab=1"), "LOW:HIGH"),
         (("--bounds", "ab=2:1"), "ascend"),
         (("--freeze", "ab,bq"), "no parameter 'bq'"),
-        (("--max-norm", "2", "--norm", "0.5"), "from 1 to infinity"),
+        (("--max-norm", "2", "--norm", "0.5"), "norm must be a number from 1 on"),
         (("--optimizer", "l-bfgs", "--l1", "1"), "do not go together"),
     ],
 )

@@ -252,7 +252,7 @@ def test_schedules(schedule: str, settings: dict[str, Any], expected: list[float
         ({"freeze": ["k[0]"]}, "no k\\[0\\]"),
         ({"max_norm": 0}, "must be positive"),
         ({"max_norm": {"k+q": 1}}, "no parameter 'q'"),
-        ({"max_norm": 1, "norm": 0.5}, "from 1 to infinity"),
+        ({"max_norm": 1, "norm": 0.5}, "norm must be a number from 1 on"),
         ({"scale": 2}, "given by name"),
     ],
 )
