@@ -240,7 +240,7 @@ def test_schedules(schedule: str, settings: dict[str, Any], expected: list[float
         ({"schedule": "sin(rate, 2)"}, "sin"),
         ({"schedule": "exponential", "hyper": {"gama": 0.9}}, "'gama'(.|\n)*'gamma'"),
         ({"schedule": "steps", "hyper": {"every": 0}}, "every"),
-        ({"warm_up": -1}, "number of epochs"),
+        ({"warm_up": -1}, "warm_up must be a number from 0 on"),
         ({"l2": -1}, "l2 must be a number from 0 on"),
         ({"l2": {"kk": 1}}, "no parameter 'kk'"),
         ({"l1": "a"}, "must be a number"),
