@@ -31,9 +31,17 @@ class ArraySteps:
         tape: what is computed.
         sums: over the samples, in the place of a value for each.
         dtype: of numpy's arithmetic.
+        lookup: the functions of primitives.
     """
 
-    def __init__(self, tape: Tape, *, sums: bool, dtype: str) -> None:
+    def __init__(
+        self,
+        tape: Tape,
+        *,
+        sums: bool,
+        dtype: str,
+        lookup: Callable[[str], Callable[..., Array]] = arrays.function,
+    ) -> None:
         self.dtype, self.sums = np.dtype(dtype), sums
         self.varying: tuple[str, ...] = ()
         self.whole = any(getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions)
@@ -51,7 +59,7 @@ class ArraySteps:
         self.each: list[Step] = []
         for index, (name, operands) in enumerate(tape.instructions, first):
             ends = {o for o in operands if last[o] == index and varies[o]} - kept
-            function = arrays.function(name)
+            function = lookup(name)
             if index in skipped:
                 function = _longer(*name.setting) if varies[index] else _same  # type: ignore
             elif name in ("copy", "stop_gradient"):

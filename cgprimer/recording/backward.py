@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -17,7 +17,7 @@ from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.errors import DifferentiationError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.recording.eager import EAGER, Recorded, State, called, quiet
-from cgprimer.recording.passes import kept_pass
+from cgprimer.recording.passes import kept_pass, recent_pass
 
 _UNREACHED = -0.0  # no adjoint so far: what is added to it stays what it is, a -0 too
 
@@ -63,27 +63,34 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
         of, gradient: as in :func:`adjoints`.
         free: let go of the graph, and of each array as soon as the pass is behind it.
     """
-    with collector_paused():
-        seed, order = _seed(of, gradient), _reachable(of)
-        if _checked(order):
-            _sweep_of_floats(order, seed, free=free)
-            return
-    found = {of: seed}
-    leaves = [value for value in order if not value.primitive]
-    with quiet():
-        kept, given = kept_pass(order, seeded=gradient is not None)
-        if kept is not None:
-            found = kept(order, given, seed)
-            for value in order:
+    seeded = gradient is not None
+    kept, places = recent_pass(of, seeded=seeded)
+    if kept is not None:
+        seed = _seed(of, gradient) if seeded else 1.0
+        _look(places, places[: kept.most], 0)
+    else:
+        with collector_paused():
+            seed, order = _seed(of, gradient), _reachable(of)
+            if _checked(order):
+                _sweep_of_floats(order, seed, free=free)
+                return
+        kept, places = kept_pass(order, seeded=seeded)
+    if kept is not None:
+        found = kept(places, seed)
+        for place in kept.inner:
+            value = places[place]
+            if value._data.__class__ is float:
                 _leave(value, found, free=free)
-        else:
-            order.reverse()
+            elif free:
+                value.primitive, value.operands = _FREED[value.primitive], ()
+    else:
+        found = {of: seed}
+        order.reverse()
+        with quiet():
             sweep(EAGER, _passing(order, found, free=free), found)
-    del seed, order
-    for leaf in leaves:
-        bar = found.pop(leaf, None)
-        if bar is None:
-            continue
+    del seed
+    while found:  # leaves are left
+        leaf, bar = found.popitem()
         if isinstance(bar, Recorded):
             bar = bar._data
         kind = getattr(leaf._data, "dtype", None)
@@ -176,7 +183,6 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
     numbers = set(map(type, map(attrgetter("_data"), order))) == {float}
     numbers = numbers and not (since or recording)
     numbers = numbers and not any(isinstance(name, Structural) for name in applied)
-    oldest = next((v.serial for v in reversed(order) if v.operands), State.changed)
     try:
         for name in applied:
             if name.startswith("freed:"):
@@ -185,15 +191,7 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
                     f" {name[6:]!r} has let go of its operands",
                     hint="keep it with backward(retain_graph=True), or compute the value anew",
                 )
-        if not numbers:
-            for value in order:
-                if value._mark is not None:
-                    value.look()
-                for operand in value.operands:
-                    if getattr(operand, "_mark", None) is not None:
-                        operand.look()
-        if State.changed > oldest:
-            _check_changes(order, since)
+        _look((o for v in order for o in (v, *v.operands)) if not numbers else (), order, since)
     except DifferentiationError:
         numbers = False
         raise
@@ -204,7 +202,13 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
     return numbers
 
 
-def _check_changes(order: list[Recorded], since: int) -> None:
+def _look(used: Iterable[Any], order: list[Recorded], since: int) -> None:
+    """Notice what was changed, and whether it was after it had been used."""
+    for value in used:
+        if getattr(value, "_mark", None) is not None:
+            value.look()
+    if State.changed <= next((v.serial for v in reversed(order) if v.operands), State.changed):
+        return
     for value in order:
         for operand in (value, *value.operands) if value.operands and value.serial > since else ():
             if isinstance(operand, Recorded) and operand._changed > value.serial:

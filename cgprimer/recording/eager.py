@@ -30,6 +30,7 @@ from cgprimer.errors import ShapeError
 
 Number = Any  # a float, an array, or a Value
 Called = TypeVar("Called", bound=Callable[..., Any])
+_new = object.__new__
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
 _EXAMPLES = f"{_HERE}{os.sep}examples"  # as they are installed: programs that use the package
@@ -65,6 +66,7 @@ def _silence() -> tuple[ContextVar[Any], Any]:
 
 
 _WARNINGS, _SILENT = _silence()
+silenced, sounding = partial(_WARNINGS.set, _SILENT), _WARNINGS.reset
 
 
 @contextmanager
@@ -179,16 +181,19 @@ class Eager:
             ShapeError: the shapes do not go together; the message says which line did it.
         """
         data, recorded, wanted, arrays_met = [], False, False, name.__class__ is not str
+        kind = self.kind
         for operand in operands:
-            if operand.__class__ is not float and isinstance(operand, Recorded):
+            own, found = operand, operand.__class__
+            if found is kind or (found is not float and isinstance(operand, Recorded)):
                 recorded = True
-                wanted = wanted or operand.requires_grad
+                if operand.requires_grad:
+                    wanted = True
                 if operand._mark is not None:
                     operand.look()
                 own = operand._data
-            else:
-                own = operand
-            arrays_met = arrays_met or own.__class__ is not float
+                found = own.__class__
+            if found is not float:
+                arrays_met = True
             data.append(own)
         if not arrays_met:
             made = floats.function(name)(*data)
@@ -197,17 +202,25 @@ class Eager:
                 self.functions, self.rules, self.generation = {}, {}, FUNCTIONS.generation
             function = self.functions.get(name)
             if function is None:
-                function = self.functions[name] = _function(name)
-            token = None if State.quiet else _WARNINGS.set(_SILENT)
+                function = self.functions[name] = function_of(name)
+            token = None if State.quiet else silenced()
             try:
                 made = function(*data)
             except (ValueError, ShapeError) as error:
                 raise _misfit(name, data, error) from None
             finally:
                 if token is not None:
-                    _WARNINGS.reset(token)
-            if not made.shape and made.dtype == np.float64:
+                    sounding(token)
+            if not made.ndim and made.dtype == np.float64:
                 made = float(made)
+        if wanted and State.plain:
+            value = _new(kind)
+            value._data, value.primitive, value.operands, value.serial = (
+                made, name, operands, serial(),
+            )  # fmt: skip
+            value._grad = value._bar = None
+            value.requires_grad = True
+            return value
         return self.result(made, name, operands, wanted=wanted) if recorded else made
 
     def result(
@@ -247,13 +260,17 @@ class Eager:
         totals[to] = product if known is None else self.emit("add", known, product)
 
 
-def _function(name: str) -> Callable[..., Any]:
-    """A primitive on arrays: one that moves elements takes no plain floats."""
+def function_of(name: str) -> Callable[..., Any]:
+    """A primitive on arrays that have no axis of samples; one that moves elements takes floats."""
     function = arrays.function(name)
     if not isinstance(name, Structural):
         return function
     if name.kind == "matmul":
         return np.dot if name.setting == (1, 1) else np.matmul
+    if name.kind == "transpose":
+        return lambda a: np.asarray(a).transpose(name.setting[0])
+    if name.kind == "reshape":
+        return lambda a: np.asarray(a).reshape(name.setting[1])
     if name.kind == "sum":
         return partial(np.add.reduce, axis=name.setting[0])
 

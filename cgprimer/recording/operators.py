@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from opcode import opmap
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from cgprimer.errors import UsageError
 from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, serial
 
 _new = object.__new__
+_NEW = 2**25  # bytes: for more, the system is asked for memory each time
 
 
 def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -85,13 +89,19 @@ def in_place(name: str) -> Callable[..., Any]:
     function = arrays.FUNCTIONS[name]
 
     def applied(self: Any, other: Any) -> Any:
+        alone, passing = sys.getrefcount(self._data) <= 2, sys.getrefcount(other) == _PASSING
         data, step = self._data, other._data if isinstance(other, Recorded) else other
         own = not State.recording and type(data) is np.ndarray and data.flags.owndata
         if own and (getattr(step, "shape", 0), getattr(step, "dtype", 0)) == (
             data.shape,
             data.dtype,
         ):
-            function(data, step, out=data)  # no second array: a training step is made of this
+            if not alone or data.nbytes > _NEW:
+                function(data, step, out=data)
+            else:  # another core has read it: to write into that takes longer than a new array
+                passing = passing and step is other and step.flags.carray and step.flags.owndata
+                passing = passing and _by_operator(sys._getframe(1))
+                self._data = function(data, step, out=step if passing else None)
             self._mark = None if self._mark is None else UNSEEN
             self.changed()
             return self
@@ -107,6 +117,28 @@ def in_place(name: str) -> Callable[..., Any]:
         return self
 
     return applied
+
+
+class _Probe:
+    """How many references there are to the right side of ``-=`` where nobody else has it."""
+
+    def __isub__(self, other: object) -> int:  # type: ignore[misc]
+        return sys.getrefcount(other)
+
+
+def _passing() -> int:
+    held, alone, kept = _Probe(), _Probe(), [object()]
+    alone -= [*kept]  # type: ignore[operator, assignment]
+    held -= kept  # type: ignore[operator, assignment]
+    return alone if alone != held else 0  # type: ignore[return-value]
+
+
+def _by_operator(frame: FrameType) -> bool:
+    """Whether a frame is at an operator, and has not called a method by its name."""
+    return frame.f_code.co_code[frame.f_lasti] == opmap["BINARY_OP"]
+
+
+_PASSING = _passing()
 
 
 def lifted(other: Any) -> Any:

@@ -33,6 +33,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_same_pass_again(name: str, dtype: Any) -> None:
     passes._kept.clear()
+    passes._recent.clear()
     random = np.random.default_rng(0)
     for _ in range(4):
         given = [Value(random.normal(size=s).astype(dtype)) for s in ((4, 5), (5,))]
@@ -83,6 +84,7 @@ def test_gradients_are_nobody_elses_arrays_and_add_up() -> None:
 )
 def test_what_is_not_kept(function: Callable[[Any], Any]) -> None:
     passes._kept.clear()
+    passes._recent.clear()
     for _ in range(3):
         x = Value([1.0, 2.0])
         function(x).backward()

@@ -16,6 +16,7 @@ from cgprimer.core.primitives.registry import RECIPROCALS, primitive, primitives
 from cgprimer.core.primitives.structural import numpy_key
 
 Array = Any
+_SINGLE = np.dtype(np.float32)
 
 
 def _sign_of_real_part(x: Array) -> Array:
@@ -37,8 +38,8 @@ def _softplus(x: Array) -> Array:
 
 def _flags(found: Array, a: Array, b: Array) -> Array:
     """0 and 1 in the precision of what was compared."""
-    single = np.float32 in (getattr(a, "dtype", 0), getattr(b, "dtype", 0))
-    return found.astype(np.result_type(a, b, np.float32) if single else float)
+    kinds = {getattr(a, "dtype", None), getattr(b, "dtype", None)} - {None}
+    return found.astype(_SINGLE if kinds == {_SINGLE} else float)
 
 
 def _scipy(name: str, x: Array) -> Array:

@@ -149,12 +149,12 @@ class Matrices:
 
             return step
         one, other = operands
-        dot, empty, dtype = np.dot, np.empty, self.dtype
+        matmul, empty, dtype = np.matmul, np.empty, self.dtype  # dot fills with zeros at first
 
         def multiply(values: Values, space: Space, samples: int) -> None:
             left, right = product(values[one], values[other])
             out = values[index]
-            values[index] = dot(left, right, empty(shape, dtype) if out is None else out)
+            values[index] = matmul(left, right, empty(shape, dtype) if out is None else out)
 
         return multiply
 
