@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -67,14 +67,19 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
     kept, places = recent_pass(of, seeded=seeded)
     if kept is not None:
         seed = _seed(of, gradient) if seeded else 1.0
-        _look(places, places[: kept.most], 0)
+        for value in places[: kept.boxed]:
+            if value._mark is not None:
+                value.look()
+        if State.changed > places[kept.inner[-1]].serial:
+            _check_changes(places[: kept.most], 0)
     else:
         with collector_paused():
             seed, order = _seed(of, gradient), _reachable(of)
             if _checked(order):
                 _sweep_of_floats(order, seed, free=free)
                 return
-        kept, places = kept_pass(order, seeded=seeded)
+        with quiet():
+            kept, places = kept_pass(order, seeded=seeded)
     if kept is not None:
         found = kept(places, seed)
         for place in kept.inner:
@@ -183,6 +188,7 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
     numbers = set(map(type, map(attrgetter("_data"), order))) == {float}
     numbers = numbers and not (since or recording)
     numbers = numbers and not any(isinstance(name, Structural) for name in applied)
+    oldest = next((v.serial for v in reversed(order) if v.operands), State.changed)
     try:
         for name in applied:
             if name.startswith("freed:"):
@@ -191,7 +197,15 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
                     f" {name[6:]!r} has let go of its operands",
                     hint="keep it with backward(retain_graph=True), or compute the value anew",
                 )
-        _look((o for v in order for o in (v, *v.operands)) if not numbers else (), order, since)
+        if not numbers:
+            for value in order:
+                if value._mark is not None:
+                    value.look()
+                for operand in value.operands:
+                    if getattr(operand, "_mark", None) is not None:
+                        operand.look()
+        if State.changed > oldest:
+            _check_changes(order, since)
     except DifferentiationError:
         numbers = False
         raise
@@ -202,13 +216,7 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
     return numbers
 
 
-def _look(used: Iterable[Any], order: list[Recorded], since: int) -> None:
-    """Notice what was changed, and whether it was after it had been used."""
-    for value in used:
-        if getattr(value, "_mark", None) is not None:
-            value.look()
-    if State.changed <= next((v.serial for v in reversed(order) if v.operands), State.changed):
-        return
+def _check_changes(order: list[Recorded], since: int) -> None:
     for value in order:
         for operand in (value, *value.operands) if value.operands and value.serial > since else ():
             if isinstance(operand, Recorded) and operand._changed > value.serial:

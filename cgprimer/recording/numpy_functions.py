@@ -26,7 +26,7 @@ def _emitted(name: str, *operands: Any) -> Any:
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    function: partial(_emitted, name)
+    function: partial(EAGER.emit if function.nin == 1 else _emitted, name)
     for name, function in reversed(arrays.FUNCTIONS.items())
     if isinstance(function, np.ufunc)
 }

@@ -15,6 +15,7 @@ from cgprimer.errors import UsageError
 from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, serial
 
 _new = object.__new__
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _NEW = 2**25  # bytes: for more, the system is asked for memory each time
 
 
@@ -120,17 +121,18 @@ def in_place(name: str) -> Callable[..., Any]:
 
 
 class _Probe:
-    """How many references there are to the right side of ``-=`` where nobody else has it."""
-
-    def __isub__(self, other: object) -> int:  # type: ignore[misc]
+    def __isub__(self, other: object) -> Any:
         return sys.getrefcount(other)
 
 
 def _passing() -> int:
-    held, alone, kept = _Probe(), _Probe(), [object()]
-    alone -= [*kept]  # type: ignore[operator, assignment]
-    held -= kept  # type: ignore[operator, assignment]
-    return alone if alone != held else 0  # type: ignore[return-value]
+    """How many references a right side of ``-=`` has that nobody else has; 0 if that is unclear."""
+    alone: Any = _Probe()
+    held: Any = _Probe()
+    kept = [object()]
+    alone -= [*kept]
+    held -= kept
+    return int(alone) if alone != held else 0
 
 
 def _by_operator(frame: FrameType) -> bool:
@@ -145,6 +147,8 @@ def lifted(other: Any) -> Any:
     """An operand as the builder takes it: a value, a float or an array."""
     if isinstance(other, Recorded) or type(other) is float:
         return other
+    if type(other) is np.ndarray and other.ndim and other.dtype in _FLOATS:
+        return other.copy()
     return as_data(other)
 
 

@@ -89,7 +89,8 @@ class KeptPass:
         self.inner = [i for i, v in enumerate(order) if v.operands]
         self.ends = [i for i, v in enumerate(whole) if i not in self.inner]
         paths: dict[int, tuple[int, int]] = {}  # by place: whose operand it is, and which
-        self.used, self.constants = [], []
+        self.used: list[int] = []  # places of all operands, one after the other
+        self.constants: list[float] = []
         for i in self.inner:
             for which, operand in enumerate(order[i].operands):
                 place = places.get(id(operand))
@@ -100,7 +101,7 @@ class KeptPass:
                 paths.setdefault(place, (i, which))
         self.paths = [paths[i] for i in range(1, self.count + len(self.constants))]
         self.names = [v.primitive for v in order]
-        self.types = list(map(type, [*whole, *self.constants]))
+        self.types = list(map(type, [*whole[self.most :], *self.constants]))
         self.boxed = sum(isinstance(v, Recorded) for v in whole)
         self.wanted = [v.requires_grad for v in whole[: self.boxed]]
         self.kinds = self._kinds(self._data(whole))
@@ -120,15 +121,16 @@ class KeptPass:
         try:
             for user, which in self.paths:
                 add(found[user].operands[which])
+            if [v.primitive for v in found[: self.most]] != self.names:
+                return None
         except (AttributeError, IndexError):
             return None
-        if list(map(type, found)) != self.types:
+        if list(map(type, found[self.most :])) != self.types:
             return None
         order, inner = found[: self.most], [found[i] for i in self.inner]
         used, serials = [o for v in inner for o in v.operands], [v.serial for v in inner]
         alike = (
-            [v.primitive for v in order] == self.names
-            and len(used) == len(self.used)
+            len(used) == len(self.used)
             and all(map(is_, used, [found[i] for i in self.used]))
             and len(set(order)) == self.most
             and serials == sorted(serials, reverse=True)

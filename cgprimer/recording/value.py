@@ -129,9 +129,11 @@ class Value(Recorded):
         Raises:
             UsageError: it has several.
         """
-        if np.size(self._data) != 1:
+        if type(self._data) is float:
+            return self._data
+        if self.size != 1:
             raise UsageError(f"a value of shape {self.shape} is no single number")
-        return float(np.reshape(self._data, ()))
+        return float(self._data.item())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -267,12 +269,11 @@ class Value(Recorded):
     def __pos__(self) -> Value:
         return self
 
-    @locating
     def __matmul__(self, other: Any) -> Any:
         other = lifted(other)
-        if np.ndim(self._data) == np.ndim(getattr(other, "_data", other)) == 2:
+        if len(EAGER.shape(self)) == len(EAGER.shape(other)) == 2:
             return EAGER.emit(_MATRICES, self, other)
-        return shaped.matmul(EAGER, self, other)
+        return locating(shaped.matmul)(EAGER, self, other)
 
     @locating
     def __rmatmul__(self, other: Any) -> Any:

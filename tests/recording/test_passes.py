@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cgprimer import Value, checkpoint
+from cgprimer import Value, checkpoint, no_grad
+from cgprimer.errors import DifferentiationError
 from cgprimer.recording import passes
 
 X = np.linspace(-1.0, 2.0, 12).reshape(3, 4)
@@ -91,3 +92,116 @@ def test_what_is_not_kept(function: Callable[[Any], Any]) -> None:
         assert x.grad.tolist() in ([2.0, 4.0], [1.0, 2.0])
     assert not any(isinstance(p, passes.KeptPass) for p in passes._kept.values())
     assert not any("custom" in str(part) for key in passes._kept for part in key)
+
+
+def _alike_but(kind: str) -> Callable[[int], Any]:
+    """Graphs that begin as the one before, and differ in one thing every second time."""
+
+    def function(turn: int) -> Any:
+        odd = bool(turn % 2)
+        x, y = Value([1.0 + turn, 2.0], name="x"), Value([3.0, 4.0], name="y")
+        if kind == "shared":
+            return (x * (x if odd else y)).sum(), x, y
+        if kind == "computed twice":
+            once = x * y
+            return (once * (once if odd else x * y)).sum(), x, y
+        if kind == "constant":
+            return (x * y * (2.0 if odd else 3.0)).sum(), x, y
+        if kind == "sign of zero":
+            return (x * y * (-0.0 if odd else 0.0)).sum(), x, y
+        if kind == "shape":
+            x, y = (Value(np.arange(1.0, 4.0 - odd)) for _ in range(2))
+            return (x * y).sum(), x, y
+        if kind == "precision":
+            x, y = (Value(np.ones(3, np.float32 if odd else np.float64) / 3) for _ in range(2))
+            return (x * y).sum(), x, y
+        if kind == "given":
+            one, other = np.array([5.0, turn]), np.array([6.0, 7.0])
+            if odd:
+                return (x * one * Value(other, requires_grad=False)).sum(), x, y
+            return (x * Value(one, requires_grad=False) * other).sum(), x, y
+        if kind == "not wanted":
+            y.requires_grad = odd
+            return (x * y).sum(), x, y
+        first, second = (x * 2.0, y * 3.0) if odd else reversed((y * 3.0, x * 2.0))
+        return (first * second).sum(), x, y  # the order in which they were computed
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "kind", ["shared", "computed twice", "constant", "sign of zero", "shape",
+             "precision", "given",
+             "not wanted", "order"],
+)  # fmt: skip
+def test_a_pass_is_not_taken_for_another(kind: str) -> None:
+    function = _alike_but(kind)
+    for turn in (*range(8), 1, 1, 1, 0, 0, 0, 1):
+        loss, x, y = function(turn)
+        before, passes._MOST_STEPS = passes._MOST_STEPS, 0
+        recent, kept = dict(passes._recent), passes._kept.copy()
+        passes._recent.clear()
+        loss.backward(retain_graph=True)
+        passes._MOST_STEPS = before
+        passes._recent.update(recent)
+        passes._kept.update(kept)
+        wanted = [np.copy(v.grad) if v.requires_grad else None for v in (x, y)]
+        x.zero_grad(), y.zero_grad()
+        loss.backward()
+        for value, right in zip((x, y), wanted, strict=True):
+            assert str(value.grad) == str(right)  # signs of zeros, too
+
+
+def test_a_recent_pass_notices_what_was_changed_or_freed() -> None:
+    def loss_of(x: Value) -> Value:
+        inner = x * x
+        total = (inner * 2.0).sum()
+        total.inner = inner  # type: ignore[attr-defined]
+        return total
+
+    x = Value([1.0, 2.0], name="x")
+    for _ in range(3):
+        loss_of(x).backward()
+    assert passes._recent
+    loss = loss_of(x)
+    x.data[0] = 7.0
+    with pytest.raises(DifferentiationError, match=r"'x' .* was changed"):
+        loss.backward()
+    loss = loss_of(x)
+    loss.inner.data[0] = 7.0  # type: ignore[attr-defined]
+    with pytest.raises(DifferentiationError, match="was changed after"):
+        loss.backward()
+    loss = loss_of(x)
+    loss.backward()
+    with pytest.raises(DifferentiationError, match="was freed"):
+        loss.backward()
+    y = Value([3.0, 4.0], name="y")
+    for _ in range(3):
+        doubled, trebled = x * 2.0, y * y
+        (doubled * trebled).sum().backward()
+    trebled = y * y  # in another order, and changed in between
+    y.data[0] = 9.0
+    doubled = x * 2.0
+    with pytest.raises(DifferentiationError, match=r"'y' .* was changed"):
+        (doubled * trebled).sum().backward()
+
+
+def test_a_parameter_that_is_changed_takes_nobodys_array() -> None:
+    w, step = Value(np.ones((4, 5))), np.full((4, 5), 0.25)
+    held = w.data
+    with no_grad():
+        w -= 2.0 * step
+        assert held is w.data
+        assert held[0, 0] == 0.5  # who has the array sees the change
+        del held
+        w -= 1.0 * step
+        w -= step
+        Value.__isub__(w, step)  # not by an operator
+        steps = [step]
+        w -= steps[0]
+        w -= step[::-1]
+        w -= np.asfortranarray(step)
+    assert step.tolist() == np.full((4, 5), 0.25).tolist()
+    assert w.data.tolist() == np.full((4, 5), -1.0).tolist()
+    step[0, 0] = 9.0
+    assert w.data[0, 0] == -1.0
