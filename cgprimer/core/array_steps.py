@@ -35,12 +35,7 @@ class ArraySteps:
     """
 
     def __init__(
-        self,
-        tape: Tape,
-        *,
-        sums: bool,
-        dtype: str,
-        lookup: Callable[[str], Callable[..., Array]] = arrays.function,
+        self, tape: Tape, *, sums: bool, dtype: str, lookup: Any = arrays.function
     ) -> None:
         self.dtype, self.sums = np.dtype(dtype), sums
         self.varying: tuple[str, ...] = ()
