@@ -16,7 +16,6 @@ from cgprimer.core.primitives.registry import RECIPROCALS, primitive, primitives
 from cgprimer.core.primitives.structural import numpy_key
 
 Array = Any
-_SINGLE = np.dtype(np.float32)
 
 
 def _sign_of_real_part(x: Array) -> Array:
@@ -39,7 +38,7 @@ def _softplus(x: Array) -> Array:
 def _flags(found: Array, a: Array, b: Array) -> Array:
     """0 and 1 in the precision of what was compared."""
     kinds = {getattr(a, "dtype", None), getattr(b, "dtype", None)} - {None}
-    return found.astype(_SINGLE if kinds == {_SINGLE} else float)
+    return found.astype("f" if kinds == {np.dtype("f")} else "d")
 
 
 def _scipy(name: str, x: Array) -> Array:
