@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cgprimer.plots.batches import batches
     from cgprimer.plots.boundary import boundary
     from cgprimer.plots.cost import cost
     from cgprimer.plots.error import error
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.variance import variance
 
 __all__ = [
+    "batches",
     "boundary",
     "cost",
     "error",

@@ -58,6 +58,8 @@ class Landscape:
     known: tuple[float, float] | None  # the two, where true, declared or given values are known
     called: str  # true, declared or given: what these values are
     paths: tuple[Descent, ...]  # one per optimizer, all from one start
+    start: Array  # where they begin; shape (2,)
+    at_point: Callable[[Any], tuple[float, Array]]  # mean loss and gradient at two values
 
     @property
     def lowest(self) -> tuple[float, float]:
@@ -127,7 +129,7 @@ def landscape(
         known, called = data.truth, "true"
     both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
     held = {name: values[name] for name in others}
-    return Landscape(names, first, second, losses, held, both, called, paths)
+    return Landscape(names, first, second, losses, held, both, called, paths, place, at_point)
 
 
 def _loss_and_slope(

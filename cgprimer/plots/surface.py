@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import whole_number
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
 from cgprimer.data import Dataset
+from cgprimer.errors import UsageError
 from cgprimer.number_format import marked
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
@@ -25,6 +27,7 @@ from cgprimer.plots.landscape import Landscape, Relief, landscape, relief
 Array = Any
 Drawn = dict[str, tuple[Array, dict[str, Any]]]  # by what the legend says: points and style
 _LEVELS = 14
+_ARROW = 0.22  # of the picture's height: the length of an arrow of the gradient
 _BOX = (2.1, 1.35, 0.8)  # the sides of the box
 _VIEWS = tuple((up, around) for up in (36.0, 46.0, 56.0) for around in (-65.0, -115.0, 115.0, 65.0))
 """Elevation and azimuth in degrees, the usual view first."""
@@ -41,6 +44,7 @@ def surface(
     data: Dataset | str | Path | None = None,
     *,
     in_3d: bool = False,
+    gradient: int = 0,
     ranges: Sequence[tuple[float, float]] = (),
     at: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
@@ -67,6 +71,8 @@ def surface(
         data: inputs and targets, a Dataset or a .csv or .npz file; 200 samples made from the
             parameters' values unless given.
         in_3d: as a landscape in 3-D, instead of contours.
+        gradient: how many arrows show the way down that is steepest: the first at the start, others
+            evenly along the first path.
         ranges: from where to where, once for each of the two; three to either side of its value
             unless given.
         at: values of parameters; declared values fill the rest.
@@ -80,13 +86,15 @@ def surface(
         dataset: an older name of `data`.
 
     Raises:
-        UsageError: not two different parameters, an unknown optimizer, an empty range.
+        UsageError: not two different parameters, an unknown optimizer, an empty range, arrows in
+            3-D.
         MissingValueError: a parameter has no value to be held at.
         DataError: the data are not those of the graph.
 
     Command line:
         cgprimer plot surface lecture --over ab,cd -o surface.png
         cgprimer plot surface lecture --over ab,cd --3d -o surface3d.png
+        cgprimer plot surface lecture --over ab,cd --gradient 3 --optimizers sgd -o arrows.png
         cgprimer plot surface -e "xw = k*xa + b; parameter k=3, b=-1" --rates sgd=0.3 -o a.svg
 
     >>> import cgprimer
@@ -96,24 +104,28 @@ def surface(
     """
     data = dataset if data is None else data
     found = landscape(graph, over, data, ranges, at, start, optimizers, rates, steps, loss, seed)
-    return draw_surface(found, in_3d=in_3d, dark=dark, title=title)
+    return draw_surface(found, in_3d=in_3d, gradient=gradient, dark=dark, title=title)
 
 
 def draw_surface(
-    found: Landscape, *, in_3d: bool = False, dark: bool = False, title: str | None = None
+    found: Landscape,
+    *,
+    in_3d: bool = False,
+    gradient: int = 0,
+    dark: bool = False,
+    title: str | None = None,
 ) -> slide.Figure:
     """Draw what :func:`landscape` has found; the arguments are those of :func:`surface`.
 
     Paths begin at the ring, and a cross marks the true values, where the data have been made from
     them, or else the declared or given ones.
     """
-    from matplotlib.colors import LinearSegmentedColormap
-
+    arrows = whole_number("the number of arrows", gradient)
+    if arrows and in_3d:
+        raise UsageError("arrows of the gradient are drawn in the plane, not in 3-D")
     shown = relief(found)
     figure, look = slide.new_figure(dark, title, "Loss over {} and {}".format(*found.names))
-    # From the paper to the first colour of the theme: deep is pale, high is strong.
-    strong = mix(look.curves[0], look.background, 0.75)
-    colours = LinearSegmentedColormap.from_list("loss", [look.background, strong])
+    colours = shades(look)
     mark: dict[str, Any] = {"linestyle": "", "zorder": 6, "clip_on": False}  # whole on the edge
     cross = {"marker": "X", "markersize": 15, "color": look.ink, "markeredgecolor": look.background}
     # Wide enough for the first steps to be seen in it.
@@ -132,6 +144,9 @@ def draw_surface(
     for which, name in zip("xy", found.names, strict=True):
         getattr(axes, f"set_{which}label")(name, **slide.text_style(look))
         slide.linear_axis(axes, which, most=6 if in_3d else 8)
+    if arrows:
+        along = found.paths[0].points if found.paths else found.start[None]
+        _draw_arrows(axes, found, along, arrows, look)
     for name in outside:
         axes.plot([], [], linestyle="", label=f"{name}: outside the picture")
     if axes.lines or axes.patches:
@@ -142,20 +157,11 @@ def draw_surface(
 def _draw_in_plane(
     figure: slide.Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
 ) -> Any:
-    from matplotlib.colors import LogNorm
-
     axes = figure.add_subplot()
     slide.dress(axes, look)
-    floor, high = shown.floor, shown.top
-    levels = np.linspace(floor, high, _LEVELS) if high > floor else [floor - 1, floor + 1]
-    norm = None
-    if shown.logarithmic:
-        levels, norm = np.geomspace(floor, high, _LEVELS), LogNorm(floor, high)
-    place = (shown.first, shown.second, shown.losses)
-    filled = axes.contourf(*place, levels=levels, norm=norm, cmap=colours)
-    axes.contour(*place, levels=levels[1:], colors=look.edge, linewidths=0.5)
+    filled = fill(axes, shown, colours, look)
     bar = figure.colorbar(filled, ax=axes, pad=0.02)
-    (slide.log_axis if norm else slide.linear_axis)(bar.ax, "y")
+    (slide.log_axis if shown.logarithmic else slide.linear_axis)(bar.ax, "y")
     bar.minorticks_off()
     bar.set_label("mean loss", **slide.text_style(look))
     slide.number_style(bar.ax, look)
@@ -170,6 +176,61 @@ def _draw_in_plane(
                      facecolor=look.background, edgecolor=look.edge,
                      label="no finite loss")  # fmt: skip
     return axes
+
+
+def shades(look: Theme) -> Any:
+    """From the paper to the first colour of the theme: deep is pale, high is strong."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    strong = mix(look.curves[0], look.background, 0.75)
+    return LinearSegmentedColormap.from_list("loss", [look.background, strong])
+
+
+def fill(axes: Any, shown: Relief, colours: Any, look: Theme, top: float | None = None) -> Any:
+    """Filled contours up to a top, with thin lines between them; what a colour bar is made of."""
+    from matplotlib.colors import LogNorm
+
+    floor, high = shown.floor, shown.top if top is None else top
+    levels = np.linspace(floor, high, _LEVELS) if high > floor else [floor - 1, floor + 1]
+    norm = None
+    if shown.logarithmic:
+        levels, norm = np.geomspace(floor, high, _LEVELS), LogNorm(floor, high)
+    place = (shown.first, shown.second, shown.losses)
+    filled = axes.contourf(*place, levels=levels, norm=norm, cmap=colours)
+    axes.contour(*place, levels=levels[1:], colors=look.edge, linewidths=0.5)
+    return filled
+
+
+def _draw_arrows(axes: Any, found: Landscape, along: Array, many: int, look: Theme) -> None:
+    """The steepest way down from the first point, and from others evenly along a path.
+
+    An arrow goes from p to p - t g in the units of the axes, with t such that all are seen: the
+    angle is right on the axes' scales, the length says nothing.
+    """
+    ends = np.array([[side[0], side[-1]] for side in (found.first, found.second)])
+    span = ends[:, 1] - ends[:, 0]
+    aspect = np.array([1.6, 1.0])  # of a picture's sides
+    walked = np.r_[0, np.cumsum(np.hypot(*(np.diff(along, axis=0) / span * aspect).T))]
+    for k, goal in enumerate(np.linspace(0, walked[-1], many + 1)[:-1]):  # not at the bottom
+        point = along[np.searchsorted(walked, goal)]
+        down = -found.at_point(point)[1]
+        length = float(np.hypot(*(down / span * aspect)))
+        inside = ((point >= ends[:, 0]) & (point <= ends[:, 1])).all()
+        if not (inside and 0 < length < np.inf):
+            continue
+        tip = point + down * (_ARROW / length / (1 if many == 1 else 1.6))
+        axes.annotate("", tip, point, zorder=7, annotation_clip=False, arrowprops={
+            "arrowstyle": "-|>,head_width=0.45,head_length=0.8", "linewidth": 3.4,
+            "color": look.ink, "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+        if k == 0:  # beside its middle
+            flat = abs(down[0] / span[0]) * aspect[0] > abs(down[1] / span[1])
+            left = point[0] < ends[0].mean()
+            aside = (0, 12) if flat else (14 if left else -14, 0)
+            at = "center" if flat else "left" if left else "right"
+            slide.beside(axes, "-gradient", (point + tip) / 2, aside, look, zorder=8, ha=at,
+                         va="bottom" if flat else "center",
+                         bbox={"facecolor": look.background, "edgecolor": "none", "alpha": 0.8,
+                               "pad": 2})  # fmt: skip
 
 
 def _paths(found: Landscape, shown: Relief, look: Theme) -> Drawn:

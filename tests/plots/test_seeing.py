@@ -13,8 +13,10 @@ import cgprimer
 from cgprimer import networks, plot
 from cgprimer.errors import UsageError
 from cgprimer.pages.learning.page import animation, page
+from cgprimer.plots.batches import descent_by_batches
 from cgprimer.plots.boundary import moments_of
 from cgprimer.plots.gradients import adjoint_sizes, sentence
+from cgprimer.plots.landscape import landscape
 from cgprimer.plots.variance import gradient_variances
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -145,3 +147,38 @@ def test_boundary_files(
     assert "default-src 'none'" in text
     moving = Image.open(io.BytesIO(animation(run, data, dark=True)))
     assert (moving.n_frames, moving.size) == (len(run.recorded_steps) + 1, (1280, 720))
+
+
+def test_each_step_goes_down_the_surface_of_its_batch() -> None:
+    data = cgprimer.make_dataset(LINE, samples=6, noise=0.5)
+    parts = [data.where(np.arange(k, k + 2)) for k in (0, 2, 4)]
+    found = [landscape(LINE, data=part, optimizers="none", grid=3) for part in [*parts, data]]
+    walk = descent_by_batches(found, epochs=2, rate=0.1)
+    k, b = found[0].start
+    for step, point in enumerate(walk.points):
+        assert point == pytest.approx([k, b])
+        x, y = parts[step % 3].inputs["xa"], parts[step % 3].targets["xw"]
+        k, b = k - 0.1 * np.mean(2 * (k * x + b - y) * x), b - 0.1 * np.mean(2 * (k * x + b - y))
+    chosen = descent_by_batches(found)
+    assert found[-1].at_point(chosen.points[-1])[0] < found[-1].at_point(chosen.points[0])[0]
+    assert (abs(chosen.points - [3, -1]) <= 3).all()
+    with pytest.raises(UsageError, match="3 batches of 4 need 12"):
+        plot.batches(LINE, data=data)
+
+
+def test_an_arrow_of_the_gradient_is_right_on_the_axes_scales() -> None:
+    ranges = [(-3.0, 6.0), (-200.0, 200.0)]
+    start = {"k": 4.0, "b": 100.0}
+    data = cgprimer.make_dataset(LINE, samples=50)
+    figure = plot.surface(
+        LINE, data=data, ranges=ranges, start=start, gradient=1, optimizers="none"
+    )
+    arrow, word = figure.axes[0].texts
+    tail, tip = np.array(arrow.xyann), np.array(arrow.xy)  # type: ignore[attr-defined]
+    _, slope = cgprimer.loss_and_gradient(LINE, data, reduction="mean")(start)
+    down = -np.array([slope["k"], slope["b"]])
+    assert tail.tolist() == [4.0, 100.0]
+    assert (tip - tail) / np.linalg.norm(tip - tail) == pytest.approx(down / np.linalg.norm(down))
+    assert word.get_text() == "-gradient"
+    many = plot.surface(LINE, data=data, gradient=4, optimizers="sgd").axes[0].texts
+    assert len(many) == 5

@@ -71,6 +71,8 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
         landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
     ),
     "function": lambda dark: plot.function(SINE, order=2, tangent=1.0, dark=dark),
+    "batches": lambda dark: plot.batches(LINE, dark=dark),
+    "arrows": lambda dark: plot.surface(LINE, gradient=2, optimizers="sgd", dark=dark),
     "boundary": lambda dark: plot.boundary(CLASSIFIED, CLASSES, dark=dark),
     "variance": lambda dark: plot.variance(LINE, sizes=[1, 4], batches=9, dark=dark),
     "gradients": lambda dark: plot.gradients(mlp("2-3-2-1", scalars=True), dark=dark),
