@@ -14,7 +14,7 @@ import numpy as np
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.contract import Given
 from cgprimer.core.primitives import arrays, primitive
-from cgprimer.core.tape.passes import depends
+from cgprimer.core.tape.passes import depends, varying
 from cgprimer.core.tape.sums import summed
 from cgprimer.core.tape.tape import Tape, shape_of
 
@@ -44,8 +44,7 @@ class ArraySteps:
             tape, self.varying, width = summed(tape)
             self.block = max(64, _BLOCK // width)
         self.tape = tape
-        columns = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
-        varies, first = depends(tape, columns), len(tape.leaves)
+        varies, first = varying(tape), len(tape.leaves)
         skipped = _repeated_by_numpy(tape)
         last = {o: i for i, (_, used) in enumerate(tape.instructions, first) for o in used}
         kept = {*tape.outputs.values(), *range(first)}
@@ -87,7 +86,9 @@ class ArraySteps:
                 for index, name in places:
                     values[index] = data[name]
                 run(self.each, values)
-                return {n: self._for_all(i, values[i], samples) for n, i in tape.outputs.items()}
+                whole = {n: (samples, *shape_of(tape, i)) for n, i in tape.outputs.items()}
+                each = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
+                return {n: np.array(np.broadcast_to(each[n], whole[n])) for n in whole}
             block = max(1, samples if self.whole or not places else self.block)
             totals: dict[str, Array] = {}
             for begin in range(0, max(samples, 1), block):
@@ -99,11 +100,6 @@ class ArraySteps:
                     value = values[index] if name in self.varying else values[index] * float(count)
                     totals[name] = totals[name] + value if begin else value
             return totals
-
-    def _for_all(self, index: int, value: Array, samples: int) -> Array:
-        """An output for each sample, in memory of its own."""
-        shape = (samples, *shape_of(self.tape, index))
-        return np.array(np.broadcast_to(np.asarray(value, self.dtype), shape))
 
 
 def _alone(tape: Tape) -> set[int]:

@@ -247,7 +247,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "take_along_axis": _along,
     "average": _average,
     "ptp": lambda a, axis=None, keepdims=False: a.max(axis, keepdims) - a.min(axis, keepdims),
-    "moveaxis": _moved,
     "diff": lambda a, axis=-1: _moved(
         _moved(a, axis, 0)[1:] - _moved(a, axis, 0)[:-1], 0, axis
     ),

@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.passes import as_columns, dead_code, depends, live_memory, reachable
+from cgprimer.core.tape.passes import (
+    as_columns,
+    dead_code,
+    depends,
+    live_memory,
+    reachable,
+    varying,
+)
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
 from cgprimer.core.tape.verifier import checked
 from cgprimer.native.plans.optimization import optimize
-from cgprimer.native.plans.plan import varying
 from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
 
 # A busy machine, or a run of divisions by zero, is no defect of the package.

@@ -31,9 +31,16 @@ def depends(tape: Tape, sources: Iterable[int]) -> list[bool]:
     for source in sources:
         reached[source] = True
     for index, (_, operands) in enumerate(tape.instructions, len(tape.leaves)):
-        if not reached[index]:
-            reached[index] = any(reached[o] for o in operands)
+        for operand in operands:
+            if reached[operand]:
+                reached[index] = True
+                break
     return reached
+
+
+def varying(tape: Tape) -> list[bool]:
+    """For each value whether it varies with the sample; the others are computed once a call."""
+    return depends(tape, [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"])
 
 
 def dead_code(tape: Tape) -> Tape:

@@ -11,7 +11,7 @@ from math import prod
 
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import depends
+from cgprimer.core.tape.passes import varying
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import checked
 
@@ -25,8 +25,7 @@ def summed(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str, ...], in
     Outputs that no column reaches are left as they are: the same for each sample. Without `terms`,
     what is added up element by element is summed as a whole: for who does both at once.
     """
-    columns = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
-    varies = depends(tape, columns)
+    varies = varying(tape)
     builder = Builder(simplify=False)
     value = builder.extend(tape)
     first, totals = len(tape.leaves), dict[int, int]()
@@ -68,9 +67,8 @@ def summed(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str, ...], in
     outputs = {name: totals.get(i, value[i]) for name, i in tape.outputs.items()}
     names = tuple(name for name, index in tape.outputs.items() if varies[index])
     short = checked(builder.finish(outputs, prune=True))
-    each = depends(short, [i for i, leaf in enumerate(short.leaves) if leaf.kind == "column"])
     here = [not getattr(n, "kind", "").startswith("batch_") for n, _ in short.instructions]
-    sizes = zip(short.shapes, each, [True] * len(short.leaves) + here, strict=True)
+    sizes = zip(short.shapes, varying(short), [True] * len(short.leaves) + here, strict=True)
     return short, names, max(prod(shape) for shape, varies_here, h in sizes if varies_here and h)
 
 

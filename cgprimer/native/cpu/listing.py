@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.primitives.notation import number_text
+from cgprimer.core.tape.passes import varying
 from cgprimer.core.tape.printing import labels, shown_name
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.cpu.code import UniformTable, program_of
@@ -20,7 +21,6 @@ from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import FLAGS, Fused, Vectors
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
 from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.plan import varying
 from cgprimer.native.plans.printing import output_names
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end", "stride")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from cgprimer.core.primitives.registry import RECIPROCALS
 from cgprimer.native.cpu import mathematics, special, trigonometry
 from cgprimer.native.cpu.lanes import FLOAT64, FORMATS, Format, Ir, Lanes, declared, either
 
@@ -104,17 +105,11 @@ _FLAGGED = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 # --- operations made of others, as the primitives' own numpy functions are ----------------------
 
-_INVERTED = {
-    "asec": "acos", "acsc": "asin", "acot": "atan",
-    "asech": "acosh", "acsch": "asinh", "acoth": "atanh",
-}  # fmt: skip
-_RECIPROCAL = {
-    "sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh",
-}  # fmt: skip
+_INVERTED = {f"a{name}": f"a{other}" for name, other in RECIPROCALS.items()}
 
 FUSED = ("fma", "fms", "fnma")  #: a*b + c, a*b - c, c - a*b: operations beside the primitives
 SUPPORTED = frozenset(
-    {*_PLAIN, *KERNELS, *_INVERTED, *_RECIPROCAL, "log_base", "xlogy", "gelu"}
+    {*_PLAIN, *KERNELS, *_INVERTED, *RECIPROCALS, "log_base", "xlogy", "gelu"}
     - {*FUSED, "sincos", "pow_for_single"}
 )  #: names of the primitives that :meth:`Emitter.apply` writes
 POWERS = frozenset((-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0))  #: exponents that need no logarithm
@@ -169,8 +164,8 @@ class Emitter:
         return builder.extract_value(pair, 0), builder.extract_value(pair, 1)
 
     def _composed(self, name: str, a: Lanes, *more: Lanes) -> Lanes:
-        if name in _RECIPROCAL:
-            return 1.0 / self._called(_RECIPROCAL[name], a)
+        if name in RECIPROCALS:
+            return 1.0 / self._called(RECIPROCALS[name], a)
         if name in _INVERTED:
             return self._called(_INVERTED[name], 1.0 / a)
         if name == "log_base":

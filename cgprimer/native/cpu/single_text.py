@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cgprimer.core.tape.passes import varying
 from cgprimer.core.tape.tape import Tape
 from cgprimer.native.contract import UpdateRule
 from cgprimer.native.cpu.epoch_text import EPOCH
 from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import FLAGS, Fused, TapeWriter
-from cgprimer.native.plans.plan import varying
 
 _MOST = 3000  # operations of a step that are written out
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
+from cgprimer.core.tape.passes import varying
 from cgprimer.core.tape.tape import Tape
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.cpu.executable import Call, Executable
@@ -21,7 +22,6 @@ from cgprimer.native.cpu.library import Library, processor
 from cgprimer.native.cpu.loop_text import Writer
 from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.plans.constant_factors import constant_factors
-from cgprimer.native.plans.plan import varying
 from cgprimer.native.programs import fingerprint
 
 TILE = 512  # vectors whose sum is taken before it is added to the total

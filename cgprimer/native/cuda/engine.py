@@ -39,9 +39,7 @@ class CudaEngine:
 
     def describe(self) -> str:
         """Names and memory of the GPUs."""
-        from cgprimer.native.cuda.device import describe
-
-        return describe()
+        return device.describe()
 
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"

@@ -9,6 +9,7 @@ and so on are numbers of the computation's own type: a bare ``1.0`` would turn f
 from __future__ import annotations
 
 from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.registry import RECIPROCALS
 from cgprimer.errors import EngineError
 from cgprimer.native.plans.plan import FUSED
 
@@ -28,18 +29,8 @@ TEXTS: dict[str, str] = {
     "abs": "m.fabs({a})",
     **{name: f"m.{name}({{a}})" for name in UNARY},
     "log_base": "m.log({a}) / m.log({b})",
-    "sec": "one / m.cos({a})",
-    "csc": "one / m.sin({a})",
-    "cot": "one / m.tan({a})",
-    "asec": "m.acos(one / {a})",
-    "acsc": "m.asin(one / {a})",
-    "acot": "m.atan(one / {a})",
-    "sech": "one / m.cosh({a})",
-    "csch": "one / m.sinh({a})",
-    "coth": "one / m.tanh({a})",
-    "asech": "m.acosh(one / {a})",
-    "acsch": "m.asinh(one / {a})",
-    "acoth": "m.atanh(one / {a})",
+    **{name: f"one / m.{other}({{a}})" for name, other in RECIPROCALS.items()},
+    **{f"a{name}": f"m.a{other}(one / {{a}})" for name, other in RECIPROCALS.items()},
     "gelu": "half * {a} * m.erfc(minus_root_half * {a})",
     # What is exponentiated is at most 0: no overflow.
     "sigmoid": "(one if {a} >= zero else m.exp({a})) / (one + m.exp(-m.fabs({a})))",

@@ -14,9 +14,8 @@ from math import prod
 
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import primitive
-from cgprimer.core.tape.passes import depends
+from cgprimer.core.tape.passes import depends, varying
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.plans.plan import varying
 
 FOLDS = ("sum", "largest")  # over the numbers of a sample
 

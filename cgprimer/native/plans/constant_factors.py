@@ -7,8 +7,8 @@ multiplied into every sample; once, after the sum, is enough.
 from __future__ import annotations
 
 from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.passes import varying
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.plans.plan import varying
 
 _MOST = 64.0  # larger factors could move a sum across the end of the range of numbers
 

@@ -9,12 +9,13 @@ from itertools import chain
 from typing import Any
 
 from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.passes import varying
 from cgprimer.core.tape.tape import Tape
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.plans.affine import Grouped, affine_groups
 from cgprimer.native.plans.fusion import multiply_add, sine_cosine
 from cgprimer.native.plans.optimization import optimize
-from cgprimer.native.plans.plan import Affine, Outer, Plan, Step, varying
+from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
 from cgprimer.native.plans.reductions import Reductions, reductions
 
 _new = tuple.__new__

@@ -41,19 +41,6 @@ class Step(NamedTuple):
     results: tuple[int, ...]
 
 
-def varying(tape: Tape) -> list[bool]:
-    """For each value whether it varies with the sample; the others are computed once a call."""
-    varies = [leaf.kind == "column" for leaf in tape.leaves]
-    for _, operands in tape.instructions:
-        for operand in operands:
-            if varies[operand]:
-                varies.append(True)
-                break
-        else:
-            varies.append(False)
-    return varies
-
-
 class Affine(NamedTuple):
     """``outputs[j] = sum over i of weights[j][i] * inputs[i] + biases[j]``.
 

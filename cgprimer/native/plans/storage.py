@@ -48,7 +48,10 @@ def storage_of(plan: Plan) -> Storage:
     ({1: 0, 2: 0, 3: 0}, 1)
     """
     with collector_paused():
-        last = last_readers(plan)
+        # Of each value the last step that reads it; outputs are read when all steps are done.
+        steps = enumerate(plan.varying)
+        last = {operand: number for number, (_, operands, _) in steps for operand in operands}
+        last |= dict.fromkeys(plan.outputs.values(), len(plan.varying))
         row_of: dict[int, int] = {}
         free: list[int] = []
         count = 0
@@ -70,16 +73,6 @@ def storage_of(plan: Plan) -> Storage:
                 count = _take(results, row_of, free, count)
             free.extend(dying)
         return Storage(row_of, count)
-
-
-def last_readers(plan: Plan) -> dict[int, int]:
-    """For each value the last step that reads it; the number of steps for a plan's outputs."""
-    last: dict[int, int] = {}
-    for position, (_, operands, _) in enumerate(plan.varying):
-        for operand in operands:
-            last[operand] = position
-    last.update(dict.fromkeys(plan.outputs.values(), len(plan.varying)))
-    return last
 
 
 def _take(results: Iterable[int], row_of: dict[int, int], free: list[int], count: int) -> int:

@@ -148,13 +148,10 @@ def _shorter(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
     yield Diagram(_silent(summary.nodes), _bare(summary.edges)), large, note.partition(";")[0]
 
 
-def _is_value(detail: str) -> bool:
-    return detail.startswith(("= ", "≈ "))
-
-
 def _said(node: Node, *, value: bool) -> Node:
     """Of what is said the value, which comes last and may have several lines, or what is before."""
-    begin = next((k for k, text in enumerate(node.detail) if _is_value(text)), len(node.detail))
+    shown = [k for k, text in enumerate(node.detail) if text.startswith(("= ", "≈ "))]
+    begin = min(shown, default=len(node.detail))
     return replace(node, detail=node.detail[begin:] if value else node.detail[:begin])
 
 
