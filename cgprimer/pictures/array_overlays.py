@@ -310,10 +310,10 @@ def _product(
     """The Jacobians along a path, multiplied from its end to its beginning."""
     import numpy as np
 
-    steps = list(reversed(list(pairwise(path))))
-    made = partials[steps[0]]
-    for tail, head in steps[1:]:
-        made = np.tensordot(made, partials[tail, head], axes=len(shape_in(graph, head)))
+    made: Any = None
+    for tail, head in reversed([*pairwise(path)]):
+        part = partials[tail, head]
+        made = part if made is None else np.tensordot(made, part, axes=len(shape_in(graph, head)))
     return made
 
 

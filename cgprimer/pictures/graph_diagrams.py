@@ -229,21 +229,16 @@ def variable_diagram(
     placed = {name for names in on_edges.values() for name in names}
     # What multiplies no variable has no edge to stand on: it is drawn as a vertex.
     vertices = [name for name in graph.parameters if name not in placed]
-    nodes = [
-        Node(n, n + shape_text(shape_in(graph, n)), "parameter", _shown(values, n))
-        for n in vertices
-    ]
+
+    def node(name: str, role: Role, *said: str) -> Node:
+        label = name + shape_text(shape_in(graph, name))
+        return Node(name, label, role, (*said, *_shown(values, name)))
+
+    nodes = [node(name, "parameter") for name in vertices]
     for name in graph.variables:
         detail = (graph.expression(name),) if name in graph.definitions else ()
         role: Role = "output" if name in graph.outputs else "inner" if detail else "input"
-        nodes.append(
-            Node(
-                name,
-                name + shape_text(shape_in(graph, name)),
-                role,
-                (*detail, *_shown(values, name)),
-            )
-        )
+        nodes.append(node(name, role, *detail))
     edges = [
         Edge(tail, head, ", ".join(_named(n, values) for n in on_edges.get((tail, head), ())))
         for tail, heads in graph.leads_to.items()

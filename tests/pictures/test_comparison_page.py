@@ -81,7 +81,7 @@ def test_the_tables_say_what_python_says(lecture: Comparison) -> None:
     for row, r in zip(costs[1:], lecture.results, strict=True):
         assert row == [
             r.method,
-            sentences.largest_error(r),
+            sentences.error(r.worst_error) or "no reference",
             "4 paths" if r.method == "path-sum" else str(r.passes),
             f"{r.operations} {sentences.times(lecture, r)}",
             str(r.live_values),

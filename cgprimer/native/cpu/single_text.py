@@ -17,6 +17,7 @@ from cgprimer.native.cpu.epoch_text import EPOCH
 from cgprimer.native.cpu.operations import Emitter
 from cgprimer.native.cpu.straight_line import FLAGS, Fused, TapeWriter
 
+Names = Sequence[str]
 _MOST = 3000  # operations of a step that are written out
 
 
@@ -38,12 +39,7 @@ class Single(TapeWriter):
     """
 
     def __init__(
-        self,
-        tape: Tape,
-        outputs: Sequence[str],
-        factors: Sequence[float],
-        rule: UpdateRule,
-        wrt: Sequence[str],
+        self, tape: Tape, outputs: Names, factors: list[float], rule: UpdateRule, wrt: Names
     ) -> None:
         from llvmlite import ir
 
@@ -51,7 +47,7 @@ class Single(TapeWriter):
         kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
         emitter = Emitter(module, "float64", 1, flags=FLAGS)
         super().__init__(ir.Function(module, kind, "epoch"), tape, emitter)
-        self.gradient, self.outputs, self.factors = tape, outputs, list(factors)
+        self.gradient, self.outputs, self.factors = tape, outputs, factors
         self.rule, self.wrt = rule, {name: k for k, name in enumerate(wrt)}
         context, first, last = self.function.args
         self.field = {

@@ -18,23 +18,18 @@ from cgprimer.native.cpu.single_text import Single, fits
 from cgprimer.native.cpu.straight_line import Fused, TapeWriter
 from cgprimer.native.programs import fingerprint
 
+Names = Sequence[str]
 _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class CpuTrainer:
     """Epochs in compiled code; see :class:`cgprimer.native.contract.Trainer`.
 
-    The program's outputs are sums: ``outputs`` names the loss, then its derivative with respect to
-    each of the parameters ``wrt``, empty for one that is not differentiated.
+    ``outputs`` of the program are the loss and its derivatives, as :meth:`CpuEngine.trainer` says.
     """
 
     def __init__(
-        self,
-        program: Executable,
-        outputs: Sequence[str],
-        wrt: Sequence[str],
-        rule: UpdateRule,
-        batch: int,
+        self, program: Executable, outputs: Names, wrt: Names, rule: UpdateRule, batch: int
     ) -> None:
         self.program, self.parameters = program, len(wrt)
         place = {name: k for k, name in enumerate(wrt)}

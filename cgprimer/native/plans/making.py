@@ -43,8 +43,12 @@ def _planned(tape: Tape, *, sums: bool) -> Plan:
     none = Reductions([], {}, {}, {}, [])
     reduced = reductions(tape, varies, uses) if sums else none
     grouped = affine_groups(tape, varies, uses)
-    if grouped is None:
-        return _planned(_with_one(tape), sums=sums)
+    if grouped is None:  # the constant 1 is wanted among the leaves
+        builder = Builder(share=False, simplify=False)
+        moved = builder.extend(tape)
+        builder.constant(1.0)
+        more = builder.finish({name: moved[index] for name, index in tape.outputs.items()})
+        return _planned(more, sums=sums)
     uniform, steps = _steps(tape, varies, grouped, reduced)
     kept = {v for v in reduced.accumulators if v >= 0}
     kept.update(o for pair in reduced.dots.values() for o in pair)
@@ -127,11 +131,3 @@ def _with_reductions(steps: list[Step], reduced: Reductions) -> list[Step]:
         if position in after:
             found += after[position]
     return found
-
-
-def _with_one(tape: Tape) -> Tape:
-    """With the constant 1 among the leaves."""
-    builder = Builder(share=False, simplify=False)
-    moved = builder.extend(tape)
-    builder.constant(1.0)
-    return builder.finish({name: moved[index] for name, index in tape.outputs.items()})

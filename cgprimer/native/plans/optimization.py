@@ -37,9 +37,8 @@ def optimize(tape: Tape, *, powers: bool = True) -> Tape:
                 new.append(-1)
             elif name == "copy":
                 new.append(new[operands[0]])
-            elif powers and name == "pow" and _whole(builder.value_of(new[operands[1]])):
-                exponent = int(builder.value_of(new[operands[1]]) or 0)
-                new.append(_multiplied_out(builder, new[operands[0]], exponent))
+            elif powers and name == "pow" and (power := _whole(builder.value_of(new[operands[1]]))):
+                new.append(_multiplied_out(builder, new[operands[0]], power))
             else:
                 new.append(builder.emit(name, *[new[o] for o in operands]))
         builder.names = {name: new[i] for name, i in tape.names.items() if new[i] >= 0}
@@ -47,8 +46,10 @@ def optimize(tape: Tape, *, powers: bool = True) -> Tape:
         return checked(builder.finish(outputs, prune=True))
 
 
-def _whole(exponent: float | None) -> bool:
-    return exponent is not None and 0 < abs(exponent) <= _LARGEST_POWER and exponent % 1 == 0
+def _whole(exponent: float | None) -> int:
+    """A power that is multiplied out; 0 for none."""
+    whole = exponent is not None and abs(exponent) <= _LARGEST_POWER and exponent % 1 == 0
+    return int(exponent or 0) if whole else 0
 
 
 def _multiplied_out(builder: Builder, base: int, exponent: int) -> int:

@@ -37,13 +37,7 @@ class Reductions(NamedTuple):
 
 
 def reductions(tape: Tape, varies: list[bool], uses: list[int]) -> Reductions:
-    """The sums that the outputs of a tape are.
-
-    Args:
-        tape: an optimized tape.
-        varies: for each value whether it varies with the sample.
-        uses: for each value how often instructions, and outputs (once for all), use it.
-    """
+    """The sums that the outputs of a tape are; arguments are those of ``affine_groups``."""
     accumulators: list[int] = []
     summed: dict[str, int] = {}
     number: dict[int, int] = {}  # value -> accumulator

@@ -69,11 +69,6 @@ def error(number: float | None) -> str:
     return in_digits(number, 2)
 
 
-def largest_error(result: MethodResult) -> str:
-    """The largest error of a method."""
-    return error(result.worst_error) or "no reference"
-
-
 def duration(seconds: float) -> str:
     """A time with two or three digits.
 
@@ -230,7 +225,7 @@ def cost_table(found: Comparison) -> Table:
         if r.refused:
             return Row(r.method, (), f"refused: {r.refused}", place_of(r.method))
         cells = (
-            Cell(largest_error(r), share=_error_share(r)),
+            Cell(error(r.worst_error) or "no reference", share=_error_share(r)),
             Cell(plural(r.passes, "path") if r.method == "path-sum" else f"{r.passes:,}"),
             Cell(f"{r.operations:,}", times(found, r), operations(r)),
             Cell(f"{r.live_values:,}", share=live(r)),

@@ -226,10 +226,8 @@ def _differences(
                 hint="leave it out, or add the method: methods=[..., 'finite-difference']",
             )
     if scheme is not None and scheme not in SCHEMES:
-        raise UsageError(
-            f"there is no stepping through the scheme {scheme!r}",
-            hint=f"one of: {', '.join(SCHEMES)}",
-        )
+        near = f"one of: {', '.join(SCHEMES)}"
+        raise UsageError(f"there is no stepping through the scheme {scheme!r}", hint=near)
     if h is not None and (isinstance(h, bool) or not isinstance(h, Real)):
         hint = "for instance h=1e-3, in the unit of the variable"
         raise UsageError(f"the step h must be a number, not {h!r}", hint=hint)
