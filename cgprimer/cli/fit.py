@@ -14,7 +14,15 @@ from cgprimer.analysis.tables import table
 from cgprimer.checked_numbers import share_of_one
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import check_outputs, echo_json, graph_command, note
-from cgprimer.cli.options import ENGINE, JSON, SAMPLING, TRUTH, method_lines, own_options
+from cgprimer.cli.options import (
+    ENGINE,
+    JSON,
+    SAMPLING,
+    TRUTH,
+    is_given,
+    method_lines,
+    own_options,
+)
 from cgprimer.cli.train import DATA, data_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
@@ -92,6 +100,8 @@ def command(
     A fit that ends at no minimum is reported as such, with exit code 1.
     """
     options = own_options(method, settings)
+    if is_given("resample") and not bootstrap:
+        raise click.UsageError("--resample says what the bootstrap draws: give --bootstrap 1000")
     check_outputs(force, save, plot=plot)
     origin = {name: settings.pop(name) for name in _ORIGIN}
     dataset, _ = data_of(graph, {**origin, "seed": seed, "validation": None}, truth)

@@ -151,10 +151,18 @@ def _named(
 
 
 def _learnt(path: str) -> dict[str, Any]:
-    """What a run has learnt: its parameters, by name."""
+    """What a run, or a fit, has learnt: its parameters, by name."""
+    from cgprimer.fitting.result import saved_point
     from cgprimer.training.checkpoint import load_run
 
-    found = load_run(path).point
+    found = saved_point(path)
+    if found is None:
+        run = load_run(path)
+        found = run.point
+        if names := ", ".join(key.partition("/")[2] for key in run.scales):
+            what = f"note: {path} was trained on normalised columns: its parameters are for those,"
+            own = "and so are values given beside them; predict and score take columns as they are"
+            click.echo(f"{what} ({names} less the mean, by the deviation) {own}", err=True)
     return {name: getattr(value, "tolist", lambda v=value: v)() for name, value in found.items()}
 
 
@@ -290,6 +298,15 @@ def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError(f"--{flag} belongs to --method {owner}, not to {method}")
         found[theirs] = value
     return found
+
+
+def refuse_made(truth: Any) -> None:
+    """Refuse what says how data are made where they are read from a file."""
+    context = click.get_current_context()
+    for name in ("truth", "samples", "low", "high", "noise"):  # of a run.toml they may stay
+        source = context.get_parameter_source(name)
+        if source is ParameterSource.COMMANDLINE or (name == "truth" and truth):
+            raise click.UsageError(f"--{name} makes data, --data reads them: give one of the two")
 
 
 def is_given(option: str) -> bool:

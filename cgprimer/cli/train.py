@@ -28,6 +28,7 @@ from cgprimer.cli.options import (
     method_lines,
     own_options,
     read_and_checked,
+    refuse_made,
 )
 from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.graph import ExpressionGraph
@@ -286,6 +287,5 @@ def data_of(
             raise click.UsageError("--columns is about a file: give one with --data")
         drawn = {n: origin[n] for n in ORIGIN if n not in ("data", "columns", "validation")}
         return make_dataset(graph, truth=truth, targets=loss != OUTPUT, **drawn), others
-    if truth:
-        raise click.UsageError("--truth makes data, --data reads them: give one of the two")
+    refuse_made(truth)
     return load(origin["data"]), others

@@ -116,6 +116,8 @@ def fit(
         raise UsageError("minpack knows no bounds", hint="trust-region and dogleg do")
     limit = whole_number("iterations", iterations, least=1)
     if first_damping is not None:
+        if algorithm not in ("auto", "levenberg-marquardt"):
+            raise UsageError(f"first_damping belongs to levenberg-marquardt, not to {algorithm}")
         first_damping = real_number("the first damping", first_damping, above=0)
     problem, values = _problem(
         graph, dataset, start, freeze, bounds, weights, seed, method, engine, options

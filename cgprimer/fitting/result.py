@@ -9,6 +9,7 @@ Source: Bates and Watts 1988, "Nonlinear Regression Analysis and Its Application
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,13 +21,14 @@ import numpy as np
 
 from cgprimer.checked_numbers import share_of_one
 from cgprimer.core.derivatives import chosen_output, derivatives_at
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset
-from cgprimer.errors import listed
+from cgprimer.errors import CgprimerError, DataError, listed
 from cgprimer.files import json_text, write_whole
 from cgprimer.fitting.descent import Trial
 from cgprimer.fitting.residuals import Local, Residuals
 from cgprimer.number_format import number
+from cgprimer.training.vectors import Vectors
 
 if TYPE_CHECKING:
     from cgprimer.fitting.bootstrap import Bootstrap
@@ -34,6 +36,27 @@ if TYPE_CHECKING:
 Array = Any
 FORMAT, VERSION = "cgprimer-fit", 1
 _NOTHING = 1e-6  # share of a null direction, parameters scaled, that is rounding
+
+
+def saved_point(path: str | Path) -> dict[str, Any] | None:
+    """The point of a fit in a file that ``save`` wrote; None of any other file.
+
+    Raises:
+        DataError: it is a broken one.
+    """
+    try:
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+            return None
+    except (OSError, ValueError):
+        return None
+    try:
+        vectors = Vectors(parse(str(fields["graph"]), name=str(path)))
+        numbers = [float(fields["parameters"][name]) for name in vectors.elements]
+    except (KeyError, TypeError, ValueError, CgprimerError):
+        hint = "such files are written by fit --save"
+        raise DataError(f"{path} does not hold a fit of cgprimer", hint=hint) from None
+    return vectors.values(np.array(numbers))
 
 
 @dataclass(frozen=True)

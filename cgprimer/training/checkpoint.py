@@ -80,7 +80,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         run = _run(fields)
         run.graph = parse(str(fields["graph"]), name=str(path))
     except (*_WRONG, CgprimerError):
-        hint = "such files are written by --save"
+        hint = "such files are written by train --save"
         raise DataError(f"{path} does not hold a run of cgprimer", hint=hint) from None
     names, graph = list(run.parameters), graph or run.graph
     if differs := differences(run, graph):

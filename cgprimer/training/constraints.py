@@ -8,7 +8,7 @@ at a time, so that they are recorded with the rule, and engines run both in thei
   ``W = (1 - 2*rate*lambda)*W - rate*gradient``.
 - ``l1``: after the step, a proximal one: W goes towards 0 by ``2*rate*lambda``, and not across.
 - ``max_norm``: arrays, or named parameters together, are pulled back to where their norm is
-  ``max_norm``.
+  ``max_norm``; frozen ones are not counted.
 - ``bounds``: what lies outside is put onto the bound.
 - ``freeze``: such parameters keep their values, and are not differentiated.
 """
@@ -131,7 +131,7 @@ class Constraints:
         values |= given
         parts = vectors.parts(vectors.vector(values))
         within = vectors.parts(self.projected(vectors.vector(values)))
-        for name in given:
+        for name in values:
             if not np.allclose(parts[name], within[name], rtol=1e-9, atol=0):
                 raise UsageError(f"the start of {name} lies outside of its bounds or norm")
         return values
@@ -172,6 +172,9 @@ def constraints_of(settings: Any, graph: ExpressionGraph) -> Constraints:
     """What the settings of a run ask for."""
     names = ("scale", "l2", "l1", "max_norm", "norm", "bounds", "freeze")
     given = {name: getattr(settings, name) for name in names}
+    if settings.norm != 2.0 and not settings.max_norm:
+        what = f"norm {settings.norm:g} is p of max_norm, and there is none"
+        raise UsageError(what, hint="--max-norm 1 (max_norm=1)")
     asked = any(given[name] not in (None, (), {}) for name in names if name != "norm")
     return constraints(Vectors(graph), **given) if asked else Constraints()
 
@@ -232,6 +235,16 @@ def constraints(
         if not columns["free"].any():
             raise UsageError("all parameters are frozen: there is nothing to learn")
     norms = [] if max_norm is None else _groups(vectors, max_norm)
+    if "free" in columns:
+        norms = [(places[columns["free"][places] != 0], most) for places, most in norms]
+        norms = [(places, most) for places, most in norms if len(places)]
+    if bounds:
+        for places, most in norms:
+            least = float(np.linalg.norm(np.clip(0.0, low[places], high[places]), norm))
+            if least > most:
+                what = f"the bounds of {vectors.elements[places[0]]}"
+                what += f"{', ...' if len(places) > 1 else ''} leave a norm of {least:g} at least"
+                raise UsageError(f"{what}, and max_norm is {most:g}")
     if norm == math.inf and norms:  # the largest number: a bound of each by itself
         for places, most in norms:
             columns.setdefault("low", np.full(count, -np.inf))

@@ -70,11 +70,15 @@ class Chosen:
         """Loss and gradient summed over samples: derivatives by the chosen numbers, a pass each."""
         objective, total = self.objective, 0.0
         gradient, scalars = np.zeros(len(objective.vectors)), objective.scalars(values)
+        losses = None
+        if objective.function is not None:  # of Python: how much each output counts, it says
+            losses, counts = objective.counts(columns, objective.vectors.values(values))
+            columns = {**columns, **counts}
         for k in chosen:
             one = objective.program.passes[k]
             found = objective.runner.execute(columns, {**scalars, **one.seeds}, samples)
             total, gradient[self.places[k]] = float(found[LOSS]), found[one.reads[0].output]
-        return total, gradient
+        return total if losses is None else float(losses.sum()), gradient
 
     def moved(self, values: Array, updated: Array, chosen: Array) -> Array:
         """The values, the chosen ones updated: nothing else moves, whatever regularizers say."""

@@ -15,6 +15,7 @@ from cgprimer.data import Dataset
 from cgprimer.data.columns import numbers_in
 from cgprimer.errors import DataError, listed
 from cgprimer.training.loop import train
+from cgprimer.training.losses import data_with
 from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
 from cgprimer.training.objective import Objective
 from cgprimer.training.resident import Resident
@@ -25,7 +26,7 @@ Array = Any
 
 def flat_objective(
     graph: ExpressionGraph,
-    data: Dataset,
+    data: Any,
     *,
     loss: str = "squared-error",
     method: str = "reverse",
@@ -37,7 +38,7 @@ def flat_objective(
 
     Args:
         graph: the graph.
-        data: a column for each input and each output.
+        data: as for :func:`cgprimer.train`.
         loss, method, engine, options: as in :func:`cgprimer.train`.
         seed: of the start: values that the graph declares, others uniform in [0, 1).
 
@@ -58,8 +59,11 @@ def flat_objective(
     (('k', 'b'), [3.0, -1.0])
     """
     chosen: dict[str, Any] = {"loss": loss, "method": method, "engine": engine}
-    objective = Objective(graph, options=options, samples=len(data), dataset=data, **chosen)
-    resident, vectors, samples = Resident(objective, data), objective.vectors, len(data)
+    samples = len(data := data_with(graph, data, loss))
+    if not samples:
+        raise DataError("there are no samples to learn from")
+    objective = Objective(graph, options=options, samples=samples, dataset=data, **chosen)
+    resident, vectors = Resident(objective, data), objective.vectors
 
     def fun(vector: Array) -> tuple[float, Array]:
         total, gradient = resident.sums(np.asarray(vector, float))

@@ -160,7 +160,12 @@ def slopes(
         losses, counts[leaf] = np.zeros(len(target)), np.zeros(target.shape)
         for k in range(len(target)):
             value = Value(one(out[k]))
-            loss = function(value, one(target[k]))
+            try:
+                loss = function(value, one(target[k]))
+            except Exception as error:
+                what = f"the loss fails for out={out[k]}, target={target[k]}: {error}"
+                hint = "of an array both are arrays" if column.shape else ""
+                raise UsageError(what, hint=hint) from error
             losses[k] = np.sum(loss.data if isinstance(loss, Value) else loss)
             if isinstance(loss, Value) and loss.requires_grad:
                 (loss.sum() if loss.shape else loss).backward()
@@ -183,14 +188,19 @@ def data_for(
     Arguments and errors are those of :func:`cgprimer.data.dataset_of`.
     """
     loss, default = settings.loss, DEFAULT
-    whole = isinstance(given, Dataset | Blocks)
-    data = dataset_of(given, graph, targets=None if whole else targets_in(graph, given, loss))
+    data = data_with(graph, given, loss)
     targets = data.targets if isinstance(data, Dataset) else data.roles["targets"]
     if loss != default or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
     said = f"the data have no targets, so {graph.outputs[0]!r} itself is the loss"
     warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=3)
     return data, replace(settings, loss=OUTPUT)
+
+
+def data_with(graph: ExpressionGraph, given: Any, loss: str) -> Dataset | Blocks:
+    """What is given for data; of a file or a frame the columns that a loss needs."""
+    whole = isinstance(given, Dataset | Blocks)
+    return dataset_of(given, graph, targets=None if whole else targets_in(graph, given, loss))
 
 
 def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:

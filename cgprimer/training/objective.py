@@ -23,7 +23,7 @@ from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
 from cgprimer.core.run import Runner, run_steps, with_functions
 from cgprimer.core.tape.scalars import apart, cost_of_numbers, scalarize
 from cgprimer.core.tape.tape import Tape
-from cgprimer.data import Blocks, Dataset, dataset_of
+from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.contract import Trainer
@@ -31,7 +31,7 @@ from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.training.forms import FEW, Point, at_once, better_in_numbers
 from cgprimer.training.layers import Layers
-from cgprimer.training.losses import column_shapes, function_of, sample_columns, slopes
+from cgprimer.training.losses import column_shapes, data_with, function_of, sample_columns, slopes
 from cgprimer.training.resident import Resident
 from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
@@ -332,7 +332,7 @@ def loss_and_gradient(
     if reduction not in REDUCTIONS:
         raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
-    samples = len(dataset := dataset_of(dataset, graph))
+    samples = len(dataset := data_with(graph, dataset, loss))
     objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)
     resident = Resident(objective, dataset)
     resident.block(0)  # what is wrong with it is said now

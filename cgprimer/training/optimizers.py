@@ -217,7 +217,11 @@ def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Opt
     found = OPTIMIZERS[name]
     if not isinstance(found, Optimizer):
         raise UsageError(f"the optimizer {name!r} is no cgprimer.Optimizer but {found!r}")
-    return found.but(hyper)
+    rule = found.but(hyper)
+    for count in rule.hyper.keys() & {"block", "memory"}:
+        if rule.hyper[count] % 1:
+            raise UsageError(f"{count} of {name} is a whole number, not {rule.hyper[count]:g}")
+    return rule
 
 
 def register_optimizer(

@@ -12,10 +12,10 @@ import numpy as np
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import apart
-from cgprimer.data import Blocks, Dataset, dataset_of, normalized, restored
+from cgprimer.data import Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
-from cgprimer.training.losses import targets_in
+from cgprimer.training.losses import data_with
 from cgprimer.training.objective import Objective
 from cgprimer.training.predictions import Score, outputs_of, score_of
 from cgprimer.training.resident import Resident
@@ -164,9 +164,7 @@ class TrainingRun:
         1.0
         """
         graph, loss = self._graph(), self.settings.get("loss", "squared-error")
-        given = isinstance(data, Dataset | Blocks)
-        targets = None if given else targets_in(graph, data, loss)
-        data = normalized(dataset_of(data, graph, targets=targets), self.scales)
+        data = normalized(data_with(graph, data, loss), self.scales)
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = Resident(objective, data).mean_loss(values, self.statistics)

@@ -30,7 +30,7 @@ from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import optimizer
 from cgprimer.training.resident import Resident
 from cgprimer.training.schedules import divided, rates
-from cgprimer.training.settings import Settings
+from cgprimer.training.settings import DEFAULTS, Settings
 from cgprimer.training.update_rules import Optimizer, State
 from cgprimer.training.vectors import Vectors
 from cgprimer.training.whole_batch import Iterations
@@ -87,6 +87,10 @@ def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]
     rate = rule.rate if settings.learning_rate is None else settings.learning_rate
     samples, method = sum(lengths), settings.method
     batch = min(settings.batch_size or samples, max(lengths))
+    if batch < (settings.batch_size or 0) != DEFAULTS["batch_size"]:
+        what = f"a batch of {settings.batch_size:,} samples is larger than the {batch:,} there are"
+        hint = "fewer (--batch-size), or all of them: batch_size=None (--batch-size all)"
+        raise UsageError(what, hint=hint)
     if rule.kind == "whole":
         if len(lengths) > 1:
             hint = "Dataset.load(path) if memory is enough, or another optimizer"

@@ -129,6 +129,10 @@ def test_what_does_not_converge_leaves_with_one() -> None:
         (("--data", "missing.csv"), "cannot read missing.csv"),
         (("--carry",), "belongs to --method forward"),
         (("--damping", "tens", "--algorithm", "dogleg"), "damping belongs to"),
+        (("--first-damping", "3", "--algorithm", "dogleg"), "first_damping belongs to"),
+        (("--resample", "pairs"), "give --bootstrap"),
+        (("--data", "{half}", "--noise", "3"), "--noise makes data"),
+        (("--columns", "x=t"), "--columns is about a file"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], message: str, half: Path) -> None:
@@ -140,3 +144,24 @@ def test_a_start_without_a_finite_residual() -> None:
     text = bad("fit", "saturation", *NOISY, "--start", "b2=-1e5", code=1)
     assert "there is nothing to fit from this start: y = b1*(1 - exp(-b2*x)) is" in text
     assert "for sample 0 (x=" in text
+
+
+def test_columns_of_other_names_and_a_fit_as_a_point(tmp_path: Path) -> None:
+    own, other = tmp_path / "own.csv", tmp_path / "other.csv"
+    good("data", "saturation", *NOISY, "-o", own)
+    other.write_text(own.read_text().replace("x,y", "t,level"))
+    start = ("--start", "b1=500,b2=0.1", "--json")
+    renamed = read_json(
+        "fit", "saturation", "--data", other, "--columns", "x=t,y=level", *start,
+        "--save", tmp_path / "fit.json",
+    )  # fmt: skip
+    plain = read_json("fit", "saturation", "--data", own, *start)
+    assert renamed["parameters"] == plain["parameters"]
+    at = read_json("grad", "saturation", "--at", f"{tmp_path / 'fit.json'},x=2", "--json")
+    b1, b2 = renamed["parameters"].values()
+    assert at["values"]["y"] == pytest.approx(b1 * (1 - 2.718281828459045 ** (-2 * b2)))
+    (tmp_path / "broken.json").write_text('{"format": "cgprimer-fit"}')
+    error = bad("grad", "saturation", "--at", tmp_path / "broken.json", code=1)
+    assert "does not hold a fit" in error
+    frozen = good("fit", "saturation", "--data", own, "--start", "b1=500,b2=0.1", "--freeze", "b1")
+    assert "fixed" in frozen

@@ -254,11 +254,29 @@ def test_schedules(schedule: str, settings: dict[str, Any], expected: list[float
         ({"max_norm": {"k+q": 1}}, "no parameter 'q'"),
         ({"max_norm": 1, "norm": 0.5}, "norm must be a number from 1 on"),
         ({"scale": 2}, "given by name"),
+        ({"norm": 1}, "norm 1 is p of max_norm(.|\n)*--max-norm"),
+        (
+            {"max_norm": 1, "bounds": {"k": (5, 10)}},
+            "leave a norm of [25] at least, and max_norm is 1",
+        ),
+        (
+            {"max_norm": 1, "norm": "inf", "bounds": {"k": (-9, -2)}},
+            "leave a norm of [25] at least, and max_norm is 1",
+        ),
+        ({"freeze": ["k"], "bounds": {"k": (5, 10)}}, "start of k lies outside"),
+        ({"batch_size": 1_000_000}, r"batch of 1,000,000 samples is larger(.|\n)*--batch-size all"),
     ],
 )
 def test_mistakes(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(CgprimerError, match=said):
         cgprimer.train(line(), line_data(), **settings)
+
+
+def test_frozen_parameters_are_not_counted_in_a_norm() -> None:
+    graph = cgprimer.parse("xw = a*xa + b; parameter a = 3")
+    data = cgprimer.Dataset.from_arrays({"xa": [0.0, 1.0]}, {"xw": [5.0, 8.0]})
+    run = cgprimer.train(graph, data, freeze=["a"], max_norm=1, learning_rate=0.1, epochs=90)
+    assert (run.parameters["a"], run.parameters["b"]) == (3.0, pytest.approx(1.0))
 
 
 def test_a_frozen_parameter_needs_a_value() -> None:

@@ -73,6 +73,41 @@ def test_every_loss(loss: str, value: float, slope: float) -> None:
     assert found[1]["k"] == pytest.approx(slope, rel=1e-14)
 
 
+def test_a_loss_of_python_by_coordinates_is_that_by_descent() -> None:
+    cgprimer.register_loss("uneven", lambda o, t: (o - t) ** 2 if o > t else abs(o - t))
+    data = Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"xw": [1.0, 4.0, 1.0]})
+    settings = {"loss": "uneven", "epochs": 5, "learning_rate": 0.1, "start": {"k": 0.7, "b": 0}}
+    try:
+        with pytest.warns(UserWarning, match="cannot be recorded"):
+            runs = [
+                cgprimer.train(line(), data, optimizer=name, hyper=hyper, **settings)
+                for name, hyper in (("sgd", None), ("coordinates", {"block": 2}))
+            ]
+        assert runs[1].parameters == pytest.approx(runs[0].parameters, rel=1e-12)
+        assert runs[1].epoch_losses == pytest.approx(runs[0].epoch_losses, rel=1e-12)
+        arrays = Dataset.from_arrays({"x": np.eye(2)}, {"xo": np.eye(2)})
+        graph = cgprimer.parse("input x[2]; parameter W[2,2]; xo = W @ x")
+        with (
+            pytest.warns(UserWarning, match="cannot be recorded"),
+            pytest.raises(UsageError, match=r"the loss fails for out=\[(.|\n)*arrays"),
+        ):
+            cgprimer.train(graph, arrays, loss="uneven")
+    finally:
+        cgprimer.unregister_loss("uneven")
+
+
+def test_frames_have_the_columns_that_a_loss_names() -> None:
+    data = Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"y": [1.0, 4.0, 1.0]})
+    frame, loss = data.to_pandas(), "(xw - y)^2 + 0.5*k^2"
+    at = {"k": 2.0, "b": 1.0}
+    expected = loss_and_gradient(line(), data, loss=loss, reduction="mean")(at)
+    assert loss_and_gradient(line(), frame, loss=loss, reduction="mean")(at) == expected
+    fun, _, names = cgprimer.flat_objective(line(), frame, loss=loss)
+    value, slopes = fun(np.array([at[name] for name in names]))
+    assert value == pytest.approx(expected[0])
+    assert dict(zip(names, slopes, strict=True)) == pytest.approx(expected[1])
+
+
 def test_losses_of_several_outputs_add_up() -> None:
     graph = cgprimer.parse("xv = k*xa; xw = b*xa")
     data = Dataset.from_arrays({"xa": [2.0]}, {"xv": [1.0], "xw": [3.0]})
