@@ -15,6 +15,7 @@ from cgprimer.plots import slide
 Array = Any
 _POINTS = 400  # of a curve
 _BEYOND = 0.03  # share of the data's range that a curve goes on at both ends
+_LONGEST = 20  # letters that fit beside the upper picture
 _MANY = 200  # data, from which on their marks are small
 
 
@@ -51,7 +52,8 @@ def fit(
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     if one:
         places = [_curve(above, found, level, look)]
-        slide.dress(above, look, y=graph.outputs[0])
+        name = graph.outputs[0]
+        slide.dress(above, look, y=name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")
         slide.dress(below, look, x=graph.inputs[0], y="residual")
     else:
         places = _against(above, found, look)
@@ -95,7 +97,9 @@ def _curve(axes: slide.Axes, found: Fit, level: float, look: Theme) -> Array:
     if not np.isfinite(value).all():
         along, value, least, most = (part[inside] for part in (along, value, least, most))
     share = f"{number(100 * level, 3)} % band"
-    axes.plot(place, found.problem.target, **_marks(0, place.size, look), label="data", zorder=4)
+    above = 4 if place.size <= _MANY else 0.9  # many points would hide the curve and its band
+    marks = _marks(0, place.size, look)
+    axes.plot(place, found.problem.target, **marks, label="data", zorder=above)
     curve = slide.curve_style(1, look) | {"marker": "", "linestyle": "-"}
     axes.plot(along, value, **curve, linewidth=2.6, label=f"fitted {output}", zorder=3)
     measured = [found.problem.target.min(), found.problem.target.max(), value.min(), value.max()]
