@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..measuring import Row
 from ..settings import Settings
-from . import costs, epochs, first, gpu, gradients, matrices, reading, recorded
+from . import costs, epochs, first, gpu, gradients, learning, matrices, reading, recorded
 
 Section = Callable[[Settings], list[Row]]
 
@@ -23,6 +23,7 @@ SECTIONS: dict[str, Section] = {
     "process": reading.processes,
     "recorded": recorded.recorded,
     "matrices": matrices.matrices,
+    "learning": learning.learning,
     "million": first.million,
 }
 OPTIONAL = ("million",)

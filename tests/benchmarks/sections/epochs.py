@@ -32,14 +32,14 @@ def minibatch(settings: Settings) -> list[Row]:
     return [row for name in RATES for row in _epoch(settings, name, 50, "minibatch")]
 
 
-def ours(work: Workload, engine: str, optimizer: str, batch: int) -> Entry:
+def ours(work: Workload, engine: str, optimizer: str, batch: int, epochs: int = 1) -> Entry:
     """A call of cgprimer.train, data and all."""
     data, start = work.dataset, work.start_by_name
 
     def run() -> cgprimer.training.loop.TrainingRun:
         return cgprimer.train(
             work.graph, data, engine=engine, optimizer=optimizer, learning_rate=RATES[optimizer],
-            schedule="constant", epochs=1, batch_size=batch, start=start, shuffle=False,
+            schedule="constant", epochs=epochs, batch_size=batch, start=start, shuffle=False,
         )  # fmt: skip
 
     return Entry(run, lambda found: (1.0, [found.parameters[name] for name in work.parameters]))
