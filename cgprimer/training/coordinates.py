@@ -32,7 +32,7 @@ class Chosen:
     >>> objective = Objective(cgprimer.parse("xw = a*xa + b*xa^2 + c"), method="forward")
     >>> choice = Chosen(objective, 1, 0)
     >>> [choice.of_step(step).tolist() for step in range(6)]
-    [[0], [1], [2], [2], [0], [1]]
+    [[0], [2], [1], [1], [2], [0]]
 
     Raises:
         UsageError: the method makes other passes.

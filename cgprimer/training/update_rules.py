@@ -201,6 +201,7 @@ def update_rule(rule: Optimizer) -> UpdateRule:
         UsageError: the update fails.
         TapeError: it cannot be recorded.
 
+    >>> from cgprimer.training.optimizers import optimizer
     >>> print(update_rule(optimizer("momentum")).tape)
     column  update_parameter
     column  update_gradient

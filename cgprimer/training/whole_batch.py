@@ -40,7 +40,7 @@ class Iterations:
     >>> found = Iterations(
     ...     lambda p: (float((p**2).sum()), 2*p), rule, Constraints(), np.array([3.0, 4.0]), 9
     ... )
-    >>> found.points[-1].round(6).tolist(), found.losses[0]
+    >>> (found.points[-1].round(6) + 0.0).tolist(), found.losses[0]
     ([0.0, 0.0], 25.0)
     """
 

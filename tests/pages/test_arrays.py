@@ -32,7 +32,7 @@ def data_of(text: str) -> Any:
 def test_the_lecture_steps_back_in_matrices() -> None:
     """F1: the adjoints become known from the output on, as in the lecture's three steps."""
     shown = stepping(parse(F1), methods=("reverse",))
-    frames, rows = shown.frames("reverse"), shown.scene.row_of()
+    frames, rows = shown.frames("reverse"), shown.scene.row_of
     exact = {"xp": 2.0, "w2": [4, 0], "xr": [2, 6], "xh": [2, 0], "w1": [[2, 0], [4, 0]]}
     first = {}
     for name, adjoint in exact.items():
@@ -54,7 +54,7 @@ def test_every_method_steps_through_the_numbers(method: str) -> None:
 
 
 def test_slides_of_what_knows_numbers_alone_are_of_numbers() -> None:
-    assert stepping(parse(F1), methods=("forward",)).scene.row_of()["w1[1,0]"] >= 0
+    assert stepping(parse(F1), methods=("forward",)).scene.row_of["w1[1,0]"] >= 0
 
 
 def test_a_page_shows_matrices_and_says_how_to_see_numbers() -> None:

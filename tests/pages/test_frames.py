@@ -177,7 +177,7 @@ def test_shares_on_the_edges_add_up_to_the_adjoint(path: Path) -> None:
 
 def test_a_sum_is_shown_while_shares_are_missing() -> None:
     shown = stepping(LECTURE, wrt=["xx"], methods=["reverse"])
-    row = shown.scene.row_of()["xx"]
+    row = shown.scene.row_of["xx"]
     frames = shown.frames("reverse")
     sums = [f.sums[row] for f in frames]
     before = [k for k, f in enumerate(frames) if f.derivatives[row] is None]

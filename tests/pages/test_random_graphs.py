@@ -39,7 +39,7 @@ def assert_the_gradient(graph: cgprimer.ExpressionGraph, shown: Stepping, method
     expected = cgprimer.gradient(graph, of=scene.target, wrt=scene.wrt, method=method)
     size = 1.0
     if method == "finite-difference":  # rounding of the output is divided by h
-        output = last.values[scene.row_of()[scene.target]]
+        output = last.values[scene.row_of[scene.target]]
         size = 1e4 * max(1.0, abs(output or 0.0) if math.isfinite(output or 0.0) else 1.0)
     for name, found in zip(scene.wrt, last.results, strict=True):
         assert found is not None, name

@@ -118,6 +118,15 @@ class Stepping:
         }
 
 
+def _check_steps(steps: int) -> None:
+    if steps > MOST_STEPS:
+        raise DifferentiationError(
+            f"there are {steps:,} steps, more than the {MOST_STEPS:,} that one would look at",
+            hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the "
+            "graph: --of NAME (in Python of=...)",
+        )
+
+
 def stepping(
     graph: ExpressionGraph,
     at: Mapping[str, float] | None = None,
@@ -174,14 +183,9 @@ def stepping(
     walks, refusals, others = [], [], []
     for method in methods:
         try:
+            _check_steps(len(stage.rows))  # of the values alone: at once, where there are too many
             walk = walk_of(stage, method, chosen, moved_by)
-            if len(walk.steps) > MOST_STEPS:
-                raise DifferentiationError(
-                    f"there are {len(walk.steps):,} steps, more than the {MOST_STEPS:,} that one "
-                    "would look at",
-                    hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the "
-                    "graph: --of NAME (in Python of=...)",
-                )
+            _check_steps(len(walk.steps))
             walks.append(walk)
             if method == "finite-difference":
                 rest = [s for s in SCHEMES if s != chosen]

@@ -55,16 +55,20 @@ def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None
 
 def _reverse(scene: Scene) -> Walk:
     program, found, read = _summed(scene, "reverse", "bar")
-    builder, rows, number = Builder(simplify=False), scene.row_of(), scene.edge_of()
+    builder, rows, number = Builder(simplify=False), scene.row_of, scene.edge_of
     place = copied(builder, found.tape)
     steps = [step.at(place) for step in (read.start, *read.steps)]
     # Each edge shows what of the adjoint flows along it, once that is complete.
     edges = edge_tape(scene.plain, of=scene.target)
     on_edge = copied(builder, edges.tape)
     names = {edges.vertices[i]: n for i, n in scene.plain.labels.items() if i in edges.vertices}
+    steps_of: dict[int, list[int]] = {}
+    for k, step in enumerate(steps):
+        if step.column == "derivative":
+            steps_of.setdefault(step.row, []).append(k)
     for share in edges.tape.shares:
         row, which = rows[names[share.tail]], number[names[share.tail], names[share.head]]
-        here = [k for k, s in enumerate(steps) if (s.row, s.column) == (row, "derivative")]
+        here = steps_of.get(row, [])
         if here and which in found.edges(row):
             at = max((k for k in here if which in steps[k].edges), default=here[-1])
             steps[at] = steps[at].showing(Show("edge", which, on_edge[share.product]))
@@ -82,7 +86,7 @@ def _reverse(scene: Scene) -> Walk:
 
 def _forward(scene: Scene) -> Walk:
     program, found, read = _summed(scene, "forward", "dot")
-    builder, rows, tape = Builder(simplify=False), scene.row_of(), found.tape
+    builder, rows, tape = Builder(simplify=False), scene.row_of, found.tape
     # Of each pass everything is wanted, so that it can be found again once the seeds are set.
     wanted = replace(tape, outputs={str(i): i for i in range(tape.size)}, shares=())
     steps: list[Step] = []
@@ -151,7 +155,7 @@ def _path_sum(scene: Scene) -> Walk:
             f"there are {paths:,} paths, more than the {MOST_PATHS} that one would step through",
             hint="choose fewer names: --wrt NAME (in Python wrt=...)",
         )
-    labels, numbers = plain.labels, scene.edge_of()
+    labels, numbers = plain.labels, scene.edge_of
     keys = {edge: f"partial.{labels[edge[1]]}.{labels[edge[0]]}" for edge in partials}
     outputs = {scene.target: value[root]} | {key: builder.names[key] for key in keys.values()}
     tape = builder.finish(outputs, prune=True)
@@ -173,7 +177,7 @@ def _path_sum(scene: Scene) -> Walk:
                 edges=tuple(numbers[labels[a], labels[b]] for a, b in edges),
                 result=product,
             )
-            steps.append(replace(step, row=scene.row_of()[name], column="derivative"))
+            steps.append(replace(step, row=scene.row_of[name], column="derivative"))
         text = listed(list(products), " + ") or "0, no path"
         step = _result(scene, number, text, total, operands=tuple(products.items()))
         steps.append(replace(step, vertices=(name, scene.target)))
@@ -188,7 +192,7 @@ def _path_sum(scene: Scene) -> Walk:
 def _result(scene: Scene, number: int, text: str, value: int, **more: Any) -> Step:
     """The step that finds a derivative."""
     name = scene.wrt[number]
-    row = scene.row_of()[name]
+    row = scene.row_of[name]
     shows = (Show("derivative", row, value), Show("result", number, value))
     text = f"d{scene.target}/d{name} = {text}"
     made = Step(text, row=row, column="derivative", shows=shows, vertices=(name,), result=value)
@@ -201,7 +205,7 @@ def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
     program = differentiate(
         scene.tape, scene.target, scene.wrt, method="finite-difference", **options
     )
-    tape, rows, sides = program.tape, scene.row_of(), _SIDES[scheme]
+    tape, rows, sides = program.tape, scene.row_of, _SIDES[scheme]
     assert isinstance(program, DifferenceProgram)
     read, base, output = read_program(tape, scene), int(scheme == "forward"), scene.target
     lines = (

@@ -107,11 +107,12 @@ def summands(tape: Tape, scene: Scene, mark: Mark) -> Summands:
     lean = builder.finish({name: copied[i] for name, i in tape.outputs.items()})
     place = [builder.moved[copied[i]] if i in copied else -1 for i in range(tape.size)]
 
-    row_at = {place[tape.names[n]]: k for n, k in scene.row_of().items() if n in tape.names}
-    number, found, last = scene.edge_of(), dict[int, list[Summand]](), dict[int, int]()
+    row_at = {place[tape.names[n]]: k for n, k in scene.row_of.items() if n in tape.names}
+    number, found, last = scene.edge_of, dict[int, list[Summand]](), dict[int, int]()
     ends = [(place[s.tail], place[s.head], place[s.total], s.product) for s in tape.shares]
     for tail, head, total, _ in ends:
         last[tail if mark == "bar" else head] = total
+    stops = {*row_at, *last.values()}
     for tail, head, total, computed in ends:
         whose = tail if mark == "bar" else head
         if tail not in row_at or head not in row_at:
@@ -123,19 +124,20 @@ def summands(tape: Tape, scene: Scene, mark: Mark) -> Summands:
         negative = product < 0 and made is not None and made.primitive == "neg"
         if negative and made is not None:  # the program subtracts instead
             product = place[made.operands[0]]
-        stops = {*row_at, *last.values()} - {last[whose]}
-        summand = Summand(edges, product, negative, total, _work(lean, product, stops))
+        work = _work(lean, product, stops, through=last[whose])
+        summand = Summand(edges, product, negative, total, work)
         found.setdefault(row_at[whose], []).append(summand)
     return Summands(lean, mark, {row: tuple(parts) for row, parts in found.items()})
 
 
-def _work(tape: Tape, product: int, stops: set[int]) -> frozenset[int]:
-    """The values up to a product that are computed on the way from where it stops."""
+def _work(tape: Tape, product: int, stops: set[int], through: int) -> frozenset[int]:
+    """The values up to a product, and through one of the stops, computed since the others."""
     work, waiting = set[int](), [product] if product >= 0 else []
     while waiting:
         here = waiting.pop()
         instruction = tape.instruction(here)
-        if instruction is not None and here not in stops and here not in work:
+        open_ = here not in stops or here == through
+        if instruction is not None and open_ and here not in work:
             work.add(here)
             waiting.extend(instruction.operands)
     return frozenset(work)
@@ -174,7 +176,7 @@ def read_program(tape: Tape, scene: Scene, found: Summands | None = None) -> Pro
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
     about = dict(_meanings(tape, scene))
     own = {i: about[n] for i, n in tape.labels.items() if n in about and i >= first}
-    owner, number = _owners(tape, own), scene.edge_of()
+    owner, number = _owners(tape, own), scene.edge_of
     row_at = {step.result: step.row for step in about.values() if step.column == "value"}
     lines: list[tuple[int, int, Step]] = []
     for index, (_, operands) in enumerate(tape.instructions, first):
@@ -199,7 +201,7 @@ def read_program(tape: Tape, scene: Scene, found: Summands | None = None) -> Pro
     lines += _aliases(tape, names, about, found)
     lines.sort(key=lambda line: line[:2])
     steps = (replace(step, line=k) for k, (_, _, step) in enumerate(lines))
-    known = sorted((step.result, name) for name, step in about.items() if name in scene.row_of())
+    known = sorted((step.result, name) for name, step in about.items() if name in scene.row_of)
     given = {name: about[name] for index, name in known if index < first}
     start = Step(
         f"given: {listed(list(given), ', ')}",
@@ -212,7 +214,7 @@ def read_program(tape: Tape, scene: Scene, found: Summands | None = None) -> Pro
 
 def _meanings(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
     """What names stand for: a row's value or derivative, or an edge; as a step that finds it."""
-    rows, number = scene.row_of(), scene.edge_of()
+    rows, number = scene.row_of, scene.edge_of
     for name, index in tape.names.items():
         kind, _, rest = name.rpartition(".")
         if rest in rows and kind in ("", "bar", "dot"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from cgprimer.core.primitives.layers import is_statistic
@@ -57,10 +58,12 @@ class Scene:
     vertices: tuple[Vertex, ...]
     edges: tuple[tuple[str, str], ...]
 
+    @cached_property
     def row_of(self) -> dict[str, int]:
         """Name to number of its row."""
         return {row.name: number for number, row in enumerate(self.rows)}
 
+    @cached_property
     def edge_of(self) -> dict[tuple[str, str], int]:
         """Tail and head to number of the edge."""
         return {edge: number for number, edge in enumerate(self.edges)}
