@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.batches import batches
     from cgprimer.plots.boundary import boundary
     from cgprimer.plots.cost import cost
+    from cgprimer.plots.descent import descent
     from cgprimer.plots.error import error
     from cgprimer.plots.fit import fit as fit  # noqa: PLC0414
     from cgprimer.plots.function import function
@@ -36,6 +37,7 @@ __all__ = [
     "batches",
     "boundary",
     "cost",
+    "descent",
     "error",
     "function",
     "gradients",

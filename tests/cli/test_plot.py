@@ -26,8 +26,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_kinds() -> None:
     assert KINDS == (
-        "batches", "boundary", "cost", "error", "function", "gradients", "loss", "parameters",
-        "points", "surface", "swell", "variance",
+        "batches", "boundary", "cost", "descent", "error", "function", "gradients", "loss",
+        "parameters", "points", "surface", "swell", "variance",
     )  # fmt: skip
 
 
@@ -76,6 +76,8 @@ def test_every_example_works(kind: str, workplace: Path) -> None:
         (["cost", "--methods", "backward", "-o", "a.png"], "backward"),
         (["cost", "--bound", "0", "--sizes", "1", "-o", "a.png"], "bound"),
         (["boundary", "run.json", "--data", "x.csv", "-o", "a.png"], "two inputs"),
+        (["descent", LECTURE, "--optimizers", "adm", "-o", "a.png"], "'adm'"),
+        (["descent", LECTURE, "--rates", "sgd=1", "-o", "a.png"], "not asked for"),
         (["batches", LECTURE, "--batches", "6", "-o", "a.png"], "room for 5"),
         (["surface", LECTURE, "--3d", "--gradient", "1", "-o", "a.png"], "not in 3-D"),
         (["boundary", "run.json", "-o", "a.png"], "--data"),

@@ -15,6 +15,7 @@ from cgprimer.errors import UsageError
 from cgprimer.pages.learning.page import animation, page
 from cgprimer.plots.batches import descent_by_batches
 from cgprimer.plots.boundary import moments_of
+from cgprimer.plots.descent import descents
 from cgprimer.plots.gradients import adjoint_sizes, sentence
 from cgprimer.plots.landscape import landscape
 from cgprimer.plots.variance import gradient_variances
@@ -182,3 +183,25 @@ def test_an_arrow_of_the_gradient_is_right_on_the_axes_scales() -> None:
     assert word.get_text() == "-gradient"
     many = plot.surface(LINE, data=data, gradient=4, optimizers="sgd").axes[0].texts
     assert len(many) == 5
+
+
+def test_least_squares_and_adam_begin_at_one_point_and_only_one_arrives() -> None:
+    graph = cgprimer.parse("y = b1*(1 - exp(-b2*x)); parameter b1 = 240, b2 = 0.5")
+    data = cgprimer.make_dataset(graph, samples=20, low=0, high=3, noise=5)
+    start = {"b1": 500.0, "b2": 0.1}
+    squares, adam = descents(graph, data, start, steps=500)
+    at_start = cgprimer.loss_and_gradient(graph, data, reduction="mean")(start)[0]
+    assert squares.losses[0] == pytest.approx(at_start)
+    assert adam.losses[0] == pytest.approx(at_start)
+    found = cgprimer.fit(graph, data, start=start)
+    assert squares.losses[-1] * 20 == pytest.approx(found.residual_sum_of_squares)
+    assert (np.diff(squares.losses) <= 0).all()
+    assert len(squares.losses) < 40
+    assert adam.losses[-1] > 5 * squares.losses[-1]
+    _, wild = descents(graph, data, start, "sgd", {"sgd": 1e3}, 20)
+    assert wild.label.endswith("diverges")
+
+
+def test_a_perfect_fit_is_drawn_on_a_logarithmic_axis() -> None:
+    data = cgprimer.make_dataset(LINE, samples=20)
+    assert plot.descent(LINE, data, steps=20).axes[0].get_yscale() == "log"

@@ -71,6 +71,7 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
         landscape(LINE, ["k", "b"], grid=9, steps=9), in_3d=True, dark=dark
     ),
     "function": lambda dark: plot.function(SINE, order=2, tangent=1.0, dark=dark),
+    "descent": lambda dark: plot.descent(LINE, optimizers=["sgd", "adam"], steps=9, dark=dark),
     "batches": lambda dark: plot.batches(LINE, dark=dark),
     "arrows": lambda dark: plot.surface(LINE, gradient=2, optimizers="sgd", dark=dark),
     "boundary": lambda dark: plot.boundary(CLASSIFIED, CLASSES, dark=dark),
