@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.cli_tools import COMMAND, LECTURE, bad, environment, good, read_json, run
 
 SHORT = ("--samples", "200", "--epochs", "3")
@@ -26,6 +28,7 @@ def told(path: Path) -> dict[str, Any]:
     return {**found, "seconds": 0}
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_bit_by_bit(tmp_path: Path) -> None:
     good(*LONG, "--directory", tmp_path / "whole")
     place, kills = random.Random(4), 0
