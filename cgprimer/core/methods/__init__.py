@@ -18,8 +18,6 @@ METHODS: Registry[Differentiator] = Registry(
     "cgprimer.methods",
     {name: f"{__name__}.{name.replace('-', '_')}:differentiate" for name in _OWN},
 )
-
-
 ONE_SAMPLE = ("symbolic", "path-sum")
 WITH_SHAPES = ("forward", "reverse")  # others differentiate arrays element by element
 
@@ -77,10 +75,8 @@ def differentiate(
     function = METHODS[method]
     if of is None:
         if len(tape.outputs) != 1:
-            raise UsageError(
-                f"there are several outputs: {', '.join(tape.outputs)}",
-                hint="say which with of=... (--of NAME)",
-            )
+            several = f"there are several outputs: {', '.join(tape.outputs)}"
+            raise UsageError(several, hint="say which with of=... (--of NAME)")
         of = tuple(tape.outputs)
     if wrt is None:
         wrt = tape.of_kind("scalar")

@@ -59,9 +59,8 @@ def differentiate(
     for target, name in product(of, wrt):
         source, root = tape.index(name), tape.index(target)
         found = list_paths(heads, source, root, leading[root])
-        paths[target, name] = tuple(
-            tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in found
-        )
+        walks = ([labels.get(vertex, f"value {vertex}") for vertex in path] for path in found)
+        paths[target, name] = tuple(map(tuple, walks))
         one, zero = builder.constant(1.0), builder.constant(0.0)
         factors = ([edges[edge] for edge in pairwise(path)] for path in found)
         products = (reduce(partial(builder.emit, "mul"), along, one) for along in factors)

@@ -124,8 +124,6 @@ def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
         else:  # not linear in the seed: a plain zero
             filled = [zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)]
             new.append(builder.emit(name, *filled))
-    outputs = {}
-    for name, index in tape.outputs.items():
-        found = new[index]
-        outputs[name] = zero(index) if found is None else found
-    return checked(builder.finish(outputs, prune=True))
+    outputs = tape.outputs.items()
+    found = {name: zero(i) if (one := new[i]) is None else one for name, i in outputs}
+    return checked(builder.finish(found, prune=True))

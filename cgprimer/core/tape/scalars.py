@@ -234,8 +234,7 @@ def _named(builder: Builder, made: Any, name: str, before: int) -> Any:
         if builder.names.get(element) == index:  # an element that was asked for by its name
             ids.append(index)
             continue
-        own = index >= before and index not in builder.pinned and index not in builder._value_of
-        if own:
+        if index >= before and index not in builder.pinned and builder.value_of(index) is None:
             builder.pin(index)
         else:
             index = builder.emit("copy", index, pinned=True)

@@ -40,10 +40,8 @@ def checked(tape: Tape) -> Tape:
         if name not in arity:
             raise TapeError(f"instruction {position} uses the unknown primitive {name!r}")
         if len(operands) != arity[name]:
-            raise TapeError(
-                f"instruction {position}: {name!r} takes {arity[name]} operands,"
-                f" has {len(operands)}"
-            )
+            takes = f"{name!r} takes {arity[name]} operands, has {len(operands)}"
+            raise TapeError(f"instruction {position}: {takes}")
         here = first + position
         if min(operands, default=0) < 0 or max(operands, default=-1) >= here:
             operand = next(o for o in operands if not 0 <= o < here)
