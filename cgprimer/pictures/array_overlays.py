@@ -34,24 +34,13 @@ from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import UsageError, plural
 from cgprimer.number_format import array_lines
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.overlays import check_path
+from cgprimer.pictures.overlays import Overlay, check_path
 
 _LISTED = 4  # paths that are written out
 _ON_EDGES = 3  # rows and columns of a matrix on an edge
 
 
-def array_overlaid(
-    diagram: Diagram,
-    graph: ExpressionGraph,
-    *,
-    at: Mapping[str, Any] | None = None,
-    level: str = "variables",
-    partials: bool = False,
-    tangents: str | None = None,
-    adjoints: bool = False,
-    of: str | None = None,
-    path: tuple[str, ...] = (),
-) -> Diagram:
+def array_overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagram:
     """The same as `overlays.overlaid`, for a graph with arrays.
 
     >>> from cgprimer.pictures.graph_diagrams import graph_diagram
@@ -60,6 +49,7 @@ def array_overlaid(
     >>> [node.detail[-1] for node in found.nodes], found.edges[0].label.split("\\n")
     (['adjoint = [3, 4]', 'adjoint = [1, 2]', 'adjoint = 1'], ['w [2]', '= [1, 2]'])
     """
+    at, level, partials, tangents, adjoints, of, path = asked
     if (partials or path) and level == "operations":
         raise UsageError(
             "between operations on arrays there are no single partials",

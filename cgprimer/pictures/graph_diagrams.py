@@ -30,7 +30,7 @@ from cgprimer.pictures.array_overlays import array_overlaid, shape_text
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 from cgprimer.pictures.opened import opened
-from cgprimer.pictures.overlays import overlaid, path_names
+from cgprimer.pictures.overlays import Overlay, overlaid, path_names
 from cgprimer.pictures.summary import summarised
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def graph_diagram(
     diagram = replace(diagram, title=title)
     if wanted:
         overlay = array_overlaid if tape_of(graph).shapes else overlaid
-        diagram = overlay(diagram, graph, at=at, level=level, of=of, path=names, **sweeps)
+        diagram = overlay(diagram, graph, Overlay(at, level, of=of, path=names, **sweeps))
     if why:
         diagram = _marked(diagram, explained(graph, at, of=of), level)
     short = diagram if everything else summarised(diagram)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_names, chosen_output
@@ -41,6 +41,18 @@ class SweepNumbers(NamedTuple):
     products: Mapping[tuple[str, str], float]  # what the sweep hands along
 
 
+class Overlay(NamedTuple):
+    """What is written over a picture, in the words of :func:`cgprimer.draw`."""
+
+    at: Mapping[str, Any] | None = None
+    level: str = "variables"
+    partials: bool = False
+    tangents: str | None = None
+    adjoints: bool = False
+    of: str | None = None
+    path: tuple[str, ...] = ()
+
+
 def path_names(path: str | Sequence[str] | None) -> tuple[str, ...]:
     """Names along a path, given as a sequence or as text.
 
@@ -52,29 +64,19 @@ def path_names(path: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(path or ())
 
 
-def overlaid(
-    diagram: Diagram,
-    graph: ExpressionGraph,
-    *,
-    at: Mapping[str, float] | None = None,
-    level: str = "variables",
-    partials: bool = False,
-    tangents: str | None = None,
-    adjoints: bool = False,
-    of: str | None = None,
-    path: tuple[str, ...] = (),
-) -> Diagram:
+def overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagram:
     """The diagram of a graph at a level, with lines on its vertices and edges, and notes under it.
 
-    Arguments and errors are those of :func:`cgprimer.draw`.
+    Errors are those of :func:`cgprimer.draw`.
 
     >>> from cgprimer.pictures.graph_diagrams import variable_diagram
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("input xa = 3; xb = 2*xa; xw = xb^2")
-    >>> found = overlaid(variable_diagram(graph), graph, adjoints=True)
+    >>> found = overlaid(variable_diagram(graph), graph, Overlay(adjoints=True))
     >>> [node.detail[-1] for node in found.nodes], found.edges[0].label
     (['adjoint = 24', 'adjoint = 12', 'adjoint = 1'], '12 × 2 = 24')
     """
+    at, level, partials, tangents, adjoints, of, path = asked
     if path:
         check_path(graph, path)
     seed = chosen_names(graph, tangents)[0] if tangents else None
