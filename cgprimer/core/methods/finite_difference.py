@@ -199,13 +199,6 @@ def differentiate(
         return builder.emit("add", copied[index], builder.column(columns[index]), pinned=True)
 
     value = builder.extend(tape, keep=needed, then=shifted)
-    passes: list[Shifted] = []
-    if scheme == "forward":
-        passes.append(Shifted(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))
-    for name in wrt:
-        for steps, weight in _MOVES[scheme]:
-            reads = tuple(Read(t, name, t, weight) for t in of)
-            passes.append(Shifted(reads, shifted=name, steps=steps))
     # The step of an inner variable is chosen from its value.
     outputs = {name: value[place[name]] for name in (*of, *inner) if place[name] in value}
     scalars = tape.of_kind("scalar")
@@ -214,10 +207,21 @@ def differentiate(
         builder.finish(outputs),
         of,
         wrt,
-        tuple(passes),
+        _passes(scheme, of, wrt),
         primal_names=frozenset(tape.names),
         rule=StepRule(step, _ROOT[scheme]),
         shifts={name: columns[place[name]] for name in inner if place[name] in value},
         is_complex=scheme == "complex-step",
         by_sample=any(name not in scalars for name in wrt),
     )
+
+
+def _passes(scheme: str, of: tuple[str, ...], wrt: tuple[str, ...]) -> tuple[Shifted, ...]:
+    passes: list[Shifted] = []
+    if scheme == "forward":
+        passes.append(Shifted(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))
+    for name in wrt:
+        for steps, weight in _MOVES[scheme]:
+            reads = tuple(Read(t, name, t, weight) for t in of)
+            passes.append(Shifted(reads, shifted=name, steps=steps))
+    return tuple(passes)

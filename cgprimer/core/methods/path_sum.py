@@ -14,7 +14,6 @@ Source: Bauer 1974, "Computational graphs and rounding error".
 
 from __future__ import annotations
 
-from functools import partial, reduce
 from itertools import pairwise, product
 
 from cgprimer.core.methods.contract import DerivativeProgram, one_pass
@@ -59,14 +58,18 @@ def differentiate(
     for target, name in product(of, wrt):
         source, root = tape.index(name), tape.index(target)
         found = list_paths(heads, source, root, leading[root])
-        walks = ([labels.get(vertex, f"value {vertex}") for vertex in path] for path in found)
-        paths[target, name] = tuple(map(tuple, walks))
-        one, zero = builder.constant(1.0), builder.constant(0.0)
-        factors = ([edges[edge] for edge in pairwise(path)] for path in found)
-        products = (reduce(partial(builder.emit, "mul"), along, one) for along in factors)
-        derivatives[target, name] = (
-            reduce(partial(builder.emit, "add"), products) if found else zero
+        paths[target, name] = tuple(
+            tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in found
         )
+        total_of_paths: int | None = None
+        for path in found:
+            along = builder.constant(1.0)
+            for tail, head in pairwise(path):
+                along = builder.emit("mul", along, edges[tail, head])
+            known = total_of_paths
+            total_of_paths = along if known is None else builder.emit("add", known, along)
+        zero = builder.constant(0.0)
+        derivatives[target, name] = zero if total_of_paths is None else total_of_paths
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
     return one_pass("path-sum", builder, tape, wrt, values, derivatives, paths=paths)
 
