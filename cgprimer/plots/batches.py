@@ -102,8 +102,10 @@ def batches(
         for part in parts
     ]
     walk = descent_by_batches(found, whole_number("epochs", epochs, least=1), rate)
-    title = f"One step per batch, rate {marked(walk.rate, 2)}" if title is None else title
-    figure, look = slide.new_figure(dark, title, "")
+    usual = f"One step per batch, rate {marked(walk.rate, 2)}"
+    if not np.isfinite(walk.points).all():
+        usual += ": diverges"
+    figure, look = slide.new_figure(dark, title, usual)
     columns = -(-len(found) // 2)
     grid: Any = figure.subplots(2, columns, sharex=True, sharey=True, squeeze=False)
     colours, ink = shades(look), look.curves[1]
