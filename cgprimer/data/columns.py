@@ -13,7 +13,7 @@ from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.scalars import elements
 from cgprimer.core.tape.tape import shape_of
-from cgprimer.errors import DataError
+from cgprimer.errors import DataError, name_hint
 
 Array = Any
 SKIP = "take such samples out before training"
@@ -77,6 +77,14 @@ def base(name: str) -> str:
     """What an element belongs to: ``x`` for ``x[0]``; else the name itself."""
     found = _ELEMENT.fullmatch(name)
     return found[1] if found else name
+
+
+def column_of(given: Mapping[str, Array], name: str, role: str) -> Array:
+    """A dataset's column; where there is none a DataError that names those of the same role."""
+    if name not in given:
+        own = f"its {role}s are {', '.join(given) or 'none'}"
+        raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=name_hint(name, given))
+    return given[name]
 
 
 def numbers_in(graph: ExpressionGraph, names: Iterable[str]) -> list[str]:

@@ -60,11 +60,7 @@ def bootstrap(
 ) -> Bootstrap:
     """Fit resampled data, beginning at the fit of all.
 
-    Args:
-        problem, end, names: of the fit.
-        samples: how many fits, two at least.
-        seed: of what is drawn.
-        pairs: draw samples, not residuals.
+    Residuals are drawn, or samples (`pairs`); `samples` says how many fits, two at least.
 
     Raises:
         TrainingError: fewer than two of the fits converged.

@@ -17,17 +17,11 @@ Array = Any
 
 
 class Damping(NamedTuple):
-    """A strategy.
+    """A strategy."""
 
-    Attributes:
-        first: from J'J's diagonal to the first lambda.
-        scaling: from J's column lengths, and the scaling so far, to the square root of D.
-        following: from lambda, gain and the rejections in a row to the next lambda.
-    """
-
-    first: Callable[[Array], float]
-    scaling: Callable[[Array, Array], Array]
-    following: Callable[[float, float | None, int], float]
+    first: Callable[[Array], float]  # of J'J's diagonal: the first lambda
+    scaling: Callable[[Array, Array], Array]  # of J's column lengths, and so far: D's square root
+    following: Callable[[float, float | None, int], float]  # of lambda, gain, rejections in a row
 
 
 def by_ten(damping: float, gain: float | None, rejected: int) -> float:

@@ -28,21 +28,13 @@ _LAST = 6  # rejections in a row, where all that is left to gain may be rounding
 
 @dataclass(frozen=True)
 class Trial:
-    """A point that was tried.
+    """A point that was tried."""
 
-    Attributes:
-        step: 0 is the start.
-        values: all numbers of the parameters.
-        residual_sum_of_squares: there; nan or infinite where the graph has no value.
-        damping: lambda of the step, None of the start and of methods without.
-        accepted: whether the descent went on from there.
-    """
-
-    step: int
-    values: Array
-    residual_sum_of_squares: float
-    damping: float | None
-    accepted: bool
+    step: int  # 0 is the start
+    values: Array  # all numbers of the parameters
+    residual_sum_of_squares: float  # nan or infinite where the graph has no value
+    damping: float | None  # lambda of the step; None of the start, and of methods without
+    accepted: bool  # the descent went on from there
 
 
 @dataclass

@@ -8,7 +8,7 @@ it, at all samples in one call. The rest of the room sees vectors and matrices o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,30 +25,18 @@ RANK = 1e-12  # singular values below this share of the largest, columns of J sc
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """The residuals of a graph over data.
+    """The residuals of a graph over data."""
 
-    Attributes:
-        runner: values of the outputs and their derivatives by the parameters that may move.
-        vectors: parameters as one vector.
-        columns: of inputs and targets.
-        samples: how many.
-        free: places in the vector that may move.
-        low, high: bounds of all numbers of the vector.
-        weights: square roots of the residuals' weights, or 1.
-        target: what the outputs, as one vector, shall be.
-        sizes: how many numbers each output has.
-    """
-
-    runner: Runner
-    vectors: Vectors
-    columns: Mapping[str, Array]
+    runner: Runner  # outputs and their derivatives by the parameters that may move
+    vectors: Vectors  # the parameters
+    columns: Mapping[str, Array]  # the inputs
     samples: int
-    free: Array
-    low: Array
+    free: Array  # places in the vector that may move
+    low: Array  # bounds of all numbers of the vector
     high: Array
-    weights: Array
-    target: Array = field(kw_only=True)
-    sizes: tuple[int, ...] = field(kw_only=True)
+    weights: Array  # square roots of the residuals' weights, or 1
+    target: Array  # what the outputs, as one vector, shall be
+    sizes: tuple[int, ...]  # how many numbers each output has
 
     def at(self, values: Array) -> tuple[Array, Array]:
         """Weighted residuals, and J: shapes (residuals,) and (residuals, numbers that may move)."""

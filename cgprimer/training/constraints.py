@@ -192,17 +192,8 @@ def constraints(
 ) -> Constraints:
     """What a user asked for, for the parameters' vector.
 
-    Args:
-        vectors: the parameters.
-        scale: factors of the learning rate by parameter.
-        l2, l1: a number for all parameters, or numbers by parameter.
-        max_norm: a number: of each array, and of all parameters that are numbers together; or by
-            parameter, where several with a + between them are taken together: ``{"a+b": 1}``.
-        norm: p of the norm, from 1 to infinity.
-        bounds: least and largest value by parameter.
-        freeze: names.
-
-    Names are those of parameters, or of their elements: ``W``, ``W[0,1]``.
+    Arguments are those of :func:`cgprimer.train`; names are those of parameters, or of their
+    elements: ``W``, ``W[0,1]``.
 
     Raises:
         UsageError: an unknown name, a number out of its range, nothing left to learn.

@@ -23,10 +23,7 @@ class Chosen:
     So a function without mixed terms, with the step that fits each parameter, is at its minimum
     after as many steps as it has parameters.
 
-    Args:
-        objective: in forward mode, a pass for each number.
-        block: how many a step changes.
-        seed: of the run.
+    The objective is in forward mode, with a pass for each number; `block` of them a step changes.
 
     >>> import cgprimer
     >>> objective = Objective(cgprimer.parse("xw = a*xa + b*xa^2 + c"), method="forward")

@@ -37,10 +37,7 @@ class Masks:
     Those of an epoch's k-th sample depend on the seed, the epoch and k alone: a run that is taken
     up again goes on with the same ones, whoever does the steps, and however many at a time.
 
-    Args:
-        leaves: columns of a tape, each with its probability as value.
-        seed: of the run.
-        dtype: of the numbers.
+    The leaves are columns of a tape, each with its probability as value.
 
     >>> draw = Masks([Leaf("column", "mask.xh", 0.5)], seed=1, dtype="float64").stream(0, 0)
     >>> draw(6)["mask.xh"], draw(2)["mask.xh"]
@@ -79,16 +76,7 @@ class Masks:
 
 
 class Layers:
-    """The layers of a graph in training.
-
-    Args:
-        graph: the graph.
-        whole: its tape.
-        terms: of the loss of a sample.
-        engine: what runs it.
-        in_numbers: whether arrays are written out in numbers.
-        dtype: of the numbers.
-    """
+    """The layers of a graph in training: of its tape, with the terms of the loss of a sample."""
 
     def __init__(
         self,

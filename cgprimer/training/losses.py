@@ -31,6 +31,7 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.scalars import elements
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.data import Blocks, Dataset, dataset_of
+from cgprimer.data.columns import column_of
 from cgprimer.data.sources import column_names
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.recording.value import Value
@@ -248,11 +249,7 @@ def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Data
         if label in given and len(column.shape) == 1 and given[label].ndim == 1:
             check_classes(given[label], column.shape[0], f"the target {label!r}")
             return np.equal.outer(given[label], np.arange(column.shape[0])).astype(float)
-    if name not in given:
-        role = "target" if column.is_target else "column"
-        own = f"its {role}s are {', '.join(given) or 'none'}"
-        raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=name_hint(name, given))
-    values = given[name]
+    values = column_of(given, name, "target" if column.is_target else "column")
     if column.is_target:
         check_target(loss, values, f"the target {name!r}")
         if base_name(loss) == SOFTMAX:
@@ -302,18 +299,13 @@ def sample_columns(
     """
     shapes = {name: graph.shapes.get(name, ()) for name in graph.inputs}
     shapes |= {leaf: column.shape for leaf, column in needed.items()}
-    columns, given = {}, dataset.inputs
+    columns = {}
     for name, shape in shapes.items():
-        role, own, column = "input", name, needed.get(name)
-        if column is not None:
+        if column := needed.get(name):
             role, own = "target" if column.is_target else "column", column.name
             values = loss_column(graph, loss, column, dataset)
-        elif name in given:
-            values = given[name]
         else:
-            known = f"its inputs are {', '.join(given) or 'none'}"
-            hint = name_hint(name, given)
-            raise DataError(f"the dataset has no input {name!r}; {known}", hint=hint)
+            role, own, values = "input", name, column_of(dataset.inputs, name, "input")
         columns[name] = np.ascontiguousarray(values, dtype=dtype)
         _check_shape(role, own, columns[name].shape[1:], shape)
     return columns, shapes

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,9 @@ from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import compiled
 from cgprimer.data import Blocks, Dataset, restored
+from cgprimer.data.columns import column_of
 from cgprimer.data.normalization import Scales
-from cgprimer.errors import DataError, name_hint
+from cgprimer.errors import DataError
 from cgprimer.training.losses import beside_outputs
 from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
 
@@ -37,17 +37,23 @@ def outputs_of(
     >>> outputs_of(parse("xw = k*xa"), {"xa": np.array([1.0, 2.0])}, 2, {"k": 3.0})
     {'xw': array([3., 6.])}
     """
-    for name in graph.inputs:
-        if name not in inputs:
-            own = f"its inputs are {', '.join(inputs) or 'none'}"
-            hint = name_hint(name, inputs)
-            raise DataError(f"the dataset has no input {name!r}; {own}", hint=hint)
-    columns = {name: np.asarray(inputs[name], float) for name in graph.inputs}
+    columns = {n: np.asarray(column_of(inputs, n, "input"), float) for n in graph.inputs}
     scalars = {name: parameters[name] for name in graph.parameters}
     scalars |= statistics(graph, parameters)
     execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
     found = execute(columns, scalars, samples)
     return {name: found[name] for name in graph.outputs}
+
+
+def over_blocks(
+    data: Dataset | Blocks, of: Callable[[Dataset], tuple[dict[str, Array], ...]]
+) -> list[dict[str, Array]]:
+    """Columns that are made of each block, put together to those of all."""
+    found = map(of, map(data.block, range(len(data.lengths))))
+    return [
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for parts in zip(*found, strict=True)
+    ]
 
 
 def beside_targets(
@@ -64,17 +70,14 @@ def beside_targets(
     Raises:
         DataError: an output has no target.
     """
-    given: dict[str, list[Array]] = {name: [] for name in graph.outputs}
-    wanted: dict[str, list[Array]] = {name: [] for name in graph.outputs}
-    for block in map(data.block, range(len(data.lengths))):
-        found = outputs_of(graph, block.inputs, len(block), parameters)
-        targets = beside_outputs(graph, loss, block)
-        for name in graph.outputs:
-            given[name].append(found[name])
-            wanted[name].append(targets[name])
-    outputs, targets = (
-        restored({n: np.concatenate(c) for n, c in of.items()}, scales) for of in (given, wanted)
+    outputs, targets = over_blocks(
+        data,
+        lambda block: (
+            outputs_of(graph, block.inputs, len(block), parameters),
+            beside_outputs(graph, loss, block),
+        ),
     )
+    outputs, targets = restored(outputs, scales), restored(targets, scales)
     return beside_labels(outputs, loss), targets
 
 
@@ -114,9 +117,8 @@ def score_of(
     data: Dataset | Blocks,
     parameters: Mapping[str, Any],
     loss: float,
-    scales: Scales = MappingProxyType({}),
-    *,
-    name: str = "",
+    scales: Scales,
+    name: str,
 ) -> Score:
     """The score of parameters on samples, normalised by these scales, whose mean loss is known.
 

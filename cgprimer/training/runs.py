@@ -17,7 +17,7 @@ from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
 from cgprimer.training.losses import data_with
 from cgprimer.training.objective import Objective
-from cgprimer.training.predictions import Score, outputs_of, score_of
+from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
 from cgprimer.training.resident import Resident
 from cgprimer.training.update_rules import State
 
@@ -147,11 +147,9 @@ class TrainingRun:
         graph = self._graph()
         given = Dataset.from_arrays(data) if isinstance(data, Mapping) else data
         given = normalized(dataset_of(given, graph, targets=()), self.scales)
-        found = [
-            outputs_of(graph, block.inputs, len(block), self.point)
-            for block in map(given.block, range(len(given.lengths)))
-        ]
-        outputs = {name: np.concatenate([part[name] for part in found]) for name in graph.outputs}
+        (outputs,) = over_blocks(
+            given, lambda block: (outputs_of(graph, block.inputs, len(block), self.point),)
+        )
         return restored(outputs, self.scales)
 
     def score(self, data: Any) -> Score:
@@ -168,7 +166,7 @@ class TrainingRun:
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = Resident(objective, data).mean_loss(values, self.statistics)
-        return score_of(graph, data, self.point, mean, self.scales, name=loss)
+        return score_of(graph, data, self.point, mean, self.scales, loss)
 
     def _graph(self) -> ExpressionGraph:
         if self.graph is None:

@@ -30,19 +30,12 @@ KNOWN = ("t", "step", "steps", "epochs", "rate")  # what a text may name
 
 @dataclass(frozen=True)
 class When:
-    """Where in a run some steps are.
+    """Where in a run some steps are."""
 
-    Attributes:
-        rate: the learning rate that was asked for.
-        step: numbers of steps, from 0 on; shape (n,).
-        t: the epochs that they are in, from 0 on; shape (n,).
-        steps, epochs: how many there are in all.
-    """
-
-    rate: float
-    step: Array
-    t: Array
-    steps: int
+    rate: float  # that was asked for
+    step: Array  # numbers of steps, from 0 on; shape (n,)
+    t: Array  # the epochs that they are in, from 0 on; shape (n,)
+    steps: int  # of the run
     epochs: int
 
 

@@ -56,23 +56,19 @@ def _one_of(what: str, known: tuple[str, ...]) -> Callable[[Any], Any]:
     return check
 
 
+def _count(what: str, given: Any) -> int:
+    given = int(given) if isinstance(given, str) and given.isdecimal() else given
+    return whole_number(what, given, least=1)
+
+
 def _batch_size(given: Any) -> int | None:
     """A number of samples, or None, which texts call ``all``."""
-    if given is None or given == "all":
-        return None
-    if isinstance(given, str):
-        given = int(given) if given.isdecimal() else given
-    return whole_number("batch_size, unless 'all',", given, least=1)
+    return None if given in (None, "all") else _count("batch_size, unless 'all',", given)
 
 
-def _names_of(what: str, known: Mapping[str, Any]) -> Callable[[Any], tuple[str, ...]]:
-    check = _one_of(what, tuple(known))
-
-    def checks(given: Any) -> tuple[str, ...]:
-        names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
-        return tuple(dict.fromkeys(check(name) for name in names))
-
-    return checks
+def _metrics(given: Any) -> tuple[str, ...]:
+    names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
+    return tuple(dict.fromkeys(map(_one_of("metric", tuple(METRICS)), names)))
 
 
 def _checkpoint_every(given: Any) -> str | int:
@@ -80,9 +76,7 @@ def _checkpoint_every(given: Any) -> str | int:
         with suppress(ValueError):
             real_number("the seconds", float(given[:-1]), above=0)
             return given
-    if isinstance(given, str):
-        given = int(given) if given.isdecimal() else given
-    return whole_number("checkpoint_every, unless seconds, as 30s are,", given, least=1)
+    return _count("checkpoint_every, unless seconds, as 30s are,", given)
 
 
 def checkpoint_times(every: str | int) -> tuple[float, int]:
@@ -228,7 +222,7 @@ class Settings:
         " of the best epoch.",
     )  # fmt: skip
     metrics: tuple[str, ...] = _setting(
-        (), _names_of("metric", METRICS), "NAME,...",
+        (), _metrics, "NAME,...",
         f"What to take after each epoch, of the validation samples where there are some:"
         f" {', '.join(METRICS)}.",
     )  # fmt: skip

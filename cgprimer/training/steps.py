@@ -53,26 +53,15 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What is the same for all steps of a run.
-
-    Attributes:
-        rule: the optimizer.
-        around: regularizers, bounds, frozen parameters.
-        method: the differentiator.
-        rate: the learning rate.
-        batch: samples of a step.
-        per_epoch: steps of an epoch.
-        rates: of the steps from one to before another.
-        settings: of the run.
-    """
+    """What is the same for all steps of a run."""
 
     rule: Optimizer
-    around: Constraints
-    method: str
-    rate: float
-    batch: int
-    per_epoch: int
-    rates: Callable[[int, int], Array]
+    around: Constraints  # regularizers, bounds, frozen parameters
+    method: str  # of differentiation
+    rate: float  # at the first step, before the schedule
+    batch: int  # samples of a step
+    per_epoch: int  # steps of an epoch
+    rates: Callable[[int, int], Array]  # of the steps from one to before another
     settings: Settings
 
 

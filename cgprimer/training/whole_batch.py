@@ -24,8 +24,7 @@ class Iterations:
         mean: parameters to mean loss and gradient.
         rule: ``l-bfgs``; its ``memory`` is how many steps are remembered.
         around: bounds and l2, which are kept to; frozen parameters stay.
-        values: where to begin.
-        most: steps at most.
+        values, most: where to begin, and how many steps to make at most.
 
     Attributes:
         points: the parameters before the first step and after each; shape (numbers,) each.
