@@ -13,8 +13,8 @@ from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, p
 from cgprimer.cli.options import JSON, own_options
 from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Blocks, Dataset
-from cgprimer.errors import UsageError, plural
+from cgprimer.data import in_memory
+from cgprimer.errors import plural
 from cgprimer.number_format import number
 
 _SHARE = 0.25  # of the samples, kept to measure with unless others are given
@@ -57,13 +57,11 @@ def command(
     options = own_options(method, settings)
     origin = {name: settings.pop(name) for name in ORIGIN}
     check_outputs(force, folder=save)
-    origin["validation"] = origin["validation"] or _SHARE
     dataset, others = data_of(graph, origin, truth, settings["loss"])
-    if not isinstance(dataset, Dataset) or isinstance(others, Blocks):
-        hint = "load them as a whole: .csv, .npz"
-        raise UsageError("samples are drawn from data in memory, not from blocks", hint=hint)
-    if not isinstance(others, Dataset):
-        dataset, others = dataset.split(float(others or _SHARE), origin["seed"])
+    dataset = in_memory(dataset, "samples are drawn from all data")
+    if others is None or isinstance(others, float):
+        dataset, others = dataset.split(others or _SHARE, origin["seed"])
+    others = in_memory(others, "errors are taken over all samples")
     with progress_bar("members") as on_run:
         bag = ensemble(
             graph, dataset, members=members, seed=origin["seed"], jobs=jobs, on_run=on_run,

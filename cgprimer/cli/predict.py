@@ -37,8 +37,7 @@ def command(
 
     check_outputs(force, output)
     learnt = load_run(run)
-    assert learnt.graph is not None
-    samples = Dataset.load(data, inputs=learnt.graph.inputs, columns=columns)
+    samples = Dataset.load(data, inputs=learnt.known_graph.inputs, columns=columns)
     outputs = learnt.predict(samples)
     if as_json:
         echo_json(outputs)

@@ -33,15 +33,12 @@ def command(
     outputs the largest.
     """
     from cgprimer.cli.training_report import score_lines
-    from cgprimer.data import dataset_of
     from cgprimer.training.checkpoint import load_run
-    from cgprimer.training.losses import targets_in
+    from cgprimer.training.losses import samples_for
 
     check_outputs(force, plot=plot)
     learnt = load_run(run)
-    assert learnt.graph is not None
-    targets = targets_in(learnt.graph, data, learnt.settings["loss"], columns)
-    samples = dataset_of(data, learnt.graph, columns=columns, targets=targets)
+    samples = samples_for(learnt.known_graph, data, learnt.settings["loss"], columns)
     score = learnt.score(samples)
     if as_json:
         echo_json(score.as_dict())

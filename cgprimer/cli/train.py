@@ -33,13 +33,13 @@ from cgprimer.cli.options import (
 from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.losses import OUTPUT
-from cgprimer.data import Blocks, Dataset, dataset_of, make_dataset, normalized
+from cgprimer.data import Blocks, Dataset, make_dataset, normalized
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
 from cgprimer.training.directory import CONFIG
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
-from cgprimer.training.losses import DEFAULT, targets_in
+from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, checked, option_lines
 
@@ -278,8 +278,7 @@ def data_of(
     others, columns = origin["validation"] or None, origin["columns"]  # 0 in a saved run: none
 
     def load(path: str) -> Dataset | Blocks:
-        targets = targets_in(graph, path, loss, columns)
-        return dataset_of(path, graph, columns=columns, targets=targets)
+        return samples_for(graph, path, loss, columns)
 
     others = load(others) if isinstance(others, str) else others
     if origin["data"] is None:

@@ -15,7 +15,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data.columns import Array, Source
 from cgprimer.data.dataset import Dataset, joined, made, names_of
 from cgprimer.data.sources import Chosen, chosen, reading, source_of
-from cgprimer.errors import DataError
+from cgprimer.errors import DataError, UsageError
 
 _WHOLE = 1 << 24  # numbers that are read into memory at once: 128 MB
 
@@ -115,6 +115,14 @@ class Blocks:
             return replace(self.map(lambda data: data.split(share, seed)[which]), lengths=lengths)
 
         return part(0, left), part(1, out)
+
+
+def in_memory(data: Dataset | Blocks, why: str) -> Dataset:
+    """Data that are in memory as a whole; of blocks a UsageError, which says why they must be."""
+    if isinstance(data, Blocks):
+        hint = "Dataset.load(path) if memory is enough"
+        raise UsageError(f"{why}, and these data are read in blocks", hint=hint)
+    return data
 
 
 def dataset_of(

@@ -17,7 +17,7 @@ from cgprimer.core.loss_vertex import loss_terms
 from cgprimer.core.losses import TARGET
 from cgprimer.core.methods import differentiate
 from cgprimer.core.run import Runner
-from cgprimer.data import Blocks, Dataset, dataset_of
+from cgprimer.data import Dataset, dataset_of, in_memory
 from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
 from cgprimer.fitting.damping import DAMPINGS
 from cgprimer.fitting.descent import Descent, Trial, gauss_newton, levenberg_marquardt
@@ -101,10 +101,7 @@ def fit(
     """
     begun = time.perf_counter()
     checked_graph(graph)
-    dataset = dataset_of(dataset, graph)
-    if isinstance(dataset, Blocks):
-        what = "least squares takes all data at each step, and these are read in blocks"
-        raise UsageError(what, hint="Dataset.load(path) if memory is enough")
+    dataset = in_memory(dataset_of(dataset, graph), "least squares takes all data at each step")
     for word, value, known in (
         ("algorithm", algorithm, ALGORITHMS), ("damping", damping, DAMPING_NAMES)
     ):  # fmt: skip

@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.tape.scalars import elements
-from cgprimer.data import Dataset, dataset_of, normalized
+from cgprimer.data import Dataset, normalized
 from cgprimer.data.columns import together
 from cgprimer.errors import DataError, UsageError, plural
 from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.runs import Run, named_runs, steps_per_epoch
-from cgprimer.training.losses import beside_outputs, targets_in
+from cgprimer.training.losses import beside_outputs, samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, classes_of, side_by_side
-from cgprimer.training.objective import Objective
-from cgprimer.training.resident import Resident
+from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.runs import TrainingRun
 
 Array = Any
@@ -193,14 +192,9 @@ def moments_of(
 ) -> tuple[Plane, list[Moment]]:
     """The plane, and at most so many moments of a run, evenly chosen; the last is its end."""
     ((_, learnt),) = named_runs([run]).items()
-    graph = learnt.graph
-    if graph is None:
-        raise UsageError("the run does not know its graph", hint="load_run(path) reads it, too")
+    graph = learnt.known_graph
     loss = learnt.settings.get("loss", "squared-error")
-    if not isinstance(data, Dataset):
-        targets = targets_in(graph, data, loss, columns)
-        data = dataset_of(data, graph, columns=columns, targets=targets)
-    data = data.block(0)  # of a large file the first samples
+    data = samples_for(graph, data, loss, columns).block(0)  # of a large file the first samples
     data.check_finite()
     plane = _plane(learnt, data)
     last = learnt.steps  # or earlier, where validation said so

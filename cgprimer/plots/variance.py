@@ -15,12 +15,12 @@ import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.data import Dataset, dataset_of, make_dataset
-from cgprimer.errors import NonFiniteError, UsageError
+from cgprimer.data import Dataset, in_memory, make_dataset
+from cgprimer.errors import NonFiniteError
 from cgprimer.number_format import number
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
-from cgprimer.training.losses import targets_in
+from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 
 _MOST = 1024  # samples of a batch, unless more are asked for
@@ -129,12 +129,8 @@ def gradient_variances(
     checked_graph(graph)
     batches = whole_number("the number of batches", batches, least=2)
     seed = whole_number("the seed", seed)
-    targets = None if data is None or isinstance(data, Dataset) else targets_in(graph, data, loss)
-    data = (
-        make_dataset(graph, seed=seed) if data is None else dataset_of(data, graph, targets=targets)
-    )
-    if not isinstance(data, Dataset):
-        raise UsageError("these data are read in blocks", hint="Dataset.load(path)")
+    data = make_dataset(graph, seed=seed) if data is None else samples_for(graph, data, loss)
+    data = in_memory(data, "gradients are drawn from all samples")
     data.check_finite()
     count = len(data)
     powers = [2**k for k in range(11) if 2**k <= min(_MOST, count)]

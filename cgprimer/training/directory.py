@@ -12,7 +12,6 @@ whoever goes on writes the lines anew.
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 from cgprimer.errors import UsageError
@@ -45,8 +44,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._lines: io.TextIOBase | None = None
-        self._written = 0
+        self._written = -1  # epochs whose lines are written; -1 before the first
 
     def checkpoint(self, run: TrainingRun) -> None:
         """Save the run as it stands."""
@@ -55,25 +53,21 @@ class RunDirectory:
     def epoch(self, run: TrainingRun) -> None:
         """Write the lines of the epochs that have ended since."""
         path = self.path / METRICS
-        try:
-            if self._lines is None:
-                write_whole(path, "".join(_line(run, epoch) for epoch in range(run.epochs)))
-                self._lines = path.open("a", encoding="utf-8")
-            else:
-                new = range(self._written, run.epochs)
-                self._lines.write("".join(_line(run, epoch) for epoch in new))
-                self._lines.flush()
-        except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        text = "".join(_line(run, k) for k in range(max(0, self._written), run.epochs))
+        if self._written < 0:
+            write_whole(path, text)
+        elif text:
+            try:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(text)
+            except OSError as error:
+                raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
         self._written = run.epochs
 
     def end(self, run: TrainingRun) -> None:
         """Write all that is known now."""
         self.checkpoint(run)
         self.epoch(run)
-        if self._lines is not None:
-            self._lines.close()
-            self._lines = None
         learnt = run_as_dict(run, run.graph)["parameters"]
         write_whole(self.path / PARAMETERS, json_text(learnt) + "\n")
 

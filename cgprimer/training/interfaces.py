@@ -15,10 +15,9 @@ from cgprimer.data import Dataset
 from cgprimer.data.columns import numbers_in
 from cgprimer.errors import DataError, listed
 from cgprimer.training.loop import train
-from cgprimer.training.losses import data_with
+from cgprimer.training.losses import samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
-from cgprimer.training.objective import Objective
-from cgprimer.training.resident import Resident
+from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.runs import TrainingRun
 
 Array = Any
@@ -59,7 +58,7 @@ def flat_objective(
     (('k', 'b'), [3.0, -1.0])
     """
     chosen: dict[str, Any] = {"loss": loss, "method": method, "engine": engine}
-    samples = len(data := data_with(graph, data, loss))
+    samples = len(data := samples_for(graph, data, loss))
     if not samples:
         raise DataError("there are no samples to learn from")
     objective = Objective(graph, options=options, samples=samples, dataset=data, **chosen)
@@ -151,8 +150,7 @@ class Estimator:
 
     def predict(self, X: Any) -> Array:
         """The outputs of rows, or the labels of their classes."""
-        graph = self.run_.graph
-        assert graph is not None
+        graph = self.run_.known_graph
         found = self.run_.predict(_columns(graph, graph.inputs, X, "X"))
         if self.classify:
             found = beside_labels(found, self.run_.settings["loss"])

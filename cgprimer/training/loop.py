@@ -20,17 +20,16 @@ import numpy as np
 from cgprimer.analysis.why import Why
 from cgprimer.checked_numbers import numbers_by_name, real_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.data import Blocks, Dataset, dataset_of, normalized, restored, scales_of
+from cgprimer.data import Blocks, Dataset, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
-from cgprimer.training.losses import beside_outputs, data_for
+from cgprimer.training.losses import beside_outputs, data_for, samples_for
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.not_finite import not_finite
-from cgprimer.training.objective import Objective
+from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import beside_targets
-from cgprimer.training.resident import Resident
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
     SETTINGS,
@@ -192,7 +191,7 @@ def _parts(
         raise UsageError("patience looks at the loss on validation samples: give some", hint=hint)
     others = None
     if validation is not None and not isinstance(validation, Real):
-        others = dataset_of(validation, graph)
+        others = samples_for(graph, validation, settings.loss)
     for data, use in (dataset, "learn from"), (others, "validate with"):
         if isinstance(data, Dataset):  # blocks are looked at as they are read
             data.check_finite("" if data is dataset else "validation ")

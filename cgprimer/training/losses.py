@@ -185,23 +185,27 @@ def data_for(
 
     The loss is ``output``, and a warning says so, for data without targets where no loss but the
     default was asked for.
-
-    Arguments and errors are those of :func:`cgprimer.data.dataset_of`.
     """
-    loss, default = settings.loss, DEFAULT
-    data = data_with(graph, given, loss)
+    data = samples_for(graph, given, settings.loss)
     targets = data.targets if isinstance(data, Dataset) else data.roles["targets"]
-    if loss != default or targets or len(graph.outputs) != 1 or not graph.parameters:
+    if settings.loss != DEFAULT or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
     said = f"the data have no targets, so {graph.outputs[0]!r} itself is the loss"
     warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=3)
     return data, replace(settings, loss=OUTPUT)
 
 
-def data_with(graph: ExpressionGraph, given: Any, loss: str) -> Dataset | Blocks:
-    """What is given for data; of a file or a frame the columns that a loss needs."""
-    whole = isinstance(given, Dataset | Blocks)
-    return dataset_of(given, graph, targets=None if whole else targets_in(graph, given, loss))
+def samples_for(
+    graph: ExpressionGraph, given: Any, loss: str, columns: Mapping[str, str] | None = None
+) -> Dataset | Blocks:
+    """What is given for data, with the columns that a loss needs.
+
+    Arguments and errors are those of :func:`cgprimer.data.dataset_of`.
+    """
+    if isinstance(given, Dataset | Blocks):
+        return given
+    targets = targets_in(graph, given, loss, columns)
+    return dataset_of(given, graph, columns=columns, targets=targets)
 
 
 def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:

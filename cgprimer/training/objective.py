@@ -31,8 +31,7 @@ from cgprimer.native.plans.optimization import optimize
 from cgprimer.native.programs import joined_passes, kept_program
 from cgprimer.training.forms import FEW, Point, at_once, better_in_numbers
 from cgprimer.training.layers import Layers
-from cgprimer.training.losses import column_shapes, data_with, function_of, sample_columns, slopes
-from cgprimer.training.resident import Resident
+from cgprimer.training.losses import column_shapes, function_of, sample_columns, samples_for, slopes
 from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
 
@@ -286,6 +285,41 @@ def _built_in(row: str) -> bool:
     return not isinstance(row, Structural) and primitive(row).built_in
 
 
+class Resident:
+    """A dataset's columns where the engine wants them, of blocks those of one at a time."""
+
+    def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
+        self.objective, self.dataset = objective, dataset
+        self._held: tuple[int, Mapping[str, Array], Mapping[str, Array]] = -1, {}, {}
+        self.block(0)  # what is wrong there is said before any work
+
+    def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+        """The columns of a block, and what the engine has of them."""
+        if self._held[0] != number:
+            self._held = -1, {}, {}  # its memory is free before more is taken
+            columns = self.objective.columns(self.dataset.block(number))
+            self._held = number, columns, self.objective.resident(columns)
+        return self._held[1:]
+
+    def sums(self, values: Array) -> tuple[float, Array]:
+        """The sums over all samples of the loss and of its gradient."""
+        total: Any = 0.0, 0.0
+        for k, samples in enumerate(self.dataset.lengths):
+            loss, gradient = self.objective.sums(self.block(k)[1], values, samples)
+            total = total[0] + loss, total[1] + gradient
+        return total[0], total[1]
+
+    def mean_loss(self, values: Array, running: Mapping[str, Any]) -> float:
+        """The mean loss over all samples, with these running statistics."""
+        lengths, mean = self.dataset.lengths, self.objective.mean_loss
+        whole = sum(lengths)
+        return sum(
+            mean(self.block(k)[1], samples, values, running) * (samples / whole)
+            for k, samples in enumerate(lengths)
+            if samples
+        )
+
+
 def loss_and_gradient(
     graph: ExpressionGraph,
     dataset: Any,
@@ -332,10 +366,9 @@ def loss_and_gradient(
     if reduction not in REDUCTIONS:
         raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
-    samples = len(dataset := data_with(graph, dataset, loss))
+    samples = len(dataset := samples_for(graph, dataset, loss))
     objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)
     resident = Resident(objective, dataset)
-    resident.block(0)  # what is wrong with it is said now
     if reduction == "mean" and samples == 0:
         raise DataError("the mean over no samples is not defined")
     scale = 1.0 / samples if reduction == "mean" else 1.0

@@ -15,10 +15,9 @@ from cgprimer.core.tape.scalars import apart
 from cgprimer.data import Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
-from cgprimer.training.losses import data_with
-from cgprimer.training.objective import Objective
+from cgprimer.training.losses import samples_for
+from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
-from cgprimer.training.resident import Resident
 from cgprimer.training.update_rules import State
 
 Array = Any
@@ -144,7 +143,7 @@ class TrainingRun:
         >>> run.predict({"xa": [1.0, 2.0]})["xw"].round(3)
         array([3., 6.])
         """
-        graph = self._graph()
+        graph = self.known_graph
         given = Dataset.from_arrays(data) if isinstance(data, Mapping) else data
         given = normalized(dataset_of(given, graph, targets=()), self.scales)
         (outputs,) = over_blocks(
@@ -161,14 +160,16 @@ class TrainingRun:
         >>> round(cgprimer.train(graph, data).score(data).r2, 6)
         1.0
         """
-        graph, loss = self._graph(), self.settings.get("loss", "squared-error")
-        data = normalized(data_with(graph, data, loss), self.scales)
+        graph, loss = self.known_graph, self.settings.get("loss", "squared-error")
+        data = normalized(samples_for(graph, data, loss), self.scales)
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = Resident(objective, data).mean_loss(values, self.statistics)
         return score_of(graph, data, self.point, mean, self.scales, loss)
 
-    def _graph(self) -> ExpressionGraph:
+    @property
+    def known_graph(self) -> ExpressionGraph:
+        """The graph, or a UsageError where the run does not know it."""
         if self.graph is None:
             raise UsageError("the run does not know its graph", hint="load_run(path) reads it, too")
         return self.graph

@@ -26,9 +26,8 @@ from cgprimer.native.contract import Trainer
 from cgprimer.training.constraints import Constraints, constraints_of
 from cgprimer.training.coordinates import Chosen, check_count
 from cgprimer.training.layers import Masks
-from cgprimer.training.objective import Objective
+from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.optimizers import optimizer
-from cgprimer.training.resident import Resident
 from cgprimer.training.schedules import divided, rates
 from cgprimer.training.settings import DEFAULTS, Settings
 from cgprimer.training.update_rules import Optimizer, State
