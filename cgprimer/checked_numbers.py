@@ -1,4 +1,4 @@
-"""Numbers that a user gave as arguments."""
+"""Numbers and names that a user gave as arguments."""
 
 from __future__ import annotations
 
@@ -76,6 +76,23 @@ def whole_number(what: str, value: Any, *, least: int = 0) -> int:
         given = reprlib.repr(value)
         raise UsageError(f"{what} must be a whole number from {least} on, not {given}")
     return int(value)
+
+
+def one_of(what: str, given: Any, known: Iterable[str]) -> Any:
+    """What a user gave, if it is one of the known names.
+
+    Raises:
+        UsageError: it is none.
+
+    >>> one_of("reduction", "sun", ("sum", "mean"))
+    Traceback (most recent call last):
+        ...
+    cgprimer.errors.UsageError: there is no reduction 'sun'
+      hint: did you mean 'sum'?
+    """
+    if given not in (names := list(known)):
+        raise UsageError(f"there is no {what} {given!r}", hint=name_hint(str(given), names))
+    return given
 
 
 def numbers_by_name(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
 
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.checked_numbers import one_of
 
 FORMATS = ("text", "markdown", "latex", "csv")
 
@@ -36,8 +36,7 @@ def table(
     ------  -------
     xa          0.5
     """
-    if style not in FORMATS:
-        raise UsageError(f"there is no table format {style!r}", hint=name_hint(style, FORMATS))
+    one_of("table format", style, FORMATS)
     if style == "csv":
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from cgprimer.checked_numbers import one_of
 from cgprimer.cli.common import make_command, note
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.files import examples, write_whole
 
 
@@ -27,8 +28,7 @@ def command(name: str | None) -> None:
             about = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
             click.echo(f"{known:<22}  {about}")
         return
-    if name not in found:
-        raise UsageError(f"there is no example {name!r}", hint=name_hint(name, found))
+    one_of("example", name, found)
     path = Path(f"{name}.cg")
     if path.exists():
         raise UsageError(f"cannot write {path}: there is one already")

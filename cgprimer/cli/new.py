@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from cgprimer import networks
+from cgprimer.checked_numbers import one_of
 from cgprimer.cli.common import check_outputs, make_command, note
 from cgprimer.cli.options import is_given
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.files import write_whole
 
 _OWN = {  # the options of each kind; all have a seed
@@ -51,8 +52,7 @@ def command(kind: str, size: str, to: str | None, force: bool, seed: int, **give
     KIND is one of these, SIZE says how large it is: units per layer of an mlp, the inputs of a
     neuron, the values of a chain, a degree, the steps of a unit, the expressions of a graph.
     """
-    if kind not in _OWN:
-        raise UsageError(f"there is no kind {kind!r}", hint=name_hint(kind, _OWN))
+    one_of("kind", kind, _OWN)
     chosen = {name: value for name, value in given.items() if is_given(name)}
     for name in chosen:
         if name not in _OWN[kind]:

@@ -16,7 +16,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import elements
 from cgprimer.data.columns import SKIP, Array, as_column, together
 from cgprimer.data.sources import FILES, Chosen, chosen, kind_of, reading, source_of
-from cgprimer.data.tables import arrow_table, parquet_bytes
+from cgprimer.data.tables import parquet_bytes
 from cgprimer.errors import DataError, UsageError
 from cgprimer.files import write_whole
 from cgprimer.numbers_and_arrays import first_bad
@@ -207,7 +207,9 @@ class Dataset:
         >>> Dataset.from_arrays({"x": [[0.5, 2.0]]}, {"xw": [0.1]}).to_arrow().to_pylist()
         [{'x[0]': 0.5, 'x[1]': 2.0, 'xw': 0.1}]
         """
-        return arrow_table(self._in_numbers())
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(part) for name, part in self._in_numbers().items()})
 
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame`` with the columns of a CSV file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +111,6 @@ def numbers_of(column: Any, name: str, place: str, first: int = 0) -> Array:
         raise DataError(f"{place}: the column {name!r} has the type {kind}, which is no number")
     found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found.reshape(-1, *shape) if shape else found
-
-
-def arrow_table(columns: Mapping[str, Array]) -> Any:
-    """A table of columns of numbers, a name for each."""
-    import pyarrow as pa
-
-    return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
 def parquet_bytes(table: Any) -> bytes:

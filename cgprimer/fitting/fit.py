@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
+from cgprimer.checked_numbers import numbers_by_name, one_of, real_number, whole_number
 from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Shape
@@ -102,11 +102,8 @@ def fit(
     begun = time.perf_counter()
     checked_graph(graph)
     dataset = in_memory(dataset_of(dataset, graph), "least squares takes all data at each step")
-    for word, value, known in (
-        ("algorithm", algorithm, ALGORITHMS), ("damping", damping, DAMPING_NAMES)
-    ):  # fmt: skip
-        if value not in known:
-            raise UsageError(f"there is no {word} {value!r}", hint=name_hint(str(value), known))
+    one_of("algorithm", algorithm, ALGORITHMS)
+    one_of("damping", damping, DAMPING_NAMES)
     if damping != "auto" and algorithm not in ("auto", "levenberg-marquardt"):
         raise UsageError(f"damping belongs to levenberg-marquardt, not to {algorithm}")
     if bounds and algorithm == "minpack":

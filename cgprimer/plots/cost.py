@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number
+from cgprimer.checked_numbers import one_of, real_number
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate
@@ -142,11 +142,11 @@ def cost_growth(
     >>> {name: [cost.operations for cost in costs] for name, costs in growth.methods.items()}
     {'forward': [5, 680], 'reverse': [4, 49]}
     """
-    text_of, counts = FAMILIES[slide.one_of("family", family, FAMILIES)], as_counts(sizes, "sizes")
+    text_of, counts = FAMILIES[one_of("family", family, FAMILIES)], as_counts(sizes, "sizes")
     known = all_methods()
     chosen = as_names(methods, "methods") if methods else ()
     for name in chosen:
-        slide.one_of("method", name, known)
+        one_of("method", name, known)
     primal: list[Cost] = []
     costs: dict[str, list[Cost]] = {name: [] for name in chosen or known}
     refused: dict[str, str] = {}

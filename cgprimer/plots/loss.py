@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import whole_number
+from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.errors import UsageError
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, named_runs, steps_per_epoch
@@ -69,7 +69,7 @@ def loss(
     """
     given = named_runs(runs)
     found = {n: run for n, run in given.items() if run.steps or run.stopped != "diverged"} or given
-    by = axis_of(found, slide.one_of("axis", by, BY))
+    by = axis_of(found, one_of("axis", by, BY))
     losses = {name: over_time(run, by) for name, run in found.items()}
     others = {name: validation_curve(run, by) for name, run in found.items() if validation}
     drawn = (*losses.values(), *others.values())
@@ -83,7 +83,7 @@ def loss(
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
     smooth = whole_number("the number of losses in a mean (smooth)", smooth, least=1)
-    logarithmic = _log_axes(slide.one_of("choice of logarithmic axes", log, LOG), every)
+    logarithmic = _log_axes(one_of("choice of logarithmic axes", log, LOG), every)
     figure, axes, look = slide.framed(dark, title, "Loss", x=by, y="loss")
     shown = [v for _, values in others.values() for v in values]
     for name, run in found.items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
+from cgprimer.checked_numbers import one_of
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme
@@ -82,7 +83,7 @@ def parameters(
         _draw_final(axes, found, chosen, truth, look)
         slide.legend_below(figure, axes, look)
         return figure
-    by = axis_of(found, slide.one_of("axis", by, BY))
+    by = axis_of(found, one_of("axis", by, BY))
     drawn = chosen[:_MOST_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
     figure, look = slide.new_figure(dark, title, f"Parameters over time{cut}")

@@ -6,12 +6,10 @@ a typeset power would be smaller.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.errors import UsageError, name_hint
 from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import (
@@ -226,13 +224,6 @@ def legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
     )
     for text in made.get_texts():
         text.set_parse_math(False)
-
-
-def one_of(what: str, word: str, known: Iterable[str]) -> str:
-    """The word, if it is a known one, else a UsageError."""
-    if word not in list(known):
-        raise UsageError(f"there is no {what} {word!r}", hint=name_hint(word, known))
-    return word
 
 
 def plain(name: str) -> str:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
+from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import parse
 from cgprimer.core.methods import differentiate
@@ -143,7 +144,7 @@ def swell_counts(
     >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
     [(1, 6, 5), (4, 280, 26)]
     """
-    text_of = FAMILIES[slide.one_of("family", family, FAMILIES)]
+    text_of = FAMILIES[one_of("family", family, FAMILIES)]
     usual = range(1, 6 if family == "softmax" else 11)
     given = usual if isinstance(depths, Sequence) and not depths else depths
     rows = []

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.cache import in_memory
+from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import kept, tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.language.syntax import Apply, Structural, postorder
@@ -37,7 +38,6 @@ from cgprimer.training.vectors import Vectors
 
 Array = Any
 Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]
-REDUCTIONS = ("sum", "mean")
 _MOST_TRAINERS = 16  # of a graph; rules with regularizers and bounds are new in each run
 _ENGINES = ("auto", "plain", "numpy", "cpu", "cuda")  # that nobody can register anew
 _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
@@ -363,8 +363,7 @@ def loss_and_gradient(
     >>> loss_and_gradient(graph, data)({"k": 2.0})
     (5.0, {'k': -10.0})
     """
-    if reduction not in REDUCTIONS:
-        raise UsageError(f"there is no reduction {reduction!r}", hint="sum or mean")
+    one_of("reduction", reduction, ("sum", "mean"))
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
     samples = len(dataset := samples_for(graph, dataset, loss))
     objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)

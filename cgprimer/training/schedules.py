@@ -68,19 +68,7 @@ SCHEDULES: dict[str, Callable[..., Array]] = {
 
 
 @lru_cache(maxsize=64)  # asked for several times a run; nobody writes into it
-def _hyper_of(schedule: str) -> Mapping[str, float | None]:
-    if schedule in SCHEDULES:
-        known = list(inspect.signature(SCHEDULES[schedule]).parameters.values())[1:]
-        return {one.name: one.default for one in known}
-    if schedule.isidentifier() and schedule not in KNOWN:
-        hint = f"{name_hint(schedule, SCHEDULES)} A formula names {', '.join(KNOWN)}"
-        raise UsageError(f"there is no schedule {schedule!r}", hint=hint)
-    tree = parse_expression(schedule, source_name="<schedule>")
-    names = [node.name for node in postorder(tree) if isinstance(node, Name)]
-    return {name: None for name in names if name not in KNOWN}
-
-
-def hyper_of(schedule: str) -> dict[str, float | None]:
+def hyper_of(schedule: str) -> Mapping[str, float | None]:
     """The hyperparameters of a schedule: of a text, the names that it does not know, without value.
 
     Raises:
@@ -90,9 +78,15 @@ def hyper_of(schedule: str) -> dict[str, float | None]:
     >>> hyper_of("steps"), hyper_of("rate/(1 + decay*t)")
     ({'factor': 0.5, 'every': 10}, {'decay': None})
     """
-    if not isinstance(schedule, str):
-        raise UsageError(f"a schedule is a name or a text, not {type(schedule).__name__}")
-    return dict(_hyper_of(schedule))
+    if schedule in SCHEDULES:
+        known = list(inspect.signature(SCHEDULES[schedule]).parameters.values())[1:]
+        return {one.name: one.default for one in known}
+    if schedule.isidentifier() and schedule not in KNOWN:
+        hint = f"{name_hint(schedule, SCHEDULES)} A formula names {', '.join(KNOWN)}"
+        raise UsageError(f"there is no schedule {schedule!r}", hint=hint)
+    tree = parse_expression(schedule, source_name="<schedule>")
+    names = [node.name for node in postorder(tree) if isinstance(node, Name)]
+    return {name: None for name in names if name not in KNOWN}
 
 
 def divided(
@@ -145,7 +139,7 @@ def rates(
     [0.5, 0.5, 0.333, 0.25]
     """
     known = hyper_of(schedule)
-    values = known | numbers_by_name("the schedule", hyper, "hyperparameter", known)
+    values = {**known, **numbers_by_name("the schedule", hyper, "hyperparameter", known)}
     missing = [name for name, value in values.items() if value is None]
     if missing:
         hint = f"{', '.join(KNOWN)} are known; give others a value: --hyper {missing[0]}=..."

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.checked_numbers import one_of, real_number, whole_number
 from cgprimer.core.methods import METHODS, methods
 from cgprimer.core.methods.contract import as_names
 from cgprimer.core.run import DTYPES
-from cgprimer.errors import UsageError, did_you_mean, name_hint
+from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
@@ -47,15 +47,6 @@ def _setting(
     return field(default=default, metadata={"": Setting(check, takes, help, same)})
 
 
-def _one_of(what: str, known: tuple[str, ...]) -> Callable[[Any], Any]:
-    def check(given: Any) -> Any:
-        if given not in known:
-            raise UsageError(f"there is no {what} {given!r}", hint=name_hint(str(given), known))
-        return given
-
-    return check
-
-
 def _count(what: str, given: Any) -> int:
     given = int(given) if isinstance(given, str) and given.isdecimal() else given
     return whole_number(what, given, least=1)
@@ -68,7 +59,7 @@ def _batch_size(given: Any) -> int | None:
 
 def _metrics(given: Any) -> tuple[str, ...]:
     names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
-    return tuple(dict.fromkeys(map(_one_of("metric", tuple(METRICS)), names)))
+    return tuple(dict.fromkeys(one_of("metric", name, METRICS) for name in names))
 
 
 def _checkpoint_every(given: Any) -> str | int:
@@ -98,8 +89,10 @@ def _switch(what: str) -> Callable[[Any], bool]:
 
 
 def _schedule(given: Any) -> str:
+    if not isinstance(given, str):
+        raise UsageError(f"a schedule is a name or a text, not {type(given).__name__}")
     hyper_of(given)
-    return str(given)
+    return given
 
 
 def _optimizer(given: Any) -> str:
@@ -141,7 +134,7 @@ class Settings:
         " names of the graph and of columns, or output where the graph's output is the loss.",
     )  # fmt: skip
     reduction: str = _setting(
-        "mean", _one_of("reduction", ("mean", "sum")), "mean|sum",
+        "mean", partial(one_of, "reduction", known=("mean", "sum")), "mean|sum",
         "What of the samples of a step is minimised; losses are told as means either way.",
         same=_INSTEAD,
     )  # fmt: skip
@@ -205,7 +198,7 @@ class Settings:
         "Of the start values (uniform in [0, 1)) and of the order of the samples.",
     )  # fmt: skip
     normalize: str | None = _setting(
-        None, _one_of("normalize", ("inputs", "all")), "inputs|all",
+        None, partial(one_of, "normalize", known=("inputs", "all")), "inputs|all",
         "Give each input, or each target as well, the mean 0 and the standard deviation 1 over the"
         " samples that are trained on; kept with the run, for what it predicts.", same=_INSTEAD
     )  # fmt: skip

@@ -12,9 +12,9 @@ from itertools import product
 from typing import Any
 
 from cgprimer.analysis.tables import table
-from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.checked_numbers import one_of, real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.errors import NonFiniteError, UsageError, name_hint
+from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.number_format import number
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
@@ -224,8 +224,7 @@ def _combinations(vary: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
         hint = 'vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
         raise UsageError("nothing varies", hint=hint)
     for name, values in vary.items():
-        if name not in SETTINGS:
-            raise UsageError(f"there is no setting {name!r}", hint=name_hint(name, SETTINGS))
+        one_of("setting", name, SETTINGS)
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise UsageError(f"{name} varies over a list of values, not over {values!r}")
     lists = [[v for k, v in enumerate(values) if v not in values[:k]] for values in vary.values()]
