@@ -13,7 +13,7 @@ from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, p
 from cgprimer.cli.options import JSON, own_options
 from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import in_memory
+from cgprimer.data import whole_dataset
 from cgprimer.errors import plural
 from cgprimer.number_format import number
 
@@ -58,10 +58,10 @@ def command(
     origin = {name: settings.pop(name) for name in ORIGIN}
     check_outputs(force, folder=save)
     dataset, others = data_of(graph, origin, truth, settings["loss"])
-    dataset = in_memory(dataset, "samples are drawn from all data")
+    dataset = whole_dataset(dataset, "samples are drawn from all data")
     if others is None or isinstance(others, float):
         dataset, others = dataset.split(others or _SHARE, origin["seed"])
-    others = in_memory(others, "errors are taken over all samples")
+    others = whole_dataset(others, "errors are taken over all samples")
     with progress_bar("members") as on_run:
         bag = ensemble(
             graph, dataset, members=members, seed=origin["seed"], jobs=jobs, on_run=on_run,

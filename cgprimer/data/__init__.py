@@ -2,7 +2,7 @@
 
 from cgprimer.data.blocks import Blocks as Blocks
 from cgprimer.data.blocks import dataset_of as dataset_of
-from cgprimer.data.blocks import in_memory as in_memory
+from cgprimer.data.blocks import whole_dataset as whole_dataset
 from cgprimer.data.classes import make_classes as make_classes
 from cgprimer.data.dataset import Dataset as Dataset
 from cgprimer.data.making import make_dataset as make_dataset

@@ -117,7 +117,7 @@ class Blocks:
         return part(0, left), part(1, out)
 
 
-def in_memory(data: Dataset | Blocks, why: str) -> Dataset:
+def whole_dataset(data: Dataset | Blocks, why: str) -> Dataset:
     """Data that are in memory as a whole; of blocks a UsageError, which says why they must be."""
     if isinstance(data, Blocks):
         hint = "Dataset.load(path) if memory is enough"

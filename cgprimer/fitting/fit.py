@@ -17,7 +17,7 @@ from cgprimer.core.loss_vertex import loss_terms
 from cgprimer.core.losses import TARGET
 from cgprimer.core.methods import differentiate
 from cgprimer.core.run import Runner
-from cgprimer.data import Dataset, dataset_of, in_memory
+from cgprimer.data import Dataset, dataset_of, whole_dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
 from cgprimer.fitting.damping import DAMPINGS
 from cgprimer.fitting.descent import Descent, Trial, gauss_newton, levenberg_marquardt
@@ -101,7 +101,7 @@ def fit(
     """
     begun = time.perf_counter()
     checked_graph(graph)
-    dataset = in_memory(dataset_of(dataset, graph), "least squares takes all data at each step")
+    dataset = whole_dataset(dataset_of(dataset, graph), "least squares takes all data at each step")
     one_of("algorithm", algorithm, ALGORITHMS)
     one_of("damping", damping, DAMPING_NAMES)
     if damping != "auto" and algorithm not in ("auto", "levenberg-marquardt"):

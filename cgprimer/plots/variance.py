@@ -15,7 +15,7 @@ import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
-from cgprimer.data import Dataset, in_memory, make_dataset
+from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.number_format import number
 from cgprimer.plots import slide
@@ -130,7 +130,7 @@ def gradient_variances(
     batches = whole_number("the number of batches", batches, least=2)
     seed = whole_number("the seed", seed)
     data = make_dataset(graph, seed=seed) if data is None else samples_for(graph, data, loss)
-    data = in_memory(data, "gradients are drawn from all samples")
+    data = whole_dataset(data, "gradients are drawn from all samples")
     data.check_finite()
     count = len(data)
     powers = [2**k for k in range(11) if 2**k <= min(_MOST, count)]
