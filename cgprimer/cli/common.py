@@ -140,6 +140,15 @@ def check_outputs(
             raise UsageError(f"{path} is there already", hint="another name, or --force")
 
 
+def save_plot(path: str | Path | None, kind: str, *what: Any, **options: Any) -> None:
+    """Draw with a function of :mod:`cgprimer.plot`, if there is a file to draw into."""
+    if path:
+        from cgprimer import plot
+        from cgprimer.pictures.saving import save_figure
+
+        save_figure(getattr(plot, kind)(*what, **options), Path(path))
+
+
 @contextmanager
 def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None] | None]:
     """A bar, gone when the work is done; None where standard error is no terminal.

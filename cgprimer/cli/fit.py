@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ import numpy as np
 from cgprimer.analysis.tables import table
 from cgprimer.checked_numbers import share_of_one
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import check_outputs, echo_json, graph_command, note
+from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, save_plot
 from cgprimer.cli.options import (
     ENGINE,
     JSON,
@@ -116,11 +115,7 @@ def command(
         again = found.bootstrap(bootstrap, seed=seed, pairs=resample == "pairs")
     if save:
         found.save(save)
-    if plot:
-        from cgprimer import plot as plots
-        from cgprimer.pictures.saving import save_figure
-
-        save_figure(plots.fit(found, level=level), Path(plot))
+    save_plot(plot, "fit", found, level=level)
     if as_json:
         result = found.as_dict()
         if trace:
@@ -204,13 +199,10 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
         spread, ends = again.standard_errors, again.intervals(level)
         header[3:3] = ["bootstrap", f"{number(100 * level, 3)} % of them"]
         for row in rows:
-            few = row[0] in spread
-            low, high = ends.get(row[0], (0.0, 0.0))
-            row[3:3] = (
-                [number(spread[row[0]], 4), f"{number(low, 5)} to {number(high, 5)}"]
-                if few
-                else ["", ""]
-            )
+            row[3:3] = ["", ""]
+            if row[0] in spread:
+                interval = " to ".join(number(end, 5) for end in ends[row[0]])
+                row[3:5] = [number(spread[row[0]], 4), interval]
     wide = len(header) if any(row[-1] for row in rows) else len(header) - 1
     how = found.algorithm + (f" (damping {found.damping})" if found.damping else "")
     steps = plural(found.iterations, "step", "steps")

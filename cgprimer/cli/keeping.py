@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cgprimer.cli.common import named_after, note
+from cgprimer.cli.common import named_after, note, save_plot
 from cgprimer.cli.configuration import config_text
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import CgprimerError, UsageError
@@ -90,13 +90,9 @@ class Kept:
             paths.append(self.folder.path / LOSS)
         if not (paths and run.step_losses):
             return
-        from cgprimer import plot as plots
-        from cgprimer.pictures.saving import save_figure
-
         title = f"Mean loss, {Path(self.graph.source.name).stem}"
-        figure = plots.loss({"training": run}, title=title)
         for path in paths:
-            save_figure(figure, path)
+            save_plot(path, "loss", {"training": run}, title=title)
         self.written += paths[: 1 if plot else 0]
 
     def go_on(self) -> str:

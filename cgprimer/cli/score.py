@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cgprimer.cli.common import check_outputs, echo_json, make_command, note
+from cgprimer.cli.common import check_outputs, echo_json, make_command, note, save_plot
 from cgprimer.cli.options import COLUMNS, JSON
 
 
@@ -44,11 +44,6 @@ def command(
         echo_json(score.as_dict())
     else:
         click.echo("\n".join(score_lines(score)))
+    save_plot(plot, "boundary", learnt, samples)
     if plot:
-        from pathlib import Path
-
-        from cgprimer.pictures.saving import save_figure
-        from cgprimer.plots.boundary import boundary
-
-        save_figure(boundary(learnt, samples), Path(plot))
         note(f"wrote {plot}")

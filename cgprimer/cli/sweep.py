@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
+from cgprimer.cli.common import (
+    check_outputs,
+    echo_json,
+    graph_command,
+    note,
+    progress_bar,
+    save_plot,
+)
 from cgprimer.cli.options import JSON, own_options
 from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
@@ -106,11 +112,7 @@ def command(
         click.echo(found.table())
     if csv:
         write_whole(csv, found.to_csv())
-    if plot:
-        from cgprimer import plot as plots
-        from cgprimer.pictures.saving import save_figure
-
-        save_figure(plots.sweep(found), Path(plot))
+    save_plot(plot, "sweep", found)
     for path in filter(None, (csv, plot)):
         note(f"wrote {path}")
     if found.halted:
