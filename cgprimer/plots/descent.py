@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, whole_number
+from cgprimer.checked_numbers import numbers_by_name, one_of, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.data import Dataset, make_dataset
@@ -114,7 +114,7 @@ def descents(
     steps, seed = whole_number("steps", steps, least=1), whole_number("the seed", seed)
     names = as_names(optimizers, "optimizers")
     for name in names:
-        slide.one_of("optimizer", name, OPTIMIZERS)
+        one_of("optimizer", name, OPTIMIZERS)
     own = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
     if stray := [name for name in own if name not in names]:
         hint = f"--optimizers {','.join([*names, *stray])}"
