@@ -1,17 +1,32 @@
-"""The lecture's own class: its calls in the lecture's order (case A2)."""
+"""The lecture's own class: its calls in the lecture's order (cases A1, A2, A3, F6, F15)."""
 
+import random
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cgprimer import CgprimerError, ComputationalGraphPrimer
+import cgprimer
+from cgprimer import CgprimerError
+from cgprimer.lecture import ComputationalGraphPrimer
+from cgprimer.lecture.differences import NAME, method_of, vertex_differences
+from cgprimer.lecture.layered import batches
 
 EXPRESSIONS = ["xx=xa^2", "xy=ab*xx+ac*xa", "xz=bc*xx+xy", "xw=cd*xx+xz^3"]
 TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
+NEURON = ["xw=ab*xa+bc*xb+cd*xc+ac*xd"]
+NETWORK = ["xw=ap*xp+aq*xq+ar*xr+as*xs", "xz=bp*xp+bq*xq+br*xr+bs*xs", "xo=cp*xw+cq*xz"]
+
+
+@pytest.fixture(autouse=True)
+def headless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
 
 
 def primer(**settings: object) -> ComputationalGraphPrimer:
-    arguments = {"expressions": EXPRESSIONS, "output_vars": ["xw"], "dataset_size": 500}
+    arguments = {"expressions": EXPRESSIONS, "output_vars": ["xw"], "dataset_size": 500, "seed": 0}
     return ComputationalGraphPrimer(**(arguments | settings))  # type: ignore[arg-type]
 
 
@@ -23,13 +38,37 @@ def trained(**settings: object) -> ComputationalGraphPrimer:
     return cgp
 
 
+def neuron(**settings: object) -> ComputationalGraphPrimer:
+    own = {"expressions": NEURON, "one_neuron_model": True, "learning_rate": 1e-2,
+           "training_iterations": 3000, "display_loss_how_often": 500}  # fmt: skip
+    cgp = primer(**(own | settings))
+    cgp.parse_expressions()
+    return cgp
+
+
+def network(**settings: object) -> ComputationalGraphPrimer:
+    own = {"expressions": NETWORK, "output_vars": ["xo"], "num_layers": 3,
+           "layers_config": [4, 2, 1], "learning_rate": 9e-2, "training_iterations": 6000,
+           "display_loss_how_often": 1000}  # fmt: skip
+    cgp = primer(**(own | settings))
+    cgp.parse_multi_layer_expressions()
+    return cgp
+
+
+def losses(text: str) -> list[float]:
+    return [float(found) for found in re.findall(r"loss = (\S+)", text)]
+
+
+# --- the general graph ---------------------------------------------------------------------------
+
+
 def test_the_calls_of_the_lecture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cgp = trained(learning_rate=1e-6, display_vals_how_often=100, grad_delta=1e-4)
     assert cgp.depends_on == {
         "xx": ["xa"], "xy": ["xa", "xx"], "xz": ["xx", "xy"], "xw": ["xx", "xz"]
     }  # fmt: skip
     assert cgp.leads_to["xx"] == ["xy", "xz", "xw"]
-    assert len(capsys.readouterr().out.splitlines()) == 5
+    assert len(losses(capsys.readouterr().out)) == 5
     assert cgp.run is not None
     assert cgp.run.loss < cgp.run.start_loss
     cgp.display_network2(tmp_path / "network.png")
@@ -47,23 +86,262 @@ def test_negative_inputs_have_the_right_ground_truth() -> None:
     assert abs(xw - expected).max() < 1e-12 * abs(expected).max()
 
 
+def test_the_differences_at_vertices_are_those_of_the_lecture() -> None:
+    made = vertex_differences(cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **TRUTH}, 1e-4)
+    variables = {"xx/xa": 1.0001, "xy/xa": 4, "xy/xx": 1, "xz/xx": 2, "xz/xy": 1, "xw/xx": 3,
+                 "xw/xz": 22.6875 + 3 * 2.75e-4 + 1e-8}  # fmt: skip
+    found = {"/".join(pair): value for pair, value in made.variable_to_variable.items()}
+    assert found == pytest.approx(variables, rel=1e-9)
+    parameters = {"xy/ab": 0.25, "xy/ac": 0.5, "xz/bc": 0.25, "xw/cd": 0.25}
+    found = {"/".join(pair): value for pair, value in made.variable_to_parameter.items()}
+    assert found == pytest.approx(parameters, rel=1e-9)
+
+
+def test_the_gradient_goes_along_every_path() -> None:
+    graph, at = cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **TRUTH}
+    with method_of(1e-4) as how:
+        found = cgprimer.gradient(graph, at, wrt=["ab", "bc", "cd", "ac", "xa"], **how)
+    slope, xx = 22.6875 + 3 * 2.75e-4 + 1e-8, 1.0001
+    # xa moves xy by itself and through xx, and xx moves xw through xz, xy and by itself.
+    by_xa = slope * (4 + xx * 1 + xx * 2) + 3 * xx
+    expected = {"ab": slope / 4, "bc": slope / 4, "cd": 0.25, "ac": slope / 2, "xa": by_xa}
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert NAME not in cgprimer.methods()
+
+
+@pytest.mark.parametrize("method", ["reverse", NAME])
+def test_on_random_graphs_the_differences_come_near_the_gradient(method: str) -> None:
+    for seed in range(10):
+        graph = cgprimer.networks.random(8, seed=seed)
+        exact = cgprimer.gradient(graph, {})
+        with method_of(None if method == "reverse" else 1e-6) as how:
+            assert how["method"] == method
+            assert cgprimer.gradient(graph, {}, **how) == pytest.approx(exact, rel=1e-4, abs=1e-6)
+
+
 def test_the_step_of_the_differences_is_used() -> None:
-    runs = [trained(grad_delta=delta).run for delta in (0.5, 1e-4, None)]
+    runs = [trained(grad_delta=delta).run for delta in (0.5, 1e-5, None)]
     assert all(runs)
     # How far the parameters went: they themselves are near their start, whatever the gradient.
     coarse, fine, exact = (
         {name: run.parameters[name] - run.start[name] for name in TRUTH} for run in runs
     )
-    assert fine == pytest.approx(exact, rel=1e-5)
-    assert coarse != pytest.approx(exact, rel=1e-3)
-    assert [run.settings["method"] for run in runs] == [
-        "finite-difference", "finite-difference", "reverse"
-    ]  # fmt: skip
+    assert fine == pytest.approx(exact, rel=1e-3)
+    assert coarse != pytest.approx(exact, rel=1e-2)
+    assert [run.settings["method"] for run in runs] == [NAME, NAME, "reverse"]
+
+
+def test_a_sample_is_shown_with_the_parameters_that_it_met(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cgp = trained(dataset_size=250, display_vals_how_often=100, grad_delta=None)
+    text = capsys.readouterr().out
+    assert re.findall(r"sample (\d+), forward", text) == ["0", "100", "200"]
+    assert len(losses(text)) == 2
+    run = cgp.run
+    assert run is not None
+    assert losses(text)[1] == pytest.approx(np.mean(run.step_losses[100:200]), rel=1e-4)
+    # What is printed for sample 200 is the loss of the step that was made with it.
+    printed = re.findall(r"squared error (\S+)", text)
+    assert float(printed[2]) == pytest.approx(run.step_losses[200], rel=1e-4)
+    shown = text.partition("sample 200")[2]
+    for name in ("inputs ", "prediction ", "truth ", "parameters "):
+        assert name in shown
+    at = {**cgp.vals_for_learnable_params, "xa": 0.5}
+    made = cgp.forward_propagate_one_input_sample_with_partial_deriv_calc(0, {"xa": 0.5})
+    assert made.variable_to_variable[("xy", "xa")] == at["ac"]
+
+
+def test_the_seed_of_the_script_decides() -> None:
+    random.seed(3)
+    first = primer(seed=random.getrandbits(32)).seed
+    random.seed(3)
+    arguments = {"expressions": EXPRESSIONS}
+    assert ComputationalGraphPrimer(**arguments).seed == first  # type: ignore[arg-type]
+    assert ComputationalGraphPrimer(**arguments).seed != first  # type: ignore[arg-type]
+
+
+# --- networks ------------------------------------------------------------------------------------
+
+
+def test_bias_and_sigmoid_are_at_each_node() -> None:
+    cgp = network()
+    at = dict(zip(["xp", "xq", "xr", "xs"], [0.2, -0.4, 0.6, 0.8], strict=True))
+    at |= dict(zip(["ap", "aq", "ar", "as"], [0.1, 0.2, 0.3, 0.4], strict=True))
+    at |= dict(zip(["bp", "bq", "br", "bs"], [0.5, 0.6, 0.7, 0.8], strict=True))
+    at |= {"cp": 0.9, "cq": 0.35, "bias_xw": 0.05, "bias_xz": 0.05, "bias_xo": 0.07}
+    assert float(cgp.graph.evaluate(at)["xo"]) == pytest.approx(0.707213228187718, abs=1e-15)
+    assert cgp.layer_vars == {0: ["xp", "xq", "xr", "xs"], 1: ["xw", "xz"], 2: ["xo"]}
+    assert cgp.learnable_params == [n for n in at if n[0] in "abc" and "_" not in n]
+
+
+@pytest.mark.parametrize("made", [neuron, network])
+def test_the_networks_learn(made, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    cgp = made()
+    data = cgp.gen_training_data()
+    assert [len(data[0]), len(data[1])] == [250, 250]
+    loop = "one" if made is neuron else "multi"
+    run = getattr(cgp, f"run_training_loop_{loop}_neuron_model")(data)
+    text = capsys.readouterr().out
+    found = losses(text)
+    assert len(found) == 6
+    assert found[-1] < 0.8 * found[0]
+    assert found[0] == pytest.approx(np.mean(run.step_losses[: run.steps // 6]), abs=1e-4)
+    assert cgp.bias.keys() == set(cgp.dependent_vars)
+    assert (tmp_path / "plot_loss.png").exists()
+    assert "written to plot_loss.png" in text
+
+
+def test_another_optimizer_is_a_word_away() -> None:
+    cgp = neuron(display_loss_how_often=0, training_iterations=500)
+    data = cgp.gen_training_data()
+    losses = {
+        name: cgp.run_training_loop_one_neuron_model(data, optimizer=name).loss
+        for name in ("sgd", "adam")
+    }
+    assert losses["adam"] < losses["sgd"]
+
+
+def test_batches_are_drawn_from_both_classes_and_divided_by_their_maximum() -> None:
+    cgp = neuron()
+    data = {0: [np.full(4, 2.0), [1, 1, 1, 1]], 1: [[4.0, 4.0, 4.0, 8.0]]}
+    made = batches(data, cgp.graph, 50, 8, seed=1)
+    x = np.stack([made.inputs[name] for name in cgp.graph.inputs], axis=1).reshape(50, 8, 4)
+    assert (x.max(axis=(1, 2)) == 1.0).all()
+    y = made.targets["xw"].reshape(50, 8)
+    assert 0.3 < y.mean() < 0.7
+    assert ((x[:, :, 3] == 1.0) == (y == 1.0)).all()
+
+
+def test_the_layers_that_were_said_are_checked() -> None:
+    with pytest.raises(CgprimerError, match=r"layers_config is \[4, 3, 1\]") as caught:
+        network(layers_config=[4, 3, 1])
+    assert "xp, xq, xr, xs; xw, xz; xo" in str(caught.value.hint)
+    with pytest.raises(CgprimerError, match="num_layers is 2, and the expressions have 3"):
+        network(num_layers=2, layers_config=None)
+
+
+@pytest.mark.parametrize("data", [{0: [[1, 2, 3, 4]]}, [1, 2], {0: [[1, 2]], 1: [[1, 2]]}])
+def test_data_that_are_no_two_classes_are_refused(data: object) -> None:
+    with pytest.raises(CgprimerError, match="class"):
+        neuron().run_training_loop_one_neuron_model(data)  # type: ignore[arg-type]
+
+
+# --- the verification and the inner class -------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["one_neuron", "multi_neuron"])
+def test_the_verification_says_who_verified(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cgp = neuron(for_verification_only=True, training_iterations=1000, learning_rate=1e-3)
+    run = cgp.run_training_with_torchnn(option, cgp.gen_training_data())
+    text = capsys.readouterr().out
+    assert run.loss < run.start_loss
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        assert "torch is not installed" in text
+    else:
+        (apart,) = re.findall(r"differ by at most (\S+) of", text)
+        assert float(apart) < 1e-12
+
+
+def test_the_silly_function_has_a_backward_pass_of_its_own() -> None:
+    silly = ComputationalGraphPrimer.AutogradCustomization.DoSillyWithTensor
+    x = cgprimer.Value([3.75, 4.5])
+    y = silly.apply(x)
+    y.backward(np.array([2.0, 3.0]))
+    assert y.data.tolist() == [3.0, 4.0]
+    assert x.grad.tolist() == [2.75, 3.5]
+    assert silly.apply(np.array([-1.5, 300.5])).tolist() == [0.0, 255.0]
+
+
+def test_training_with_a_function_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    cgp = ComputationalGraphPrimer(learning_rate=1e-5, epochs=2, seed=0)
+    own = ComputationalGraphPrimer.AutogradCustomization(cgp=cgp, num_samples_per_class=200)
+    with pytest.raises(CgprimerError, match="no data") as caught:
+        own.train_with_straight_autograd()
+    assert "gen_training_data" in str(caught.value.hint)
+    own.gen_training_data()
+    for train in own.train_with_straight_autograd, own.train_with_extended_autograd:
+        run = train()
+        found = losses(capsys.readouterr().out)
+        assert len(found) == 4
+        assert found[-1] < found[0] / 2
+        assert run.loss < run.start_loss
+    with pytest.raises(CgprimerError):
+        cgprimer.parse("xw = DoSillyWithTensor(xa)")  # it belongs to that training alone
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+DISPLAYS = [
+    "display_network1", "display_network2", "display_DAG", "display_one_neuron_network",
+    "display_multi_neuron_network",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", DISPLAYS)
+def test_without_a_display_pictures_are_files(
+    call: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cgp = primer()
+    cgp.parse_general_dag_expressions()
+    assert type(getattr(cgp, call)()).__name__ == "Figure"
+    assert capsys.readouterr().out == f"{call}: written to {call}.png\n"
+    assert (tmp_path / f"{call}.png").stat().st_size > 1000
+
+
+def test_with_a_display_pictures_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from matplotlib import pyplot
+
+    shown = []
+    canvas = type(pyplot.figure().canvas)
+    pyplot.close("all")
+    monkeypatch.setattr(canvas, "required_interactive_framework", "tk")
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
+    cgp = primer()
+    cgp.parse_expressions()
+    cgp.display_DAG()
+    pyplot.close("all")
+    assert len(shown) == 1
+    assert len(shown[0].axes[0].images) == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_backend_that_cannot_be_had_is_no_reason_to_stop(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import matplotlib
+
+    def missing() -> str:
+        raise ImportError("no tkinter")
+
+    monkeypatch.setattr(matplotlib, "get_backend", missing)
+    cgp = primer()
+    cgp.parse_expressions()
+    cgp.display_DAG()
+    assert (tmp_path / "display_DAG.png").exists()
+
+
+def test_what_was_parsed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    neuron(debug=True)
+    text = capsys.readouterr().out
+    assert "xw = sigmoid(ab*xa+bc*xb+cd*xc+ac*xd + bias_xw)" in text
+    assert "learnable parameters: ab, bc, cd, ac, bias_xw" in text
+
+
+def test_an_expression_that_is_none_is_shown_as_it_was_written() -> None:
+    with pytest.raises(CgprimerError) as caught:
+        neuron(expressions=["xw ab*xa"])
+    assert "bias" not in str(caught.value)
 
 
 CALLS = {
     "depends_on": lambda cgp: cgp.depends_on,
     "gen_gt_dataset": lambda cgp: cgp.gen_gt_dataset(TRUTH),
+    "gen_training_data": lambda cgp: cgp.gen_training_data(),
     "train_on_all_data": lambda cgp: cgp.train_on_all_data(),
     "plot_loss": lambda cgp: cgp.plot_loss(),
 }
