@@ -12,4 +12,5 @@ settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
+os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -39,7 +39,7 @@ def tell_sample(
     values = graph.evaluate(dict(at))
     predicted = {name: float(values[name]) for name in graph.outputs}
     error = sum((predicted[name] - truth[name]) ** 2 for name in graph.outputs)
-    tell(f"\nsample {index}, forward")
+    tell(f"sample {index}, forward")
     tell(f"  inputs       {_listed({name: at[name] for name in graph.inputs})}")
     tell(f"  prediction   {_listed(predicted)}")
     tell(f"  truth        {_listed(truth)}    squared error {number(error, 6)}")
