@@ -26,6 +26,7 @@ from cgprimer.checked_numbers import real_number
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import element_place
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.number_format import numbers
 from cgprimer.training.update_rules import Array, Optimizer, State
 from cgprimer.training.vectors import Vectors
 
@@ -133,7 +134,11 @@ class Constraints:
         within = vectors.parts(self.projected(vectors.vector(values)))
         for name in values:
             if not np.allclose(parts[name], within[name], rtol=1e-9, atol=0):
-                raise UsageError(f"the start of {name} lies outside of its bounds or norm")
+                hint = f"another start: --start {name}=... (start={{{name!r}: ...}})"
+                value = numbers(values[name])
+                raise UsageError(
+                    f"the start of {name}, {value}, lies outside of its bounds or norm", hint=hint
+                )
         return values
 
     def around(self, rule: Optimizer) -> Optimizer:

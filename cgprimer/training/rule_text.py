@@ -133,7 +133,8 @@ class _TextRule:
             hint = "state begins at 0 unless a start is given: --hyper NAME=VALUE"
         if node.primitive == "div" and not np.all(last):
             below = unparse(node.arguments[1])
-            what = f"the rule divides by zero: {below} is 0 in the first step"
+            what = "the rule divides by zero"
+            what += "" if below == "0" else f": {below} is 0 in the first step"
             hint = hint and f"{hint}; or add a small number, as in /({below} + 1e-8)"
         else:
             wrong = next(number for number in np.ravel(value) if not np.isfinite(number))
