@@ -22,7 +22,25 @@ from cgprimer.loading import load
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 
+_ELSEWHERE = {  # words of other libraries and of lectures
+    "--lr": "--learning-rate", "--rate": "--learning-rate", "--weight-decay": "--l2",
+    "--early-stopping": "--patience", "--iterations": "--epochs", "--fix": "--freeze",
+    "--momentum": "--hyper", "--beta": "--hyper", "--criterion": "--loss", "--val": "--validation",
+}  # fmt: skip
 _EXPRESSION = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
+
+
+class _Command(click.Command):
+    """Knows what options are called elsewhere."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            here = _ELSEWHERE.get(error.option_name)
+            if here and any(here in option.opts for option in self.params):
+                error.possibilities = [here]
+            raise
 
 
 def make_command(
@@ -30,7 +48,7 @@ def make_command(
 ) -> Decorator:
     """A command with ``-h`` and such options; its help is its docstring, unless it is given."""
     settings = {"help_option_names": ["-h", "--help"]}
-    made = click.command(help=help, context_settings=settings)
+    made = click.command(cls=_Command, help=help, context_settings=settings)
     return lambda function: made(options(*texts, **readers)(function))
 
 

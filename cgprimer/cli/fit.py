@@ -62,6 +62,7 @@ _ORIGIN = ("data", "columns", "samples", "low", "high", "noise")  # of data
 --trace  Show each step: parameters, sum of squares, lambda, and whether it was accepted.
 --level NUMBER =0.95  Of the band in the picture, and of the bootstrap's intervals.
 --plot PATH  Draw data, curve with band, and residuals as .png, .svg or .pdf.
+--dark  The picture for dark slides.
 --save PATH  Write the fit as JSON.
 --force  Write over files that are there.""",
     JSON,
@@ -77,6 +78,7 @@ def command(
     trace: bool,
     level: float,
     plot: str | None,
+    dark: bool,
     save: str | None,
     force: bool,
     as_json: bool,
@@ -115,7 +117,7 @@ def command(
         again = found.bootstrap(bootstrap, seed=seed, pairs=resample == "pairs")
     if save:
         found.save(save)
-    save_plot(plot, "fit", found, level=level)
+    save_plot(plot, "fit", found, level=level, dark=dark)
     if as_json:
         result = found.as_dict()
         if trace:

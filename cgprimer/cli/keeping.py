@@ -83,7 +83,7 @@ class Kept:
         except CgprimerError as error:
             self.failed = error
 
-    def draw(self, run: TrainingRun, plot: str | None) -> None:
+    def draw(self, run: TrainingRun, plot: str | None, dark: bool = False) -> None:
         """Draw the loss where it is wanted, and into the folder."""
         paths = [Path(plot)] if plot else []
         if self.folder and self.failed is None:
@@ -92,7 +92,7 @@ class Kept:
             return
         title = f"Mean loss, {Path(self.graph.source.name).stem}"
         for path in paths:
-            save_plot(path, "loss", {"training": run}, title=title)
+            save_plot(path, "loss", {"training": run}, title=title, dark=dark)
         self.written += paths[: 1 if plot else 0]
 
     def go_on(self) -> str:

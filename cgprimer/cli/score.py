@@ -13,12 +13,19 @@ from cgprimer.cli.options import COLUMNS, JSON
 --data PATH!  A .csv, .npz or .parquet file with a column for each input and each output.
 {COLUMNS}
 --plot PATH  Draw what is predicted over the plane of two inputs as .png, .svg or .pdf.
+--dark  The picture for dark slides.
 --force  Write over a file that is there.""",
     JSON,
 )
 @click.argument("run", type=click.Path())
 def command(
-    run: str, data: str, columns: dict[str, str], plot: str | None, force: bool, as_json: bool
+    run: str,
+    data: str,
+    columns: dict[str, str],
+    plot: str | None,
+    dark: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """How well a run predicts samples: loss, R^2, and for classes who is taken for whom.
 
@@ -44,6 +51,6 @@ def command(
         echo_json(score.as_dict())
     else:
         click.echo("\n".join(score_lines(score)))
-    save_plot(plot, "boundary", learnt, samples)
+    save_plot(plot, "boundary", learnt, samples, dark=dark)
     if plot:
         note(f"wrote {plot}")

@@ -50,6 +50,7 @@ _READ: dict[str, Any] = READERS | {
 --jobs 1..  How many runs at once (default: as many as there are cores).
 --csv PATH  Write the table with all digits.
 --plot PATH  Draw the losses of all runs as .png, .svg or .pdf.
+--dark  The picture for dark slides.
 --force  Overwrite files.""",
     JSON,
     seeds=partial(_values, "seed"),
@@ -64,6 +65,7 @@ def command(
     jobs: int | None,
     csv: str | None,
     plot: str | None,
+    dark: bool,
     force: bool,
     as_json: bool,
     method: str,
@@ -112,7 +114,7 @@ def command(
         click.echo(found.table())
     if csv:
         write_whole(csv, found.to_csv())
-    save_plot(plot, "sweep", found)
+    save_plot(plot, "sweep", found, dark=dark)
     for path in filter(None, (csv, plot)):
         note(f"wrote {path}")
     if found.halted:

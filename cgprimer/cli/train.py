@@ -102,6 +102,7 @@ def _read_resume(given: str | None) -> str | None:
     run_options(),
     """\
 --plot PATH  Draw the loss as .png, .svg or .pdf.
+--dark  The picture for dark slides.
 --save PATH  Write the run as JSON, every so often and at the end.
 --directory PATH  A folder for all of it: configuration, metrics, run, parameters, figures.
 --resume PATH  Take up a run: a file that --save, or Ctrl-C, has written, or a --directory.
@@ -117,6 +118,7 @@ def command(
     truth: dict[str, float],
     start: dict[str, float],
     plot: str | None,
+    dark: bool,
     save: str | None,
     directory: str | None,
     resume: str | None,
@@ -193,7 +195,7 @@ def command(
     if isinstance(others, float):
         others = dataset.split(others, origin["seed"])[1]
     _say(run, graph, dataset, others, as_json)
-    kept.draw(run, plot)
+    kept.draw(run, plot, dark)
     for path in kept.written:
         note(f"wrote {path}")
     if not graph.inputs:

@@ -81,6 +81,8 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         run.graph = parse(str(fields["graph"]), name=str(path))
     except (*_WRONG, CgprimerError):
         hint = "such files are written by train --save"
+        if '"format": "cgprimer-fit"' in text:
+            hint = f"it holds a fit, whose parameters are a point: --at {path}"
         raise DataError(f"{path} does not hold a run of cgprimer", hint=hint) from None
     names, graph = list(run.parameters), graph or run.graph
     if differs := differences(run, graph):

@@ -19,6 +19,7 @@ from cgprimer.errors import UsageError
 from cgprimer.plugins import Registry
 from cgprimer.training.update_rules import Array, Optimizer, State, Update, tried
 
+_OF_FITS = ("gauss-newton", "levenberg-marquardt")
 _BELOW_ONE = (0.0, nextafter(1.0, 0.0))  # of what is multiplied with itself at each step
 _RANGES = {
     **dict.fromkeys(("beta", "beta1", "beta2", "alpha"), _BELOW_ONE),
@@ -214,6 +215,9 @@ def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Opt
         from cgprimer.training.rule_text import text_rule
 
         return text_rule(name, hyper)
+    if name in _OF_FITS and name not in OPTIMIZERS:
+        hint = f"it takes all data at once: cgprimer fit --algorithm {name}, cgprimer.fit(...)"
+        raise UsageError(f"{name} is no rule for steps over batches", hint=hint)
     found = OPTIMIZERS[name]
     if not isinstance(found, Optimizer):
         raise UsageError(f"the optimizer {name!r} is no cgprimer.Optimizer but {found!r}")

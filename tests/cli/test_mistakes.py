@@ -56,6 +56,12 @@ WRONG = {
     "unknown start": (["train", LECTURE, "--start", "zz=1"], "no parameter 'zz'"),
     "no parameters": (["train", "-e", "xw = 2*xa"], "no parameters to learn"),
     "rate": (["train", LECTURE, "--learning-rate", "-1"], "must be positive"),
+    "a word of other libraries": (["train", LECTURE, "--lr", "0.1"], "mean '--learning-rate'"),
+    "no rule for batches": (["train", LECTURE, "--optimizer", "gauss-newton"], "cgprimer fit"),
+    "start out of bounds": (
+        ["train", LECTURE, "--freeze", "cd", "--bounds", "cd=0:1"],
+        "the start of cd, 3, lies",
+    ),
     "resume missing": (["train", LECTURE, "--resume", "nosuch.json"], "cannot read nosuch.json"),
 }
 
