@@ -39,7 +39,7 @@ class _Command(click.Command):
         except click.NoSuchOption as error:
             here = _ELSEWHERE.get(error.option_name)
             if here and any(here in option.opts for option in self.params):
-                error.possibilities = [here]
+                raise click.NoSuchOption(error.option_name, possibilities=[here], ctx=ctx) from None
             raise
 
 
