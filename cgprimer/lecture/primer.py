@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import whole_number
 from cgprimer.core.edge_partials import Partials, partials
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset, make_dataset
@@ -62,7 +63,7 @@ class ComputationalGraphPrimer:
             that ``random.seed(0)`` at the top of a script decides everything.
 
     Raises:
-        UsageError: a call comes before the one that it needs.
+        UsageError: a call comes before the one that it needs, a number is none.
 
     >>> cgp = ComputationalGraphPrimer(
     ...     expressions=["xx=xa^2", "xy=ab*xx+ac*xa", "xz=bc*xx+xy", "xw=cd*xx+xz^3"],
@@ -99,7 +100,10 @@ class ComputationalGraphPrimer:
     _dataset: Dataset | None = field(default=None, init=False)
 
     def __post_init__(self, display_loss_how_often: int) -> None:
-        self.expressions, self.output_vars = list(self.expressions), list(self.output_vars)
+        self.expressions, self.output_vars = (
+            [given] if isinstance(given, str) else [*given]
+            for given in (self.expressions, self.output_vars)
+        )
         self.display_vals_how_often = self.display_vals_how_often or display_loss_how_often
 
     # --- expressions ---------------------------------------------------------------------------
@@ -129,7 +133,11 @@ class ComputationalGraphPrimer:
     def _parse(self, *, neurons: bool) -> None:
         lines = with_neurons([*self.expressions]) if neurons else [*self.expressions]
         declared = [f"output {', '.join(self.output_vars)}"] if self.output_vars else []
-        self._graph = parse([*lines, *declared])
+        graph = parse([*lines, *declared])
+        if graph.shapes:
+            what = "the lecture's class computes with numbers, and these expressions have arrays"
+            raise UsageError(what, hint="cgprimer.train and the other functions take them")
+        self._graph = graph
         if self.debug:
             tell("\n".join(["the expressions, as they are computed:", *lines]))
             tell(f"inputs: {', '.join(self.independent_vars)}")
@@ -216,7 +224,8 @@ class ComputationalGraphPrimer:
 
         Class 0 is N(2, 1) in each input, class 1 N(4, 2^2).
         """
-        return two_classes(len(self.graph.inputs), self.dataset_size, self.seed)
+        samples = whole_number("dataset_size, for two classes,", self.dataset_size, least=2)
+        return two_classes(len(self.graph.inputs), samples, self.seed)
 
     # --- training ------------------------------------------------------------------------------
 
@@ -304,7 +313,8 @@ class ComputationalGraphPrimer:
     def _train_network(
         self, graph: ExpressionGraph, training_data: Mapping[int, Any], settings: dict[str, Any]
     ) -> TrainingRun:
-        many, size = self.training_iterations, self.batch_size
+        many = whole_number("training_iterations", self.training_iterations, least=1)
+        size = whole_number("batch_size", self.batch_size, least=1)
         self._dataset = batches(training_data, graph, many, size, self.seed)
         usual: dict[str, Any] = {
             "optimizer": "sgd",

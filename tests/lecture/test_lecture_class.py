@@ -338,6 +338,24 @@ def test_an_expression_that_is_none_is_shown_as_it_was_written() -> None:
     assert "bias" not in str(caught.value)
 
 
+@pytest.mark.parametrize("wrong", ["training_iterations", "batch_size", "dataset_size"])
+def test_numbers_that_are_none_are_refused(wrong: str) -> None:
+    cgp = neuron(**{wrong: 0})
+    with pytest.raises(CgprimerError, match=wrong):
+        cgp.run_training_loop_one_neuron_model(cgp.gen_training_data())
+
+
+def test_arrays_are_for_other_functions() -> None:
+    with pytest.raises(CgprimerError, match="arrays"):
+        primer(expressions=["input x[2]; xw = W @ x; parameter W[1,2]"]).parse_expressions()
+
+
+def test_a_text_is_a_list_of_one() -> None:
+    cgp = primer(expressions="xw = k*xa; xv = k*xb", output_vars="xw")
+    cgp.parse_expressions()
+    assert cgp.graph.outputs == ("xw",)
+
+
 CALLS = {
     "depends_on": lambda cgp: cgp.depends_on,
     "gen_gt_dataset": lambda cgp: cgp.gen_gt_dataset(TRUTH),
