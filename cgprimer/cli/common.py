@@ -39,7 +39,7 @@ class _Command(click.Command):
         except click.NoSuchOption as error:
             here = _ELSEWHERE.get(error.option_name)
             if here and any(here in option.opts for option in self.params):
-                raise click.NoSuchOption(error.option_name, possibilities=[here], ctx=ctx) from None
+                raise click.UsageError(f"{error.message} Did you mean {here!r}?", ctx) from None
             raise
 
 
