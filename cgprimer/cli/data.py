@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note
-from cgprimer.cli.options import SAMPLING, TRUTH, is_given
+from cgprimer.cli.options import FORCE, SAMPLING, TRUTH, is_given
 from cgprimer.core.graph import ExpressionGraph
 
 _CLASSES = "gaussians|moons|spirals|xor|lecture-neurons|lecture-planes"
@@ -20,8 +20,8 @@ _OF_GRAPHS = ("low", "high", "truth")
     f"""\
 --classes {_CLASSES}  Samples of two classes instead; a graph gives their columns its names.
 --batch-size 1..  lecture-neurons: divide so many samples at a time by their maximum (default: all).
--o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).
---force  Overwrite the file.""",
+-o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).""",
+    FORCE,
     optional=True,
 )
 def command(

@@ -10,7 +10,7 @@ import click
 
 from cgprimer.analysis.tables import table
 from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
-from cgprimer.cli.options import JSON, own_options
+from cgprimer.cli.options import FORCE, JSON, own_options
 from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import whole_dataset
@@ -25,8 +25,8 @@ _SHARE = 0.25  # of the samples, kept to measure with unless others are given
     """\
 --members 1.. =10  How many runs, each on samples drawn with repeats.
 --jobs 1..  How many runs at once (default: as many as there are cores).
---save PATH  A folder for the members' runs: member-1.json and so on.
---force  Write over files that are there.""",
+--directory PATH  A folder for the members' runs: member-1.json and so on.""",
+    FORCE,
     JSON,
     **READERS,
 )
@@ -35,7 +35,7 @@ def command(
     truth: dict[str, float],
     members: int,
     jobs: int | None,
-    save: str | None,
+    directory: str | None,
     force: bool,
     as_json: bool,
     method: str,
@@ -56,7 +56,7 @@ def command(
 
     options = own_options(method, settings)
     origin = {name: settings.pop(name) for name in ORIGIN}
-    check_outputs(force, folder=save)
+    check_outputs(force, folder=directory)
     dataset, others = data_of(graph, origin, truth, settings["loss"])
     dataset = whole_dataset(dataset, "samples are drawn from all data")
     if others is None or isinstance(others, float):
@@ -68,10 +68,10 @@ def command(
             method=method, **settings, **options,
         )  # fmt: skip
     spread, unseen = bag.spread(others), bag.out_of_bag()
-    if save:
-        Path(save).mkdir(parents=True, exist_ok=True)
+    if directory:
+        Path(directory).mkdir(parents=True, exist_ok=True)
         for k, run in enumerate(bag.runs, start=1):
-            run.save(Path(save, f"member-{k}.json"))
+            run.save(Path(directory, f"member-{k}.json"))
     if as_json:
         losses = [run.loss for run in bag.runs]
         result = {**asdict(spread), "expected": spread.expected}
@@ -91,5 +91,5 @@ def command(
             f" over {unseen['samples']:,} samples\n\n"
             + table(["", f"on {len(others):,} others", ""], rows, left=(0, 2))
         )
-    if save:
-        note(f"wrote {plural(len(bag.runs), 'run')} to {save}")
+    if directory:
+        note(f"wrote {plural(len(bag.runs), 'run')} to {directory}")

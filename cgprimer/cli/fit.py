@@ -15,6 +15,7 @@ from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, save_plot
 from cgprimer.cli.options import (
     ENGINE,
+    FORCE,
     JSON,
     SAMPLING,
     TRUTH,
@@ -63,8 +64,8 @@ _ORIGIN = ("data", "columns", "samples", "low", "high", "noise")  # of data
 --level NUMBER =0.95  Of the band in the picture, and of the bootstrap's intervals.
 --plot PATH  Draw data, curve with band, and residuals as .png, .svg or .pdf.
 --dark  The picture for dark slides.
---save PATH  Write the fit as JSON.
---force  Write over files that are there.""",
+--save PATH  Write the fit as JSON.""",
+    FORCE,
     JSON,
     level=partial(share_of_one, "the level"),
 )

@@ -9,7 +9,7 @@ import click
 from cgprimer import networks
 from cgprimer.checked_numbers import one_of
 from cgprimer.cli.common import check_outputs, make_command, note
-from cgprimer.cli.options import is_given
+from cgprimer.cli.options import FORCE, is_given
 from cgprimer.errors import UsageError
 from cgprimer.files import write_whole
 
@@ -31,8 +31,8 @@ _OWN = {  # the options of each kind; all have a seed
 --scalars  mlp: a name for each unit and weight, instead of matrices.
 --inputs 1..  random: how many inputs (default: 2).
 --seed 0.. =0  Of the values and of a random graph.
--o, --to PATH  Write the text here (default: standard output).
---force  Overwrite the file."""
+-o, --to PATH  Write the text here (default: standard output).""",
+    FORCE,
 )
 @click.argument("kind")
 @click.argument("size")

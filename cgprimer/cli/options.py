@@ -37,6 +37,7 @@ AT = """\
 JSON = "--json (as_json)  Print the result as JSON."
 ENGINE = "--engine NAME =auto  What runs the tape; 'cgprimer info' lists the engines."
 MOST = 100_000  # numbers of a range
+FORCE = "--force  Write over files that are there."
 DARK = "--dark  For dark slides."
 LOSS = "--loss LOSS  Put a loss behind the outputs, a vertex of its own: --at target=VALUE with it."
 WRT = "--wrt NAME,...  With respect to which names (default: all parameters)."

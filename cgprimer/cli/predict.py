@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
-from cgprimer.cli.options import COLUMNS
+from cgprimer.cli.options import COLUMNS, FORCE
 
 
 @make_command(
@@ -13,7 +13,7 @@ from cgprimer.cli.options import COLUMNS
 --data PATH!  A .csv, .npz or .parquet file with a column for each input.
 {COLUMNS}
 -o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).
---force  Write over a file that is there.
+{FORCE}
 --json (as_json)  Print the outputs' columns as JSON.""",
 )
 @click.argument("run", type=click.Path())

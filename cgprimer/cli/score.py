@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, save_plot
-from cgprimer.cli.options import COLUMNS, JSON
+from cgprimer.cli.options import COLUMNS, FORCE, JSON
 
 
 @make_command(
@@ -13,8 +13,8 @@ from cgprimer.cli.options import COLUMNS, JSON
 --data PATH!  A .csv, .npz or .parquet file with a column for each input and each output.
 {COLUMNS}
 --plot PATH  Draw what is predicted over the plane of two inputs as .png, .svg or .pdf.
---dark  The picture for dark slides.
---force  Write over a file that is there.""",
+--dark  The picture for dark slides.""",
+    FORCE,
     JSON,
 )
 @click.argument("run", type=click.Path())

@@ -18,7 +18,7 @@ from cgprimer.cli.common import (
     progress_bar,
     save_plot,
 )
-from cgprimer.cli.options import JSON, own_options
+from cgprimer.cli.options import FORCE, JSON, own_options
 from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.files import write_whole
@@ -50,8 +50,8 @@ _READ: dict[str, Any] = READERS | {
 --jobs 1..  How many runs at once (default: as many as there are cores).
 --csv PATH  Write the table with all digits.
 --plot PATH  Draw the losses of all runs as .png, .svg or .pdf.
---dark  The picture for dark slides.
---force  Overwrite files.""",
+--dark  The picture for dark slides.""",
+    FORCE,
     JSON,
     seeds=partial(_values, "seed"),
     **_READ,

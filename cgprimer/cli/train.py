@@ -20,6 +20,7 @@ from cgprimer.cli.keeping import Kept, interrupted_once
 from cgprimer.cli.options import (
     COLUMNS,
     ENGINE,
+    FORCE,
     JSON,
     OWN_OPTIONS,
     SAMPLING,
@@ -105,8 +106,8 @@ def _read_resume(given: str | None) -> str | None:
 --dark  The picture for dark slides.
 --save PATH  Write the run as JSON, every so often and at the end.
 --directory PATH  A folder for all of it: configuration, metrics, run, parameters, figures.
---resume PATH  Take up a run: a file that --save, or Ctrl-C, has written, or a --directory.
---force  Write over files that are there.""",
+--resume PATH  Take up a run: a file that --save, or Ctrl-C, has written, or a --directory.""",
+    FORCE,
     JSON,
     optional=True,
     reader=_read_file,

@@ -223,7 +223,8 @@ def _start(
     high: Array,
 ) -> Array:
     """What is given; else what is declared, unless the data were made from it; else drawn."""
-    seed, values = whole_number("the seed", seed), np.full(len(vectors), math.nan)
+    drawn = np.random.default_rng(whole_number("the seed", seed)).random(len(vectors))
+    values = np.clip(drawn, low, high)  # the same numbers as `train` draws
     known: dict[str, Shape] = {**dict.fromkeys(vectors.elements, ()), **vectors.shapes}
     shapes = {name: shape for name, shape in known.items() if shape}
     start = numbers_by_name("start", given, "parameter", known, shapes=shapes)
@@ -231,10 +232,6 @@ def _start(
     own = {n: v for n, v in declared.items() if n in vectors.shapes}
     for name, value in (*own.items(), *start.items()):
         values[places_of(vectors, "start", name)] = np.ravel(value)
-    open_ = np.isnan(values)
-    if open_.any():  # the same number as `train` draws
-        drawn = np.random.default_rng(seed).random(len(vectors))
-        values = np.where(open_, np.clip(drawn, low, high), values)
     for name, value, least, most in zip(vectors.elements, values, low, high, strict=True):
         if not least <= value <= most:
             raise UsageError(f"the start of {name}, {value:g}, is outside of its bounds")

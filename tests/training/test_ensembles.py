@@ -100,14 +100,14 @@ def test_mistakes() -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     words = ("ensemble", "lecture", "--samples", "80", "--noise", "5", "--members", "3")
-    text = good(*words, "--save", "bag", cwd=tmp_path)
+    text = good(*words, "--directory", "bag", cwd=tmp_path)
     assert "v/K + c(K-1)/K" in text
     told = read_json(*words, "--json")
     assert told["measured"] == pytest.approx(told["expected"], rel=1e-12)
     assert told["losses"] == [
         cgprimer.load_run(tmp_path / "bag" / f"member-{k}.json").loss for k in (1, 2, 3)
     ]
-    assert "already" in bad(*words, "--save", "bag", cwd=tmp_path)
+    assert "already" in bad(*words, "--directory", "bag", cwd=tmp_path)
 
 
 def test_logits_vote_and_are_measured_as_probabilities() -> None:
