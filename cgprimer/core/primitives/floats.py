@@ -81,7 +81,7 @@ FUNCTIONS: dict[str, Function] = {name: _quiet(getattr(math, name)) for name in 
     "logaddexp": lambda a, b: (
         a + math.log(2.0) if a == b else _max(a, b) + math.log1p(math.exp(-abs(a - b)))
     ),
-    "xlogy": lambda a, b: 0.0 if a == 0.0 == b else a * _log(b),
+    "xlogy": lambda a, b: a if a == 0.0 == b else a * _log(b),
     "atan": math.atan, "tanh": math.tanh, "asinh": math.asinh,
     "sinh": _quiet(math.sinh, overflow=lambda a: copysign(inf, a)),
     "atanh": _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan),

@@ -38,7 +38,7 @@ TEXTS: dict[str, str] = {
     # Equal ones first: two infinities of one sign are, and their difference is nan.
     "logaddexp": "{a} + log_two if {a} == {b} else"
     " ({a} if {a} > {b} else {b}) + m.log1p(m.exp(-m.fabs({a} - {b})))",
-    "xlogy": "zero if {a} == zero and {b} == zero else {a} * m.log({b})",
+    "xlogy": "{a} if {a} == zero and {b} == zero else {a} * m.log({b})",
     "relu": "f_greater({a}, zero)",
     "leaky_relu": "{a} * {b} if {a} < zero else {a}",
     "sign": "one if {a} > zero else -one if {a} < zero else zero if {a} == zero else {a}",

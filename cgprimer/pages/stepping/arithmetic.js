@@ -37,7 +37,7 @@ const PRIMITIVES = {
   log10: Math.log10, log_base: (a, b) => Math.log(a) / Math.log(b),
   logaddexp: (a, b) => a === b ? a + Math.LN2
     : greater(a, b) + Math.log1p(Math.exp(-Math.abs(a - b))),
-  xlogy: (a, b) => a === 0 && b === 0 ? 0 : a * Math.log(b),
+  xlogy: (a, b) => a === 0 && b === 0 ? a : a * Math.log(b),
   sqrt: Math.sqrt, sin: Math.sin, cos: Math.cos, tan: Math.tan,
   sec: a => 1 / Math.cos(a), csc: a => 1 / Math.sin(a), cot: a => 1 / Math.tan(a),
   asin: Math.asin, acos: Math.acos, atan: Math.atan,
