@@ -50,7 +50,7 @@ def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["cpu", "numpy"])
-@pytest.mark.parametrize("batch", [1, 7, 1000])
+@pytest.mark.parametrize("batch", [1, 7, 100])
 def test_a_run_over_blocks_is_the_loop_that_the_documentation_tells(
     file: Path, engine: str, batch: int
 ) -> None:
