@@ -134,3 +134,16 @@ def test_an_interrupted_sweep_says_what_was_done(tmp_path: Path) -> None:
 def test_help_names_every_setting() -> None:
     text = run("sweep", "--help").stdout
     assert all(f"--{n}" in text for n in ("optimizer", "learning-rate", "seeds", "threshold"))
+
+
+def test_many_optimizers_have_a_panel_each() -> None:
+    names = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"]
+    vary = {"optimizer": names, "learning_rate": [1e-3, 1e3, 1e4, 1e5]}
+    found = cgprimer.sweep(LINE, DATA, vary, epochs=2)
+    figure = plot.sweep(found)
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title().split("\n")[0] for axes in shown] == names
+    assert shown[3].xaxis.get_tick_params()["labelbottom"]  # below it is no panel
+    assert "diverge" in shown[0].get_title()
+    many = cgprimer.sweep(LINE, DATA, {"seed": [*range(12)], "batch_size": [5, 10]}, epochs=1)
+    assert [axes.get_title() for axes in plot.sweep(many).axes] == ["5", "10"]
