@@ -35,6 +35,7 @@ from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.losses import OUTPUT
 from cgprimer.data import Blocks, Dataset, make_dataset, normalized
+from cgprimer.data.sources import column_names
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
 from cgprimer.training.directory import CONFIG
@@ -281,6 +282,9 @@ def data_of(
     others, columns = origin["validation"] or None, origin["columns"]  # 0 in a saved run: none
 
     def load(path: str) -> Dataset | Blocks:
+        if both := [n for n in column_names(path, columns) if n in graph.parameters]:
+            hint = f"'input {both[0]}' in the graph would make it an input"
+            note(f"note: {both[0]} is a parameter, and a column that is not used; {hint}")
         return samples_for(graph, path, loss, columns)
 
     others = load(others) if isinstance(others, str) else others

@@ -165,3 +165,11 @@ def test_columns_of_other_names_and_a_fit_as_a_point(tmp_path: Path) -> None:
     assert "does not hold a fit" in error
     frozen = good("fit", "saturation", "--data", own, "--start", "b1=500,b2=0.1", "--freeze", "b1")
     assert "fixed" in frozen
+
+
+def test_a_column_that_the_graph_takes_for_a_parameter_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "z.csv"
+    path.write_text("xa,z,xw\n1,2,2\n2,2,4\n3,5,6\n")
+    done = run("train", "-e", "xw = k*xa + z", "--data", path, "--epochs", "1")
+    assert "note: z is a parameter, and a column that is not used" in done.stderr
+    assert "'input z'" in done.stderr
