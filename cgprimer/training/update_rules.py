@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -61,8 +61,7 @@ class Optimizer:
         >>> Optimizer("sgd", lambda p, g, state, rate, mu=0.5: (p - rate*g, state)).hyper
         {'mu': 0.5}
         """
-        known = inspect.signature(self.update).parameters.values()
-        return {one.name: one.default for one in known if one.default is not one.empty}
+        return dict(_defaults(self.update))
 
     def but(self, given: Mapping[str, Any]) -> Optimizer:
         """The same with other hyperparameters.
@@ -81,6 +80,12 @@ class Optimizer:
                 where = f"at least {low:g}" + (" and less than 1" if high < 1 else "")
                 raise UsageError(f"{name} of {self.name} must be {where}, not {value:g}")
         return replace(self, update=_with(self.update, tuple(hyper.items()))) if hyper else self
+
+
+@lru_cache(maxsize=64)  # a signature takes 20 us, and a run asks three times
+def _defaults(update: Update) -> dict[str, float]:
+    known = inspect.signature(update).parameters.values()
+    return {one.name: one.default for one in known if one.default is not one.empty}
 
 
 @cache  # equal rules are equal: they are recorded once
