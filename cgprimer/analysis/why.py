@@ -37,7 +37,7 @@ from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import Span
 from cgprimer.number_format import numbers
-from cgprimer.numbers_and_arrays import Value, all_finite, as_value, first_bad
+from cgprimer.numbers_and_arrays import Value, all_finite, as_value, axes, first_bad
 
 _DIGITS = 6
 
@@ -78,10 +78,10 @@ class Why:
         """What is not finite, in one line."""
         place = "" if self.sample is None else f" at sample {self.sample}"
         if not self.operation:
-            return f"{self.vertex} is given as {_shown(self.value)}{place}"
+            return f"{self.vertex} is given as {_bad(self.value)}{place}"
         if self.slope is None:
             within = "" if self.operation == self.vertex else f", in {self.vertex},"
-            return f"forward: {self.operation}{within} is {_shown(self.value)}{place}"
+            return f"forward: {self.operation}{within} is {_bad(self.value)}{place}"
         return (
             f"backward: the slope of {self.operation} with respect to {self.by} is"
             f" {_shown(self.slope)}{place}, and the adjoint that meets it {_shown(self.adjoint)}"
@@ -106,6 +106,12 @@ class Why:
 
 def _shown(value: Any) -> str:
     return numbers(value, _DIGITS)
+
+
+def _bad(value: Any) -> str:
+    """A number that is not finite; of an array the first, and where it stands."""
+    bad = first_bad(value, axes(value))
+    return f"{bad[0]} at {bad[2]}" if bad and bad[2] else _shown(value)
 
 
 def why(

@@ -24,6 +24,9 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+SLOW = ("boundary", "cost", "descent")
+
+
 def test_the_kinds() -> None:
     assert KINDS == (
         "batches", "boundary", "cost", "descent", "error", "function", "gradients", "loss",
@@ -32,7 +35,7 @@ def test_the_kinds() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "cost")) for k in KINDS]
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SLOW)) for k in KINDS]
 )
 def test_every_example_works(kind: str, workplace: Path) -> None:
     text = command.commands[kind].help or ""

@@ -26,6 +26,8 @@ from tests.cli.cli_tools import good
 GRAPH = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
 SINE = cgprimer.parse("xw = sin(xa)")
 
+PLANE = cgprimer.parse("xw = sigmoid(k*xa + l*xb)")
+
 
 @pytest.fixture(scope="module")
 def runs() -> dict[str, TrainingRun]:
@@ -43,6 +45,9 @@ def files(
     monkeypatch.chdir(tmp_path)
     for name, run in runs.items():
         save_run(run, f"{name}.json", GRAPH)
+    data = cgprimer.make_classes("xor", PLANE, samples=40)
+    data.save("plane.csv")
+    cgprimer.train(PLANE, data, epochs=2, batch_size=10).save("plane.json")
     return ["adam.json", "sgd.json"]
 
 
@@ -86,6 +91,26 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "function": (
         ["-e", "xw = sin(xa)", "--range", "-1:2", "--tangent", "1"],
         lambda files: plot.function(SINE, -1, 2, tangent=1),
+    ),
+    "batches": (
+        ["-e", "xw = k*xa + b; parameter k = 3, b = -1", "--batches", "2", "--epochs", "1"],
+        lambda files: plot.batches(GRAPH, batches=2, epochs=1),
+    ),
+    "boundary": (
+        ["plane.json", "--data", "plane.csv"],
+        lambda files: plot.boundary("plane.json", "plane.csv"),
+    ),
+    "descent": (
+        ["-e", "xw = k*xa + b; parameter k = 3, b = -1", "--steps", "20"],
+        lambda files: plot.descent(GRAPH, steps=20),
+    ),
+    "gradients": (
+        ["-e", "xh = sin(xa); xw = sin(xh)", "--at", "xa=1"],
+        lambda files: plot.gradients(cgprimer.parse("xh = sin(xa); xw = sin(xh)"), {"xa": 1}),
+    ),
+    "variance": (
+        ["-e", "xw = k*xa + b; parameter k = 3, b = -1", "--batches", "20"],
+        lambda files: plot.variance(GRAPH, batches=20),
     ),
     "points": (
         ["-e", "xw = sin(xa)", "--at", "xa=0:2:5"],

@@ -56,7 +56,13 @@ def assert_all_in_registers(text: str) -> None:
     assert not re.search(r"^\s*call", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", tools.LEARNING, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, id=p.stem, marks=[pytest.mark.slow] * (p.stem == "mlp"))
+        for p in tools.LEARNING
+    ],
+)
 def test_the_kernel_of_an_example(path) -> None:
     text = straight_ptx(cgprimer.load(path), "float64")
     assert "ld.global.f64" in text
