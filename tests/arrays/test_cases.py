@@ -52,7 +52,9 @@ def test_the_jacobian_of_softmax(method):
     np.testing.assert_allclose(found, expected, rtol=rtol)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [pytest.param(m, marks=[pytest.mark.slow] * (m == "symbolic")) for m in METHODS]
+)
 def test_six_lines_are_a_network(method):
     graph = example("mlp")
     lines = [line for line in graph.text.splitlines() if not line.startswith("output")]

@@ -85,7 +85,13 @@ def test_the_installed_command_says_the_same(line: str, stdin: str | None, tmp_p
 BEFORE = {"train": ("data",)}
 
 
-@pytest.mark.parametrize("name", ["", *sorted(COMMANDS)])
+LONG = ("fit", "plot")  # every kind of plot has a test of its own
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in ["", *sorted(COMMANDS)]],
+)
 def test_every_example_works(name: str, tmp_path: Path) -> None:
     """In an empty folder, as somebody pastes it who has just installed the package."""
     names = (*BEFORE.get(name, ()), name)

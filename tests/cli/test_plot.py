@@ -24,7 +24,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-SLOW = ("boundary", "cost", "descent")
+SLOW = ("batches", "boundary", "cost", "descent", "surface")
 
 
 def test_the_kinds() -> None:

@@ -59,7 +59,7 @@ def assert_all_in_registers(text: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(p, id=p.stem, marks=[pytest.mark.slow] * (p.stem == "mlp"))
+        pytest.param(p, id=p.stem, marks=[pytest.mark.slow] * (p.stem in ("mlp", "network")))
         for p in tools.LEARNING
     ],
 )

@@ -22,7 +22,13 @@ from cgprimer.pictures.theme import theme
 from tests.pictures import drawing_graphs as graphs
 from tests.pictures.drawing_graphs import contains, overlaps
 
-each_graph = pytest.mark.parametrize("diagram", graphs.ALL.values(), ids=graphs.ALL.keys())
+each_graph = pytest.mark.parametrize(
+    "diagram",
+    [
+        pytest.param(diagram, id=name, marks=[pytest.mark.slow] * (name == "labelled-network"))
+        for name, diagram in graphs.ALL.items()
+    ],
+)
 
 
 @each_graph

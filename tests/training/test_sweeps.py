@@ -122,7 +122,7 @@ def test_an_interrupted_sweep_says_what_was_done(tmp_path: Path) -> None:
         [COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=tmp_path, env=environment(),
     ) as process:  # fmt: skip
-        time.sleep(4)
+        time.sleep(2)
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
