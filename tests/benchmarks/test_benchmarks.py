@@ -51,12 +51,14 @@ def test_a_quick_run_gives_markdown_and_json(
     assert "FAILED" not in printed
 
 
+@pytest.mark.slow
 def test_a_fresh_process_is_measured() -> None:
     rows = SECTIONS["first"](Settings(quick=True, workloads=("r100",)))
     assert {row.who for row in rows} == {"warm cache", "cold cache"}
     assert all(row.seconds is not None for row in rows), rows
 
 
+@pytest.mark.slow
 def test_recorded_python_is_measured_and_checked() -> None:
     rows = SECTIONS["recorded"](Settings(quick=True, budget=0.0))
     ours = [row for row in rows if row.who in ("cgprimer", "computes again")]

@@ -43,6 +43,7 @@ def test_the_page_has_the_title_the_point_and_the_methods(tmp_path: Path) -> Non
     assert "<h1>1 &lt; 2</h1>" in (tmp_path / "a.html").read_text()
 
 
+@pytest.mark.slow
 def test_two_slides_are_two_pictures(tmp_path: Path) -> None:
     mazur = LECTURE.with_name("mazur.cg")
     done = run("compare", mazur, "-o", "m.png", cwd=tmp_path)

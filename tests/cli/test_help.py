@@ -85,7 +85,7 @@ def test_the_installed_command_says_the_same(line: str, stdin: str | None, tmp_p
 BEFORE = {"train": ("data",)}
 
 
-LONG = ("fit", "plot")  # every kind of plot has a test of its own
+LONG = ("compare", "draw", "fit", "plot")  # every kind of plot has a test of its own
 
 
 @pytest.mark.parametrize(

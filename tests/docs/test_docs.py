@@ -214,7 +214,16 @@ def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
 RUN_HERE = [path for path in FILES if path.stem != "gallery"]
 
 
-@pytest.mark.parametrize("path", RUN_HERE, ids=named)
+LONG = ("training.md", "command-line.md")  # they train, fit and draw
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=named(path), marks=[pytest.mark.slow] * (path.name in LONG))
+        for path in RUN_HERE
+    ],
+)
 def test_examples_print_what_the_file_says(path: Path, tmp_path: Path) -> None:
     _, found = run_file(path, tmp_path)
     assert not found, "\n\n".join(map(str, found))

@@ -41,7 +41,8 @@ def example(name: str, method: str, **more: Any) -> Stepping:
 
 def shows() -> Iterator[Any]:
     def one(label: str, method: str, shown: Stepping, *steps: int) -> Any:
-        return pytest.param((shown, method, steps), id=label)
+        marks = [pytest.mark.slow] * (label.startswith("network"))  # long as all others together
+        return pytest.param((shown, method, steps), id=label, marks=marks)
 
     yield one("mazur", "forward", example("mazur", "forward", wrt=["w1"]), 10, 30, 50)
     yield one("olah", "path-sum", example("olah", "path-sum"), 8, 12)

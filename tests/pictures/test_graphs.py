@@ -164,6 +164,7 @@ for name in ("lecture", "squares"):
 """
 
 
+@pytest.mark.slow
 def test_the_same_bytes_under_every_hash_seed(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[2])
     answers = {

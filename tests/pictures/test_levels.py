@@ -232,6 +232,7 @@ def test_an_operand_used_twice_hands_two_shares_back() -> None:
 # --- large graphs ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_large_graphs_are_summarised_and_drawn() -> None:
     graph = long_graph(300)
     found = graph_diagram(graph)

@@ -210,6 +210,7 @@ def test_nothing_flows_back_through_what_has_no_slope_infinities_neither() -> No
     assert x.grad == 2.0
 
 
+@pytest.mark.slow
 def test_a_million_operations_need_no_recursion() -> None:
     x, b = Value(0.1), Value(0.999)
     y = x
