@@ -19,9 +19,11 @@ from cgprimer.core.second_derivatives import product_program
 from cgprimer.core.tape.scalars import cost_of_numbers
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import CgprimerError
+from cgprimer.training.constraints import Constraints
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.objective import Objective
 from cgprimer.training.runs import TrainingRun
+from cgprimer.training.steps import Change
 
 Array = Any
 _SAMPLES = 1_000  # of the data, at even distances: enough for two digits of an eigenvalue
@@ -65,11 +67,17 @@ def stable_learning_rate(
 
 
 def with_stable_rate(
-    sentence: str, objective: Objective, dataset: Dataset | Blocks, run: TrainingRun
+    sentence: str,
+    *,
+    objective: Objective,
+    dataset: Dataset | Blocks,
+    how: Change,
+    run: TrainingRun,
 ) -> str:
     """A sentence on a run that diverged, and the stable rate where that was exceeded.
 
-    Curvature is taken at the start and, where they are known, at the true values.
+    Curvature is taken at the start and, where they are known, at the true values: that of what the
+    steps go down, with sums instead of means, l2, scales and frozen parameters as they are.
     """
     samples, primal = min(_SAMPLES, dataset.lengths[0]), objective.primal
     work = cost_of_numbers(primal)[0] if primal.shapes else len(primal.instructions)
@@ -77,10 +85,12 @@ def with_stable_rate(
     if run.truth.keys() == run.start.keys():
         points["at the true values"] = run.truth
     found: dict[str, float] = {}
+    times = how.batch if how.settings.reduction == "sum" else 1
     if run.steps and _PRODUCTS * samples * work < _NUMBERS:
         for place, point in points.items():
             with suppress(CgprimerError), np.errstate(all="ignore"):
-                found[place] = largest_eigenvalue(objective, dataset.block(0), point)
+                block = dataset.block(0)
+                found[place] = largest_eigenvalue(objective, block, point, how.around, times)
     place = max((p for p, value in found.items() if value > 0), key=found.__getitem__, default="")
     if not place or 2 / found[place] > run.settings["learning_rate"]:
         return sentence
@@ -89,9 +99,17 @@ def with_stable_rate(
 
 
 def largest_eigenvalue(
-    objective: Objective, dataset: Dataset, parameters: Mapping[str, Any]
+    objective: Objective,
+    dataset: Dataset,
+    parameters: Mapping[str, Any],
+    around: Constraints = Constraints(),  # noqa: B008, it is frozen
+    times: float = 1.0,
 ) -> float:
-    """The largest eigenvalue of the Hessian of the mean loss; the largest of all, with its sign."""
+    """The largest eigenvalue of the Hessian of so many times the mean loss, l2 added.
+
+    Scales of the rate multiply its rows; a frozen parameter has none. So that it is symmetric, the
+    root of a scale stands on either side, which has the same eigenvalues.
+    """
     vectors, primal, names = objective.vectors, objective.primal, objective.graph.parameters
     apart = max(1, len(dataset) // _SAMPLES)
     some = dataset.where(np.arange(0, len(dataset), apart)[:_SAMPLES])
@@ -104,12 +122,17 @@ def largest_eigenvalue(
             raise CgprimerError("the loss depends on more than samples and parameters")
     program, seeds = product_program(primal, LOSS, names)
     run = Runner(program, engine="plain", reduction="sum")
+    of = around.columns
+    sides = np.sqrt(of.get("scale", 1.0) * of.get("free", np.ones(len(vectors))))
+    decay = 2 * of.get("l2", 0.0)
 
     def product(vector: Array) -> Array:
-        direction = {seeds[name]: part for name, part in vectors.parts(vector).items()}
+        moved = sides * vector
+        direction = {seeds[name]: part for name, part in vectors.parts(moved).items()}
         point = {name: parameters[name] for name in names}
         found = run(columns, point | direction, len(some)).derivatives
-        return np.concatenate([np.ravel(found[LOSS, name]) for name in names]) / len(some)
+        total = np.concatenate([np.ravel(found[LOSS, name]) for name in names])
+        return sides * (times / len(some) * total + decay * moved)
 
     value = _dominant(product, len(vectors), 0.0)
     # The one of largest size may be negative; measured from there, the largest is farthest.

@@ -168,14 +168,16 @@ def train(
             run.stopped, run.loss = "interrupted", math.nan
         if run.stopped != "interrupted" and not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
+    explained = partial(with_stable_rate, objective=objective, dataset=dataset, how=how, run=run)
     if bad is not None:
         masks = steps.drawn(run.steps, len(bad))
         said, why = not_finite(objective, dataset, run.parameters, bad, masks)
-        raise _stopped(f"training stopped {place}: {said}", why, run, objective, dataset)
+        raise _stopped(f"training stopped {place}: {said}", why, run, explained)
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         run.stopped = "diverged"
-        grown = f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
-        run.reason = with_stable_rate(grown, objective, dataset, run)
+        run.reason = explained(
+            f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
+        )
     return run
 
 
@@ -272,12 +274,11 @@ def _taken_up(
 
 
 def _stopped(
-    said: str, why: Why | None, run: TrainingRun, objective: Objective, dataset: Dataset | Blocks
+    said: str, why: Why | None, run: TrainingRun, explained: Callable[[str], str]
 ) -> NonFiniteError:
     """The error of a run that cannot go on, which takes the run along."""
     run.stopped, run.reason = "diverged", said
-    hint = "try a smaller learning rate (--learning-rate), or inputs inside the domains"
-    hint = with_stable_rate(hint, objective, dataset, run)
+    hint = explained("try a smaller learning rate (--learning-rate), or inputs inside the domains")
     if not run.steps:
         hint = (
             "the very first step: look at the start values (--start), the inputs' bounds (--low,"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,30 @@ def test_a_rate_that_is_small_enough_is_not_blamed() -> None:
     with pytest.raises(NonFiniteError) as failed:
         cgprimer.train(graph, data, optimizer="sgd", learning_rate=0.05, start={"k": 0.5})
     assert "stable" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "curvature"),
+    [
+        ({}, lambda h, n: np.linalg.eigvalsh(h).max()),
+        ({"reduction": "sum"}, lambda h, n: n * np.linalg.eigvalsh(h).max()),
+        ({"l2": 3.0}, lambda h, n: np.linalg.eigvalsh(h).max() + 6),
+        ({"freeze": ["b"]}, lambda h, n: h[0, 0]),
+        ({"scale": {"k": 4.0}}, lambda h, n: np.linalg.eigvals(np.diag([4, 1]) @ h).max()),
+    ],
+)
+def test_the_rate_is_that_of_the_steps_as_they_are(
+    settings: dict[str, Any], curvature: Any
+) -> None:
+    data = cgprimer.make_dataset(LINE, samples=100)
+    columns = np.stack([data.inputs["xa"], np.ones(100)], axis=1)
+    stable = 2 / curvature(2 * columns.T @ columns / 100, 100)
+    given = {"optimizer": "sgd", "schedule": "constant", "batch_size": None, "epochs": 400}
+    for share, grows in ((0.9, False), (1.1, True)):
+        start = {"k": 4.0, "b": 7.0}
+        run = cgprimer.train(
+            LINE, data, learning_rate=share * stable, start=start, **given, **settings
+        )
+        assert (run.stopped == "diverged") == grows, run.loss
+    said = float(run.reason.rpartition("about ")[2])
+    assert said == pytest.approx(stable, rel=0.06)  # two digits
