@@ -36,6 +36,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "data",
     "training",
     "fitting",
+    "checking",
     "pictures",
     "plots",
     "pages",

@@ -34,6 +34,7 @@ _COMMANDS = {
     "grad": "Values of the outputs and their derivatives.",
     "trace": "The evaluation step by step, with tangents or adjoints.",
     "tape": "The tape of a graph or of its derivative, and what passes do to it.",
+    "check": "Check homework, and name the mistake.",
     "compare": "All methods side by side: results, errors, costs.",
     "data": "Make a dataset from a graph with known parameters.",
     "primitives": "The functions of the language and their derivatives.",

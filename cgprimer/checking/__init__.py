@@ -1,0 +1,1 @@
+"""Homework: submissions run apart, their answers checked, mistakes named, points counted."""

@@ -1,0 +1,192 @@
+"""What a check finds: data only. No field holds a value that a student should find.
+
+Every check returns a :class:`Result`; reports, pages and files for courses read it, and nothing
+else counts points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from cgprimer.errors import Source, Span
+
+Verdict = Literal["right", "wrong", "suspicious", "not run"]
+KINDS = {  # of failures: what a person reads of each
+    "time": "out of time",
+    "memory": "out of memory",
+    "output": "too much output",
+    "exit": "ends the program",
+    "crash": "crash",
+    "exception": "exception",
+    "syntax": "syntax error",
+    "encoding": "unreadable text",
+    "missing": "missing name",
+    "signature": "wrong signature",
+    "shape": "wrong shape",
+    "value": "not numbers",
+    "answers": "broken answers",
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no answer: of one request, or of a whole submission.
+
+    ``kind`` is a key of :data:`KINDS`, ``message`` one line; ``where`` a place in the submission,
+    ``line:column``, the line and a caret, where there is one.
+
+    >>> print(Failure("exception", "ZeroDivisionError: division by zero", "line 2"))
+    exception: ZeroDivisionError: division by zero
+    line 2
+    """
+
+    kind: str
+    message: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        heading = f"{KINDS.get(self.kind, self.kind)}: {self.message}"
+        return f"{heading}\n{self.where}" if self.where else heading
+
+
+def place(source: Source, line: int | None, column: int = 1, end: int = 0) -> str:
+    """A line of a submission with a caret; columns count from 1, ``end`` is behind the last.
+
+    >>> print(place(Source("ann.py", "x = 1 / 0"), 1, 5, 10))
+    ann.py:1:5
+      x = 1 / 0
+          ^^^^^
+    """
+    lines = source.text.split("\n")
+    if line is None or not 1 <= line <= len(lines):
+        return ""
+    start = sum(len(text) + 1 for text in lines[: line - 1])
+    column = max(1, min(column, len(lines[line - 1]) + 1))
+    span = Span(source, start + column - 1, start + max(column, end - 1))
+    return f"{span.where()}\n{span.caret_lines()}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of what was asked: a parameter, a stage, an optimizer, an entry of a table.
+
+    ``mistake`` is the short name of a named mistake, or ""; ``message`` says it in a sentence;
+    ``evidence`` are lines that show it. None of them holds a right value.
+    """
+
+    name: str
+    possible: float
+    points: float
+    verdict: Verdict
+    mistake: str = ""
+    message: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check says of one submission.
+
+    >>> parts = (Part("ab", 1, 1, "right"), Part("bc", 1, 0, "wrong"))
+    >>> result = Result("gradient", "ann.py", parts)
+    >>> result.points, result.possible
+    (1, 2)
+    """
+
+    check: str
+    submission: str
+    parts: tuple[Part, ...]
+    output: str = ""  # what the submission printed, cut off
+    seconds: float = 0.0  # of the submission's own run, wall time
+    failure: Failure | None = None  # of the submission as a whole
+    notes: tuple[str, ...] = ()  # for the instructor: protections, modules that were loaded
+
+    @property
+    def points(self) -> float:
+        """What was reached."""
+        return sum(part.points for part in self.parts)
+
+    @property
+    def possible(self) -> float:
+        """What could be reached."""
+        return sum(part.possible for part in self.parts)
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """The named mistakes, each once, and the kind of a failure."""
+        named = [part.mistake for part in self.parts if part.mistake]
+        if self.failure:
+            named.append(KINDS.get(self.failure.kind, self.failure.kind))
+        return tuple(dict.fromkeys(named))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; :meth:`from_dict` reads it back."""
+        return asdict(self) | {"points": self.points, "possible": self.possible}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Result:
+        """What :meth:`to_dict` wrote.
+
+        Raises:
+            KeyError, TypeError: it did not.
+        """
+        fields = {name: data[name] for name in cls.__dataclass_fields__}
+        parts = tuple(
+            Part(**part | {"evidence": tuple(part["evidence"])}) for part in data["parts"]
+        )
+        failure = Failure(**data["failure"]) if data["failure"] else None
+        return cls(**fields | {"parts": parts, "failure": failure, "notes": tuple(data["notes"])})
+
+
+def not_run(check: str, submission: str, possible: dict[str, float], failure: Failure) -> Result:
+    """The result of a submission that gave no answers: no points, and why.
+
+    >>> not_run("gradient", "ann.py", {"ab": 1}, Failure("time", "over 10 s")).parts[0].verdict
+    'not run'
+    """
+    parts = tuple(Part(name, points, 0, "not run") for name, points in possible.items())
+    return Result(check, submission, parts, failure=failure)
+
+
+def renamed(result: Result, submission: str) -> Result:
+    """The same result, of a submission with another name."""
+    return replace(result, submission=submission)
+
+
+def numbers_by_name(value: Any, names: Sequence[str]) -> dict[str, float] | Failure:
+    """A number for each name, from what a student returns: by name, in order, or one alone.
+
+    >>> numbers_by_name([1, 2.5], ["ab", "bc"])
+    {'ab': 1.0, 'bc': 2.5}
+    >>> print(numbers_by_name({"ab": 1}, ["ab", "bc"]))
+    wrong shape: bc is missing
+    """
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return Failure("value", f"returned {value!r:.60}, not numbers")
+    if isinstance(value, int | float):
+        value = [value]
+    if isinstance(value, dict):
+        missing = [name for name in names if name not in value]
+        if missing:
+            return Failure(
+                "shape", f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+            )
+        value = [value[name] for name in names]
+    found: list[float] = []
+    for given in value:
+        entry = given
+        while isinstance(entry, list) and len(entry) == 1:
+            entry = entry[0]
+        if isinstance(entry, list | dict):
+            return Failure("shape", "an entry is no single number")
+        if isinstance(entry, bool | str) or entry is None:
+            return Failure("value", f"{entry!r:.60} is no number")
+        try:
+            found.append(float(entry))
+        except OverflowError:
+            found.append(float("inf") if entry > 0 else float("-inf"))
+    if len(found) != len(names):
+        return Failure("shape", f"returned {len(found)} numbers, expected {len(names)}")
+    return dict(zip(names, found, strict=True))

@@ -1,0 +1,33 @@
+"""``cgprimer check KIND``: a command for each kind of homework, loaded when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from cgprimer.cli import Lazy
+
+_KINDS: dict[str, str] = {}  # name of a module in cgprimer/cli/checks -> what it checks
+
+
+class _Kinds(click.Group):
+    """A group whose help lists the kinds without loading one."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_KINDS.items()))
+
+
+@click.group(
+    cls=_Kinds,
+    commands=Lazy(
+        {k: lambda k=k: import_module(f"cgprimer.cli.checks.{k}").command for k in _KINDS}
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+def command() -> None:
+    """Check homework: what is right, and which mistake it looks like where it is not.
+
+    Every kind has its own options: cgprimer check gradient --help
+    """

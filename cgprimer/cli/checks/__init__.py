@@ -1,0 +1,1 @@
+"""``cgprimer check KIND``: a module for each kind."""
