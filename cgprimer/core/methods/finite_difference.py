@@ -86,14 +86,17 @@ class StepRule:
         if isinstance(value, float):
             size = abs(value) if math.isfinite(value) else 1.0
             if not self.root:  # no cancellation: it can be tiny, and must be for a tiny variable
-                return self.relative(bits) * (size if 0.0 < size < 1.0 else 1.0)
+                small = size if 0.0 < size < 1.0 else 1.0
+                return max(self.relative(bits) * small, min(small * 2.0**-20, 2.0**-600), 5e-324)
             # Not by a logarithm, which is rounded: that of 15.999999999999998 is 4.
             return math.ldexp(self.relative(bits), math.frexp(max(1.0, size))[1] - 1)
         import numpy as np
 
         sizes = np.abs(np.where(np.isfinite(value), value, 1.0))
         if not self.root:
-            return self.relative(bits) * np.where((sizes > 0) & (sizes < 1), sizes, 1.0)
+            near = np.where((sizes > 0) & (sizes < 1), sizes, 1.0)
+            least = np.maximum(np.minimum(near * 2.0**-20, 2.0**-600), 5e-324)
+            return np.maximum(self.relative(bits) * near, least)
         return np.ldexp(self.relative(bits), np.frexp(np.maximum(1.0, sizes))[1] - 1)
 
 
@@ -135,25 +138,26 @@ class DifferenceProgram(DerivativeProgram):
         values = {name: base[name].real for name in self.of}
         for (of, wrt), total in found.items():
             if self.is_complex:
-                found[of, wrt] = self._meant(total, values[of], steps[wrt], bits)
+                found[of, wrt] = _meant(total, values[of], steps[wrt], point.get(wrt, 0.0).real)
             else:
                 found[of, wrt] = total / steps[wrt]
         return Derivatives(values, found)
 
-    def _meant(self, imaginary: Number, real: Number, step: Number, bits: int) -> Number:
-        """A complex step's quotient, nan where it means nothing.
 
-        Off the real domain, or where a complex function leaves rounding errors in the imaginary
-        part, that part means nothing; divided by h = 1e-90 it is enormous.
-        """
-        import numpy as np
+def _meant(imaginary: Number, value: Number, step: Number, near: Number) -> Number:
+    """A complex step's quotient, nan where it means nothing.
 
-        with np.errstate(all="ignore"):
-            quotient = np.divide(imaginary, step)
-            # The step of a tiny variable is tinier still, and its derivative may be large.
-            scale = np.maximum(1.0, np.divide(self.rule.relative(bits), step))
-            likely = np.abs(quotient) <= 1e30 * scale * np.maximum(1.0, np.abs(real))
-            return np.where(np.isfinite(real) & likely, quotient, np.nan)
+    Off the real domain, or where a complex function leaves rounding errors in the imaginary
+    part, that part means nothing; divided by h = 1e-90 it is enormous.
+    """
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        quotient = np.divide(imaginary, step)
+        # Near 0 a derivative may be large: that of log(x) is 1/x.
+        scale = np.maximum(1.0, np.where(np.equal(near, 0.0), 1.0, 1.0 / np.abs(near)))
+        likely = np.abs(quotient) <= 1e30 * scale * np.maximum(1.0, np.abs(value))
+        return np.where(np.isfinite(value) & likely, quotient, np.nan)
 
 
 def differentiate(

@@ -66,7 +66,10 @@ def differentiate(
         for name in wrt:
             derivative = _derivative(tape, root, tape.index(name))
             most = 50 * (limit if share else 20 * limit)
-            derivatives[target, name] = _lowered(builder, value, derivative, known, most)
+            found = _lowered(builder, value, derivative, known, most)
+            if (number := builder.value_of(found)) is not None and math.isnan(number):
+                found = builder.emit("mul", found, value[tape.index(name)])  # not 0 when derived
+            derivatives[target, name] = found
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
     return one_pass("symbolic", builder, tape, wrt, values, derivatives)
 
@@ -97,6 +100,8 @@ def _derivative(tape: Tape, root: int, source: int) -> Any:
                 found[index] = _exact(leaf.value)  # nan would swallow a whole sum
             else:  # what does not depend on the variable stays a symbol: it is computed already
                 found[index] = sympy.Symbol(f"v{index}", real=True)
+        if found[root].has(sympy.zoo, sympy.nan):  # they would swallow the rest of a sum
+            return sympy.nan
         return sympy.diff(found[root], sympy.Symbol(f"v{source}", real=True))
     except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
         raise DifferentiationError(f"sympy cannot differentiate this expression: {error}") from None
@@ -150,6 +155,8 @@ def _call(name: str, arguments: list[Any]) -> Any:
     """A primitive applied to sympy expressions."""
     if name in _STATED:
         return _stated(name)(*arguments)
+    if name == "pow" and arguments[0] == 0:  # sympy's derivative has a logarithm of 0
+        return _stated("equal")(*arguments)
     row = primitive(name)
     opaque = form(row) is None
     return opaque_function(row, _call)(*arguments) if opaque else symbolic_call(name, arguments)

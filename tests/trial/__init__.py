@@ -1,0 +1,1 @@
+"""Hostile trials: numbers, files and interrupts that no lecture shows."""
