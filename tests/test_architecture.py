@@ -34,6 +34,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "native",
     "analysis",
     "data",
+    "workers",
     "training",
     "fitting",
     "checking",

@@ -37,7 +37,7 @@ def _values(name: str, given: tuple[str, ...]) -> list[Any]:
 _READ: dict[str, Any] = READERS | {
     name: partial(_values, name)
     for name, one in SETTINGS.items()
-    if one.takes and not one.takes.endswith(",...")
+    if one.takes and not one.takes.endswith((",...", "/"))
 }
 
 

@@ -35,6 +35,7 @@ class Epochs:
 
     def __post_init__(self) -> None:
         run, held, self.vectors = self.run, self.begin, self.steps.objective.vectors
+        self.steps.taken_up(run)
         # Where the run stands and the sum of the losses of its epoch's steps: they are assigned
         # together, so that Ctrl-C comes before or after it.
         self.at = held, run.epoch_total
@@ -132,7 +133,7 @@ class Epochs:
         run, (held, total) = self.run, self.at
         run.seconds = time.perf_counter() - self.clock
         run.steps, run.epoch_total = held.steps, total
-        run.state = held.state[: self.steps.own]
+        run.state, run.team = held.state[: self.steps.own], self.steps.told()
         del run.step_losses[-(-run.steps // run.steps_apart) :]
         for of in (run.epoch_losses, run.validation_losses, *run.metrics.values()):
             del of[run.epochs :]
@@ -159,4 +160,4 @@ def thin(run: TrainingRun, when: Moments, steps: int) -> None:
         run.recorded_parameters[name] = [values[k] for k in left]
     while steps > MOST_LOSSES * run.steps_apart:
         run.steps_apart *= 2
-        del run.step_losses[1::2]
+        del run.step_losses[1::2], run.team.get("times", [])[1::2]

@@ -32,6 +32,7 @@ from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import beside_targets
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
+    DEFAULTS,
     SETTINGS,
     Settings,
     documented,
@@ -39,6 +40,7 @@ from cgprimer.training.settings import (
 )
 from cgprimer.training.snapshots import moments
 from cgprimer.training.steps import Done, Steps, change_of
+from cgprimer.training.teams import TeamSteps
 from cgprimer.training.update_rules import State
 from cgprimer.training.vectors import Vectors
 
@@ -138,7 +140,7 @@ def train(
     values = vectors.vector(run.last_parameters or run.parameters).astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
     resident, one_by_one = Resident(objective, dataset), on_step is not None
-    steps = Steps(objective, resident, how, one_by_one)
+    steps = (TeamSteps if how.plan else Steps)(objective, resident, how, one_by_one)
     running = run.last_statistics or run.statistics or objective.layers.first()
     held = Done(run.steps, values, steps.begun(values, state), [], statistics=running)
     when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
@@ -261,8 +263,8 @@ def _taken_up(
             f" trained on: seed={began.get('seed')} (--seed {began.get('seed')})"
         )
     for name, hint in hints.items():
-        if began.get(name) != settings[name]:
-            then, now = began.get(name), settings[name]
+        then, now = began.get(name, DEFAULTS.get(name)), settings[name]
+        if then != now:
             raise UsageError(
                 f"the run began with {name} {then}, and cannot go on with {now}", hint=hint
             )

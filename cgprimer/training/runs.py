@@ -66,6 +66,7 @@ class TrainingRun:
         last_statistics: those of the last step, where they are others.
         scales: mean and standard deviation of columns that were normalised (``inputs/xa``); losses
             and parameters are those of normalised columns.
+        team: of many workers what each of them did; :mod:`cgprimer.training.teams` has its keys.
         graph: whose parameters they are.
     """
 
@@ -95,6 +96,7 @@ class TrainingRun:
     penalty: float = 0.0
     last_statistics: dict[str, Value] = field(default_factory=dict)
     scales: dict[str, Value] = field(default_factory=dict)
+    team: dict[str, Any] = field(default_factory=dict)
     graph: ExpressionGraph | None = None
 
     @property

@@ -27,6 +27,7 @@ from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
+from cgprimer.workers.protocols import PROTOCOLS
 
 F = TypeVar("F", bound=Callable[..., Any])
 _INSTEAD = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
@@ -47,9 +48,9 @@ def _setting(
     return field(default=default, metadata={"": Setting(check, takes, help, same)})
 
 
-def _count(what: str, given: Any) -> int:
+def _count(what: str, given: Any, *, least: int = 1) -> int:
     given = int(given) if isinstance(given, str) and given.isdecimal() else given
-    return whole_number(what, given, least=1)
+    return whole_number(what, given, least=least)
 
 
 def _batch_size(given: Any) -> int | None:
@@ -223,6 +224,36 @@ class Settings:
         "30s", _checkpoint_every, "N|Ns",
         "How often a run is saved while it goes on: 10 is every ten epochs, 30s every 30 seconds.",
     )  # fmt: skip
+    workers: int | None = _setting(
+        None, partial(_count, "workers", least=1), "1..",
+        "Many workers, each of whom computes gradients of batch_size samples.", same=_INSTEAD,
+    )  # fmt: skip
+    simulate: bool = _setting(
+        False, _switch("simulate"), "/", "The workers are simulated, on a virtual clock."
+    )
+    protocol: str = _setting(
+        "sync", partial(one_of, "protocol", known=PROTOCOLS), "|".join(PROTOCOLS),
+        "Which gradients make a step: those of all workers (sync), each by itself (async), all but"
+        " those of the slowest (backup), or those of a group of workers (groups).", same=_INSTEAD,
+    )  # fmt: skip
+    staleness: int | None = _setting(
+        None, partial(_count, "staleness", least=0), "0..",
+        "async: how many gradients a worker may be ahead of the slowest (default: any).",
+    )  # fmt: skip
+    backup: int | None = _setting(
+        None, partial(_count, "backup", least=0), "0..",
+        "backup: how many workers a step does not wait for (default: 1).",
+    )  # fmt: skip
+    groups: int | None = _setting(
+        None, partial(_count, "groups", least=1), "1..", "groups: how many there are (default: 2).",
+        same=_INSTEAD,
+    )  # fmt: skip
+    delays: str = _setting(
+        "exponential", _as_it_is, "TEXT",
+        "What a gradient takes a simulated worker, in seconds: constant, exponential(1),"
+        " pareto(2), or a time for each, such as 1,1,5; and slow(5) for a slow worker, dies(10,20)"
+        " for one that is away, network(1e-9) for the seconds of a byte.",
+    )  # fmt: skip
     short_run_records: int = _setting(
         WITHIN, partial(whole_number, "short_run_records", least=1), "",
         "How often about the parameters are recorded in a run of fewer than five epochs; longer"
@@ -294,11 +325,11 @@ def option_lines(*, several: bool = False) -> str:
     """
     lines = []
     for name, (_, taken, text, _) in SETTINGS.items():
-        if taken and several and not taken.endswith(",..."):  # what takes a list does not vary
+        if taken and several and not taken.endswith((",...", "/")):  # lists, switches do not vary
             lines.append(f"--{name.replace('_', '-')} VALUE,...  {text}")
         elif taken:
             flag, default = f"--{name.replace('_', '-')}", DEFAULTS[name]
-            flag += taken if taken.startswith("/") else f" {taken}"
+            flag += taken.rstrip("/") if taken.startswith("/") else f" {taken}"
             given = " =yes" if default is True else f" ={default}"
             lines.append(
                 f"{flag}{'' if default in (None, ()) or default is False else given}  {text}"

@@ -28,11 +28,13 @@ from cgprimer.training.coordinates import Chosen, check_count
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.optimizers import optimizer
+from cgprimer.training.runs import TrainingRun
 from cgprimer.training.schedules import divided, rates
 from cgprimer.training.settings import DEFAULTS, Settings
 from cgprimer.training.update_rules import Optimizer, State
 from cgprimer.training.vectors import Vectors
 from cgprimer.training.whole_batch import Iterations
+from cgprimer.workers.protocols import Plan, plan
 
 Array = Any
 _PER_SECOND = 2e7  # operations, at the very least, that an engine does for single samples
@@ -62,6 +64,7 @@ class Change:
     per_epoch: int  # steps of an epoch
     rates: Callable[[int, int], Array]  # of the steps from one to before another
     settings: Settings
+    plan: Plan | None = None  # of many workers, whose gradients have `batch` samples each
 
 
 def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]) -> Change:
@@ -74,9 +77,13 @@ def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]
     rule = optimizer(settings.optimizer, of_rule)
     rate = rule.rate if settings.learning_rate is None else settings.learning_rate
     samples, method = sum(lengths), settings.method
-    batch = min(settings.batch_size or samples, max(lengths))
-    if batch < (settings.batch_size or 0) != DEFAULTS["batch_size"]:
-        what = f"a batch of {settings.batch_size:,} samples is larger than the {batch:,} there are"
+    plan = _plan(settings, rule, lengths)
+    together, given = plan.together if plan else 1, settings.batch_size
+    batch = max(lengths) // together if given else -(-samples // together)
+    batch = min(given or batch, batch)
+    if batch < (given or 0) != DEFAULTS["batch_size"]:
+        each = f" for each of {together:,} workers" if together > 1 else ""
+        what = f"a batch of {given:,} samples{each} is larger than the {max(lengths):,} there are"
         hint = "fewer (--batch-size), or all of them: batch_size=None (--batch-size all)"
         raise UsageError(what, hint=hint)
     if rule.kind == "whole":
@@ -87,10 +94,36 @@ def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]
     if rule.kind == "coordinates":  # a pass for each, and no others
         check_count(len(Vectors(graph)))
         method = "forward"
-    per_epoch, way = sum(-(-n // batch) for n in lengths), (of_schedule, settings.warm_up)
+    per_epoch = sum(-(-n // (batch * together)) for n in lengths)
+    way = of_schedule, settings.warm_up
     of_steps = rates(settings.schedule, rate, settings.epochs, per_epoch, *way)
     around = constraints_of(settings, graph)
-    return Change(rule, around, method, rate, batch, per_epoch, of_steps, settings)
+    return Change(rule, around, method, rate, batch, per_epoch, of_steps, settings, plan)
+
+
+def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan | None:
+    """How many workers train together; None for one that is alone.
+
+    Raises:
+        UsageError: what cannot be done together, or says something of workers that are not there.
+    """
+    own = ("staleness", "backup", "groups")
+    if settings.workers is None:
+        for name in ("simulate", "protocol", *own, "delays"):
+            if getattr(settings, name) != DEFAULTS[name]:
+                hint = "say how many: workers=8 (--workers 8)"
+                raise UsageError(f"{name} is about many workers", hint=hint)
+        return None
+    workers, samples = settings.workers, sum(lengths)
+    if not settings.simulate:
+        hint = "on a virtual clock: simulate=True (--simulate)"
+        raise UsageError(f"where do the {workers:,} workers work?", hint=hint)
+    if rule.kind != "rule":
+        what = f"{rule.name} goes its own way through the samples, which many workers cannot share"
+        raise UsageError(what, hint="an optimizer of gradients, such as sgd, momentum or adam")
+    if workers > samples:
+        raise UsageError(f"there are {workers:,} workers, more than the {samples:,} samples")
+    return plan(settings.protocol, workers, **{name: getattr(settings, name) for name in own})
 
 
 @dataclass
@@ -125,6 +158,13 @@ class Steps:
         if kind == "whole" and objective.layers:
             raise UsageError(f"{how.rule.name} is for graphs without dropout and batchnorm")
         self._whole: tuple[int, Iterations] | None = None
+
+    def taken_up(self, run: TrainingRun) -> None:
+        """Go on with what a run says of those who did its steps."""
+
+    def told(self) -> dict[str, Any]:
+        """What is to be said of those who do the steps."""
+        return {}
 
     def begun(self, values: Array, state: State) -> State:
         """The state of the whole rule; the optimizer's own part is the first one if it is empty."""
@@ -294,7 +334,7 @@ class Steps:
             if running:
                 scalars = self.objective.scalars(values)
                 running = self.objective.layers.moved(running, part, scalars, size)
-            updated, state = _updated(self.rule, values, gradient, state, rate)
+            updated, state = stepped(self.rule, values, gradient, state, rate)
             if self.chosen is not None:
                 updated = self.chosen.moved(values, updated, some)
             values = updated.astype(gradient.dtype, copy=False)
@@ -323,7 +363,7 @@ class Steps:
         return Done(number, held.values, (), [loss], np.arange(self.samples))
 
 
-def _updated(
+def stepped(
     rule: Optimizer, values: Array, gradient: Array, state: State, rate: float
 ) -> tuple[Array, State]:
     """A step of a rule; the state's numbers as Python's: numpy's would make single double."""

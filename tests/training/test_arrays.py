@@ -27,7 +27,7 @@ from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
-from cgprimer.training.steps import _updated
+from cgprimer.training.steps import stepped
 
 Array = Any
 METHODS = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
@@ -494,5 +494,5 @@ def test_single_precision_stays_single(optimizer: str) -> None:
     assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
     rule = OPTIMIZERS[optimizer]
     given = np.ones(4, np.float32)
-    moved, state = _updated(rule, given, given, rule.start(given), 0.1)
+    moved, state = stepped(rule, given, given, rule.start(given), 0.1)
     assert {part.dtype.name for part in (moved, *state) if part.ndim} == {"float32"}

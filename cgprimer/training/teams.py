@@ -1,0 +1,143 @@
+"""Steps of training by many workers: a protocol says which gradients make a step.
+
+The optimizers, schedules and constraints are those of one worker, and so are epochs, checkpoints
+and all that is told of a run: only where the gradients come from differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgprimer.training.runs import TrainingRun
+from cgprimer.training.steps import Done, Steps, stepped
+from cgprimer.training.tasks import Gradients
+from cgprimer.workers.delays import delays_of
+from cgprimer.workers.protocols import Arrival, Task, Team
+from cgprimer.workers.protocols import Steps as Protocol
+from cgprimer.workers.simulator import SimulatedTeam
+
+Array = Any
+
+
+class TeamSteps(Steps):
+    """Steps of a team.
+
+    Tasks have `batch` samples each, in the order of an epoch; a step of a protocol that takes so
+    many together has as many tasks, of which the last ones of an epoch may have fewer or none.
+    """
+
+    def __post_init__(self) -> None:
+        self.one_by_one = True
+        super().__post_init__()
+        plan = self.how.plan
+        assert plan is not None
+        self.plan, self.size = plan, self.batch
+        self.batch *= plan.together  # of all samples that a step has
+        self.gradients = Gradients(
+            self.objective, self.data, seed=self.seed, shuffle=self.settings.shuffle
+        )
+        self.stale: Counter[int] = Counter()
+        self.times: list[float] = []
+        self.pending: dict[int, None] = {}  # tasks under way, if they outlive a step
+        self.apart, self._before, self._failed = 1, dict[str, Any](), Task(0, 0, 0, 0)
+        self.team: Team | None = None
+
+    def taken_up(self, run: TrainingRun) -> None:
+        """Go on with what a run has recorded of its workers."""
+        self.apart, self._before = run.steps_apart, dict(run.team)
+        self.stale.update({int(k): int(n) for k, n in self._before.get("staleness", [])})
+        self.times = list(self._before.get("times", []))
+
+    def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
+        """The steps of an epoch; gradients may be on their way over its end."""
+        values, state, steps = held.values, held.state, held.steps
+        if self.team is None:
+            self.team = self._team(steps, len(values))
+            self.team.at(values, steps)
+            self.going: Protocol = self.plan.steps(self.team)
+        last = (number + 1) * self.per_epoch
+        for rate in self.how.rates(steps, last).tolist():
+            arrived = next(self.going)
+            samples = sum(one.task.samples for one in arrived)
+            loss = sum(one.loss for one in arrived) / samples
+            gradient = sum(one.gradient for one in arrived) / (1 if self.summed else samples)
+            if not (math.isfinite(loss) and np.isfinite(gradient).all()):
+                yield self._not_finite(arrived, Done(steps, values, state, [loss]))
+                return
+            values, state = stepped(self.rule, values, gradient, state, rate)
+            values = values.astype(gradient.dtype, copy=False)
+            self._note(arrived, steps, samples)
+            steps += 1
+            self.team.at(values, steps)
+            yield Done(steps, values, state, [loss])
+
+    def total(self, before: float, done: Done) -> float:
+        """The sum of an epoch's losses, each by its share of a whole step's samples."""
+        return before + done.losses[-1] * self._share
+
+    def drawn(self, step: int, count: int) -> dict[str, Array]:
+        """Masks of the task that was not finite."""
+        return self.gradients.drawn(self._failed)
+
+    def told(self) -> dict[str, Any]:
+        """What is known of the workers, as a run's file has it."""
+        if self.team is None:
+            return self._before
+        return {
+            "clock": self.team.now,
+            "times": self.times,
+            "staleness": sorted(map(list, self.stale.items())),
+            "pending": sorted(self.pending) if not self.plan.resumes else [],
+            **self.team.told(),
+        }
+
+    def _team(self, steps: int, numbers: int) -> Team:
+        settings, how = self.settings, self.how
+        assert settings.workers is not None
+        before = self._before
+        return SimulatedTeam(
+            settings.workers,
+            self._tasks(steps * self.plan.together, before.get("pending", [])),
+            self.gradients,
+            delays_of(settings.delays, settings.workers),
+            settings.seed,
+            numbers * np.dtype(how.settings.dtype).itemsize,
+            before=before,
+        )
+
+    def _tasks(self, first: int, pending: Sequence[int]) -> Iterator[Task]:
+        """Tasks to the end of the run, those first that were under way when it ended before."""
+        per_epoch = self.per_epoch * self.plan.together
+        last = self.settings.epochs * per_epoch
+        for number in (*pending, *range(first + len(pending), last)):
+            epoch, place = divmod(number, per_epoch)
+            start = min(place * self.size, self.samples)
+            self.pending[number] = None
+            yield Task(number, epoch, start, min(start + self.size, self.samples))
+
+    def _note(self, arrived: Sequence[Arrival], steps: int, samples: int) -> None:
+        """Take down how old the gradients of a step were, and when it was made."""
+        for one in arrived:
+            self.stale[steps - one.version] += 1
+            self.pending.pop(one.task.number, None)
+        if steps % self.apart == 0:
+            self.times.append(arrived[-1].time)
+        if self.plan.resumes:  # what is dropped counts as well
+            begin = steps % self.per_epoch * self.batch
+            samples = min(begin + self.batch, self.samples) - begin
+        self._share = samples / self.batch
+
+    def _not_finite(self, arrived: Sequence[Arrival], done: Done) -> Done:
+        """The samples of the first gradient that is not."""
+        bad = next(
+            (a for a in arrived if not (math.isfinite(a.loss) and np.isfinite(a.gradient).all())),
+            arrived[0],
+        )
+        self._failed = bad.task
+        order = self.gradients.order(bad.task.epoch)[bad.task.start : bad.task.stop]
+        return done._replace(failed=order)

@@ -1,0 +1,1 @@
+"""Training with many workers: protocols, and who carries them out."""
