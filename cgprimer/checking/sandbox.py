@@ -1,7 +1,8 @@
 """A submission's code in a process of its own, with limits; what it answers, as data.
 
-What the process may and may not do is in :mod:`cgprimer.checking.inside`, which runs there. Its
-requests and answers are JSON: nothing that a submission says is evaluated here.
+What that process may not do is in :mod:`cgprimer.checking.confined`, how it calls the submission's
+functions in :mod:`cgprimer.checking.answering`. Requests and answers are JSON: nothing that comes
+from a submission is evaluated here, and no answer that it should find is there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,20 +18,25 @@ import threading
 import time
 import tokenize
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from io import BytesIO
+from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, Any, TypedDict
+from types import ModuleType
+from typing import IO, Any, NamedTuple, TypedDict
 
-from cgprimer.checking import inside
+from cgprimer.checking import answering, confined
 from cgprimer.checking.results import Failure, place
 from cgprimer.errors import Source, UsageError
 
 Submission = str | Path | Mapping[str, Any]  # a file, or the names of a notebook: globals()
+KERNEL = True  # False for tests: without namespaces, Landlock and seccomp, as on other systems
 _LARGEST_SUBMISSION = 1_000_000  # bytes
 _LARGEST_ANSWERS = 50_000_000  # bytes
 _KEPT_OUTPUT = 4_000  # characters
+_RUNS = count()
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 class Request(TypedDict):
@@ -43,8 +50,8 @@ class Request(TypedDict):
 class Limits:
     """What a submission may use."""
 
-    time: float = 10.0  # seconds of computing; of waiting, twice as many
-    memory: int = 1024  # megabytes
+    time: float = 5.0  # seconds of computing; of waiting, twice as many and two
+    memory: int = 1024  # megabytes, of a process
     output: int = 1000  # kilobytes that it may print
     processes: int = 16  # and threads
     file_size: int = 16  # megabytes of a file that it writes
@@ -53,18 +60,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Answers:
-    """A value or a failure for each request, and what the run was like.
+    """A value or a :class:`Failure` for each request, and what the run was like.
 
     ``failure`` is that of the submission as a whole: it could not be imported, or it ended, and
-    took the requests behind with it; then they have this failure, too.
+    took the requests behind with it, which then have this failure, too.
     """
 
     values: tuple[Any, ...]
     failure: Failure | None = None
-    output: str = ""
+    output: str = ""  # what it printed, cut off
     seconds: float = 0.0
-    modules: tuple[str, ...] = ()  # that it imported
-    protections: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()  # that it imported, beside Python's own
+    protections: tuple[str, ...] = ()  # what keeps files, network, processes from it
 
 
 def run_submission(
@@ -81,7 +88,10 @@ def run_submission(
     driver; they are given the submission's module before their arguments. When a request ends the
     process, the requests behind it are asked of up to ``restarts`` further ones.
 
-    A mapping of names, as ``globals()`` of a notebook, runs here instead, without any protection.
+    A mapping of names, as ``globals()`` of a notebook, is called here instead, with no protection.
+
+    Raises:
+        UsageError: there is no such file, or the sandbox cannot start.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -96,196 +106,150 @@ def run_submission(
     source = _source(Path(submission))
     if isinstance(source, Failure):
         return Answers((source,) * len(requests), source)
-    answers = _run(source, requests, limits, driver)
-    for _ in range(restarts):
-        done = _answered(answers)
-        if answers.failure is None or done is None or done >= len(requests) - 1:
-            break
-        more = _run(source, requests[done + 1 :], limits, driver)
-        values = (*answers.values[: done + 1], *more.values)
-        output = answers.output + more.output
-        seconds = answers.seconds + more.seconds
-        answers = Answers(values, more.failure, output, seconds, more.modules, more.protections)
+    answers, ended_at = _run(source, requests, limits, driver)
+    while ended_at is not None and ended_at + 1 < len(requests) and restarts:
+        restarts -= 1
+        done = answers.values[: ended_at + 1]
+        more, further = _run(source, requests[len(done) :], limits, driver)
+        answers = replace(
+            more,
+            values=done + more.values,
+            output=(answers.output + more.output)[:_KEPT_OUTPUT],
+            seconds=answers.seconds + more.seconds,
+            failure=more.failure or answers.failure,
+        )
+        ended_at = None if further is None else len(done) + further
     return answers
 
 
-def _answered(answers: Answers) -> int | None:
-    """The index of the request that ended the process; None where it was none of them."""
-    ended = [i for i, value in enumerate(answers.values) if value is answers.failure]
-    return ended[0] if ended else None
+def stop_all() -> None:
+    """End every submission that is running, as when a grader is interrupted."""
+    for process in list(_running):
+        process.terminate()
 
 
 def _run_here(
     names: Mapping[str, Any], requests: Sequence[Request], driver: str | Path | None
 ) -> Answers:
-    target: Any = SimpleNamespace(**names)
+    target: Any = ModuleType("__main__")  # where a notebook defines its functions
+    vars(target).update(names)
     leading = []
     if driver is not None:
-        leading, target = [target], inside.load(str(driver), f"cgprimer_driver_{Path(driver).stem}")
+        leading, target = [target], answering.load(str(driver), "driver")
     started = time.perf_counter()
-    values = [
-        inside.answer(target, r["call"], [*leading, *r["arguments"]], "<notebook>")
+    lines = [
+        answering.answer(target, r["call"], [*leading, *r["arguments"]], "<notebook>")
         for r in requests
     ]
-    read = tuple(_value(line, Source("<notebook>", "")) for line in values)
-    return Answers(read, seconds=time.perf_counter() - started)
+    values = tuple(_value(line, Source("<notebook>", "")) for line in lines)
+    return Answers(values, seconds=time.perf_counter() - started)
 
 
 def _source(path: Path) -> Source | Failure:
-    """The text of a submission.
-
-    Raises:
-        UsageError: there is no such file.
-    """
+    """The text of a submission."""
     try:
-        data = path.read_bytes() if path.stat().st_size <= _LARGEST_SUBMISSION else None
+        if path.stat().st_size > _LARGEST_SUBMISSION:
+            return Failure("encoding", f"the file is larger than {_LARGEST_SUBMISSION:,} bytes")
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    if data is None:
-        return Failure("encoding", f"{path.name} is larger than {_LARGEST_SUBMISSION:,} bytes")
+    encoding, wrong = "utf-8", ""
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+    except SyntaxError as error:
+        wrong = str(error)  # unless it is no UTF-8
+    try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return Failure(
-            "encoding",
-            f"byte {data[error.start]:#04x} on line {line} is not {error.encoding}: save the file"
-            " as UTF-8",
-        )
-    except (SyntaxError, LookupError) as error:
-        return Failure("encoding", str(error))
-    return Source(path.name, text.replace("\r\n", "\n").replace("\r", "\n"))
+        wrong = f"line {line} is not {error.encoding}: save the file as UTF-8"
+    else:
+        if "\0" in text:
+            wrong = f"line {text[: text.index(chr(0))].count(chr(10)) + 1} has a zero byte"
+        elif not wrong:
+            return Source(path.name, text.replace("\r\n", "\n").replace("\r", "\n"))
+    return Failure("encoding", wrong)
 
 
 def _run(
     source: Source, requests: Sequence[Request], limits: Limits, driver: str | Path | None
-) -> Answers:
-    folder = tempfile.mkdtemp(prefix="cgprimer-")
+) -> tuple[Answers, int | None]:
+    """Answers of one process, and the request that ended it."""
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="cgprimer-")))
+    files = {"submission.py": source.text}
+    if driver is not None:
+        files["driver.py"] = Path(driver).read_text(encoding="utf-8")
+    setup = {
+        **asdict(limits),
+        "files": files,
+        "requests": list(requests),
+        "answering": answering.__file__,
+        "kernel": KERNEL,
+        # A user who is nobody else, so that the processes of each submission are counted apart.
+        "uid": 40_000 + (os.getpid() * 31 + next(_RUNS)) % 20_000,
+    }
+    started = time.perf_counter()
     try:
-        return _run_in(Path(os.path.realpath(folder)), source, requests, limits, driver)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-B", "-u", "-X", "utf8", confined.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=_environment(folder),
+            start_new_session=True,
+        )
+        said = _attend(process, json.dumps(setup).encode(), limits)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if not (said.late or b'"protections"' in said.lines):
+        last = said.printed.decode(errors="replace").strip().rpartition("\n")[2]
+        why = "perhaps it needs more memory than the limit, or a folder for temporary files"
+        raise UsageError(f"the sandbox cannot start: {last or 'it was ended'}", hint=why)
+    return _read(source, len(requests), limits, said, time.perf_counter() - started)
 
 
-def _run_in(
-    folder: Path,
-    source: Source,
-    requests: Sequence[Request],
-    limits: Limits,
-    driver: str | Path | None,
-) -> Answers:
-    path = folder / "submission.py"
-    path.write_text(source.text, encoding="utf-8")
-    setup: dict[str, Any] = {"submission": str(path), "driver": None, "requests": list(requests)}
-    if driver is not None:
-        setup["driver"] = str(folder / "cgprimer_driver.py")
-        shutil.copyfile(driver, folder / "cgprimer_driver.py")
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-B", "-X", "utf8", inside.__file__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=_environment(folder),
-        start_new_session=True,
-    )
+class _Said(NamedTuple):
+    """What came out of a process, and how it ended."""
+
+    lines: bytes
+    printed: bytes
+    late: bool
+    full: bool
+
+
+def _attend(process: subprocess.Popen[bytes], setup: bytes, limits: Limits) -> _Said:
+    """Give a process its setup, and wait for its end, but no longer than it may take."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    heard = _Reader(process, process.stdout, _LARGEST_ANSWERS)
-    printed = _Reader(process, process.stderr, limits.output * 1000)
+    readers = (
+        _Reader(process, process.stdout, _LARGEST_ANSWERS),
+        _Reader(process, process.stderr, limits.output * 1000),
+    )
+    _running.add(process)
     late = False
     try:
-        try:
-            process.stdin.write(json.dumps(setup).encode())
-            process.stdin.close()
-        except BrokenPipeError:
-            pass
+        with suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(setup)
         try:
             process.wait(2 * limits.time + 2)
         except subprocess.TimeoutExpired:
             late = True
     finally:
-        process.kill()
-        process.wait()
-        for reader in (heard, printed):
-            reader.join(2)
-            reader.pipe.close()
-    return _read(source, requests, limits, heard, printed, late, process.returncode, started)
-
-
-def _read(
-    source: Source,
-    requests: Sequence[Request],
-    limits: Limits,
-    heard: _Reader,
-    printed: _Reader,
-    late: bool,
-    code: int,
-    started: float,
-) -> Answers:
-    """What the process said, and how it ended."""
-    values: list[Any] = []
-    end: dict[str, Any] = {}
-    loaded = False
-    failure: Failure | None = None
-    protections: tuple[str, ...] = ()
-    for text in bytes(heard.data).split(b"\n")[:-1]:
+        process.terminate()  # what came of it goes with it
         try:
-            line = json.loads(text)
-            if "protections" in line:
-                protections = tuple(map(str, line["protections"]))
-            elif "end" in line:
-                end = line["end"]
-            elif "loaded" in line:
-                loaded = True
-            elif loaded:
-                values.append(_value(line, source))
-            else:
-                failure = _value(line, source)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            failure = failure or Failure("answers", "it meddles with how answers are given")
-    values = values[: len(requests)]
-    if failure is None and len(values) < len(requests):
-        failure = _ended(limits, heard, printed, late, code)
-    rest = (failure,) * (len(requests) - len(values))
-    output = bytes(printed.data).decode(errors="replace")
-    if len(output) > _KEPT_OUTPUT:
-        output = f"{output[:_KEPT_OUTPUT]}\n... {len(output) - _KEPT_OUTPUT:,} more characters"
-    modules = end.get("modules", ()) if isinstance(end, dict) else ()
-    seconds = time.perf_counter() - started
-    return Answers((*values, *rest), failure, output, seconds, tuple(modules), protections)
-
-
-def _value(line: dict[str, Any], source: Source) -> Any:
-    """The value of an answer, or its failure with the place in the submission."""
-    if "failure" not in line:
-        return line["value"]
-    said = line["failure"]
-    number = said.get("line")
-    where = ""
-    if isinstance(number, int):
-        column, end = said.get("column") or 1, said.get("end") or 0
-        if isinstance(said.get("from"), int):  # bytes, from 0
-            lines = source.text.split("\n")
-            text = lines[number - 1].encode() if 1 <= number <= len(lines) else b""
-            column = len(text[: said["from"]].decode(errors="replace")) + 1
-            end = len(text[: said.get("to") or 0].decode(errors="replace")) + 1
-        where = place(source, number, int(column), int(end))
-    return Failure(str(said["kind"]), str(said["message"]), where)
-
-
-def _ended(limits: Limits, heard: _Reader, printed: _Reader, late: bool, code: int) -> Failure:
-    """Why a process ended before it had answered everything."""
-    if printed.full or heard.full:
-        return Failure("output", f"it prints more than {limits.output:,} kB")
-    if late:
-        return Failure("time", f"it is not done after {limits.time:g} s: does a loop end?")
-    if code < 0:
-        return Failure("crash", f"signal {-code} ended it")
-    return Failure("exit", f"the process ended itself, with code {code}")
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        _running.discard(process)
+        for reader in readers:
+            reader.join(2)
+            if not reader.is_alive():
+                reader.pipe.close()
+    heard, printed = (bytes(reader.data) for reader in readers)
+    return _Said(heard, printed, late, any(reader.full for reader in readers))
 
 
 class _Reader(threading.Thread):
@@ -299,22 +263,98 @@ class _Reader(threading.Thread):
         self.start()
 
     def run(self) -> None:
+        """Read."""
         while chunk := os.read(self.pipe.fileno(), 1 << 16):
-            if len(self.data) + len(chunk) > self.most:
-                self.full = True
-                self.process.kill()
-                return
-            self.data += chunk
+            self.full = self.full or len(self.data) + len(chunk) > self.most
+            if self.full:
+                self.process.terminate()
+            else:
+                self.data += chunk
+
+
+def _read(
+    source: Source, asked: int, limits: Limits, said: _Said, seconds: float
+) -> tuple[Answers, int | None]:
+    """The answers in the lines that a process said, and which request ended it."""
+    values: dict[int, Any] = {}
+    known: dict[str, Any] = {}
+    failure: Failure | None = None
+    for text in said.lines.split(b"\n")[:-1]:
+        try:
+            line = json.loads(text)
+            if "request" in line:
+                values.setdefault(int(line["request"]), _value(line, source))
+            else:
+                known = {**line, **known}  # what was said first, before the submission ran
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            failure = failure or Failure("answers", "it meddles with how answers are given")
+    ended_at = None
+    try:
+        if "failure" in known:
+            failure = _value(known, source)
+        elif failure is None and not all(number in values for number in range(asked)):
+            failure = _ended(limits, said, known.get("ended"))
+            if known.get("loaded") is True:
+                ended_at = next(number for number in range(asked) if number not in values)
+        protections = tuple(f"{k}: {v}" for k, v in known.get("protections", {}).items())
+        modules = tuple(map(str, known.get("modules", ())))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        failure = Failure("answers", "it meddles with how answers are given")
+        modules = protections = ()
+    output = said.printed.decode(errors="replace")
+    if len(output) > _KEPT_OUTPUT:
+        output = f"{output[:_KEPT_OUTPUT]}\n... and {len(output) - _KEPT_OUTPUT:,} characters more"
+    every = tuple(values.get(number, failure) for number in range(asked))
+    return Answers(every, failure, output, seconds, modules, protections), ended_at
+
+
+def _value(line: dict[str, Any], source: Source) -> Any:
+    """The value of an answer, or its failure with the place in the submission."""
+    if "failure" not in line:
+        return line["value"]
+    told = line["failure"]
+    number = told.get("line")
+    where = ""
+    if isinstance(number, int):
+        column, end = told.get("column") or 1, told.get("end") or 0
+        if isinstance(told.get("from"), int):  # in bytes, from 0
+            lines = source.text.split("\n")
+            text = lines[number - 1].encode() if 1 <= number <= len(lines) else b""
+            column, end = (
+                len(text[: told.get(edge) or 0].decode(errors="replace")) + 1
+                for edge in ("from", "to")
+            )
+        where = place(source, number, int(column), int(end))
+    return Failure(str(told["kind"]), str(told["message"]), where)
+
+
+def _ended(limits: Limits, said: _Said, ended: Any) -> Failure:
+    """Why a process ended before it had answered everything."""
+    late = Failure("time", f"it is not done after {limits.time:g} s: does every loop end?")
+    if said.full:
+        return Failure("output", f"it prints more than {limits.output:,} kB")
+    if said.late or ended is None:
+        return late
+    code, number, computed = int(ended[0]), int(ended[1]), float(ended[2])
+    if number == getattr(signal, "SIGXCPU", 24) or (number == 9 and computed >= limits.time):
+        return late
+    if number:
+        try:
+            name = signal.Signals(number).name
+        except ValueError:
+            name = f"signal {number}"
+        why = {"SIGSEGV": "it reaches memory that is not its own, or recurses too deeply"}
+        why |= {"SIGKILL": "it was killed", "SIGABRT": "it aborts: often out of memory"}
+        return Failure("crash", f"{why.get(name, 'it was ended')} ({name})")
+    return Failure("exit", f"it ends its process, with exit code {code}")
 
 
 def _environment(folder: Path) -> dict[str, str]:
     """Nothing of the grader's; one thread for libraries that would take all cores."""
     threads = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")
-    kept = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
-    places = dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), str(folder))
     return {
-        **kept,
-        **places,
+        **{name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ},
+        **dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP"), str(folder)),
         **{f"{name}_NUM_THREADS": "1" for name in threads},
         "PATH": os.defpath,
         "LANG": "C.UTF-8",

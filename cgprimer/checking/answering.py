@@ -1,22 +1,14 @@
-"""What runs in the sandbox, in a process of its own: limits first, then the submission.
+"""A submission's functions called, and what they return or raise as plain data.
 
-It imports nothing of cgprimer and is given no answers, so a submission that meddles with it can
-forge nothing but its own numbers. The setup comes as JSON on standard input, the answers leave as
-lines of JSON on what was standard output:
-
-    {"protections": [...]}               before a line of the submission has run
-    {"loaded": true}                     it was imported
-    {"value": ...} or {"failure": ...}   for each request, in order
-    {"end": {...}}                       what it took
-
-What the submission prints goes elsewhere. :mod:`cgprimer.checking.sandbox` has the other side.
+It runs beside the submission, in the sandbox, and is given no answers: a submission that meddles
+with it can forge nothing but its own numbers. It imports nothing of cgprimer.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
+from collections.abc import Callable
 from importlib import util
 from typing import Any
 
@@ -27,18 +19,28 @@ class Refused(Exception):
     """A value that is no answer."""
 
 
+class Forbidden:
+    """Refuses modules when they are imported."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Say no, or leave it to the others."""
+        if name.partition(".")[0] in self.names:
+            raise ImportError(f"{name} may not be imported in this homework")
+
+
 def plain(value: Any, depth: int = 0) -> Any:
     """Numbers, texts, lists and dictionaries, as JSON has them; arrays are nested lists.
 
     >>> plain({"ab": (1, 2.5)})
     {'ab': [1, 2.5]}
     """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int | float) and type(value).__module__ == "builtins":
+    if value is None or type(value) in (bool, str, int, float):
         return value
     if depth > 20:
-        raise Refused("lists in lists in lists")
+        raise Refused("returned lists in lists in lists")
     if isinstance(value, dict):
         return {str(key): plain(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -62,41 +64,49 @@ def failure_of(error: BaseException, path: str, ours: tuple[str, ...] = ()) -> d
     except BaseException:
         text = "(it cannot be printed)"
     found: dict[str, Any] = {"kind": "exception", "message": f"{name}: {text}" if text else name}
-    deepest, count = None, 0
+    deepest, others = None, 0
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == path:
             deepest = trace
-        count += trace.tb_frame.f_code.co_filename not in ours
+        others += trace.tb_frame.f_code.co_filename not in ours
         trace = trace.tb_next
     if deepest is not None:
-        spots = list(deepest.tb_frame.f_code.co_positions())
-        spot = spots[deepest.tb_lasti // 2] if deepest.tb_lasti >= 0 else (None,) * 4
-        one_line = spot[0] == spot[1]
-        found |= {"line": deepest.tb_lineno, "from": spot[2], "to": spot[3] if one_line else None}
+        found["line"] = deepest.tb_lineno
+        for at, spot in enumerate(deepest.tb_frame.f_code.co_positions()):
+            if at == deepest.tb_lasti // 2:
+                found |= {"from": spot[2], "to": spot[3] if spot[0] == spot[1] else None}
+                break
     if isinstance(error, Refused):
         found |= {"kind": "value", "message": text}
     elif isinstance(error, SystemExit):
-        found |= {"kind": "exit", "message": f"sys.exit({text}) is called"}
+        found |= {"kind": "exit", "message": f"it calls sys.exit({text})"}
     elif isinstance(error, MemoryError):
         found |= {"kind": "memory", "message": "it asks for more memory than it may have"}
     elif isinstance(error, SyntaxError) and error.filename == path:
         found |= {"kind": "syntax", "message": error.msg, "line": error.lineno}
         found |= {"column": error.offset, "end": error.end_offset}
-    elif isinstance(error, TypeError) and count == 0 and "argument" in text:
+    elif isinstance(error, TypeError) and not others and "argument" in text:
         found |= {"kind": "signature", "message": text}
     return found
 
 
-def missing(module: Any, name: str) -> dict[str, Any]:
+def missing(target: Any, name: str) -> dict[str, Any]:
     """The failure of a name that a submission lacks."""
     import difflib
 
-    there = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+    there = [
+        known
+        for known, value in vars(target).items()
+        if callable(value)
+        and not known.startswith("_")
+        and getattr(value, "__module__", None) == getattr(target, "__name__", None)
+    ]
     close = difflib.get_close_matches(name, there, 1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    defined = f"; it defines {', '.join(there[:8])}" if there and not close else ""
-    return {"kind": "missing", "message": f"there is no function {name}{hint}{defined}"}
+    hint = f"; it defines {', '.join(there[:8])}" if there else "; it defines none"
+    hint = f"; did you mean {close[0]}?" if close else hint
+    what = "is no function" if hasattr(target, name) else "is not defined"
+    return {"kind": "missing", "message": f"{name} {what}{hint}"}
 
 
 def answer(target: Any, name: str, arguments: list[Any], path: str) -> dict[str, Any]:
@@ -107,8 +117,8 @@ def answer(target: Any, name: str, arguments: list[Any], path: str) -> dict[str,
     try:
         return {"value": plain(function(*arguments))}
     except BaseException as error:
-        driver = getattr(target, "__file__", path)
-        return {"failure": failure_of(error, path, (__file__, driver))}
+        ours = (__file__, getattr(target, "__file__", "") if target.__name__ == "driver" else "")
+        return {"failure": failure_of(error, path, ours)}
 
 
 def load(path: str, name: str) -> Any:
@@ -122,48 +132,35 @@ def load(path: str, name: str) -> Any:
     return module
 
 
-def work(setup: dict[str, Any], say: Any) -> None:
+def work(setup: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
     """Import the submission, and answer the requests one by one."""
-    path = setup["submission"]
+    folder, own, process, leave = os.getcwd(), os.getpid(), os.getpid, os._exit
+    path = os.path.join(folder, "submission.py")
+    before = set(sys.modules)
+    sys.path.insert(0, folder)
+    sys.meta_path.insert(0, Forbidden(setup["forbidden"]))
+
+    def tell(line: dict[str, Any]) -> None:
+        if process() != own:
+            leave(0)  # a process that the submission has forked, and forgotten
+        say(line)
+
     try:
         target = load(path, "submission")
-        say({"loaded": True})
-        leading: list[Any] = []
-        if setup["driver"]:
+        leading = []
+        if "driver.py" in setup["files"]:
             leading = [target]
-            target = load(setup["driver"], "driver")
+            target = load(os.path.join(folder, "driver.py"), "driver")
+        tell({"loaded": True})
     except BaseException as error:
-        say({"failure": failure_of(error, path, (__file__,))})
+        tell({"loaded": False, "failure": failure_of(error, path, (__file__,))})
         return
-    for request in setup["requests"]:
+    for number, request in enumerate(setup["requests"]):
+        arguments = [*leading, *request["arguments"]]
         try:
-            say(answer(target, request["call"], [*leading, *request["arguments"]], path))
+            tell({"request": number, **answer(target, request["call"], arguments, path)})
         except BaseException:  # json or os are not what they were
-            os._exit(3)
-
-
-def main() -> None:
-    """The sandboxed process."""
-    data = b""
-    while chunk := os.read(0, 1 << 20):
-        data += chunk
-    setup = json.loads(data)
-    answers = os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(2, 1)
-    encode, write, leave = json.dumps, os.write, os._exit
-
-    def say(line: dict[str, Any]) -> None:
-        text = (encode(line) + "\n").encode()
-        while text:
-            text = text[write(answers, text) :]
-
-    sys.path[0:0] = [os.getcwd()]
-    work(setup, say)
-    say({"end": {"modules": sorted({name.partition(".")[0] for name in sys.modules})}})
-    leave(0)  # threads that live on do not matter
-
-
-if __name__ == "__main__":
-    main()
+            tell({"request": number, "failure": {"kind": "answers", "message": "?"}})
+    loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+    known = sys.stdlib_module_names
+    tell({"modules": sorted(loaded - known - {"submission", "driver"})})

@@ -1,0 +1,357 @@
+"""Submissions that go wrong, or mean harm: each gets a clear result, and the grader survives."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cgprimer.checking import sandbox
+from cgprimer.checking.results import KINDS, Failure
+from cgprimer.checking.sandbox import Answers, Limits, Request, run_submission
+from cgprimer.errors import CgprimerError
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux's kernel offers")
+ASKED: list[Request] = [{"call": "g", "arguments": [2.0, 4.0]}, {"call": "g", "arguments": [1, 0]}]
+G = "\ndef g(a, b):\n    return [a, b]\n"
+RIGHT = ([2.0, 4.0], [1, 0])
+
+
+@pytest.fixture(params=["kernel", pytest.param("python", id="without the kernel's help")])
+def protection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(sandbox, "KERNEL", request.param == "kernel")
+    return str(request.param)
+
+
+def answers(folder: Path, text: str | bytes, *, name: str = "ann.py", **limits: Any) -> Answers:
+    file = folder / name
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return run_submission(file, ASKED, Limits(**{"time": 1, **limits}))
+
+
+def test_values_come_back_to_the_last_bit(tmp_path: Path) -> None:
+    text = """
+def g(a, b):
+    import numpy as np
+    print("a line of mine")
+    return {"third": a / 3, "column": np.array([[a, b]]) / 7, "nan": float("nan")}
+"""
+    found = answers(tmp_path, text)
+    assert found.failure is None
+    value = found.values[0]
+    assert value["third"] == 2 / 3
+    assert value["column"] == [[2 / 7, 4 / 7]]
+    assert value["nan"] != value["nan"]
+    assert found.output == "a line of mine\n" * 2
+    assert found.modules == ("numpy",)
+
+
+@linux
+def test_the_kernel_keeps_files_network_and_processes_apart(tmp_path: Path) -> None:
+    held = answers(tmp_path, G).protections
+    assert {p.partition(":")[0] for p in held} >= {"files", "network"}
+    if any("python" in p for p in held):
+        pytest.skip(f"not all of it here: {held}")
+
+
+# What is handed in -> the kind of failure, and words that its report has; line:column where known.
+BROKEN: dict[str, tuple[str | bytes, str, str]] = {
+    "an endless loop": ("while True:\n    pass", "time", "does every loop end"),
+    "endless print": ("while True:\n    print('x' * 1000)", "output", "prints more than 1,000 kB"),
+    "memory": ("x = []\nwhile True:\n    x.append(bytearray(10**8))", "memory", ":3:14"),
+    "one large array": ("x = 'x' * 10**11", "memory", ":1:5"),
+    "sys.exit": ("import sys\nsys.exit(3)", "exit", ":2:1"),
+    "os._exit": ("import os\nos._exit(0)", "exit", "exit code 0"),
+    "it kills itself": ("import os\nos.kill(os.getpid(), 9)", "crash", "SIGKILL"),
+    "it kills its group": ("import os\nos.kill(0, 9)", "crash", "SIGKILL"),
+    "a segmentation fault": ("import ctypes\nctypes.string_at(0)", "crash", "SIGSEGV"),
+    "an exception": (
+        "x = 1\ny = x / (x - 1)",
+        "exception",
+        ":2:5\n  y = x / (x - 1)\n      ^^^^^^^^^^^",
+    ),
+    "input": ("input()", "exception", "EOFError"),
+    "no colon": ("def g(a, b)\n    return a", "syntax", ":1:12\n  def g(a, b)\n             ^"),
+    "indentation": ("def g(a, b):\nreturn a", "syntax", ":2:1"),
+    "latin-1": (b"# caf\xe9\n", "encoding", "line 1 is not utf-8"),
+    "a zero byte": (b"a = 1\nb = \0", "encoding", "line 2 has a zero byte"),
+    "an unknown encoding": (b"# coding: klingon\n", "encoding", "klingon"),
+    "it imports what is not there": ("import nosuchmodule", "exception", "nosuchmodule"),
+    "its own exit hook": ("import os\nos.register_at_fork\nraise SystemExit('bye')", "exit", "bye"),
+    "letters before the caret": (
+        "x = 'äöü' + 1",
+        "exception",
+        ":1:5\n  x = 'äöü' + 1\n      ^^^^^^^^^",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_imported(name: str, tmp_path: Path) -> None:
+    text, kind, words = BROKEN[name]
+    found = answers(tmp_path, text, memory=400)
+    assert found.failure is not None
+    assert found.failure.kind == kind
+    assert words in str(found.failure)
+    assert found.values == (found.failure,) * 2
+    assert kind in KINDS
+    assert "Traceback" not in str(found.failure)
+
+
+ONE_CALL: dict[str, tuple[str, str, str]] = {
+    "an exception": ("def g(a, b):\n    return a / b", "exception", ":2:12"),
+    "another name": ("def f(a, b):\n    return a / b", "missing", "g is not defined; it defines f"),
+    "nearly its name": ("def G(a, b):\n    return 1", "missing", "it defines G"),
+    "no function": ("g = 3", "missing", "g is no function"),
+    "too few arguments": ("def g(a):\n    return a", "signature", "takes 1 positional argument"),
+    "too many": ("def g(a, b, c):\n    return a", "signature", "missing 1 required"),
+    "its own TypeError": ("def g(a, b):\n    return f(a)\ndef f(): pass", "exception", ":2:12"),
+    "no value": ("def g(a, b):\n    return object()", "value", "object"),
+    "a complex number": ("def g(a, b):\n    return 1j", "value", "complex"),
+    "recursion": ("def g(a, b):\n    return g(a, b) + 1", "exception", "RecursionError"),
+    "a list in itself": ("def g(a, b):\n    a = []\n    a.append(a)\n    return a", "value", "in lists"),
+    "sys.exit": ("import sys\ndef g(a, b):\n    sys.exit()", "exit", ":3:5"),
+    "interrupts": ("def g(a, b):\n    raise KeyboardInterrupt", "exception", "KeyboardInterrupt"),
+    "a bad exception": (
+        "class E(Exception):\n    def __str__(self): raise E\ndef g(a, b):\n    raise E",
+        "exception",
+        "cannot be printed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE_CALL)
+def test_what_fails_in_one_call_is_asked_again(name: str, tmp_path: Path) -> None:
+    text, kind, words = ONE_CALL[name]
+    found = answers(tmp_path, text)
+    assert found.failure is None
+    value = found.values[1]
+    assert isinstance(value, Failure)
+    assert value.kind == kind
+    assert words in str(value)
+    if "a / b" in text and "def g" in text:
+        assert found.values[0] == 0.5  # the other call is answered
+
+
+REACHES: dict[str, str] = {
+    "a file of the grader": "open({file!r}).read()",
+    "the folder of the grader": "import os\nos.listdir({folder!r})",
+    "writing elsewhere": "open({file!r}, 'a')",
+    "a new file elsewhere": "open({folder!r} + '/mine', 'w')",
+    "removing": "import os\nos.remove({file!r})",
+    "the environment of the grader": "open('/proc/%d/environ' % __import__('os').getppid()).read()",
+    "memory of the grader": "open('/proc/{pid}/mem', 'rb')",
+    "the network": "import socket\nsocket.create_connection(('127.0.0.1', {port}), 1)",
+    "names in the network": "import socket\nsocket.getaddrinfo('localhost', 80)",
+    "another program": "import subprocess\nsubprocess.run(['/bin/cat', {file!r}], check=True)",
+    "the parent": "import os\nos.kill(os.getppid(), 9)",
+    "processes": "import os\nfor _ in range(100): os.fork()",
+    "large files": "open('mine', 'wb').write(b'x' * 2**25)",
+}
+
+
+@linux
+@pytest.mark.parametrize("name", REACHES)
+def test_what_is_out_of_reach(name: str, tmp_path: Path, protection: str) -> None:
+    import os
+    import socket
+
+    secret = tmp_path / "answers" / "solution.py"
+    secret.parent.mkdir()
+    secret.write_text("0.123456")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        text = REACHES[name].format(
+            file=str(secret),
+            folder=str(secret.parent),
+            pid=os.getpid(),
+            port=server.getsockname()[1],
+        )
+        found = answers(tmp_path, text + G)
+    if name == "the parent" and os.geteuid() and protection == "python":
+        pytest.skip("one's own processes can be ended where the kernel offers nothing")
+    assert found.failure is not None
+    assert found.failure.kind == "exception"
+    errors = ("PermissionError", "BlockingIOError", "OSError", "gaierror", "FileNotFoundError")
+    assert any(error in found.failure.message for error in errors)
+    assert secret.read_text() == "0.123456"
+    assert [p.name for p in secret.parent.iterdir()] == ["solution.py"]
+    assert "0.123456" not in found.output
+
+
+HARMLESS: dict[str, str] = {
+    "threads that live on": "import threading, time\n"
+    "for _ in range(4): threading.Thread(target=time.sleep, args=(60,)).start()",
+    "exit functions": "import atexit, time\natexit.register(time.sleep, 60)",
+    "another json": "import json\njson.dumps = json.JSONEncoder.encode = lambda *a: '7'\nprint = 3",
+    "another os.write": "import os\nos.write = os._exit = lambda *a: 1 / 0",
+    "a process of its own": "import os\nos.fork()",
+    "prints answers": """print('{"request": 0, "value": [9, 9]}', flush=True)""",
+    "writes a file of its own": "open('mine', 'w').write('x')\nprint(open('mine').read())",
+    "a script": "if __name__ == '__main__':\n    raise SystemExit",
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_changes_no_answer(name: str, tmp_path: Path) -> None:
+    started = time.perf_counter()
+    found = answers(tmp_path, HARMLESS[name] + G)
+    assert found.failure is None
+    assert found.values == RIGHT
+    assert time.perf_counter() - started < 20
+
+
+FORGED = """
+import os
+for number in range(3, 30):
+    try: os.write(number, {line!r})
+    except OSError: pass
+"""
+
+
+def test_a_forged_answer_is_one_that_a_student_gave(tmp_path: Path) -> None:
+    """No verdict can be forged: verdicts are not made there. And nonsense breaks nothing here."""
+    line = b'{"request": 0, "value": [1, 1]}\n'
+    assert answers(tmp_path, FORGED.format(line=line) + G).values == ([1, 1], RIGHT[1])
+    for nonsense in (
+        b"{{{\n" + b"[" * 100_000 + b"\n",
+        b'{"request": "x"}\n{"request": 0}\n[]\n3\n{"ended": 7}\n',
+        b'{"loaded": false, "failure": 3}\n{"protections": 3, "modules": 4}\n',
+        b'{"request": 0, "failure": {"kind": [], "message": {}, "line": 1e999, "from": []}}\n',
+        b"\xff\xfe\n" + b'{"request": 1' + b"0" * 5000 + b"}\n",
+    ):
+        found = answers(tmp_path, FORGED.format(line=nonsense) + G)
+        assert len(found.values) == 2
+        assert str(found.failure or "")[:100] is not None
+
+
+def test_meddling_with_builtins_hurts_only_oneself(tmp_path: Path) -> None:
+    found = answers(tmp_path, "import builtins\nbuiltins.isinstance = builtins.type = None" + G)
+    assert found.failure is not None
+    assert found.failure.kind == "exit"
+
+
+@linux
+def test_nothing_outlives_the_run(tmp_path: Path, protection: str) -> None:
+    text = """
+import os, time
+print(os.getcwd(), flush=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(300)
+    os._exit(0)
+time.sleep(0.1)
+"""
+    found = answers(tmp_path, text + G)
+    assert found.values == RIGHT
+    folder = found.output.strip()
+    assert "cgprimer-" in folder
+    assert not Path(folder).exists()
+    assert living(folder) == []
+
+
+def living(folder: str) -> list[str]:
+    """The processes that have a folder as their home."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"HOME={folder}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@linux
+@pytest.mark.slow
+def test_a_fork_bomb_ends(tmp_path: Path, protection: str) -> None:
+    text = """
+import os
+print(os.getcwd(), flush=True)
+while True:
+    try: os.fork()
+    except OSError: pass
+"""
+    found = answers(tmp_path, text)
+    assert found.failure is not None
+    assert found.failure.kind == "time"
+    assert living(found.output.split()[0]) == []
+
+
+@pytest.mark.slow
+def test_who_waits_is_not_waited_for(tmp_path: Path) -> None:
+    started = time.perf_counter()
+    found = answers(tmp_path, "import time\ntime.sleep(100)", time=0.2)
+    assert found.failure is not None
+    assert found.failure.kind == "time"
+    assert time.perf_counter() - started < 10
+
+
+def test_the_rest_is_asked_of_another_process(tmp_path: Path) -> None:
+    file = tmp_path / "ann.py"
+    file.write_text("import os\ndef g(a):\n    return os._exit(0) if a == 1 else a\n")
+    asked: list[Request] = [{"call": "g", "arguments": [a]} for a in (0, 1, 2, 3)]
+    one = run_submission(file, asked)
+    assert one.values == (0, one.failure, one.failure, one.failure)
+    more = run_submission(file, asked, restarts=1)
+    assert more.values == (0, more.failure, 2, 3)
+    assert more.failure is not None
+
+
+def test_a_driver_calls_the_submission_and_says_its_line(tmp_path: Path) -> None:
+    driver, file = tmp_path / "steps.py", tmp_path / "ann.py"
+    driver.write_text(
+        "def run(submission, times):\n"
+        "    made = submission.Value(2.0)\n"
+        "    for _ in range(times): made.double()\n"
+        "    return {'data': made.data}\n"
+        "def lacking(submission): submission.Value(1.0).backward()\n"
+    )
+    file.write_text(
+        "class Value:\n"
+        "    def __init__(self, data): self.data = data\n"
+        "    def double(self): self.data = 2 * self.data if self.data < 9 else 1 / 0\n"
+    )
+    asked: list[Request] = [
+        {"call": "run", "arguments": [2]},
+        {"call": "run", "arguments": [9]},
+        {"call": "lacking", "arguments": []},
+    ]
+    found = run_submission(file, asked, driver=driver).values
+    assert found[0] == {"data": 8.0}
+    assert "ann.py:3:" in str(found[1])
+    assert "'Value' object has no attribute 'backward'" in str(found[2])
+    with_names = run_submission({"Value": type("Value", (), {})}, asked[2:], driver=driver)
+    assert "backward" in str(with_names.values[0]) or "Value" in str(with_names.values[0])
+
+
+def test_modules_can_be_forbidden_and_are_named(tmp_path: Path) -> None:
+    text = "import numpy" + G
+    assert answers(tmp_path, text).modules == ("numpy",)
+    refused = answers(tmp_path, text, forbidden=("numpy",)).failure
+    assert "numpy may not be imported in this homework" in str(refused)
+
+
+def test_names_of_a_notebook_are_called_here() -> None:
+    def g(a: float, b: float) -> float:
+        return a / b
+
+    found = run_submission({"g": g}, ASKED)
+    assert found.values[0] == 0.5
+    assert "ZeroDivisionError" in str(found.values[1])
+    assert "g is not defined" in str(run_submission({}, ASKED).values[0])
+
+
+def test_what_is_the_graders_own_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CgprimerError, match=r"cannot read .*nosuch.py"):
+        run_submission(tmp_path / "nosuch.py", ASKED)
+    file = tmp_path / "ann.py"
+    file.write_text(G)
+    monkeypatch.setattr(sandbox.confined, "__file__", str(tmp_path / "gone.py"))
+    with pytest.raises(CgprimerError, match=r"the sandbox cannot start: .*gone\.py"):
+        run_submission(file, ASKED)
