@@ -112,7 +112,7 @@ ONE_CALL: dict[str, tuple[str, str, str]] = {
     "no value": ("def g(a, b):\n    return object()", "value", "object"),
     "a complex number": ("def g(a, b):\n    return 1j", "value", "complex"),
     "recursion": ("def g(a, b):\n    return g(a, b) + 1", "exception", "RecursionError"),
-    "a list in itself": ("def g(a, b):\n    a = []\n    a.append(a)\n    return a", "value", "in lists"),
+    "a list in itself": ("def g(a, b):\n    a = []\n    a += [a]\n    return a", "value", "lists"),
     "sys.exit": ("import sys\ndef g(a, b):\n    sys.exit()", "exit", ":3:5"),
     "interrupts": ("def g(a, b):\n    raise KeyboardInterrupt", "exception", "KeyboardInterrupt"),
     "a bad exception": (
