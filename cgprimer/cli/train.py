@@ -44,10 +44,12 @@ from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, checked, option_lines
+from cgprimer.workers.record import as_dict, record_of
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = (  # not in --json
     "state", "step_losses", "recorded_steps", "recorded_parameters", "steps_apart", "epoch_total",
+    "team",
 )  # fmt: skip
 ORIGIN = ("data", "columns", "samples", "seed", "low", "high", "noise", "validation")  # of data
 DATA = f"""\
@@ -237,6 +239,8 @@ def _say(
     if found is not None:
         result["identifiability"] = asdict(found)
         del result["identifiability"]["parameters"]
+    if run.team:
+        result["team"] = as_dict(record_of(run), run.steps)
     if score is not None:
         result["score"] = score.as_dict()
     echo_json(result)

@@ -14,6 +14,7 @@ from cgprimer.number_format import number
 from cgprimer.training.identifiability import Identifiability, combination_text
 from cgprimer.training.predictions import Score
 from cgprimer.training.runs import TrainingRun
+from cgprimer.workers.record import record_of, summary, timeline
 
 _MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
 
@@ -62,12 +63,20 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
         *([f"regularizers add {number(run.penalty)} to that loss"] if run.penalty else []),
         *_validation_lines(run),
         *([run.reason] if run.stopped == "patience" else []),
+        *_team_lines(run),
         "",
         table(header[:width], [row[:width] for row in rows], left=(0, 3)),
         *([""] if sentences else []),
         *sentences,
     ]
     return "\n".join(lines)
+
+
+def _team_lines(run: TrainingRun) -> list[str]:
+    if not run.team:
+        return []
+    record = record_of(run)
+    return ["", *summary(record, run.steps), "", *timeline(record)]
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.errors import UsageError
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.steps import Done, Steps, stepped
 from cgprimer.training.tasks import Gradients
@@ -34,6 +35,9 @@ class TeamSteps(Steps):
     def __post_init__(self) -> None:
         self.one_by_one = True
         super().__post_init__()
+        if self.objective.layers.statistics:
+            what = "each of many workers would have statistics of its own of a batchnorm"
+            raise UsageError(what, hint="one worker, or a graph without batchnorm")
         plan = self.how.plan
         assert plan is not None
         self.plan, self.size = plan, self.batch

@@ -152,9 +152,13 @@ class SimulatedTeam:
         self._work.clear()
 
     def told(self) -> dict[str, Any]:
-        """What the workers did, and where they are, as plain data."""
-        spans, seconds = self.trace.spans, self.trace.seconds
-        return {"spans": list(map(list, spans)), "seconds": seconds, "drawn": self._drawn}
+        """What the workers did, as plain data; what they are at is dropped if the run ends now."""
+        going, self.trace = self.trace, deepcopy(self.trace)
+        for worker, work in self._work.items():
+            self._told(worker, work, "dropped", self.now)
+        going, self.trace = self.trace, going
+        spans = list(map(list, going.spans))
+        return {"spans": spans, "seconds": going.seconds, "drawn": list(self._drawn)}
 
     def _begin(self, worker: int, task: Task, now: float) -> None:
         """The worker begins, at the parameters of the server; unless it is away, or dies."""
