@@ -6,6 +6,8 @@ from cgprimer import plot as plot
 from cgprimer.analysis.comparison import Comparison as Comparison
 from cgprimer.analysis.comparison import MethodResult as MethodResult
 from cgprimer.analysis.comparison import compare as compare
+from cgprimer.analysis.derivation import Derivation as Derivation
+from cgprimer.analysis.rules import rules as rules
 from cgprimer.analysis.trace import Trace as Trace
 from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from cgprimer.core.language.syntax import Expression, Name, Number, Structural, fold
@@ -46,12 +46,17 @@ _GREEK = frozenset(
 )  # fmt: skip
 
 
-def latex(expression: Expression, arrays: Collection[str] = ()) -> str:
+def latex(
+    expression: Expression,
+    arrays: Collection[str] = (),
+    forms: Callable[[str], str] = lambda kind: "",
+) -> str:
     r"""The LaTeX of an expression, for use in mathematics mode.
 
     A product is set with a small space, with a dot where the second factor begins with a digit
     (``2 3`` and ``2 3/4`` would read as other numbers); what begins with a sign gets parentheses.
     A product of two of the names that are ``arrays``, element by element, gets a dot in a circle.
+    What the table does not have is written in ``forms``.
 
     >>> from cgprimer.core.primitives.notation import parse_expression
     >>> print(latex(parse_expression("(cd + 1)*xx^2")))
@@ -95,7 +100,8 @@ def latex(expression: Expression, arrays: Collection[str] = ()) -> str:
         if kind == "transpose":
             return rf"{{{texts[0]}}}^{{\top}}", binding, array
         row = ARRAY_FUNCTIONS.get(kind)
-        form = row.latex if row else "" if isinstance(name, Structural) else primitive(name).latex
+        made = isinstance(name, Structural)
+        form = row.latex if row else forms(kind) if made else primitive(name).latex
         if not form:
             spelled = (row.spelling if row else kind).replace("_", r"\_")
             listed = ", ".join([*texts, *settings])
@@ -113,6 +119,7 @@ def latex_name(name: str) -> str:
     >>> print(latex_name("bar_w2"), latex_name("dot_h_1"))
     \bar{w}_{2} \dot{h}_{1}
     """
+    name, dashes = name.rstrip("'"), "'" * name.count("'")
     stem, _, index = name.partition("_")
     if stem in ("bar", "dot") and index:
         letter, under, place = latex_name(index).partition("_")
@@ -124,4 +131,4 @@ def latex_name(name: str) -> str:
         stem = rf"\{stem}"
     elif len(stem) != 1:
         stem = rf"\mathit{{{stem}}}"
-    return rf"{stem}_{{{index.replace('_', ', ')}}}" if index else stem
+    return (rf"{stem}_{{{index.replace('_', ', ')}}}" if index else stem) + dashes

@@ -32,6 +32,7 @@ _COMMANDS = {
     "step": "Step through a derivative: a page for the projector, slides, or a GIF.",
     "plot": "Curves for slides: losses, surfaces, errors, costs, functions.",
     "grad": "Values of the outputs and their derivatives.",
+    "rules": "Differentiate a formula rule by rule, as it is taught.",
     "trace": "The evaluation step by step, with tangents or adjoints.",
     "tape": "The tape of a graph or of its derivative, and what passes do to it.",
     "check": "Check homework, and name the mistake.",

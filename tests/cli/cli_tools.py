@@ -31,6 +31,7 @@ COMMANDS = (
     "plot",
     "step",
     "grad",
+    "rules",
     "trace",
     "tape",
     "compare",

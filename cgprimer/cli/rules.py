@@ -1,0 +1,74 @@
+"""``cgprimer rules``: a derivative rule by rule."""
+
+from __future__ import annotations
+
+from os import path
+from typing import Any
+
+import click
+
+from cgprimer.analysis.rules import INNER, rules
+from cgprimer.cli.common import echo_json, make_command
+from cgprimer.cli.options import JSON
+from cgprimer.files import examples
+from cgprimer.loading import load
+
+_MOST_LINES = 200
+
+
+@make_command(
+    "-e, --expression FORMULA  A formula that begins with a minus sign, or looks like a file.",
+    "--wrt NAME  With respect to what (default: x, or the only name that it can be).",
+    "--of NAME  Of several expressions, the one to differentiate (default: the only output).",
+    f"--inner {'|'.join(INNER)} =chain  Differentiate other expressions by themselves, or put"
+    " them in.",
+    "--functions NAME,...  Names that stand for functions of the variable (default in a formula:"
+    " f,g,h,u,v).",
+    "--order 1.. =1  How often to differentiate.",
+    "--latex  Print LaTeX, an align* with a line for each step.",
+    JSON,
+    "--all (whole)  Show all of a long derivation.",
+)
+@click.argument("file", metavar="FILE|FORMULA", required=False, type=click.Path(allow_dash=True))
+def command(
+    file: str | None,
+    expression: str | None,
+    latex: bool,
+    as_json: bool,
+    whole: bool,
+    **settings: Any,
+) -> None:
+    """Differentiate by the rules of calculus, one by one and each with its name.
+
+    \b
+    Examples:
+      cgprimer rules "2*x^3 - 6*x^2 + x + 1"
+      cgprimer rules "f(g(x))"
+      cgprimer rules "y = f*g; f = u*v"
+      cgprimer rules lecture --wrt xa
+      cgprimer rules "sin(w*x + b)" --wrt w --latex
+
+    The part that the next rule rewrites is underlined. Functions have the derivatives of the table
+    that 'cgprimer primitives' prints.
+    """
+    if (file is None) == (expression is None):
+        raise click.UsageError("give either a FILE, a formula, or -e FORMULA")
+    formula = expression if file is None else file if _is_formula(file) else load(file)
+    assert formula is not None
+    found = rules(formula, **settings)
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    lines = (found.latex() if latex else str(found)).split("\n")
+    if len(lines) > _MOST_LINES and not (whole or latex):
+        more = f"... {len(lines) - _MOST_LINES:,} more lines (--all shows all)"
+        lines = [*lines[:_MOST_LINES], more, found.result]
+    click.echo("\n".join(lines))
+
+
+def _is_formula(text: str) -> bool:
+    """Whether it is a formula; `x.cg`, `homework/x` and `lectrue` are files that are not there."""
+    if text == "-" or text in examples() or path.exists(text):
+        return False
+    folder = path.isdir(path.dirname(text)) or "." in text
+    return any(sign in text for sign in "()^*=+ ") or len(text) == 1 or ("/" in text and not folder)

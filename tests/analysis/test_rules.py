@@ -1,0 +1,258 @@
+"""Differentiation rule by rule: the rules of the lecture, and every result against the gradient."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer import rules
+from cgprimer.core.primitives.notation import unparse
+from tests.methods.graph_strategies import Case, cases, expressions
+from tests.primitives.row_tools import ROWS, ids, one_line, random_points
+from tests.primitives.row_tools import at as point_of
+
+TABLE = (
+    "exp 2^x log log(x,3) sin cos tan sec csc cot asin acos atan asec acsc acot "
+    "sinh cosh tanh sech csch coth asinh acosh atanh asech acsch acoth"
+)
+
+
+def evaluated(text: str, at: dict[str, float]) -> float:
+    """A formula at a point."""
+    graph = cgprimer.parse(f"out_ = {text}")
+    return graph.evaluate({n: at[n] for n in (*graph.inputs, *graph.parameters)})["out_"]
+
+
+def steps(derivation: cgprimer.Derivation) -> list[tuple[str, str, str]]:
+    return [(step.label, step.part, step.becomes) for step in derivation.steps]
+
+
+def test_f17_the_polynomial_is_differentiated_step_by_step():
+    found = rules("2*x^3 - 6*x^2 + x + 1")
+    assert found.result == "6*x^2 - 12*x + 1"
+    assert steps(found) == [
+        (
+            "sum and difference rule",
+            "d/dx(2*x^3 - 6*x^2 + x + 1)",
+            "d/dx(2*x^3) - d/dx(6*x^2) + d/dx(x) + d/dx(1)",
+        ),
+        ("constant multiple rule", "d/dx(2*x^3)", "2*d/dx(x^3)"),
+        ("power rule", "d/dx(x^3)", "3*x^2"),
+        ("constant multiple rule", "d/dx(6*x^2)", "6*d/dx(x^2)"),
+        ("power rule", "d/dx(x^2)", "2*x"),
+        ("identity rule", "d/dx(x)", "1"),
+        ("constant rule", "d/dx(1)", "0"),
+        ("simplify", "2*(3*x^2) - 6*(2*x) + 1 + 0", "6*x^2 - 12*x + 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("formula", "result", "rule"),
+    [
+        ("f*g", "f'*g + f*g'", "product"),
+        ("f + g", "f' + g'", "sum"),
+        ("f - g", "f' - g'", "difference"),
+        ("c*f", "c*f'", "constant multiple"),
+        ("f/g", "(f'*g - f*g')/g^2", "quotient"),
+        ("1/f", "-f'/f^2", "reciprocal"),
+        ("y = f*g; f = u*v", "(u'*v + u*v')*g + f*g'", "product"),
+        ("f(g(x))", "f'(g(x))*g'(x)", "chain"),
+        ("f(g(h(x)))", "f'(g(h(x)))*g'(h(x))*h'(x)", "chain"),
+        ("f^n", "n*f^(n - 1)*f'", "chain"),
+        ("2^f", "2^f*log(2)*f'", "chain"),
+        ("f^g", "f^g*(g'*log(f) + g*f'/f)", "general power"),
+        ("cos(x^2)", "-2*x*sin(x^2)", "chain"),
+        ("f(2)*x", "f(2)", "constant multiple"),
+    ],
+)
+def test_the_rules_with_and_without_formulas(formula, result, rule):
+    found = rules(formula)
+    assert found.result == result
+    assert rule in {step.rule for step in found.steps}
+
+
+@pytest.mark.parametrize("name", TABLE.split(" "))
+def test_d7_f18_every_function_of_the_rule_table_has_its_rule(name):
+    """Each step's law comes from the table of primitives; the slope agrees on both sides of 0."""
+    formula = name if "x" in name.replace("exp", "") else f"{name}(x)"
+    found = rules(formula, "x")
+    (rule,) = {step.rule for step in found.steps} - {"simplify"}
+    assert rule == ("exponential" if name == "2^x" else name.partition("(")[0])
+    low = 1.0 if name in ("acosh", "asec", "acsc", "acoth") else 0.0
+    for x in (low + 0.3, low + 0.7, -low - 0.3, -low - 0.7):
+        graph = cgprimer.parse(f"y = {formula}")
+        if math.isfinite(graph.evaluate({"x": x})["y"]):
+            exact = cgprimer.gradient(graph, {"x": x}, wrt="x")["x"]
+            assert evaluated(found.result, {"x": x}) == pytest.approx(exact, rel=1e-12)
+
+
+def test_f18_the_right_rules_where_the_slides_slip():
+    assert rules("coth(x)").result == "1 - coth(x)^2"  # is -csch(x)^2
+    assert evaluated(rules("coth(x)").result, {"x": 0.7}) == pytest.approx(-1.7378, abs=5e-5)
+    assert rules("acsch(x)").result == "-1/(abs(x)*sqrt(1 + x^2))"
+    assert rules("asec(x)").result == "1/(abs(x)*sqrt(x^2 - 1))"
+    assert rules("acsc(x)").result == "-1/(abs(x)*sqrt(x^2 - 1))"
+    product = "log(x1*x2)*sin(x2)"
+    exact = cgprimer.gradient(cgprimer.parse(f"y = {product}"), {"x1": 2, "x2": 5}, wrt="x2")["x2"]
+    found = evaluated(rules(product, "x2").result, {"x1": 2.0, "x2": 5.0})
+    assert found == pytest.approx(exact, rel=1e-14)
+
+
+def test_d1_d2_d4_e6_values():
+    assert evaluated(rules("2*x^3 - 6*x^2 + x + 1").result, {"x": 2.0}) == 1
+    found = [rules("2*x^2 + 3*y^2", name).result for name in "xy"]
+    assert found == ["4*x", "6*y"]
+    assert [evaluated(text, {"x": 4.0, "y": 5.0}) for text in found] == [16, 30]
+    at = {"x1": 1.0, "x2": 2.0, "x3": 3.0}
+    assert [evaluated(rules("6*(x1 + x2^2*x3)", n).result, at) for n in at] == [6, 72, 24]
+    cubic = [rules("x^3 + 2*x^2 - 3*x + 1", order=k).result for k in (1, 2, 3, 4)]
+    assert [evaluated(text, {"x": 1.0}) for text in cubic] == [4, 10, 6, 0]
+    assert evaluated(rules("tanh(x)").result, {"x": 1.0}) == pytest.approx(0.419974341614026)
+
+
+def test_a1_the_lecture_graph_by_the_chain_rule_and_substituted():
+    graph = cgprimer.load("lecture")
+    at = {"xa": 0.5, "ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
+    exact = cgprimer.gradient(graph, at, wrt=["xa", *graph.parameters])
+    for name, slope in exact.items():
+        chained, whole = (rules(graph, name, inner=how) for how in ("chain", "substitute"))
+        assert evaluated(whole.result, at) == pytest.approx(slope, rel=1e-14)
+        values = graph.evaluate(at)
+        assert evaluated(chained.result, {**at, **values}) == pytest.approx(slope, rel=1e-14)
+    assert [s.name for s in rules(graph, "xa").sections] == ["xw", "xz", "xy", "xx"]
+
+
+def slopes_of_sections(found: cgprimer.Derivation, values: dict[str, float]) -> float:
+    """The value of the first section's derivative, inner ones computed before it."""
+    known = dict(values)
+    for section in reversed(found.sections):
+        text = unparse(section.derivative).replace("'", "_prime")
+        known[f"{section.name}_prime"] = evaluated(text, known)
+    return known[f"{found.sections[0].name}_prime"]
+
+
+@given(cases(most=4), st.data())
+@settings(max_examples=60, deadline=None)
+def test_random_graphs_agree_with_the_exact_gradient(case: Case, data):
+    graph, at = case.graph, case.at
+    name = data.draw(st.sampled_from([*graph.inputs, *graph.parameters]))
+    exact = cgprimer.gradient(graph, at, wrt=name)[name]
+    chained = rules(graph, name)
+    whole = rules(graph, name, inner="substitute")
+    values = {**at, **graph.evaluate(at)}
+    for found in (slopes_of_sections(chained, values), evaluated(whole.result, at)):
+        assert found == pytest.approx(exact, rel=1e-9, abs=1e-11 * case.scale)
+    for step in whole.steps:  # each rewrites a part into something of its own
+        assert step.part != step.becomes
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name not in ("stop_gradient",)], ids=ids)
+def test_every_primitive_agrees_with_its_gradient_inside_a_chain(row):
+    """``row(pa^3, pb, pc)`` by its first operand and by the last, at points of its domain."""
+    plain = one_line(row)
+    inner = plain.expression("xw").replace("pa", "(pa^3/pa^2)")
+    graph = cgprimer.parse(f"xw = {inner}")
+    for values in random_points(row, 3).T:
+        at = point_of(row, values)
+        for name in ("pa", ("pa", "pb", "pc")[row.arity - 1]):
+            exact = cgprimer.gradient(graph, at, wrt=name)[name]
+            found = evaluated(rules(graph, name, inner="substitute").result, at | {"xw": 0.0})
+            assert found == pytest.approx(exact, rel=1e-9, abs=1e-12), (row.name, name)
+
+
+@given(expressions(("f", "g", "x"), 2), st.floats(0.2, 2.0))
+@settings(max_examples=60, deadline=None)
+def test_functions_without_formulas_hold_when_formulas_are_put_in(text, x):
+    text = f"x*f + ({text})*g"
+    formulas = {"f": "sin(2*x)", "g": "x^2/(1 + x)", "f'": "2*cos(2*x)"}
+    formulas["g'"] = rules(formulas["g"], "x").result
+
+    def put(formula: str) -> cgprimer.ExpressionGraph:
+        inside = re.sub(r"\b[fg]\b'?", lambda match: f"({formulas[match[0]]})", formula)
+        return cgprimer.parse(f"y = {inside}")
+
+    exact = cgprimer.gradient(put(text), {"x": x}, wrt="x")["x"]
+    if math.isfinite(exact) and abs(exact) < 1e4:
+        found = put(rules(text, "x").result).evaluate({"x": x})["y"]
+        assert found == pytest.approx(exact, rel=1e-7, abs=1e-8)
+
+
+def test_lines_mark_the_part_that_is_rewritten():
+    found = rules("x*sin(x)")
+    (section,) = found.sections
+    for line, step in zip(section.lines(), section.steps, strict=False):
+        begin, end = line.part
+        assert line.text[begin:end] == step.part
+    data = found.to_dict()
+    assert data["sections"][0]["steps"][1]["line"] == "d/dx(x)*sin(x) + x*d/dx(sin(x))"
+    assert data["sections"][0]["operations"] == {"before": 2, "after": 4}
+    assert found.latex().count(r"\underline") == 2
+    assert found._repr_latex_() == found.latex()
+
+
+def test_latex_of_functions_and_inner_variables():
+    assert r"f'\left(g\left(x\right)\right) \, g'\left(x\right)" in rules("f(g(x))").latex()
+    shown = rules(cgprimer.load("lecture"), "xa").latex()
+    assert r"\frac{d}{d\mathit{xa}}\left[{\mathit{xa}}^{2}\right] &= 2 \, \mathit{xa}" in shown
+    assert r"\mathit{xz}'" in shown
+
+
+def test_d8_expression_swell_is_counted_and_refused():
+    text = "x"
+    for _ in range(6):
+        text = f"sin({text})*({text} + 1)"
+    counts = rules(text).to_dict()["sections"][0]["operations"]
+    assert counts["after"] > 3 * counts["before"]
+    with pytest.raises(cgprimer.ExpressionSwellError, match="names, numbers"):
+        rules("*".join(f"(x + {k})" for k in range(500)))
+    lines = "\n".join(f"x{k + 1} = x{k}*x{k} + x0" for k in range(60))
+    with pytest.raises(cgprimer.ExpressionSwellError, match=r"about 10\^\d+ names"):
+        rules(cgprimer.parse(lines), inner="substitute")
+    assert len(rules(cgprimer.parse(lines)).sections) == 60
+
+
+def test_long_formulas_do_not_recurse_and_cost_what_they_are_long():
+    begin = time.process_time()
+    found = rules(" + ".join(f"{k}*x^{k}" for k in range(1, 3001)))
+    assert len(found.steps) == 6002
+    assert "operations: 8,999 before" in str(found)
+    nested = rules("sin(" * 300 + "x" + ")" * 300)
+    assert nested.result.count("cos(") == 300
+    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    ("formula", "settings_", "said"),
+    [
+        ("x^2*y", {"wrt": "z"}, "'z' does not stand in the formula"),
+        ("xa*xb", {}, "--wrt NAME), one of: xa, xb"),
+        ("sin(x", {}, "never closed"),
+        ("softmax(x)", {}, "arrays"),
+        ("x[0]^2", {}, "arrays"),
+        ("stop_gradient(x)", {}, "stop_gradient"),
+        ("f(x, 2)", {}, "takes 1 argument"),
+        ("x^2", {"of": "y"}, "single formula"),
+        ("y = x^2", {"of": "z"}, "nothing defines 'z'"),
+        ("x^2", {"functions": ["q"]}, "'q' does not stand"),
+        ("x^2", {"order": 0}, "order"),
+        ("x^2", {"inner": "chian"}, "chain"),
+        ("3", {}, "no variable"),
+    ],
+)
+def test_what_cannot_be_done_is_said(formula, settings_, said):
+    with pytest.raises(cgprimer.CgprimerError, match=re.escape(said)):
+        rules(formula, **settings_)
+
+
+def test_names_that_stand_for_functions_are_chosen():
+    assert rules("p*q", functions=["p"], wrt="x").result == "q*p'"
+    assert rules("p(x)*q", functions=["p"]).result == "q*p'(x)"
+    assert rules("u^2", "u").result == "2*u"
+    assert rules(cgprimer.parse("y = f*x")).result == "f"  # of a graph it is a parameter
+    assert rules("f*g", order=2).result == "f''*g + 2*f'*g' + f*g''"
