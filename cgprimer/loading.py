@@ -10,6 +10,16 @@ from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.files import examples
 
 
+def path_of(name: str | Path) -> Path:
+    """The file that a name stands for: a path, or the name of an example.
+
+    >>> path_of("lecture").name, str(path_of("graphs/a.cg"))
+    ('lecture.cg', 'graphs/a.cg')
+    """
+    example = None if Path(name).is_file() else examples().get(str(name))
+    return example or Path(name)
+
+
 def load(path: str | Path) -> ExpressionGraph:
     """An expression graph from a file in UTF-8; ``-`` is standard input.
 
@@ -23,15 +33,15 @@ def load(path: str | Path) -> ExpressionGraph:
     >>> load("lecture")
     <ExpressionGraph lecture.cg: 1 input, 4 expressions, 4 parameters>
     """
-    name = str(path)
-    if name in examples() and not Path(path).is_file():
-        path, name = examples()[name], f"{name}.cg"
+    name, path = str(path), path_of(path)
+    if str(path) != str(Path(name)):
+        name = f"{name}.cg"
     try:
-        if str(path) == "-":
+        if name == "-":
             return parse(sys.stdin.read(), name="<stdin>")
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        near = did_you_mean(Path(path).stem, examples())
+        near = did_you_mean(path.stem, examples())
         raise UsageError(
             f"cannot read {path}: {error.strerror or error}",
             hint=near and f"{near} ('cgprimer examples' lists the examples)",

@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from cgprimer.cli.options import LOSS, options
+from cgprimer.cli.watching import ARGUMENTS, WATCH, NoExpressionsError, watched
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError
@@ -34,6 +35,7 @@ class _Command(click.Command):
     """Knows what options are called elsewhere."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = list(args)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -56,12 +58,14 @@ def graph_command(
     *texts: str,
     optional: bool = False,
     with_loss: bool = False,
+    with_watch: bool = False,
     reader: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Decorator:
     """A command about a graph: FILE or ``-e TEXT`` reach the function as its first argument.
 
-    With ``with_loss`` it has the option ``--loss``, and is given the graph that the loss is in. A
+    With ``with_loss`` it has the option ``--loss``, and is given the graph that the loss is in;
+    with ``with_watch`` it has ``--watch``, and ``live`` says whether it is to return a page. A
     reader is called with FILE before the options are read, and may put other defaults for them,
     and for FILE itself, into the context's ``default_map``.
     """
@@ -79,6 +83,10 @@ def graph_command(
                     expression = None
                 elif context.get_parameter_source("file") is ParameterSource.DEFAULT_MAP:
                     file = None
+            if with_watch:
+                given["live"] = watched(file, given)
+                if given["live"] is None:
+                    return None
             graph = _read_graph(file, expression, optional)
             loss = given.pop("loss") if with_loss else None
             if graph is not None and loss is not None:
@@ -87,8 +95,8 @@ def graph_command(
                 graph = graph_with_loss(graph, loss, at)
             return function(graph, **given)
 
-        shared = (_EXPRESSION, *([LOSS] if with_loss else []))
-        return make_command(*shared, *texts, **more)(argument(about_graph))
+        shared, last = [_EXPRESSION, *([LOSS] if with_loss else [])], [WATCH] * with_watch
+        return make_command(*shared, *texts, *last, **more)(argument(about_graph))
 
     return decorate
 
@@ -106,7 +114,7 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
     else:
         raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
     if not graph.definitions and not optional:
-        raise UsageError(
+        raise NoExpressionsError(
             f"there are no expressions in {graph.source.name}",
             hint="an expression reads: name = formula",
         )

@@ -37,10 +37,16 @@ def _output(path: str | None) -> str | None:
     JSON,
     output=_output,
     with_loss=True,
+    with_watch=True,
 )
 def command(
-    graph: ExpressionGraph, format: str, output: str | None, as_json: bool, **settings: Any
-) -> None:
+    graph: ExpressionGraph,
+    format: str,
+    output: str | None,
+    as_json: bool,
+    live: bool,
+    **settings: Any,
+) -> str | None:
     """All methods side by side: each derivative, its error, and what it cost.
 
     \b
@@ -56,28 +62,36 @@ def command(
     values are the most that are held at one time, and the time is the least of five runs.
 
     With -o the same numbers beside the graph: a page that needs no network, or slides, of which
-    the second .png or .svg stands beside the first, as lecture-2.png.
+    the second .png or .svg stands beside the first, as lecture-2.png. With --watch a browser shows
+    the page, made anew whenever FILE changes; -o writes it at every change as well.
     """
     from cgprimer.analysis.comparison import compare
 
     dark, title = settings.pop("dark"), settings.pop("title")
-    if output is None and (dark or title is not None):
+    shows = output is not None or live
+    if not shows and (dark or title is not None):
         option = "--dark" if dark else "--title"
         raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")
+    if shows and (as_json or is_given("format")):
+        picture = "-o writes a picture" if output else "--watch shows a page"
+        printed = "--json" if as_json else "--format"
+        raise click.UsageError(f"{picture} and {printed} prints: give one of them")
+    found = compare(graph, **settings)
+    if not shows:
+        if as_json:
+            echo_json(found.to_dict())
+        else:
+            click.echo(str(found) if format == "text" else found.to_table(format))
+        return None
+    file = file_of(graph)
+    title = file.name if title is None and file is not None else title
     if output is not None:
         from cgprimer.pages.comparison.slides import save_comparison
 
-        if as_json or is_given("format"):
-            printed = "--json" if as_json else "--format"
-            raise click.UsageError(f"-o writes a picture and {printed} prints: give one of them")
-        file = file_of(graph)
-        if title is None and file is not None:
-            title = file.name
-        written = save_comparison(compare(graph, **settings), Path(output), dark=dark, title=title)
+        written = save_comparison(found, Path(output), dark=dark, title=title)
         note(f"wrote {' and '.join(map(str, written))}")
-        return
-    found = compare(graph, **settings)
-    if as_json:
-        echo_json(found.to_dict())
-    else:
-        click.echo(str(found) if format == "text" else found.to_table(format))
+    if not live:
+        return None
+    from cgprimer.pages.comparison.page import comparison_page
+
+    return comparison_page(found, dark=dark, title=title)

@@ -38,8 +38,11 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can b
     DARK,
     "--title TEXT  Above the picture.",
     with_loss=True,
+    with_watch=True,
 )
-def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: Any) -> None:
+def command(
+    graph: ExpressionGraph, output: str | None, dark: bool, live: bool, **settings: Any
+) -> str | None:
     """Draw a graph, in layers from inputs to outputs.
 
     \b
@@ -51,14 +54,19 @@ def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: 
       cgprimer draw log_sine -o backward.tex --values --adjoints
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
       cgprimer draw matrix_backpropagation -o numbers.png --scalars all
+
+    With --watch a browser shows the picture; -o writes it anew at every change as well.
     """
     path = Path(output) if output else named_after(graph, ".png")
-    check_picture_path(path, formats())
+    writes = output is not None or not live
+    if writes:
+        check_picture_path(path, formats())
     names = ",".join(settings["scalars"])
     settings["scalars"] = True if names == "all" else names
     diagram = graph_diagram(graph, **_kept(settings))
-    size = save_diagram(diagram, path, dark=dark)
-    note(f"wrote {path}")
+    size = save_diagram(diagram, path, dark=dark) if writes else None
+    if writes:
+        note(f"wrote {path}")
     if diagram.summary:
         summarised = "its layers are summarised (--all draws each vertex)"
         note(f"the graph is too large for a slide: {summarised}")
@@ -67,6 +75,11 @@ def command(graph: ExpressionGraph, output: str | None, dark: bool, **settings: 
             f"its smallest text has {size:.2g} points on a slide, too few for the last row, which"
             f" can read {READABLE_SIZE:.0f}: {_readable_instead(graph, settings)}"
         )
+    if not live:
+        return None
+    from cgprimer.pages.watching.picture_page import picture_page
+
+    return picture_page(diagram, graph.source.name, dark=dark)
 
 
 def _readable_instead(graph: ExpressionGraph, settings: dict[str, Any]) -> str:

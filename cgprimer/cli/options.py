@@ -151,8 +151,15 @@ def _named(
         yield name, value
 
 
+def read_files() -> set[str]:
+    """The files that options of this command were read from; ``--watch`` follows them."""
+    found: set[str] = click.get_current_context().meta.setdefault("cgprimer.files", set())
+    return found
+
+
 def _learnt(path: str) -> dict[str, Any]:
     """What a run, or a fit, has learnt: its parameters, by name."""
+    read_files().add(path)
     from cgprimer.fitting.result import saved_point
     from cgprimer.training.checkpoint import load_run
 

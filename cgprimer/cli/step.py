@@ -34,10 +34,16 @@ _LONGEST_HEADING = 60  # characters
 --dark  Open in dark colours.
 --title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
     with_loss=True,
+    with_watch=True,
 )
 def command(
-    graph: ExpressionGraph, output: str | None, method: str, title: str | None, **settings: Any
-) -> None:
+    graph: ExpressionGraph,
+    output: str | None,
+    method: str,
+    title: str | None,
+    live: bool,
+    **settings: Any,
+) -> str | None:
     """Step through a derivative: one page with graph, trace and program side by side.
 
     \b
@@ -52,25 +58,33 @@ def command(
     The page needs no network and has a tab per method; its sliders compute everything anew. A
     .gif, or with --format a folder of slides, holds the same steps of the method that is named.
     --scheme and --step set up the page's tab of finite differences, where both can be changed.
+    With --watch a browser shows the page; -o writes it anew at every change as well.
     """
     from cgprimer.pages.stepping.frames import stepping
-    from cgprimer.pages.stepping.page import check_step_path, write_steps
+    from cgprimer.pages.stepping.page import check_step_path, page, write_steps
 
     path = Path(output) if output else named_after(graph, ".html")
     how = {name: settings.pop(name) for name in ("kind", "dark", "speed")}
-    check_step_path(path, how["kind"])
+    writes = output is not None or not live
+    if live and how["kind"]:
+        raise click.UsageError("--format fills a folder once, and --watch goes on: give one")
+    if writes:
+        check_step_path(path, how["kind"])
     file = file_of(graph)
     if title is None:
         lines = (" ".join(line.split()).rstrip("; ") for line in graph.source.text.splitlines())
         text = "; ".join(filter(None, lines))
         title = file.name if file else shorten(text, _LONGEST_HEADING, placeholder=" …")
     # Slides show one method; the others need not be worked out.
-    methods = METHODS if path.suffix.lower() == ".html" and how["kind"] is None else (method,)
+    shows_page = live or (path.suffix.lower() == ".html" and how["kind"] is None)
+    methods = METHODS if shows_page else (method,)
     for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
         if settings[name] is not None and "finite-difference" not in methods:
             raise click.UsageError(f"{flag} belongs to --method finite-difference, not to {method}")
     settings["wrt"] = settings["wrt"] or None
     shown = stepping(graph, methods=methods, title=title, **settings)
-    with progress_bar("drawing", methods != METHODS) as on_frame:
-        written = write_steps(shown, path, method=method, on_frame=on_frame, **how)
-    note(f"wrote {written}")
+    if writes:
+        with progress_bar("drawing", path.suffix.lower() != ".html") as on_frame:
+            written = write_steps(shown, path, method=method, on_frame=on_frame, **how)
+        note(f"wrote {written}")
+    return page(shown, method=method, dark=how["dark"]) if live else None
