@@ -1,0 +1,42 @@
+"""How a student's gradient function is called: beside the submission, in the sandbox.
+
+It imports nothing of cgprimer and holds no answers.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+
+def call(submission: Any, name: str, arguments: dict[str, Any]) -> Any:
+    """What a function returns for arguments by name: as keywords, or as one dictionary.
+
+    A problem with the function itself is told as ``{"problem": kind, "said": text}``.
+    """
+    function = getattr(submission, name, None)
+    if not callable(function):
+        there = [n for n, v in vars(submission).items() if callable(v) and not n.startswith("_")]
+        return {"problem": "missing", "said": there[:20]}
+    numpy = sys.modules.get("numpy")
+    given = {
+        n: numpy.array(v) if numpy is not None and isinstance(v, list) else v
+        for n, v in arguments.items()
+    }
+    try:
+        takes = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return function(**given)
+    by_name = [p for p in takes if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    every = any(p.kind == p.VAR_KEYWORD for p in takes)
+    first = [p for p in takes if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p.name for p in takes
+              if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]  # fmt: skip
+    if all(n in given for n in needed) and (needed or every or len(by_name) > 1) and not any(
+        p.kind == p.POSITIONAL_ONLY for p in takes
+    ):
+        return function(**given if every else {p.name: given[p.name] for p in by_name if p.name in given})
+    if first and set(needed) <= {first[0].name}:
+        return function(given)
+    return {"problem": "signature", "said": f"{name}{inspect.signature(function)}"}

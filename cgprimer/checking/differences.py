@@ -1,0 +1,119 @@
+"""Mistakes that show in the pattern of small errors: steps of difference quotients, float32.
+
+A step that is too large leaves an error that grows with it: the quotient with the same step has
+the same error at every point. A step that is too small leaves rounding: f(x + h) - f(x) is a
+multiple of the last place of f, and so is the quotient times h, a small whole number of them.
+Source: Press et al., "Numerical Recipes", section 5.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checking.questions import VALUE, Points, Question
+
+Array = Any
+_FEW = 3  # numbers that a pattern must show in
+_SMALL = 0.3  # relative: beyond it an error is no pattern of difference quotients
+_STEPS = sorted([*(10.0**-k for k in range(4, 18)), *(2.0**-k for k in range(16, 54))])
+_WAYS = {"h": lambda x: np.ones_like(x), "h*max(1, |x|)": lambda x: np.maximum(1.0, np.abs(x)),
+         "h*|x|": np.abs}  # fmt: skip
+
+
+def stored_in_float32(points: Points, theirs: Mapping[str, Array], names: set[str]) -> set[str]:
+    """The names whose numbers all fit into float32, although the right ones do not."""
+    found = set()
+    for name in names:
+        yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
+        with np.errstate(all="ignore"):
+            short, fits = yours.astype(np.float32), ours.astype(np.float32)
+            near = np.abs(yours - ours) <= 1e-2 * np.abs(ours) + 1e9 * points.noise[name][points.smooth]
+        if np.array_equal(short, yours) and np.sum(fits != ours) >= _FEW and near.all():
+            found.add(name)
+    return found
+
+
+def step_of_differences(
+    question: Question, points: Points, theirs: Mapping[str, Array], names: set[str]
+) -> Iterator[tuple[str, str, set[str]]]:
+    """What steps of difference quotients explain: a mistake, a sentence, the names."""
+    small = set()
+    for name in names & points.given.keys():
+        yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
+        with np.errstate(all="ignore"):
+            size = np.abs(ours) + points.noise[name][points.smooth] / 1e-7
+            if np.median(np.abs(yours - ours) / size) <= _SMALL:
+                small.add(name)
+    found: dict[tuple[str, str], set[str]] = {}
+    for name in [n for n in question.sources if n in names & points.given.keys()]:
+        mistake, said = "difference step too large", ""
+        if name in small:
+            said = _truncated(question, points, theirs[name], name)
+        if not said:
+            mistake, said = "difference step too small", _rounded(points, theirs[name], name)
+        if said:
+            found.setdefault((mistake, said), set()).add(name)
+    for (mistake, said), explained in found.items():
+        yield mistake, said, explained
+
+
+def _rounded(points: Points, yours: Array, name: str) -> str:
+    """The step whose quotients are whole numbers of last places of f."""
+    here = points.smooth & np.isfinite(yours)
+    yours, value = yours[here], points.value[here]
+    wrong = np.abs(yours - points.right[name][here])
+    if len(yours) < 2 * _FEW:
+        return ""
+    last = np.spacing(np.abs(value)) / 2
+    for scheme, moves in (("forward", 1.0), ("central", 2.0)):
+        for step in _STEPS:
+            count = yours * (moves * step) / last
+            whole = np.abs(count - np.round(count)) <= 1e-3 + 1e-15 * np.abs(count)
+            seen = np.abs(count) < 1e12
+            noisy = wrong * step <= 64 * points.noise[VALUE][here]
+            if np.mean(whole & seen & noisy) > 0.9:
+                return f"{scheme} differences with a step of about {step:.0e}: rounding drowns them"
+    return ""
+
+
+def _truncated(question: Question, points: Points, yours: Array, name: str) -> str:
+    """The step whose quotients have the same errors."""
+    ours, noise = points.right[name], points.noise[VALUE]
+    error, x = yours - ours, points.given[name]
+    here = points.smooth & np.isfinite(yours)
+
+    def quotient(scheme: str, step: Array) -> Array:
+        ends = (step, -step) if scheme == "central" else (step, 0.0 * step)
+        after, before = (
+            question.run(question.primal, {**points.given, name: x + by})[question.of] for by in ends
+        )
+        return (after - before) / ((2 if scheme == "central" else 1) * step)
+
+    with np.errstate(all="ignore"):
+        for way, scale in _WAYS.items():
+            for scheme, order in (("forward", 1), ("central", 2)):
+                step = 1e-3
+                for _ in range(12):
+                    made = quotient(scheme, step * scale(x)) - ours
+                    known = here & (np.abs(made) > 10 * noise / abs(step))
+                    if np.sum(known) < _FEW:
+                        break
+                    ratio = float(np.median(error[known] / made[known]))
+                    if not np.isfinite(ratio) or ratio == 0 or (order == 2 and ratio < 0):
+                        break
+                    step *= np.sign(ratio) * min(max(abs(ratio) ** (1 / order), 1e-2), 1e2)
+                    if abs(step) > 10:
+                        break
+                    if abs(ratio - 1) < 1e-9:
+                        break
+                made = quotient(scheme, step * scale(x)) - ours
+                near = np.abs(error - made) <= 0.01 * np.abs(made) + 4 * noise / abs(step)
+                shown = here & (np.abs(made) > 10 * noise / abs(step))
+                if np.all(near[here]) and np.sum(shown) >= max(_FEW, np.sum(here) / 2):
+                    kind = "backward" if scheme == "forward" and step < 0 else scheme
+                    text = way.replace("h", f"{abs(step):.1g}", 1)
+                    return f"{kind} differences with a step of about {text}"
+    return ""

@@ -1,0 +1,367 @@
+"""A student's gradient function against the right numbers, and the likely mistake by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checking.mistakes import Named, name_mistakes
+from cgprimer.checking.questions import VALUE, Points, Question, arguments_at, ask, points
+from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
+from cgprimer.checking.sandbox import Limits, Submission, run_submission
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import Shape
+from cgprimer.core.primitives.structural import shape_text
+from cgprimer.errors import UsageError, did_you_mean, listed
+
+GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks
+_CREDIT: dict[Verdict, float] = {"right": 1.0, "suspicious": 0.5}
+_SHOWN = 8  # names of a point in a message
+DRIVER = Path(__file__).with_name("calling.py")
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class GradientCheck:
+    """A question, its points, and how it is put to students.
+
+    Attributes:
+        question: what is asked.
+        points: where.
+        function: the name of the function that students write.
+        value: whether it returns the value, too: ``(value, gradient)``.
+    """
+
+    question: Question
+    points: Points
+    function: str = "gradient"
+    value: bool = False
+
+    @property
+    def possible(self) -> dict[str, float]:
+        """The points that each part can bring."""
+        return dict.fromkeys((*(["value"] if self.value else []), *self.question.wrt), 1.0)
+
+    def run(self, submission: Submission, limits: Limits | None = None) -> Result:
+        """The result of one submission."""
+        name = "notebook" if isinstance(submission, Mapping) else Path(submission).name
+        requests = [
+            {"call": "call", "arguments": [self.function, arguments_at(self.question, self.points.given, k)]}
+            for k in range(len(self.points))
+        ]
+        answers = run_submission(submission, requests, limits, driver=DRIVER)
+        found = self.verdict(answers.values, name)
+        return replace(found, output=answers.output, seconds=answers.seconds)
+
+    def verdict(self, values: Sequence[Any], submission: str = "") -> Result:
+        """The result of what a function returned at the points, one after the other.
+
+        Args:
+            values: as JSON has them, or a :class:`Failure` each.
+            submission: what to call it.
+        """
+        read = [self._read(value) for value in values]
+        failures = [one for one in read if isinstance(one, Failure)]
+        if len(failures) == len(read):
+            return not_run("gradient", submission, self.possible, failures[0])
+        parts = self._parts(read)
+        return Result("gradient", submission, parts, failure=failures[0] if failures else None)
+
+    def _read(self, value: Any) -> dict[str, Array | Failure] | Failure:
+        """For each part its numbers."""
+        question = self.question
+        if isinstance(value, Failure):
+            return value
+        if isinstance(value, dict) and "problem" in value:
+            return self._problem(value)
+        found: dict[str, Array | Failure] = {}
+        if self.value:
+            if not isinstance(value, list) or len(value) != 2:
+                return Failure("shape", "expected the value and the gradient: return value, gradient")
+            found["value"], value = _numbers(value[0], ()), value[1]
+        shapes = {n: question.shapes[n] for n in question.wrt}
+        if isinstance(value, dict):
+            for name, shape in shapes.items():
+                if name in value:
+                    found[name] = _numbers(value[name], shape)
+                else:
+                    near = did_you_mean(name, value) if value else ""
+                    there = f"the dictionary has no {name!r}"
+                    found[name] = Failure("shape", f"{there}; {near}" if near else there)
+            return found
+        expected = f"a dictionary with {listed(shapes)}, or their derivatives in this order"
+        if not isinstance(value, list | int | float) or isinstance(value, bool):
+            return Failure("value", f"returned {value!r:.40}, expected {expected}")
+        if len(shapes) == 1:
+            (name, shape), = shapes.items()
+            if not isinstance(_numbers(value, shape), Failure):
+                value = [value]
+        if isinstance(value, list) and len(value) == len(shapes):
+            return found | {n: _numbers(v, s) for (n, s), v in zip(shapes.items(), value, strict=True)}
+        flat = _numbers(value, (len(question.sources),))
+        if isinstance(flat, Failure):
+            many = len(value) if isinstance(value, list) else 1
+            return Failure("shape", f"returned {many} of {len(shapes)} entries: expected {expected}")
+        at = 0
+        for name, shape in shapes.items():
+            size = len(question.elements(name))
+            found[name], at = flat[at : at + size].reshape(shape), at + size
+        return found
+
+    def _problem(self, value: Mapping[str, Any]) -> Failure:
+        """What is wrong with the function itself."""
+        expected = f"{self.function}({', '.join(self.question.arguments)})"
+        if value["problem"] == "missing":
+            near = did_you_mean(self.function, value["said"]) if value["said"] else ""
+            return Failure("missing", f"there is no function {expected}" + (near and f"; {near}"))
+        return Failure("signature", f"expected {expected}, in any order, or {self.function}(point)"
+                       f" with a dictionary; found {value['said']}")  # fmt: skip
+
+    # --- verdicts ----------------------------------------------------------------------------
+
+    def _parts(self, read: Sequence[dict[str, Array | Failure] | Failure]) -> tuple[Part, ...]:
+        question, points = self.question, self.points
+        theirs: dict[str, Array] = {}
+        broken: dict[str, Failure] = {}
+        for name in self.possible:
+            whole = question.shapes.get(name, ()) if name != "value" else ()
+            rows = []
+            for one in read:
+                numbers = one if isinstance(one, Failure) else one[name]
+                if isinstance(numbers, Failure):
+                    broken.setdefault(name, numbers)
+                    numbers = np.full(whole, np.nan)
+                rows.append(numbers)
+            columns = np.stack(rows, axis=-1).reshape(-1, len(read))
+            own = [VALUE] if name == "value" else question.elements(name)
+            theirs |= dict(zip(own, columns, strict=True))
+        right = {**points.right, VALUE: points.value}
+        errors = {e: relative_errors(v, right[e], points.noise[e]) for e, v in theirs.items()}
+        worst = {e: float(np.max(v, where=points.smooth, initial=0.0)) for e, v in errors.items()}
+        bad = [e for e in question.sources if worst[e] > (FINE if question.has_kinks else GOOD)]
+        known = {
+            e: one
+            for one in (name_mistakes(question, points, theirs, bad) if bad else ())
+            for e in one.names
+        }
+        made = []
+        for name in self.possible:
+            own = [VALUE] if name == "value" else question.elements(name)
+            made.append(self._part(name, own, worst, errors, theirs, known, broken.get(name)))
+        return tuple(made)
+
+    def _part(
+        self,
+        name: str,
+        own: Sequence[str],
+        worst: Mapping[str, float],
+        errors: Mapping[str, Array],
+        theirs: Mapping[str, Array],
+        known: Mapping[str, Named],
+        broken: Failure | None,
+    ) -> Part:
+        """The verdict of one name."""
+        most = max(worst[e] for e in own)
+        verdict = band(most, self.question.has_kinks)
+        if broken and verdict != "right":
+            verdict, failed = "wrong", str(broken)
+            if all(np.isnan(theirs[e]).all() for e in own):
+                return Part(name, 1.0, 0.0, verdict, message=failed.splitlines()[0])
+        if verdict == "right":
+            rough = [e for e in own if np.any(errors[e][~self.points.smooth] > SUSPICIOUS)]
+            said = "right but for a kink, where any slope between is a choice" if rough else ""
+            return Part(name, 1.0, 1.0, verdict, message=said)
+        named = [known[e] for e in own if e in known]
+        mistake = named[0].mistake if named else ""
+        message = "; ".join(dict.fromkeys(one.said for one in named))
+        if named and named[0].others:
+            message += f" (it may as well be: {', '.join(named[0].others)})"
+        wrong = [e for e in own if worst[e] > GOOD]
+        if len(own) > 1:
+            message = f"{len(wrong)} of {len(own)} numbers are wrong" + (message and f": {message}")
+        first = max(wrong, key=lambda e: worst[e]) if wrong else own[0]
+        place = int(np.argmax(np.where(self.points.smooth, errors[first], -1.0)))
+        evidence = (f"{_BANDS[verdict]}, at {self._point(place)}",
+                    f"{'' if first in (name, VALUE) else f'{first}: '}yours is {theirs[first][place]:.6g}")  # fmt: skip
+        credit = _CREDIT.get(verdict, 0.0)
+        return Part(name, 1.0, credit, verdict, mistake, message, evidence)
+
+    def _point(self, place: int) -> str:
+        """The arguments at a point, as many as can be read."""
+        given = arguments_at(self.question, self.points.given, place)
+        texts = [f"{n} = {_short(v)}" for n, v in given.items()]
+        return listed(texts, _SHOWN)
+
+
+_BANDS: dict[Verdict, str] = {
+    "wrong": "the relative error is above 1e-2",
+    "suspicious": "the relative error is between 1e-7 and 1e-2",
+}
+
+
+def band(error: float, kinks: bool = False) -> Verdict:
+    """The verdict on a relative error.
+
+    Up to 1e-7 is right; up to 1e-4 where there are kinks, up to 1e-2 suspicious. Source: the notes
+    of CS231n, "Gradient checks".
+
+    >>> band(1e-8), band(1e-5), band(1e-5, kinks=True), band(0.5)
+    ('right', 'suspicious', 'right', 'wrong')
+    """
+    if error <= (FINE if kinks else GOOD):
+        return "right"
+    return "suspicious" if error <= SUSPICIOUS else "wrong"
+
+
+def relative_errors(theirs: Array, right: Array, noise: Array) -> Array:
+    """``|a - n|/max(|a|, |n|)``, what honest arithmetic may be off taken off; infinite for nan.
+
+    >>> relative_errors(np.array([1.5, np.nan, 1e-17]), np.array([1.0, 1.0, 0.0]), 1e-16).round(3)
+    array([0.333,   inf, 0.   ])
+    """
+    with np.errstate(all="ignore"):
+        apart = np.maximum(np.abs(theirs - right) - noise, 0.0)
+        found = np.where(apart == 0.0, 0.0, apart / np.maximum(np.abs(theirs), np.abs(right)))
+    return np.where(np.isfinite(found) & np.isfinite(theirs), found, np.inf)
+
+
+def _numbers(value: Any, shape: Shape) -> Array | Failure:
+    """A value as an array of a shape; lists of one number are that number."""
+    try:
+        made = np.array(value, float)
+    except (TypeError, ValueError, OverflowError):
+        return Failure("value", f"{value!r:.40} is no number" if not shape else "these are no numbers")
+    if isinstance(value, bool | str) or value is None:
+        return Failure("value", f"{value!r:.40} is no number")
+    if made.shape == shape or (made.size == 1 and not shape):
+        return made.reshape(shape)
+    return Failure("shape", f"the shape is {shape_text(made.shape)}, expected {shape_text(shape)}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        text = str(np.array(value).tolist())
+        return text if len(text) <= 40 else f"{text[:36]}...]"
+    return f"{value:g}"
+
+
+def gradient_check(
+    graph: ExpressionGraph,
+    *,
+    of: str | None = None,
+    wrt: Sequence[str] | str | None = None,
+    loss: str | None = None,
+    batch: int = 0,
+    reduction: str = "mean",
+    count: int = 20,
+    seed: int = 0,
+    name: str = "gradient",
+    value: bool = False,
+) -> GradientCheck:
+    """A check, ready for submissions; arguments and errors as :func:`check_gradient`."""
+    if reduction not in ("mean", "sum"):
+        raise UsageError(f"there is no reduction {reduction!r}", hint="mean or sum")
+    if not name.isidentifier():
+        raise UsageError(f"{name!r} cannot be the name of a function")
+    question = ask(graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction)
+    return GradientCheck(question, points(question, count, seed), name, value)
+
+
+def check_gradient(
+    graph: ExpressionGraph,
+    function: Callable[..., Any] | Submission,
+    *,
+    of: str | None = None,
+    wrt: Sequence[str] | str | None = None,
+    loss: str | None = None,
+    batch: int = 0,
+    reduction: str = "mean",
+    points: int = 20,
+    seed: int = 0,
+    name: str = "gradient",
+    value: bool = False,
+    limits: Limits | None = None,
+) -> Result:
+    """Check a gradient function, and name the likely mistake.
+
+    The function is called at many points. It takes the graph's inputs and parameters by their
+    names, as keywords or as one dictionary, and returns the derivatives as a dictionary or in the
+    order of `wrt`: numbers, or lists or arrays in the parameter's shape.
+
+    Args:
+        graph: what is differentiated.
+        function: a function, which is called here; or a file, or ``globals()`` of a notebook,
+            in which it has the name `name`: a file runs apart, with limits.
+        of: the variable to differentiate; the only output unless given.
+        wrt: with respect to which names; all parameters unless given.
+        loss: a loss behind the outputs: the function is given ``target``, too.
+        batch: samples of a batch: inputs are then lists with a value for each.
+        reduction: of a batch: ``mean`` or ``sum`` over its samples.
+        points: how many points.
+        seed: of the points.
+        name: of the function in a file.
+        value: whether it returns ``(value, gradient)``.
+        limits: of a submission.
+
+    Returns:
+        A part for each name: right up to a relative error of 1e-7, suspicious up to 1e-2. No
+        right value is in it. Errors of honest arithmetic do not count: they are bounded along
+        with the gradient.
+
+    Raises:
+        UsageError: the graph cannot be asked about, or an argument is none.
+        DifferentiationError: there is no point where the gradient can be asked for.
+
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = a*xa^2 + b")
+    >>> def gradient(xa, a, b):
+    ...     return {"a": -xa**2, "b": 1}
+    >>> for part in cgprimer.check_gradient(graph, gradient).parts:
+    ...     print(part.name, part.verdict, part.mistake)
+    a wrong sign
+    b right 
+    """
+    submission: Any = {name: function} if callable(function) else function
+    check = gradient_check(
+        graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction, count=points,
+        seed=seed, name=name, value=value,
+    )  # fmt: skip
+    return check.run(submission, limits)
+
+
+def skeleton(check: GradientCheck) -> str:
+    """The file that students start from.
+
+    >>> import cgprimer
+    >>> print(skeleton(gradient_check(cgprimer.parse("xw = k*xa"))))
+    # The gradient of xw with respect to k.
+    #
+    #     xw = k*xa
+    <BLANKLINE>
+    <BLANKLINE>
+    def gradient(xa, k):
+        # xa, k: numbers
+        return {
+            "k": ...,
+        }
+    <BLANKLINE>
+    """
+    question = check.question
+    over = f", the {question.reduction} over a batch of samples" if question.batch else ""
+    lines = [f"# The gradient of {question.of}{over}, with respect to {listed(question.wrt)}.", "#"]
+    lines += [f"#     {line}" for line in str(question.graph).splitlines()]
+    lines += ["", "", f"def {check.function}({', '.join(question.arguments)}):"]
+    kinds: dict[str, list[str]] = {}
+    for name in question.arguments:
+        shape = question.shapes[name]
+        own = f"arrays of shape {shape_text(shape)}" if shape else "numbers"
+        each = question.batch and name in question.graph.inputs
+        kinds.setdefault(f"{own}, one for each sample" if each else own, []).append(name)
+    lines += [f"    # {', '.join(names)}: {kind}" for kind, names in kinds.items()]
+    made = [f'        "{name}": ...,' for name in question.wrt]
+    start = "    return ..., {  # the value, and" if check.value else "    return {"
+    return "\n".join([*lines, start, *made, "    }", ""])

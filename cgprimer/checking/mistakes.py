@@ -1,0 +1,330 @@
+"""The likely mistake behind wrong gradients, by name.
+
+Every mistake that is known here foretells numbers: those of a slip of the sweep, of another point,
+of another parameter. A mistake is named when it foretells a student's numbers at all points. Where
+several do, that which explains most parameters is named, and of those the simplest; what explains
+as much is said beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checking.differences import step_of_differences, stored_in_float32
+from cgprimer.checking.questions import RIGHT, Points, Question
+from cgprimer.checking.slips import candidates
+from cgprimer.core.language.syntax import element_place
+
+Array = Any
+Gradient = Mapping[str, Array]  # for each number that is asked for its values at the points
+
+#: The mistakes that are named, the simplest first, and what they mean.
+MISTAKES = {
+    "sign": "all values, or those of one term, have the wrong sign",
+    "factor 2 missing": "half of what is right",
+    "factor 2 too much": "twice what is right",
+    "sum instead of mean": "the samples of a batch are added up, not averaged",
+    "mean instead of sum": "the samples of a batch are averaged, not added up",
+    "constant zero": "0 at every point",
+    "parameters swapped": "the derivative by another parameter",
+    "order of the values": "right values in another order, or a transposed matrix",
+    "loss factor missing": "the derivative of the loss, the error, is left out",
+    "activation derivative missing": "a function's derivative is left out of the chain",
+    "product of averages": "factors are averaged over the batch before they are multiplied",
+    "one path of several": "a path from the parameter to the output is left out, or kept alone",
+    "= instead of +=": "contributions overwrite each other instead of adding up",
+    "inner function not evaluated": "an outer derivative is taken at x instead of at g(x)",
+    "derivative at the wrong point": "right numbers of another point",
+    "outer derivative missing": "the chain stops too early",
+    "absolute value": "the sign is lost",
+    "reciprocal": "one over what is right",
+    "float32": "computed with seven digits",
+    "difference step too large": "difference quotients with an error of h or h^2",
+    "difference step too small": "difference quotients in which rounding has the say",
+    "constant factor": "a constant number times what is right",
+}
+_ORDER = {name: place for place, name in enumerate(MISTAKES)}
+_CLOSE = 1e-9  # relative: a mistake foretells numbers as exactly as that
+_PAIRS = 45  # of arguments that may be mixed up
+_TOO = {-1.0: "the sign is wrong, too", 2.0: "there is a factor of 2 too much, too",
+        0.5: "a factor of 2 is missing, too"}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Foretold:
+    """The numbers that a mistake leads to, for the names that it is about."""
+
+    mistake: str
+    said: str
+    values: Gradient
+    rank: float
+    each: bool = False  # a student may have made it for some names and not for others
+
+
+@dataclass(frozen=True)
+class Named:
+    """A mistake that explains what a student returned.
+
+    Attributes:
+        mistake: a key of :data:`MISTAKES`.
+        said: where, in a sentence.
+        names: the numbers that it explains.
+        others: mistakes that explain them as well.
+    """
+
+    mistake: str
+    said: str
+    names: frozenset[str]
+    others: tuple[str, ...] = ()
+
+
+def name_mistakes(
+    question: Question, points: Points, theirs: Gradient, wrong: Iterable[str]
+) -> list[Named]:
+    """The mistakes behind wrong numbers, the one that explains most first.
+
+    Args:
+        question: what was asked.
+        points: where, in the order in which it was asked.
+        theirs: a student's numbers.
+        wrong: the names whose numbers are wrong.
+    """
+    remaining, found = {*wrong}, list[Named]()
+    known: list[tuple[Foretold, set[str], bool]] = []
+    for stage in (_simple, _swept, _multiples):
+        if stage is _multiples:
+            foretold = list(_multiples(question, points, theirs, [f for f, _, _ in known]))
+            known = []
+        else:
+            foretold = list(stage(question, points, theirs, remaining))
+        for one in foretold:
+            explained = {e for e in one.values if _explains(points, theirs, one.values, e)}
+            if explained & remaining or stage is _swept:
+                known.append((one, explained, one.each or len(explained) == len(one.values)))
+        if stage is _simple and not any(
+            remaining <= explained for _, explained, _ in known
+        ):
+            known += [(f, s, True) for f, s in _measured(question, points, theirs, remaining)]
+        if stage is not _simple:
+            found += _chosen(known, remaining)
+        if not remaining:
+            break
+    return found
+
+
+def _chosen(known: list[tuple[Foretold, set[str], bool]], remaining: set[str]) -> list[Named]:
+    """The fewest and simplest that explain what remains; it is taken out of there."""
+    found = []
+    while remaining:
+        score = {
+            number: (len(explained & remaining), whole, -one.rank)
+            for number, (one, explained, whole) in enumerate(known)
+            if explained & remaining
+        }
+        if not score:
+            break
+        best = max(score, key=score.__getitem__)
+        one, explained, whole = known[best]
+        covered = explained & remaining
+        others = dict.fromkeys(
+            other.mistake
+            for other, names, exact in sorted(known, key=lambda k: k[0].rank)
+            if names >= covered and exact >= whole
+            and other.mistake not in (one.mistake, "constant factor")
+        )
+        found.append(Named(one.mistake, one.said, frozenset(covered), tuple(others)))
+        remaining -= covered
+    return found
+
+
+def _explains(points: Points, theirs: Gradient, values: Gradient, name: str) -> bool:
+    """Whether numbers are foretold at every smooth point."""
+    here = points.smooth
+    ours, yours = values[name][here], theirs[name][here]
+    with np.errstate(all="ignore"):
+        near = _CLOSE * np.maximum(np.abs(ours), np.abs(yours)) + points.noise[name][here]
+        return bool(np.all(np.abs(ours - yours) <= near))
+
+
+# --- what mistakes foretell ----------------------------------------------------------------------
+
+
+def _simple(
+    question: Question, points: Points, theirs: Gradient, wrong: set[str]
+) -> Iterator[Foretold]:
+    """Numbers that are made of the right ones."""
+    right = points.right
+    fixed = {
+        "sign": ("the sign is wrong", -1.0),
+        "factor 2 missing": ("a factor of 2 is missing", 0.5),
+        "factor 2 too much": ("there is a factor of 2 too much", 2.0),
+        "constant zero": ("it is 0 at every point", 0.0),
+    }
+    if question.batch > 1:
+        mean = question.reduction == "mean"
+        name = "sum instead of mean" if mean else "mean instead of sum"
+        scale = float(question.batch) if mean else 1.0 / question.batch
+        fixed[name] = (f"over the samples of a batch: {name}", scale)
+    for mistake, (said, factor) in fixed.items():
+        values = {e: factor * v for e, v in right.items() if np.any(v)}
+        yield _foretold(mistake, said, values, each=True)
+    with np.errstate(all="ignore"):
+        sizes = {e: np.abs(v) for e, v in right.items()}
+        yield _foretold("absolute value", "the sign is lost", sizes, each=True)
+        over = {e: 1.0 / v for e, v in right.items()}
+        yield _foretold("reciprocal", "it is one over what is right", over, each=True)
+        for element in wrong:
+            ratio = theirs[element] / right[element]
+            steady = ratio[points.smooth & (right[element] != 0)]
+            if len(steady) > 3 and np.ptp(steady) <= _CLOSE * abs(np.median(steady)):
+                yield _foretold("constant factor", "the same factor is wrong at every point",
+                                {element: right[element] * np.median(steady)}, each=True)  # fmt: skip
+    yield from _exchanged(question, points, theirs, wrong)
+
+
+def _exchanged(
+    question: Question, points: Points, theirs: Gradient, wrong: set[str]
+) -> Iterator[Foretold]:
+    """The right numbers of other parameters."""
+    for name in question.wrt:
+        shape = question.shapes[name]
+        if len(shape) == 2 and shape[0] == shape[1]:
+            turned = {f"{name}[{i},{j}]": points.right[f"{name}[{j},{i}]"]
+                      for i in range(shape[0]) for j in range(shape[0])}  # fmt: skip
+            yield _foretold("order of the values", f"{name} is transposed", turned)
+    if len(question.sources) > 200:
+        return
+    at = int(np.argmax(points.smooth))
+    pairs: dict[str, str] = {}
+    free = dict.fromkeys(e for e in question.sources if e in wrong)
+    options = {
+        e: [o for o in question.sources
+            if o != e and np.isclose(theirs[e][at], points.right[o][at], 1e-6, 0.0)
+            and _explains(points, theirs, {e: points.right[o]}, e)]
+        for e in free
+    }  # fmt: skip
+    for element in sorted(free, key=lambda e: len(options[e])):
+        other = next((o for o in options[element] if o not in pairs.values()), "")
+        if other or options[element]:
+            pairs[element] = other or options[element][0]
+    cycle = len(pairs) > 2 and {*pairs} == {*pairs.values()}
+    if cycle and any(pairs[pairs[e]] != e for e in pairs):
+        yield _foretold("order of the values", "these are the right values in another order",
+                        {e: points.right[o] for e, o in pairs.items()})  # fmt: skip
+        return
+    for element, other in pairs.items():
+        both = pairs.get(other) == element
+        said = f"{element} and {other} are swapped" if both else f"this is the derivative by {other}"
+        values = {e: points.right[o] for e, o in pairs.items() if e == element or (both and e == other)}
+        yield _foretold("parameters swapped", said, values)
+
+
+def _swept(
+    question: Question, points: Points, theirs: Gradient, wrong: set[str]
+) -> Iterator[Foretold]:
+    """Numbers of sweeps that go wrong, and right numbers of other points."""
+    tape, known = candidates(question)
+    values = question.run(tape, points.given)
+    for number, (mistake, said, outputs) in enumerate(known):
+        own = {element: values[output] for element, output in outputs.items()}
+        local = 50 * (mistake == "sign")
+        yield Foretold(mistake, said, own, _ORDER[mistake] + local + number / len(known) / 2)
+    yield from _samples(question, points)
+    yield from _places(question, points)
+
+
+def _samples(question: Question, points: Points) -> Iterator[Foretold]:
+    """The gradient of one sample in the place of that of a batch."""
+    if question.batch > 1:
+        each = _gradient(question, points.given, reduce=False)
+        for place, which in ((-1, "last"), (0, "first")):
+            for scale in (1.0, 1.0 / question.batch):
+                values = {e: v[place] * scale for e, v in each.items()}
+                said = f"only the {which} sample of a batch is counted"
+                yield _foretold("= instead of +=", said, values)
+        centre = {n: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
+                  for n, v in points.given.items()}  # fmt: skip
+        yield _foretold("product of averages", "the gradient is taken at the averages of the batch",
+                        _gradient(question, centre))  # fmt: skip
+
+
+def _places(question: Question, points: Points) -> Iterator[Foretold]:
+    """The gradient at other points."""
+    mistake = "derivative at the wrong point"
+    right, given = points.right, points.given
+    yield _foretold(mistake, "it is that of the point of the call before",
+                    {e: np.concatenate([v[:1], v[:-1]]) for e, v in right.items()})  # fmt: skip
+    yield _foretold(mistake, "it is that of the first point at every point",
+                    {e: np.broadcast_to(v[:1], v.shape) for e, v in right.items()})  # fmt: skip
+    numbers = {n: question.elements(n) for n in question.arguments}
+    own = {n: [e for e in numbers[n]] for n in question.arguments if n in question.graph.values}
+    filed: dict[str, Array] = {}
+    for name in own:
+        flat = np.ravel(np.broadcast_to(np.array(question.graph.values[name], float),
+                                        question.shapes[name]))  # fmt: skip
+        filed |= {e: np.broadcast_to(v, given[e].shape) for e, v in zip(own[name], flat, strict=True)}
+    inputs = {e for n in question.graph.inputs for e in numbers[n]}
+    moves: list[tuple[str, dict[str, Array]]] = []
+    for what, part in (
+        ("the values in the file", filed),
+        ("the parameters' values in the file", {e: v for e, v in filed.items() if e not in inputs}),
+        ("the inputs' values in the file", {e: v for e, v in filed.items() if e in inputs}),
+        *((f"the value of {n} in the file", {e: filed[e] for e in own[n]}) for n in own),
+        ("all parameters 1", {e: np.ones_like(v) for e, v in given.items() if e not in inputs}),
+        ("all parameters 0", {e: np.zeros_like(v) for e, v in given.items() if e not in inputs}),
+        ("the values rounded down", {e: np.trunc(v) for e, v in given.items()}),
+    ):  # fmt: skip
+        moves.append((f"it is taken at {what}, not at those of the call", part))
+    names, pairs = [*question.arguments], 0
+    for k, one in enumerate(names):
+        for other in names[k + 1 :]:
+            mine, yours = numbers[one], numbers[other]
+            if len(mine) == len(yours) and given[mine[0]].shape == given[yours[0]].shape:
+                pairs += 1
+                part = {e: given[o] for e, o in zip(mine + yours, yours + mine, strict=True)}
+                if pairs <= _PAIRS:
+                    moves.append((f"{one} and {other} are mixed up in it", part))
+    for said, part in moves:
+        if part and any(not np.array_equal(given[e], v) for e, v in part.items()):
+            yield _foretold(mistake, said, _gradient(question, {**given, **part}))
+    short = {e: v.astype(np.float32).astype(float) for e, v in given.items()}
+    yield _foretold("float32", "the point is rounded to float32", _gradient(question, short))
+
+
+def _measured(
+    question: Question, points: Points, theirs: Gradient, wrong: set[str]
+) -> Iterator[tuple[Foretold, set[str]]]:
+    """Mistakes that show in the pattern of small errors."""
+    if short := stored_in_float32(points, theirs, wrong):
+        yield _foretold("float32", "the numbers have the seven digits of float32", {}), short
+    for mistake, said, names in step_of_differences(question, points, theirs, wrong):
+        yield _foretold(mistake, said, {}), names
+
+
+def _multiples(
+    question: Question, points: Points, theirs: Gradient, known: list[Foretold]
+) -> Iterator[Foretold]:
+    """A slip of a sweep, and a wrong sign or factor besides."""
+    more = dict(_TOO)
+    if question.batch > 1:
+        mean = question.reduction == "mean"
+        factor = float(question.batch) if mean else 1.0 / question.batch
+        more[factor] = "the samples are " + ("added up, too" if mean else "averaged, too")
+    for one in known:
+        for factor, said in more.items():
+            values = {e: factor * v for e, v in one.values.items()}
+            yield Foretold(one.mistake, f"{one.said}; {said}", values, one.rank + 100)
+
+
+def _gradient(question: Question, given: Mapping[str, Array], *, reduce: bool = True) -> Gradient:
+    """The right numbers at other points."""
+    found = question.run(question.answering, given, reduce=reduce)
+    return {e: found[RIGHT + e] for e in question.sources}
+
+
+def _foretold(mistake: str, said: str, values: Gradient, *, each: bool = False) -> Foretold:
+    return Foretold(mistake, said, values, _ORDER[mistake], each)

@@ -1,0 +1,342 @@
+"""What a check of gradients asks for: a graph, the points, the right numbers and their noise.
+
+The right numbers come from the program of reverse mode. Difference quotients of the graph itself,
+which know nothing of the table of derivatives, must agree with them at every point that is asked;
+where they do not, near a kink or an edge of the domain, there is no good question.
+
+Honest arithmetic is not exact. How far off it may be is computed with the gradient, by a running
+error bound: every operation of the program adds a rounding error of its own, and hands on those of
+its operands, multiplied by its partial derivatives. Source: Higham 2002, "Accuracy and Stability
+of Numerical Algorithms", section 3.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss, tape
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import Shape, element_place
+from cgprimer.core.losses import base_name
+from cgprimer.core.methods import differentiate
+from cgprimer.core.primitives import primitive
+from cgprimer.core.run import values_of
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.lowering import emit_flow_on
+from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.errors import DifferentiationError, UsageError
+
+Array = Any
+VALUE, RIGHT, NOISE = "value", "right.", "noise."  # outputs of the tape that answers
+_ROUNDING = 16 * 2.0**-52  # an honest program may take some more steps than ours
+_STEP = 1e-4  # of the difference quotients, relative: a kink is not so near
+_MOST_NUMBERS = 30_000  # operations of a graph written out in numbers
+_TRIES = 24  # points drawn for each that is wanted, for every width
+_WIDTHS = (1.0, 0.3, 0.1, 0.03)  # how far from the file's values they may be
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A gradient that students are asked for.
+
+    Attributes:
+        graph: with its loss, if there is one.
+        of: what is differentiated.
+        wrt: with respect to which names.
+        output: the variable that the loss is about; empty without a loss.
+        batch: samples of a batch; 0 where a point is one sample.
+        reduction: of a batch: ``mean`` or ``sum`` over its samples.
+    """
+
+    graph: ExpressionGraph
+    of: str
+    wrt: tuple[str, ...]
+    loss: str = ""
+    output: str = ""
+    batch: int = 0
+    reduction: str = "mean"
+
+    @cached_property
+    def primal(self) -> Tape:
+        """The graph's tape in numbers, with one output."""
+        whole = scalarize(tape(self.graph))
+        return replace(whole, outputs={self.of: whole.index(self.of)})
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What a student's function is given, in this order."""
+        return (*self.graph.inputs, *self.graph.parameters)
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """The shape of each argument and of each name that is asked for."""
+        whole = tape(self.graph)
+        return {n: shape_of(whole, whole.index(n)) for n in {*self.arguments, *self.wrt}}
+
+    def elements(self, name: str) -> list[str]:
+        """The numbers of a name: ``W[0,0]``, ``W[0,1]``; itself where it is one."""
+        return list(elements(name, self.shapes[name]))
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The numbers that the gradient is taken by."""
+        return tuple(e for name in self.wrt for e in self.elements(name))
+
+    @cached_property
+    def has_kinks(self) -> bool:
+        """Whether there is a function that may have a kink."""
+        needed = reachable(self.primal, self.primal.outputs.values())[len(self.primal.leaves) :]
+        steps = zip(self.primal.instructions, needed, strict=True)
+        return any(wanted and not primitive(name).analytic for (name, _), wanted in steps)
+
+    @cached_property
+    def answering(self) -> Tape:
+        """The tape with the value, the gradient, and the bound of its noise."""
+        program = differentiate(self.primal, self.of, self.sources, method="reverse")
+        made = program.executed
+        reads = {read.wrt: made.outputs[read.output] for read in program.passes[0].reads}
+        builder = Builder()
+        value = builder.extend(made)
+        noise = _errors(builder, made, value)
+        zero = builder.constant(0.0)
+        target = made.outputs[self.of]
+        outputs = {VALUE: value[target], NOISE + VALUE: noise.get(target, zero)}
+        for name, index in reads.items():
+            outputs |= {RIGHT + name: value[index], NOISE + name: noise.get(index, zero)}
+        return builder.finish(outputs, prune=True)
+
+    def run(self, wanted: Tape, given: Mapping[str, Array], *, reduce: bool = True) -> Any:
+        """The outputs of a tape at points, reduced over the samples of a batch.
+
+        Args:
+            wanted: a tape with the primal's leaves.
+            given: for each number of a parameter an array of shape (points,), of an input of
+                shape (points,), or (samples, points) of a batch.
+            reduce: else the outputs are those of each sample.
+        """
+        values = values_of(wanted, given, roots=wanted.outputs.values())
+        shape = max((np.shape(v) for v in given.values()), key=len)
+        whole = {n: np.broadcast_to(values[i], shape) for n, i in wanted.outputs.items()}
+        return {n: self.reduced(v) for n, v in whole.items()} if reduce else whole
+
+    def reduced(self, values: Array) -> Array:
+        """Values of samples, put together as the loss of the batch is."""
+        if not self.batch:
+            return values
+        return values.mean(axis=0) if self.reduction == "mean" else values.sum(axis=0)
+
+
+def ask(
+    graph: ExpressionGraph,
+    *,
+    of: str | None = None,
+    wrt: Sequence[str] | str | None = None,
+    loss: str | None = None,
+    batch: int = 0,
+    reduction: str = "mean",
+) -> Question:
+    """The question about a gradient; arguments as :func:`cgprimer.check_gradient` has them.
+
+    Raises:
+        UsageError: an unknown name, no output or several, or a graph that cannot be asked about.
+    """
+    if graph.layered or any(
+        getattr(name, "kind", "") in ("batch_mean", "custom", "backward")
+        for name, _ in tape(graph).instructions
+    ):
+        raise UsageError(
+            "dropout, batchnorm, batch_mean and functions with a backward pass of their own"
+            " cannot be asked about"
+        )
+    if of is not None and loss is not None:
+        raise UsageError("a loss is about the graph's outputs: give either of or loss")
+    output = ",".join(graph.outputs) if loss else ""
+    names = chosen_names(graph, wrt)
+    whole = graph_with_loss(graph, loss)
+    target = chosen_output(whole, of)
+    primal = tape(whole)
+    if shape_of(primal, primal.index(target)):
+        raise UsageError(
+            f"{target} is an array: the gradient of one number can be asked for",
+            hint="a loss (loss='squared-error', --loss squared-error), or another variable (--of)",
+        )
+    if batch and (moved := [n for n in names if n not in whole.parameters]):
+        raise UsageError(f"{moved[0]} has a value for each sample: ask without a batch")
+    if strange := [n for n in names if element_place(n)[1]]:
+        raise UsageError(f"ask for the whole array, not for {strange[0]}")
+    cost = cost_of_numbers(primal)[0] if primal.shapes else len(primal)
+    if cost > _MOST_NUMBERS:
+        raise UsageError(
+            f"the graph has {cost:,} operations, more than {_MOST_NUMBERS:,}",
+            hint="ask about a smaller one of its kind: students' functions do not know the sizes",
+        )
+    needed = reachable(primal, [primal.index(target)])
+    if not any(needed[primal.index(name)] for name in names):
+        raise UsageError(f"{target} does not depend on {', '.join(names)}")
+    return Question(whole, target, names, loss or "", output, batch, reduction)
+
+
+def _errors(builder: Builder, tape: Tape, value: Mapping[int, int]) -> dict[int, int]:
+    """For each value of a tape the bound of its rounding error, in units of the last place."""
+    found: dict[int, int] = {}
+    for index, leaf in enumerate(tape.leaves):
+        if leaf.kind != "constant":
+            found[index] = builder.emit("abs", value[index])
+    for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        values, total = tuple([value[o] for o in operands]), builder.emit("abs", value[index])
+        for which, operand in enumerate(operands):
+            if operand in found:
+                flow = emit_flow_on(builder, name, which, values, value[index], found[operand])
+                if flow is not None:
+                    total = builder.emit("add", total, builder.emit("abs", flow[0]))
+        found[index] = total
+    return found
+
+
+# --- points --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points, and what is right there.
+
+    Attributes:
+        given: for each number of an argument its values, as :meth:`Question.run` takes them.
+        value: of what is differentiated, of shape (points,).
+        right: for each number that is asked for its derivative, of shape (points,).
+        noise: how far honest arithmetic may be off, likewise, and of the value under VALUE.
+        smooth: whether there is a derivative: no kink is near.
+    """
+
+    given: dict[str, Array]
+    value: Array
+    right: dict[str, Array]
+    noise: dict[str, Array]
+    smooth: Array
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+def points(question: Question, count: int = 20, seed: int = 0) -> Points:
+    """Neat points, drawn from a seed; the file's own values come first, where they are all there.
+
+    Raises:
+        DifferentiationError: there is no point where the gradient is finite and smooth.
+    """
+    graph, own = question.graph, _own_values(question)
+    kept = dict[str, list[Array]]()
+    draw, found = Random(seed), 0
+    known = all(n in graph.values for n in question.graph.parameters)
+    if known:
+        first = _drawn(question, draw, 1, own, 0.0, keep=set(graph.values))
+        if np.isfinite(question.run(question.answering, first)[VALUE]).all():
+            kept, found = {n: [v] for n, v in first.items()}, 1
+    for width in _WIDTHS:
+        if found >= count:
+            break
+        tried = _drawn(question, draw, _TRIES * count, own, width)
+        good = _measured(question, tried)
+        conditioned = good.smooth.copy()
+        for name, right in good.right.items():  # digits to tell a mistake from noise by
+            conditioned &= good.noise[name] <= 1e-9 * np.abs(right) + 1e-12 * np.abs(good.value)
+        places = [*np.flatnonzero(conditioned), *np.flatnonzero(good.smooth & ~conditioned)]
+        for place in places[: count - found]:
+            for name, values in tried.items():
+                kept.setdefault(name, []).append(values[..., place : place + 1])
+            found += 1
+    if found < min(count, 1 + known):
+        raise DifferentiationError(
+            f"no point was found where the derivatives of {question.of} are finite and agree with"
+            " difference quotients",
+            hint="declare values in the file around which there are such points",
+        )
+    return _measured(question, {n: np.concatenate(v, axis=-1) for n, v in kept.items()})
+
+
+def _own_values(question: Question) -> dict[str, float]:
+    """The file's values, number by number; 0 for what has none."""
+    shapes = {n: question.shapes[n] for n in question.arguments}
+    given = {n: question.graph.values.get(n, 0.0) for n in question.arguments}
+    filled = {n: np.broadcast_to(np.array(v, float), shapes[n]) for n, v in given.items()}
+    return {n: float(v) for n, v in apart(filled, shapes).items()}
+
+
+def _drawn(
+    question: Question,
+    draw: Random,
+    count: int,
+    centre: Mapping[str, float],
+    width: float,
+    keep: set[str] = frozenset(),  # type: ignore[assignment]
+) -> dict[str, Array]:
+    """Points around a centre, each number with two or three digits; some names stay there."""
+    targets = [n for n in question.graph.inputs if n.startswith("target")] if question.loss else []
+    known = base_name(question.loss) if question.loss else ""
+    columns, found = {*question.graph.inputs}, dict[str, Array]()
+    for name in question.arguments:
+        for element in question.elements(name):
+            many = question.batch if question.batch and name in columns else 0
+            shape, size = ((many, count) if many else (count,)), max(many, 1) * count
+            middle = centre[element]
+            radius = 2.0 * max(1.0, abs(middle)) * width
+            if name in keep and not (many and question.batch):
+                numbers = [middle] * size
+            elif name in targets and known == "hinge":
+                numbers = [draw.choice((-1.0, 1.0)) for _ in range(size)]
+            elif name in targets and known.startswith(("cross", "softmax")):
+                numbers = [float(draw.randrange(2)) for _ in range(size)]
+            else:
+                digits = 2 - math.floor(math.log10(radius or 2.0))
+                numbers = [
+                    round(middle + draw.uniform(-radius or -2.0, radius or 2.0), digits) + 0.0
+                    for _ in range(size)
+                ]
+            found[element] = np.array(numbers).reshape(shape)
+    return found
+
+
+def _measured(question: Question, given: dict[str, Array]) -> Points:
+    """What is right at points, and whether difference quotients say the same."""
+    found = question.run(question.answering, given)
+    right = {e: found[RIGHT + e] for e in question.sources}
+    noise = {e: _ROUNDING * found[NOISE + e] for e in question.sources}
+    fine = np.isfinite(found[VALUE])
+    for element in question.sources:
+        fine &= np.isfinite(right[element]) & np.isfinite(noise[element])
+    noise[VALUE] = _ROUNDING * found[NOISE + VALUE]
+    free = [e for e in question.sources if e in given]
+    signs = Random(len(free))
+    smooth = fine.copy()
+    for _ in range(2):
+        way = {e: signs.choice((-1.0, 1.0)) * np.maximum(1.0, np.abs(given[e])) for e in free}
+        moved = [
+            question.run(question.primal, {**given, **{e: given[e] + s * way[e] for e in free}})
+            for s in (_STEP, -_STEP)
+        ]
+        with np.errstate(all="ignore"):
+            quotient = (moved[0][question.of] - moved[1][question.of]) / (2 * _STEP)
+            slope = sum(right[e] * way[e] for e in free)
+            size = sum(np.abs(right[e] * way[e]) for e in free)
+            near = 1e-4 * size + 1e-10 * np.abs(found[VALUE]) + 1e-300
+            smooth &= np.abs(quotient - slope) <= near
+    return Points(given, found[VALUE], right, noise, smooth)
+
+
+def arguments_at(question: Question, given: Mapping[str, Array], place: int) -> dict[str, Any]:
+    """The arguments of a student's function: numbers, nested lists, and lists of samples."""
+    found: dict[str, Any] = {}
+    for name in question.arguments:
+        parts = [given[e][..., place] for e in question.elements(name)]
+        whole = np.stack(np.broadcast_arrays(*parts), axis=-1)  # the samples lead
+        found[name] = whole.reshape(whole.shape[:-1] + question.shapes[name]).tolist()
+    return found

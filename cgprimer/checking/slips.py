@@ -1,0 +1,442 @@
+"""What goes wrong in a sweep: reverse mode with one slip in it, as a tape.
+
+Every slip is reverse mode's own sweep in the hands of a builder that does one thing wrong: it
+leaves a factor or a share out, keeps the last share where they should add up, takes a partial at
+another place. The gradients of all slips are outputs of one tape, which runs once for all points;
+what slips have in common is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cgprimer.checking.questions import Question
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural, element_place
+from cgprimer.core.methods.edges import edge_partials
+from cgprimer.core.methods.path_sum import count_paths, list_paths, product_along
+from cgprimer.core.methods.reverse import backwards, sweep
+from cgprimer.core.primitives import RESULT, primitive
+from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.primitives.registry import partial_tree
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.passes import depends, reachable
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import listed
+
+Place = tuple[int, int]  # an instruction of the primal, and which of its operands
+_MEAN = Structural("batch_mean", 1)  # the samples are the first axis, points the second
+_MOST_PATHS = 40  # from one name
+_MOST_WORK = 60_000  # shares of all slips together
+_LONGEST = 15  # nodes of a formula in a message
+_NOT_FUNCTIONS = {"neg", "copy", "stop_gradient", "sign", "heaviside", "step"}
+
+
+@dataclass(frozen=True)
+class Slip:
+    """One way for a sweep to go wrong.
+
+    Attributes:
+        mistake: its short name.
+        said: where, and what.
+        lost: shares that are not handed on.
+        bare: shares of which the partial is left out.
+        negative: shares with the other sign.
+        averaged: shares whose adjoint is the mean over the batch.
+        elsewhere: instructions whose partials are taken at other operands and another result.
+        keeps: ``last`` or ``first`` of the shares of a vertex, where they should add up; ``last
+            step`` where those of one expression do add up.
+        of: the vertices at which it does; empty for all.
+        root: where the sweep begins, if not at its end.
+    """
+
+    mistake: str
+    said: str
+    lost: frozenset[Place] = frozenset()
+    bare: frozenset[Place] = frozenset()
+    negative: frozenset[Place] = frozenset()
+    averaged: frozenset[Place] = frozenset()
+    elsewhere: Mapping[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
+    keeps: str = ""
+    of: frozenset[int] = frozenset()
+    root: int | None = None
+
+
+class Candidate(NamedTuple):
+    """A mistake, and the outputs of a tape that have the numbers it leads to, by name."""
+
+    mistake: str
+    said: str
+    outputs: dict[str, str]
+
+
+def candidates(question: Question) -> tuple[Tape, list[Candidate]]:
+    """A tape, and the candidates whose numbers it computes: the simplest come first.
+
+    Candidates without an output for a name say nothing of it.
+    """
+    made = _Slips(question)
+    return made.builder.finish(made.outputs, prune=True), made.found
+
+
+class _Hands:
+    """A builder in whose hands a sweep goes wrong."""
+
+    def __init__(self, builder: Builder, slip: Slip, owner: Mapping[int, int]) -> None:
+        self.builder, self.slip, self.owner = builder, slip, owner
+        self.emit, self.constant, self.rules = builder.emit, builder.constant, builder.rules
+        self.here: Place = 0, 0
+        self.last: dict[int, int] = {}
+
+    def product(self, bar: int, partial: int) -> int:
+        slip = self.slip
+        made = bar if self.here in slip.bare else self.builder.product(bar, partial)
+        return self.emit("neg", made) if self.here in slip.negative else made
+
+    def hand(self, totals: dict[int, int], to: int, product: int, *share: int) -> None:
+        slip, owner = self.slip, self.owner[self.here[0]]
+        if to in totals and slip.keeps and (not slip.of or to in slip.of):
+            if slip.keeps == "first":
+                return
+            if slip.keeps == "last" or self.last[to] != owner:
+                del totals[to]
+        self.last[to] = owner
+        self.builder.hand(totals, to, product, *share)
+
+
+class _Slips:
+    """All slips of a question on one builder."""
+
+    def __init__(self, question: Question) -> None:
+        self.question, self.tape = question, question.primal
+        tape = self.tape
+        self.root = tape.index(question.of)
+        self.sources = {e: tape.index(e) for e in question.sources}
+        self.active = depends(tape, self.sources.values())
+        needed = reachable(tape, [self.root])
+        self.region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and self.active[i]]
+        self.owner = _owners(tape)
+        self.shares = [
+            (head, which, tail)
+            for head in self.region
+            for which, tail in enumerate(tape.instructions[head - len(tape.leaves)].operands)
+            if self.active[tail]
+        ]
+        self.builder = Builder()
+        self.value = self.builder.extend(tape, keep=needed)
+        self.found: list[Candidate] = []
+        self.outputs: dict[str, int] = {}
+        self.work = 0
+        self.trees: dict[int, tuple[Expression, int]] = {}
+        for slip in self._all():
+            self._sweep(slip)
+        self._paths()
+
+    # --- sweeps ------------------------------------------------------------------------------
+
+    def _sweep(self, slip: Slip) -> None:
+        self.work += len(self.shares)
+        if self.work > _MOST_WORK:
+            return
+        hands = _Hands(self.builder, slip, self.owner)
+        adjoints = {self.root if slip.root is None else slip.root: self.builder.constant(1.0)}
+        sweep(hands, self._steps(slip, hands, adjoints), adjoints)
+        self.builder.shares.clear()
+        zero = self.builder.constant(0.0)
+        self._note(slip.mistake, slip.said,
+                   {e: adjoints.get(i, zero) for e, i in self.sources.items()})  # fmt: skip
+
+    def _steps(
+        self, slip: Slip, hands: _Hands, adjoints: dict[int, int]
+    ) -> Iterator[tuple[Any, ...]]:
+        """The steps of reverse mode, share by share, as the slip has them."""
+        for head, name, tails, values, out in backwards(
+            self.tape, self.value, self.region, self.active
+        ):
+            bar = adjoints.get(head)
+            if bar is None:
+                continue
+            values, out = slip.elsewhere.get(head, (values, out))
+            for which, tail in enumerate(tails):
+                if tail is None or (head, which) in slip.lost:
+                    continue
+                hands.here = head, which
+                if hands.here in slip.averaged:
+                    adjoints[head] = self.builder.emit(_MEAN, bar)
+                yield head, name, (None,) * which + (tail,), values, out
+                adjoints[head] = bar
+
+    def _note(self, mistake: str, said: str, gradient: Mapping[str, int]) -> None:
+        names = {}
+        for element, index in gradient.items():
+            names[element] = f"{len(self.found)}.{element}"
+            self.outputs[names[element]] = index
+        self.found.append(Candidate(mistake, said, names))
+
+    # --- what can go wrong -------------------------------------------------------------------
+
+    def _all(self) -> Iterator[Slip]:
+        yield from self._losses()
+        yield from self._functions()
+        yield from self._averages()
+        yield from self._accumulations()
+        yield from self._inner()
+        yield from self._branches()
+        yield from self._signs()
+        yield from self._stopped()
+
+    def _losses(self) -> Iterator[Slip]:
+        """The derivative of the loss left out: the error, or the error and its 2."""
+        question, tape = self.question, self.tape
+        if question.output:
+            outputs = [tape.names[n] for n in tape.names
+                       if element_place(n)[0] in question.output.split(",")]  # fmt: skip
+            between = {i for i in self.region if i > max(outputs)}
+            if len(outputs) == 1:
+                said = f"the derivative of the loss by {question.output} is left out"
+                yield Slip("loss factor missing", said, root=outputs[0])
+        else:
+            between = {i for i in self.region if self.owner[i] == self.root}
+        for head in between:
+            name, operands = tape.instructions[head - len(tape.leaves)]
+            inner = tape.instruction(operands[0])
+            if name == "pow" and inner is not None and inner.primitive == "sub":
+                error = self._text(operands[0])
+                said = f"the error {error} is left out of the derivative of its square"
+                yield Slip("loss factor missing", said, bare=frozenset({(head, 0)}))
+
+    def _functions(self) -> Iterator[Slip]:
+        """The derivative of an activation left out: of one, of a line, of all of a kind."""
+        applied = [
+            head
+            for head in self.region
+            for name, operands in [self.tape.instructions[head - len(self.tape.leaves)]]
+            if type(name) is str and len(operands) == 1 and name not in _NOT_FUNCTIONS
+        ]
+        groups: dict[frozenset[int], str] = {}
+        called = {head: self.tape.instructions[head - len(self.tape.leaves)][0] for head in applied}
+        for head in applied:
+            groups.setdefault(frozenset({head}), f"that of {self._said(head)}")
+        for line, heads in _grouped(applied, lambda h: element_place(self._line(h))[0]):
+            groups.setdefault(heads, f"that of {listed({called[h] for h in heads})} in {line}")
+        for kind, heads in _grouped(applied, called.__getitem__):
+            groups.setdefault(heads, f"that of each {kind}")
+        groups.setdefault(frozenset(applied), "that of each function")
+        for heads, said in groups.items():
+            if heads:
+                yield Slip("activation derivative missing",
+                           f"the derivative of a function is left out: {said}",
+                           bare=frozenset((h, 0) for h in heads))  # fmt: skip
+        for head in self.region:
+            name, operands = self.tape.instructions[head - len(self.tape.leaves)]
+            if name == "pow" and not self.active[operands[1]]:
+                yield Slip("outer derivative missing",
+                           f"the derivative of the power {self._said(head)} is left out",
+                           bare=frozenset({(head, 0)}))  # fmt: skip
+
+    def _averages(self) -> Iterator[Slip]:
+        """Products of averages over the batch, where the average of products is asked for."""
+        if not self.question.batch:
+            return
+        sources = {*self.sources.values()}
+        last = {(head, which) for head, which, tail in self.shares if tail in sources}
+        said = "the adjoint and the {} are averaged over the batch before they are multiplied"
+        yield Slip("product of averages", said.format("last factor"), averaged=frozenset(last))
+        for vertex in self._vertices():
+            own = {(h, w) for h, w, _ in self.shares if h == vertex}
+            name = self.tape.labels[vertex]
+            yield Slip("product of averages", said.format(f"derivative of {name}"),
+                       averaged=frozenset(own))  # fmt: skip
+
+    def _accumulations(self) -> Iterator[Slip]:
+        """``=`` instead of ``+=``."""
+        said = "a vertex keeps the {} contribution to its adjoint instead of their sum"
+        for keeps in ("last step", "last", "first"):
+            yield Slip("= instead of +=", said.format(keeps.split()[0]), keeps=keeps)
+        sources = frozenset(self.sources.values())
+        for tail, uses in self._merging().items():
+            if len(uses) > 1:
+                name = self._text(tail)
+                for keeps in ("last step", "last", "first"):
+                    word = keeps.split()[0]
+                    yield Slip("= instead of +=",
+                               f"{name} keeps its {word} contribution instead of their sum",
+                               keeps=keeps, of=frozenset({tail}))  # fmt: skip
+        inner = frozenset(t for _, _, t in self.shares) - sources
+        for keeps in ("last step", "last", "first"):
+            said = f"the {keeps.split()[0]} contribution is kept instead of the sum: {{}}"
+            yield Slip("= instead of +=", said.format("of each parameter"), keeps=keeps, of=sources)
+            if inner:
+                yield Slip("= instead of +=", said.format("of each variable"), keeps=keeps, of=inner)
+
+    def _inner(self) -> Iterator[Slip]:
+        """The derivative of an outer function taken at another place than its inner one."""
+        tape, first = self.tape, len(self.tape.leaves)
+        for head in self.region:
+            name, operands = tape.instructions[head - first]
+            if type(name) is not str or name in _NOT_FUNCTIONS or name in ("add", "sub", "mul"):
+                continue
+            one = len(operands) == 1 or (name == "pow" and not self.active[operands[1]])
+            if not one:
+                continue
+            values = [self.value[o] for o in operands]
+            for place in self._beneath(operands[0]):
+                taken = (self.value[place], *values[1:])
+                yield Slip("inner function not evaluated",
+                           f"the derivative of {self._said(head)} is taken at {self._text(place)}"
+                           f" instead of {self._text(operands[0])}",
+                           elsewhere={head: (taken, self.builder.emit(name, *taken))})  # fmt: skip
+            if len(operands) > 1:
+                continue
+            out, text = self.value[head], self._text(head)
+            again = self.builder.emit(name, out)
+            yield Slip("derivative at the wrong point",
+                       f"the derivative of {self._said(head)} is taken at {text}, its value,"
+                       f" instead of {self._text(operands[0])}",
+                       elsewhere={head: ((out,), again)})  # fmt: skip
+            if RESULT in unparse(partial_tree(primitive(name).partials[0])):
+                yield Slip("inner function not evaluated",
+                           f"{self._text(operands[0])} stands in the derivative of"
+                           f" {self._said(head)} in the place of {text}",
+                           elsewhere={head: ((values[0],), values[0])})  # fmt: skip
+
+    def _branches(self) -> Iterator[Slip]:
+        """Of a vertex that is used several times, one use kept or left out."""
+        for tail, uses in self._merging().items():
+            if tail in self.sources.values():
+                continue
+            lines: dict[int, set[Place]] = {}
+            for head, which in uses:
+                lines.setdefault(self.owner[head], set()).add((head, which))
+            if len(lines) < 2:
+                continue
+            for line, own in lines.items():
+                others = {*uses} - own
+                way = f"from {self._text(tail)} through {self._text(line)}"
+                yield Slip("one path of several", f"the paths {way} are left out",
+                           lost=frozenset(own))  # fmt: skip
+                if len(lines) > 2:
+                    yield Slip("one path of several", f"only the paths {way} are kept",
+                               lost=frozenset(others))  # fmt: skip
+
+    def _signs(self) -> Iterator[Slip]:
+        """The wrong sign of a single share."""
+        for head, which, tail in self.shares:
+            yield Slip("sign", f"of the derivative of {self._said(head)} by {self._text(tail)}",
+                       negative=frozenset({(head, which)}))  # fmt: skip
+
+    def _stopped(self) -> Iterator[Slip]:
+        """The derivative of an inner variable in the place of that of the output."""
+        for vertex in self._vertices():
+            if vertex != self.root:
+                name = self.tape.labels[vertex]
+                yield Slip("outer derivative missing",
+                           f"this is the derivative of {name}: the factors behind it are left out",
+                           root=vertex)  # fmt: skip
+
+    # --- paths -------------------------------------------------------------------------------
+
+    def _paths(self) -> None:
+        """One path kept or left out, between variables and inside of their expressions."""
+        for inside in (False, True):
+            vertices = self.region if inside else [v for v in self.region if v in self.tape.labels]
+            ends = {self.root, *self.sources.values(), *vertices}
+            edges = edge_partials(
+                self.builder, self.tape, self.value, reachable(self.tape, [self.root]), ends
+            )
+            heads: dict[int, list[int]] = {}
+            for tail, head in edges:
+                heads.setdefault(tail, []).append(head)
+            leading = count_paths(heads, self.root)
+            for element, source in self.sources.items():
+                many = leading.get(source, 0)
+                self.work += 2 * many * len(vertices)
+                if not 1 < many <= _MOST_PATHS or self.work > _MOST_WORK:
+                    continue
+                walked = list_paths(heads, source, self.root, leading)
+                products = [product_along(self.builder, edges, path) for path in walked]
+                for number, path in enumerate(walked):
+                    way = " -> ".join(map(self._text, path))
+                    kept, others = products[number], products[:number] + products[number + 1 :]
+                    total = others[0]
+                    for other in others[1:]:
+                        total = self.builder.emit("add", total, other)
+                    count = f"of {many} paths from {element}"
+                    self._note("one path of several", f"{count} only {way} is kept",
+                               {element: kept})  # fmt: skip
+                    self._note("one path of several", f"{count} {way} is left out",
+                               {element: total})  # fmt: skip
+
+    # --- words -------------------------------------------------------------------------------
+
+    def _vertices(self) -> list[int]:
+        return [i for i in self.region if i in self.tape.labels]
+
+    def _merging(self) -> dict[int, list[Place]]:
+        """Values that are used more than once, and by what."""
+        uses: dict[int, list[Place]] = {}
+        for head, which, tail in self.shares:
+            uses.setdefault(tail, []).append((head, which))
+        return {tail: places for tail, places in uses.items() if len(places) > 1}
+
+    def _beneath(self, index: int) -> list[int]:
+        """What a value is computed from, level by level down to the leaves; no constants."""
+        found: dict[int, None] = {}
+        level, first = [index], len(self.tape.leaves)
+        while level and len(found) < 12:
+            below = [o for i in level if i >= first for o in self.tape.instructions[i - first][1]]
+            level = [o for o in dict.fromkeys(below)
+                     if o >= first or self.tape.leaves[o].kind != "constant"]  # fmt: skip
+            found |= dict.fromkeys(level)
+        return [*found]
+
+    def _line(self, index: int) -> str:
+        """The variable in whose expression an instruction stands."""
+        return self.tape.labels.get(self.owner[index], "")
+
+    def _text(self, index: int) -> str:
+        """A value by its name, or as it stands in the graph's text."""
+        return unparse(self._tree(index)[0])
+
+    def _tree(self, index: int) -> tuple[Expression, int]:
+        """The tree of a value, down to names, and how many nodes it has; dots for a long part."""
+        if index not in self.trees:
+            made: tuple[Expression, int]
+            if index in self.tape.labels:
+                made = Name(self.tape.labels[index]), 1
+            elif index < len(self.tape.leaves):
+                made = Number(self.tape.leaves[index].value), 1
+            else:
+                name, operands = self.tape.instructions[index - len(self.tape.leaves)]
+                parts = [self._tree(o) for o in operands]
+                size = 1 + sum(size for _, size in parts)
+                long = size > _LONGEST
+                made = (Name("(...)"), 1) if long else (Apply(name, tuple(t for t, _ in parts)), size)
+            self.trees[index] = made
+        return self.trees[index]
+
+    def _said(self, index: int) -> str:
+        """An instruction, and where it stands."""
+        name = self.tape.instructions[index - len(self.tape.leaves)][0]
+        if index in self.tape.labels:
+            return f"{name} in {self.tape.labels[index]}"
+        return f"{self._text(index)} in {self._line(index)}"
+
+
+def _owners(tape: Tape) -> list[int]:
+    """For each value the variable in whose expression it is computed."""
+    found, owner = [0] * tape.size, tape.size - 1
+    for index in reversed(range(tape.size)):
+        if index in tape.labels:
+            owner = index
+        found[index] = owner
+    return found
+
+
+def _grouped(values: list[int], key: Callable[[int], str]) -> list[tuple[str, frozenset[int]]]:
+    """Values with the same key."""
+    found: dict[str, list[int]] = {}
+    for value in values:
+        found.setdefault(key(value), []).append(value)
+    return [(name, frozenset(group)) for name, group in found.items()]
