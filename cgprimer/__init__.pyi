@@ -13,6 +13,7 @@ from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace
 from cgprimer.analysis.why import Why as Why
 from cgprimer.analysis.why import why as why
+from cgprimer.checking.gradient import check_gradient as check_gradient
 from cgprimer.core.derivatives import gradient as gradient
 from cgprimer.core.derivatives import graph_with_loss as graph_with_loss
 from cgprimer.core.derivatives import tape as tape

@@ -28,15 +28,13 @@ def call(submission: Any, name: str, arguments: dict[str, Any]) -> Any:
         takes = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return function(**given)
-    by_name = [p for p in takes if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     every = any(p.kind == p.VAR_KEYWORD for p in takes)
-    first = [p for p in takes if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = [p.name for p in takes
-              if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]  # fmt: skip
-    if all(n in given for n in needed) and (needed or every or len(by_name) > 1) and not any(
-        p.kind == p.POSITIONAL_ONLY for p in takes
-    ):
-        return function(**given if every else {p.name: given[p.name] for p in by_name if p.name in given})
-    if first and set(needed) <= {first[0].name}:
+    named = [p for p in takes if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    needed = [p for p in takes if p.default is p.empty and p.kind not in rest]
+    known = [p.name for p in named if p.name in given]
+    if all(p in named and p.name in given for p in needed) and (every or known):
+        return function(**given if every else {n: given[n] for n in known})
+    if len(needed) == 1 and needed[0].kind != needed[0].KEYWORD_ONLY:
         return function(given)
     return {"problem": "signature", "said": f"{name}{inspect.signature(function)}"}

@@ -8,7 +8,8 @@ Source: Press et al., "Numerical Recipes", section 5.7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,12 @@ from cgprimer.checking.questions import VALUE, Points, Question
 Array = Any
 _FEW = 3  # numbers that a pattern must show in
 _SMALL = 0.3  # relative: beyond it an error is no pattern of difference quotients
-_STEPS = sorted([*(10.0**-k for k in range(4, 18)), *(2.0**-k for k in range(16, 54))])
-_WAYS = {"h": lambda x: np.ones_like(x), "h*max(1, |x|)": lambda x: np.maximum(1.0, np.abs(x)),
-         "h*|x|": np.abs}  # fmt: skip
+_STEPS = sorted([*(10.0**-k for k in range(4, 17)), *(2.0**-k for k in range(16, 48))])
+_WAYS: dict[str, Callable[[Array], Array]] = {
+    "h": np.ones_like,
+    "h*max(1, |x|)": lambda x: np.maximum(1.0, np.abs(x)),
+    "h*|x|": np.abs,
+}
 
 
 def stored_in_float32(points: Points, theirs: Mapping[str, Array], names: set[str]) -> set[str]:
@@ -30,7 +34,10 @@ def stored_in_float32(points: Points, theirs: Mapping[str, Array], names: set[st
         yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
         with np.errstate(all="ignore"):
             short, fits = yours.astype(np.float32), ours.astype(np.float32)
-            near = np.abs(yours - ours) <= 1e-2 * np.abs(ours) + 1e9 * points.noise[name][points.smooth]
+            near = (
+                np.abs(yours - ours)
+                <= 1e-2 * np.abs(ours) + 1e9 * points.noise[name][points.smooth]
+            )
         if np.array_equal(short, yours) and np.sum(fits != ours) >= _FEW and near.all():
             found.add(name)
     return found
@@ -45,7 +52,7 @@ def step_of_differences(
         yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
         with np.errstate(all="ignore"):
             size = np.abs(ours) + points.noise[name][points.smooth] / 1e-7
-            if np.median(np.abs(yours - ours) / size) <= _SMALL:
+            if np.nanmedian(np.abs(yours - ours) / size) <= _SMALL:
                 small.add(name)
     found: dict[tuple[str, str], set[str]] = {}
     for name in [n for n in question.sources if n in names & points.given.keys()]:
@@ -65,17 +72,18 @@ def _rounded(points: Points, yours: Array, name: str) -> str:
     here = points.smooth & np.isfinite(yours)
     yours, value = yours[here], points.value[here]
     wrong = np.abs(yours - points.right[name][here])
-    if len(yours) < 2 * _FEW:
+    if len(yours) < 2 * _FEW or np.ptp(yours) == 0:
         return ""
     last = np.spacing(np.abs(value)) / 2
-    for scheme, moves in (("forward", 1.0), ("central", 2.0)):
-        for step in _STEPS:
+    for (scheme, moves), step in product((("forward", 1.0), ("central", 2.0)), _STEPS):
+        with np.errstate(all="ignore"):
             count = yours * (moves * step) / last
             whole = np.abs(count - np.round(count)) <= 1e-3 + 1e-15 * np.abs(count)
-            seen = np.abs(count) < 1e12
-            noisy = wrong * step <= 64 * points.noise[VALUE][here]
-            if np.mean(whole & seen & noisy) > 0.9:
-                return f"{scheme} differences with a step of about {step:.0e}: rounding drowns them"
+            whole &= (np.abs(count) > 0.5) | (yours == 0)
+        seen = np.abs(count) < 1e12
+        noisy = wrong * step <= 64 * points.noise[VALUE][here]
+        if np.mean(whole & seen & noisy) > 0.9:
+            return f"{scheme} differences with a step of about {step:.0e}: rounding drowns them"
     return ""
 
 
@@ -88,7 +96,8 @@ def _truncated(question: Question, points: Points, yours: Array, name: str) -> s
     def quotient(scheme: str, step: Array) -> Array:
         ends = (step, -step) if scheme == "central" else (step, 0.0 * step)
         after, before = (
-            question.run(question.primal, {**points.given, name: x + by})[question.of] for by in ends
+            question.run(question.primal, {**points.given, name: x + by})[question.of]
+            for by in ends
         )
         return (after - before) / ((2 if scheme == "central" else 1) * step)
 

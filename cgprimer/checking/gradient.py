@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.checking.mistakes import Named, name_mistakes
 from cgprimer.checking.questions import VALUE, Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
-from cgprimer.checking.sandbox import Limits, Submission, run_submission
+from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Shape
 from cgprimer.core.primitives.structural import shape_text
@@ -49,8 +49,11 @@ class GradientCheck:
     def run(self, submission: Submission, limits: Limits | None = None) -> Result:
         """The result of one submission."""
         name = "notebook" if isinstance(submission, Mapping) else Path(submission).name
-        requests = [
-            {"call": "call", "arguments": [self.function, arguments_at(self.question, self.points.given, k)]}
+        requests: list[Request] = [
+            {
+                "call": "call",
+                "arguments": [self.function, arguments_at(self.question, self.points.given, k)],
+            }
             for k in range(len(self.points))
         ]
         answers = run_submission(submission, requests, limits, driver=DRIVER)
@@ -81,7 +84,9 @@ class GradientCheck:
         found: dict[str, Array | Failure] = {}
         if self.value:
             if not isinstance(value, list) or len(value) != 2:
-                return Failure("shape", "expected the value and the gradient: return value, gradient")
+                return Failure(
+                    "shape", "expected the value and the gradient: return value, gradient"
+                )
             found["value"], value = _numbers(value[0], ()), value[1]
         shapes = {n: question.shapes[n] for n in question.wrt}
         if isinstance(value, dict):
@@ -97,15 +102,19 @@ class GradientCheck:
         if not isinstance(value, list | int | float) or isinstance(value, bool):
             return Failure("value", f"returned {value!r:.40}, expected {expected}")
         if len(shapes) == 1:
-            (name, shape), = shapes.items()
+            ((name, shape),) = shapes.items()
             if not isinstance(_numbers(value, shape), Failure):
                 value = [value]
         if isinstance(value, list) and len(value) == len(shapes):
-            return found | {n: _numbers(v, s) for (n, s), v in zip(shapes.items(), value, strict=True)}
+            return found | {
+                n: _numbers(v, s) for (n, s), v in zip(shapes.items(), value, strict=True)
+            }
         flat = _numbers(value, (len(question.sources),))
         if isinstance(flat, Failure):
             many = len(value) if isinstance(value, list) else 1
-            return Failure("shape", f"returned {many} of {len(shapes)} entries: expected {expected}")
+            return Failure(
+                "shape", f"returned {many} of {len(shapes)} entries: expected {expected}"
+            )
         at = 0
         for name, shape in shapes.items():
             size = len(question.elements(name))
@@ -185,8 +194,9 @@ class GradientCheck:
             message = f"{len(wrong)} of {len(own)} numbers are wrong" + (message and f": {message}")
         first = max(wrong, key=lambda e: worst[e]) if wrong else own[0]
         place = int(np.argmax(np.where(self.points.smooth, errors[first], -1.0)))
+        yours = "yours is" if first in (name, VALUE) else f"your {first} is"
         evidence = (f"{_BANDS[verdict]}, at {self._point(place)}",
-                    f"{'' if first in (name, VALUE) else f'{first}: '}yours is {theirs[first][place]:.6g}")  # fmt: skip
+                    f"{yours} {theirs[first][place]:.6g}")  # fmt: skip
         credit = _CREDIT.get(verdict, 0.0)
         return Part(name, 1.0, credit, verdict, mistake, message, evidence)
 
@@ -234,7 +244,9 @@ def _numbers(value: Any, shape: Shape) -> Array | Failure:
     try:
         made = np.array(value, float)
     except (TypeError, ValueError, OverflowError):
-        return Failure("value", f"{value!r:.40} is no number" if not shape else "these are no numbers")
+        return Failure(
+            "value", f"{value!r:.40} is no number" if not shape else "these are no numbers"
+        )
     if isinstance(value, bool | str) or value is None:
         return Failure("value", f"{value!r:.40} is no number")
     if made.shape == shape or (made.size == 1 and not shape):
@@ -323,7 +335,7 @@ def check_gradient(
     >>> for part in cgprimer.check_gradient(graph, gradient).parts:
     ...     print(part.name, part.verdict, part.mistake)
     a wrong sign
-    b right 
+    b right
     """
     submission: Any = {name: function} if callable(function) else function
     check = gradient_check(
@@ -351,8 +363,8 @@ def skeleton(check: GradientCheck) -> str:
     <BLANKLINE>
     """
     question = check.question
-    over = f", the {question.reduction} over a batch of samples" if question.batch else ""
-    lines = [f"# The gradient of {question.of}{over}, with respect to {listed(question.wrt)}.", "#"]
+    over = f", the {question.reduction} over a batch" if question.batch else ""
+    lines = [f"# The gradient of {question.of}{over} with respect to {listed(question.wrt)}.", "#"]
     lines += [f"#     {line}" for line in str(question.graph).splitlines()]
     lines += ["", "", f"def {check.function}({', '.join(question.arguments)}):"]
     kinds: dict[str, list[str]] = {}

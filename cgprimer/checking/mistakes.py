@@ -17,7 +17,6 @@ import numpy as np
 from cgprimer.checking.differences import step_of_differences, stored_in_float32
 from cgprimer.checking.questions import RIGHT, Points, Question
 from cgprimer.checking.slips import candidates
-from cgprimer.core.language.syntax import element_place
 
 Array = Any
 Gradient = Mapping[str, Array]  # for each number that is asked for its values at the points
@@ -63,6 +62,10 @@ class Foretold:
     values: Gradient
     rank: float
     each: bool = False  # a student may have made it for some names and not for others
+    noise: Gradient | None = None  # of honest arithmetic, if not that of the points
+
+
+Explained = tuple[Foretold, set[str], bool]  # for which names, and whether for all it is about
 
 
 @dataclass(frozen=True)
@@ -93,30 +96,32 @@ def name_mistakes(
         theirs: a student's numbers.
         wrong: the names whose numbers are wrong.
     """
-    remaining, found = {*wrong}, list[Named]()
-    known: list[tuple[Foretold, set[str], bool]] = []
-    for stage in (_simple, _swept, _multiples):
-        if stage is _multiples:
-            foretold = list(_multiples(question, points, theirs, [f for f, _, _ in known]))
-            known = []
-        else:
-            foretold = list(stage(question, points, theirs, remaining))
+    remaining = {*wrong}
+    known: list[Explained] = []
+
+    def learn(foretold: Iterable[Foretold]) -> None:
         for one in foretold:
-            explained = {e for e in one.values if _explains(points, theirs, one.values, e)}
-            if explained & remaining or stage is _swept:
+            noise = one.noise or points.noise
+            explained = {
+                e for e in one.values if _explains(points, theirs[e], one.values[e], noise[e])
+            }
+            if explained & remaining:
                 known.append((one, explained, one.each or len(explained) == len(one.values)))
-        if stage is _simple and not any(
-            remaining <= explained for _, explained, _ in known
-        ):
-            known += [(f, s, True) for f, s in _measured(question, points, theirs, remaining)]
-        if stage is not _simple:
-            found += _chosen(known, remaining)
-        if not remaining:
-            break
+
+    learn(_simple(question, points, theirs, remaining))
+    if not any(remaining <= explained for _, explained, _ in known):
+        known += _measured(question, points, theirs, remaining)
+    swept = [*_swept(question, points)]
+    learn(swept)
+    found = _chosen(known, remaining)
+    if remaining:
+        known.clear()
+        learn(_multiples(question, swept))
+        found += _chosen(known, remaining)
     return found
 
 
-def _chosen(known: list[tuple[Foretold, set[str], bool]], remaining: set[str]) -> list[Named]:
+def _chosen(known: list[Explained], remaining: set[str]) -> list[Named]:
     """The fewest and simplest that explain what remains; it is taken out of there."""
     found = []
     while remaining:
@@ -133,7 +138,8 @@ def _chosen(known: list[tuple[Foretold, set[str], bool]], remaining: set[str]) -
         others = dict.fromkeys(
             other.mistake
             for other, names, exact in sorted(known, key=lambda k: k[0].rank)
-            if names >= covered and exact >= whole
+            if names >= covered
+            and exact >= whole
             and other.mistake not in (one.mistake, "constant factor")
         )
         found.append(Named(one.mistake, one.said, frozenset(covered), tuple(others)))
@@ -141,13 +147,11 @@ def _chosen(known: list[tuple[Foretold, set[str], bool]], remaining: set[str]) -
     return found
 
 
-def _explains(points: Points, theirs: Gradient, values: Gradient, name: str) -> bool:
+def _explains(points: Points, theirs: Array, foretold: Array, noise: Array) -> bool:
     """Whether numbers are foretold at every smooth point."""
-    here = points.smooth
-    ours, yours = values[name][here], theirs[name][here]
     with np.errstate(all="ignore"):
-        near = _CLOSE * np.maximum(np.abs(ours), np.abs(yours)) + points.noise[name][here]
-        return bool(np.all(np.abs(ours - yours) <= near))
+        near = _CLOSE * np.maximum(np.abs(foretold), np.abs(theirs)) + noise
+        return bool(np.all((np.abs(theirs - foretold) <= near)[points.smooth]))
 
 
 # --- what mistakes foretell ----------------------------------------------------------------------
@@ -181,8 +185,9 @@ def _simple(
             ratio = theirs[element] / right[element]
             steady = ratio[points.smooth & (right[element] != 0)]
             if len(steady) > 3 and np.ptp(steady) <= _CLOSE * abs(np.median(steady)):
-                yield _foretold("constant factor", "the same factor is wrong at every point",
-                                {element: right[element] * np.median(steady)}, each=True)  # fmt: skip
+                scaled = {element: right[element] * np.median(steady)}
+                said = "the same factor is wrong at every point"
+                yield _foretold("constant factor", said, scaled, each=True)
     yield from _exchanged(question, points, theirs, wrong)
 
 
@@ -204,7 +209,7 @@ def _exchanged(
     options = {
         e: [o for o in question.sources
             if o != e and np.isclose(theirs[e][at], points.right[o][at], 1e-6, 0.0)
-            and _explains(points, theirs, {e: points.right[o]}, e)]
+            and _explains(points, theirs[e], points.right[o], points.noise[o])]
         for e in free
     }  # fmt: skip
     for element in sorted(free, key=lambda e: len(options[e])):
@@ -218,14 +223,16 @@ def _exchanged(
         return
     for element, other in pairs.items():
         both = pairs.get(other) == element
-        said = f"{element} and {other} are swapped" if both else f"this is the derivative by {other}"
-        values = {e: points.right[o] for e, o in pairs.items() if e == element or (both and e == other)}
+        said = (
+            f"{element} and {other} are swapped" if both else f"this is the derivative by {other}"
+        )
+        values = {
+            e: points.right[o] for e, o in pairs.items() if e == element or (both and e == other)
+        }
         yield _foretold("parameters swapped", said, values)
 
 
-def _swept(
-    question: Question, points: Points, theirs: Gradient, wrong: set[str]
-) -> Iterator[Foretold]:
+def _swept(question: Question, points: Points) -> Iterator[Foretold]:
     """Numbers of sweeps that go wrong, and right numbers of other points."""
     tape, known = candidates(question)
     values = question.run(tape, points.given)
@@ -254,19 +261,21 @@ def _samples(question: Question, points: Points) -> Iterator[Foretold]:
 
 def _places(question: Question, points: Points) -> Iterator[Foretold]:
     """The gradient at other points."""
-    mistake = "derivative at the wrong point"
-    right, given = points.right, points.given
-    yield _foretold(mistake, "it is that of the point of the call before",
-                    {e: np.concatenate([v[:1], v[:-1]]) for e, v in right.items()})  # fmt: skip
-    yield _foretold(mistake, "it is that of the first point at every point",
-                    {e: np.broadcast_to(v[:1], v.shape) for e, v in right.items()})  # fmt: skip
+    mistake, given = "derivative at the wrong point", points.given
+    rank = _ORDER[mistake]
+    for said, place in (
+        ("it is that of the point of the call before", [0, *range(len(points) - 1)]),
+        ("it is that of the first point at every point", [0] * len(points)),
+    ):
+        moved, noise = ({e: v[place] for e, v in of.items()} for of in (points.right, points.noise))
+        yield Foretold(mistake, said, moved, rank, noise=noise)
     numbers = {n: question.elements(n) for n in question.arguments}
-    own = {n: [e for e in numbers[n]] for n in question.arguments if n in question.graph.values}
+    own = {n: numbers[n] for n in question.arguments if n in question.graph.values}
     filed: dict[str, Array] = {}
-    for name in own:
-        flat = np.ravel(np.broadcast_to(np.array(question.graph.values[name], float),
-                                        question.shapes[name]))  # fmt: skip
-        filed |= {e: np.broadcast_to(v, given[e].shape) for e, v in zip(own[name], flat, strict=True)}
+    for name, parts in own.items():
+        whole = np.array(question.graph.values[name], float)
+        flat = np.broadcast_to(whole, question.shapes[name]).ravel()
+        filed |= {e: np.broadcast_to(v, given[e].shape) for e, v in zip(parts, flat, strict=True)}
     inputs = {e for n in question.graph.inputs for e in numbers[n]}
     moves: list[tuple[str, dict[str, Array]]] = []
     for what, part in (
@@ -290,24 +299,24 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
                     moves.append((f"{one} and {other} are mixed up in it", part))
     for said, part in moves:
         if part and any(not np.array_equal(given[e], v) for e, v in part.items()):
-            yield _foretold(mistake, said, _gradient(question, {**given, **part}))
+            found = question.run(question.answering, {**given, **part})
+            moved, noise = question.read(found)
+            yield Foretold(mistake, said, moved, rank, noise=noise)
     short = {e: v.astype(np.float32).astype(float) for e, v in given.items()}
     yield _foretold("float32", "the point is rounded to float32", _gradient(question, short))
 
 
 def _measured(
     question: Question, points: Points, theirs: Gradient, wrong: set[str]
-) -> Iterator[tuple[Foretold, set[str]]]:
+) -> Iterator[Explained]:
     """Mistakes that show in the pattern of small errors."""
     if short := stored_in_float32(points, theirs, wrong):
-        yield _foretold("float32", "the numbers have the seven digits of float32", {}), short
+        yield _foretold("float32", "the numbers have the seven digits of float32", {}), short, True
     for mistake, said, names in step_of_differences(question, points, theirs, wrong):
-        yield _foretold(mistake, said, {}), names
+        yield _foretold(mistake, said, {}), names, True
 
 
-def _multiples(
-    question: Question, points: Points, theirs: Gradient, known: list[Foretold]
-) -> Iterator[Foretold]:
+def _multiples(question: Question, known: list[Foretold]) -> Iterator[Foretold]:
     """A slip of a sweep, and a wrong sign or factor besides."""
     more = dict(_TOO)
     if question.batch > 1:

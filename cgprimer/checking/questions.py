@@ -128,6 +128,11 @@ class Question:
         whole = {n: np.broadcast_to(values[i], shape) for n, i in wanted.outputs.items()}
         return {n: self.reduced(v) for n, v in whole.items()} if reduce else whole
 
+    def read(self, found: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The gradient, and how far honest arithmetic may be off, from what was answered."""
+        right = {e: found[RIGHT + e] for e in self.sources}
+        return right, {e: _ROUNDING * found[NOISE + e] for e in self.sources}
+
     def reduced(self, values: Array) -> Array:
         """Values of samples, put together as the loss of the batch is."""
         if not self.batch:
@@ -308,8 +313,7 @@ def _drawn(
 def _measured(question: Question, given: dict[str, Array]) -> Points:
     """What is right at points, and whether difference quotients say the same."""
     found = question.run(question.answering, given)
-    right = {e: found[RIGHT + e] for e in question.sources}
-    noise = {e: _ROUNDING * found[NOISE + e] for e in question.sources}
+    right, noise = question.read(found)
     fine = np.isfinite(found[VALUE])
     for element in question.sources:
         fine &= np.isfinite(right[element]) & np.isfinite(noise[element])

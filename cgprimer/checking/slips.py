@@ -8,8 +8,9 @@ what slips have in common is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 from cgprimer.checking.questions import Question
@@ -48,6 +49,7 @@ class Slip:
         keeps: ``last`` or ``first`` of the shares of a vertex, where they should add up; ``last
             step`` where those of one expression do add up.
         of: the vertices at which it does; empty for all.
+        deep: whether the sweep goes in the order of a search in depth, not in that of the text.
         root: where the sweep begins, if not at its end.
     """
 
@@ -60,6 +62,7 @@ class Slip:
     elsewhere: Mapping[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
     keeps: str = ""
     of: frozenset[int] = frozenset()
+    deep: bool = False
     root: int | None = None
 
 
@@ -83,7 +86,7 @@ def candidates(question: Question) -> tuple[Tape, list[Candidate]]:
 class _Hands:
     """A builder in whose hands a sweep goes wrong."""
 
-    def __init__(self, builder: Builder, slip: Slip, owner: Mapping[int, int]) -> None:
+    def __init__(self, builder: Builder, slip: Slip, owner: Sequence[int]) -> None:
         self.builder, self.slip, self.owner = builder, slip, owner
         self.emit, self.constant, self.rules = builder.emit, builder.constant, builder.rules
         self.here: Place = 0, 0
@@ -115,7 +118,10 @@ class _Slips:
         self.sources = {e: tape.index(e) for e in question.sources}
         self.active = depends(tape, self.sources.values())
         needed = reachable(tape, [self.root])
-        self.region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and self.active[i]]
+        self.region = [
+            i for i in range(len(tape.leaves), tape.size) if needed[i] and self.active[i]
+        ]
+        self.deep = _in_depth(tape, self.root, {*self.region})
         self.owner = _owners(tape)
         self.shares = [
             (head, which, tail)
@@ -152,19 +158,19 @@ class _Slips:
     ) -> Iterator[tuple[Any, ...]]:
         """The steps of reverse mode, share by share, as the slip has them."""
         for head, name, tails, values, out in backwards(
-            self.tape, self.value, self.region, self.active
+            self.tape, self.value, self.deep if slip.deep else self.region, self.active
         ):
             bar = adjoints.get(head)
             if bar is None:
                 continue
-            values, out = slip.elsewhere.get(head, (values, out))
+            at, result = slip.elsewhere.get(head, (values, out))
             for which, tail in enumerate(tails):
                 if tail is None or (head, which) in slip.lost:
                     continue
                 hands.here = head, which
                 if hands.here in slip.averaged:
                     adjoints[head] = self.builder.emit(_MEAN, bar)
-                yield head, name, (None,) * which + (tail,), values, out
+                yield head, name, (None,) * which + (tail,), at, result
                 adjoints[head] = bar
 
     def _note(self, mistake: str, said: str, gradient: Mapping[str, int]) -> None:
@@ -252,8 +258,8 @@ class _Slips:
     def _accumulations(self) -> Iterator[Slip]:
         """``=`` instead of ``+=``."""
         said = "a vertex keeps the {} contribution to its adjoint instead of their sum"
-        for keeps in ("last step", "last", "first"):
-            yield Slip("= instead of +=", said.format(keeps.split()[0]), keeps=keeps)
+        for keeps, deep in product(("last step", "last", "first"), (False, True)):
+            yield Slip("= instead of +=", said.format(keeps.split()[0]), keeps=keeps, deep=deep)
         sources = frozenset(self.sources.values())
         for tail, uses in self._merging().items():
             if len(uses) > 1:
@@ -268,7 +274,9 @@ class _Slips:
             said = f"the {keeps.split()[0]} contribution is kept instead of the sum: {{}}"
             yield Slip("= instead of +=", said.format("of each parameter"), keeps=keeps, of=sources)
             if inner:
-                yield Slip("= instead of +=", said.format("of each variable"), keeps=keeps, of=inner)
+                yield Slip(
+                    "= instead of +=", said.format("of each variable"), keeps=keeps, of=inner
+                )
 
     def _inner(self) -> Iterator[Slip]:
         """The derivative of an outer function taken at another place than its inner one."""
@@ -412,7 +420,9 @@ class _Slips:
                 parts = [self._tree(o) for o in operands]
                 size = 1 + sum(size for _, size in parts)
                 long = size > _LONGEST
-                made = (Name("(...)"), 1) if long else (Apply(name, tuple(t for t, _ in parts)), size)
+                made = (
+                    (Name("(...)"), 1) if long else (Apply(name, tuple(t for t, _ in parts)), size)
+                )
             self.trees[index] = made
         return self.trees[index]
 
@@ -432,6 +442,21 @@ def _owners(tape: Tape) -> list[int]:
             owner = index
         found[index] = owner
     return found
+
+
+def _in_depth(tape: Tape, root: int, region: set[int]) -> list[int]:
+    """The instructions in the order in which a search in depth leaves them, as micrograd does."""
+    found: dict[int, None] = {}
+    stack = [root]
+    while stack:
+        index = stack[-1]
+        operands = tape.instructions[index - len(tape.leaves)].operands
+        waiting = [o for o in operands if o in region and o not in found]
+        if waiting and index not in found:
+            stack.append(waiting[0])
+        else:
+            found[stack.pop()] = None
+    return [*found]
 
 
 def _grouped(values: list[int], key: Callable[[int], str]) -> list[tuple[str, frozenset[int]]]:

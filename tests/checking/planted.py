@@ -1,0 +1,320 @@
+"""Mistakes planted in students' programs: of every one that is named, many graphs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count, islice
+from typing import Any
+
+import numpy as np
+
+import cgprimer
+from cgprimer import ExpressionGraph, networks
+from cgprimer.checking.gradient import GradientCheck, gradient_check
+from cgprimer.checking.questions import arguments_at
+from cgprimer.core.derivatives import graph_with_loss
+from tests.checking.students import FUNCTIONS, Habits, Node, Student
+
+Point = Mapping[str, Any]
+Function = Callable[[Point], dict[str, float]]
+EXAMPLES = ("lecture", "logistic_loss", "log_sine", "two_paths", "mazur", "olah", "baydin",
+            "one_neuron", "two_layers", "network", "cs231n_neuron", "shared_sum")  # fmt: skip
+
+
+def graphs() -> Iterator[ExpressionGraph]:
+    """The lecture's graphs, then networks and random ones without end."""
+    for name in EXAMPLES:
+        yield cgprimer.load(name)
+    for seed in count():
+        yield networks.random(4 + seed % 7, inputs=1 + seed % 3, seed=seed)
+        activation = ("tanh", "sigmoid", "sin", "softplus")[seed % 4]
+        yield networks.mlp([2, 2 + seed % 2, 1], activation=activation, scalars=True, seed=seed)
+        yield networks.recurrent(2 + seed % 3, activation=activation, seed=seed)
+        yield networks.chain(2 + seed % 3, activation=activation, seed=seed)
+
+
+def right(check: GradientCheck) -> Function:
+    """The program of a student who makes no mistake."""
+    return with_habits(check, Habits())
+
+
+def with_habits(check: GradientCheck, habits: Habits) -> Function:
+    student = Student(check.question.graph, habits)
+
+    def gradient(point: Point) -> dict[str, float]:
+        found = student.gradient(point, of=check.question.of)
+        return {name: found[name] for name in check.question.wrt}
+
+    return gradient
+
+
+def answers(check: GradientCheck, function: Callable[[Point], Any]) -> list[Any]:
+    """What a function returns at the points of a check."""
+    given = check.points.given
+    return [function(arguments_at(check.question, given, k)) for k in range(len(check.points))]
+
+
+def samples(check: GradientCheck, point: Point) -> list[dict[str, float]]:
+    """The points of a batch, one after the other."""
+    inputs = check.question.graph.inputs
+    return [{n: v[k] if n in inputs else v for n, v in point.items()}
+            for k in range(check.question.batch)]  # fmt: skip
+
+
+# --- mistakes: each makes a check and a wrong program of a graph, or None where it cannot be made
+
+
+def sign(graph: ExpressionGraph, number: int) -> Any:
+    check = gradient_check(graph, seed=number)
+    good, wrt = right(check), check.question.wrt
+    chosen = wrt if number % 2 else wrt[number % len(wrt)]
+    return check, lambda p: {n: -v if n in chosen else v for n, v in good(p).items()}
+
+
+def _scaled(factor: float) -> Any:
+    def plant(graph: ExpressionGraph, number: int) -> Any:
+        check = gradient_check(graph, seed=number)
+        good = right(check)
+        chosen = check.question.wrt[number % 2 :]
+        return check, lambda p: {n: factor * v if n in chosen else v for n, v in good(p).items()}
+
+    return plant
+
+
+def swapped(graph: ExpressionGraph, number: int) -> Any:
+    check = gradient_check(graph, seed=number)
+    good, wrt = right(check), check.question.wrt
+    if len(wrt) < 2:
+        return None
+    one, other = wrt[number % len(wrt)], wrt[(number + 1) % len(wrt)]
+    names = {one: other, other: one}
+
+    def gradient(point: Point) -> dict[str, float]:
+        found = good(point)
+        return {n: found[names.get(n, n)] for n in found}
+
+    return check, gradient
+
+
+def loss_factor(graph: ExpressionGraph, number: int) -> Any:
+    if len(graph.outputs) > 1:
+        return None
+    loss = ("squared-error", "half-squared-error")[number % 2]
+    check = gradient_check(graph, loss=loss, seed=number)
+    student, twice = Student(check.question.graph), 2.0 if number % 3 == 0 else 1.0
+
+    def gradient(point: Point) -> dict[str, float]:
+        found = student.gradient(point, of=graph.only_output())
+        return {n: twice * found[n] for n in check.question.wrt}
+
+    return check, gradient
+
+
+def activation(graph: ExpressionGraph, number: int) -> Any:
+    nodes = _functions(graph)
+    if not nodes:
+        return None
+    kinds = sorted({n.function for n in nodes})
+    kind, line = kinds[number % len(kinds)], nodes[number % len(nodes)].line
+    where = number % 3
+
+    def forgets(node: Node) -> bool:
+        if node.function not in FUNCTIONS:
+            return False
+        return (node.function == kind, node.line == line, True)[where]
+
+    check = gradient_check(graph, seed=number)
+    return check, with_habits(check, Habits(forgets=forgets))
+
+
+def one_path(graph: ExpressionGraph, number: int) -> Any:
+    check = gradient_check(graph, seed=number)
+    good, student = right(check), Student(graph)
+    place = arguments_at(check.question, check.points.given, 0)
+    many = {n: student.paths(place, n) for n in check.question.wrt}
+    chosen = [n for n, paths in many.items() if len(paths) > 1]
+    if not chosen:
+        return None
+    chosen = chosen if number % 2 else chosen[:1]
+
+    def gradient(point: Point) -> dict[str, float]:
+        found = good(point)
+        for name in chosen:
+            paths = student.paths(point, name)
+            left = number % len(paths)
+            found[name] = paths[left] if number % 3 else math.fsum(paths) - paths[left]
+        return found
+
+    return check, gradient
+
+
+def overwriting(graph: ExpressionGraph, number: int) -> Any:
+    check = gradient_check(graph, seed=number)
+    return check, with_habits(check, Habits(overwrites=("all", "line")[number % 2]))
+
+
+def averages(graph: ExpressionGraph, number: int) -> Any:
+    if len(graph.outputs) > 1 or not graph.inputs:
+        return None
+    reduction = ("mean", "sum")[number % 4 == 3]
+    check = gradient_check(graph, loss="squared-error", batch=4, reduction=reduction, seed=number)
+    student = Student(check.question.graph)
+    output = graph.only_output()
+
+    def gradient(point: Point) -> dict[str, float]:
+        each = samples(check, point)
+        errors = []
+        for one in each:
+            known = student.nodes(one)
+            errors.append(2 * (known[output].value - one["target"]))
+        slopes = [student.gradient(one, of=output) for one in each]
+        scale = 1 if reduction == "mean" else len(each)
+        return {n: scale * np.mean(errors) * np.mean([s[n] for s in slopes])
+                for n in check.question.wrt}  # fmt: skip
+
+    return check, gradient
+
+
+def _differences(steps: tuple[float, ...]) -> Any:
+    def plant(graph: ExpressionGraph, number: int) -> Any:
+        check = gradient_check(graph, seed=number)
+        student, of = Student(graph), check.question.of
+        step, central = steps[number % len(steps)], number % 2
+
+        def gradient(point: Point) -> dict[str, float]:
+            found = {}
+            for name in check.question.wrt:
+                def at(by: float, name: str = name) -> float:
+                    return student.nodes({**point, name: point[name] + by})[of].value
+
+                found[name] = (
+                    (at(step) - at(-step)) / (2 * step) if central else (at(step) - at(0)) / step
+                )
+            return found
+
+        return check, gradient
+
+    return plant
+
+
+def float32(graph: ExpressionGraph, number: int) -> Any:
+    check = gradient_check(graph, seed=number)
+    return check, with_habits(check, Habits(rounded=lambda v: float(np.float32(v))))
+
+
+def inner(graph: ExpressionGraph, number: int) -> Any:
+    if not _functions(graph):
+        return None
+
+    def elsewhere(node: Node) -> float | None:
+        if node.function not in FUNCTIONS or not node.operands[0].operands:
+            return None
+        return node.operands[0].operands[number % len(node.operands[0].operands)].value
+
+    check = gradient_check(graph, seed=number)
+    one = _functions(graph)[number % len(_functions(graph))].line
+    only = lambda node: elsewhere(node) if node.line == one else None  # noqa: E731
+    return check, with_habits(check, Habits(elsewhere=only))
+
+
+def wrong_point(graph: ExpressionGraph, number: int) -> Any:
+    check = gradient_check(graph, seed=number)
+    good, last = right(check), dict[str, Any]()
+    names = check.question.arguments
+    other = {names[0]: names[-1], names[-1]: names[0]}
+
+    def cached(point: Point) -> dict[str, float]:
+        before = last.get("point", point)
+        last["point"] = point
+        return good(before)
+
+    def mixed(point: Point) -> dict[str, float]:
+        return good({n: point[other.get(n, n)] for n in names})
+
+    def starting(point: Point) -> dict[str, float]:
+        filed = {n: v for n, v in graph.values.items() if number % 2 or n in graph.parameters}
+        return good({**point, **filed})
+
+    return check, (cached, mixed, starting)[number % 3]
+
+
+def summed(graph: ExpressionGraph, number: int) -> Any:
+    if len(graph.outputs) > 1 or not graph.inputs:
+        return None
+    check = gradient_check(graph, loss="squared-error", batch=3, seed=number)
+    student = Student(check.question.graph)
+
+    def gradient(point: Point) -> dict[str, float]:
+        each = [student.gradient(one) for one in samples(check, point)]
+        return {n: sum(one[n] for one in each) for n in check.question.wrt}
+
+    return check, gradient
+
+
+def _functions(graph: ExpressionGraph) -> list[Node]:
+    """The nodes that are functions of one operand, at some point."""
+    point = {**dict.fromkeys((*graph.inputs, *graph.parameters), 0.6), **graph.values}
+    found, seen = [], set()
+
+    def walk(node: Node) -> None:
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        if node.function in FUNCTIONS:
+            found.append(node)
+        for operand in node.operands:
+            walk(operand)
+
+    for node in Student(graph).nodes(point).values():
+        walk(node)
+    return found
+
+
+PLANTED: dict[str, Any] = {
+    "sign": sign,
+    "factor 2 missing": _scaled(0.5),
+    "factor 2 too much": _scaled(2.0),
+    "loss factor missing": loss_factor,
+    "activation derivative missing": activation,
+    "one path of several": one_path,
+    "product of averages": averages,
+    "= instead of +=": overwriting,
+    "parameters swapped": swapped,
+    "difference step too large": _differences((1e-1, 1e-2, 3e-3, 1e-3)),
+    "difference step too small": _differences((1e-10, 1e-11, 1e-12, 1e-13)),
+    "float32": float32,
+    "inner function not evaluated": inner,
+    "derivative at the wrong point": wrong_point,
+    "sum instead of mean": summed,
+}
+
+
+def named(mistake: str, many: int) -> Iterator[tuple[ExpressionGraph, int, str, bool, bool]]:
+    """Plant a mistake in so many graphs in which it changes numbers.
+
+    Yields the graph, its number, what was said, whether it was named first for all wrong parts,
+    and whether it was named at all for each of them.
+    """
+
+    def found() -> Iterator[tuple[ExpressionGraph, int, str, bool, bool]]:
+        for number, graph in enumerate(graphs()):
+            made = PLANTED[mistake](graph, number)
+            if made is None:
+                continue
+            check, function = made
+            result = check.verdict(answers(check, function))
+            wrong = [part for part in result.parts if part.verdict != "right"]
+            if not wrong:
+                continue
+            first = all(part.mistake == mistake for part in wrong)
+            also = all(mistake in (part.mistake, *_others(part.message)) for part in wrong)
+            said = "; ".join(f"{p.name}: {p.mistake or '-'}: {p.message}" for p in wrong)
+            yield graph, number, said, first, also
+
+    return islice(found(), many)
+
+
+def _others(message: str) -> list[str]:
+    _, _, after = message.partition("it may as well be: ")
+    return after.rstrip(")").split(", ")
