@@ -151,7 +151,12 @@ class GradientCheck:
         right = {**points.right, VALUE: points.value}
         errors = {e: relative_errors(v, right[e], points.noise[e]) for e, v in theirs.items()}
         worst = {e: float(np.max(v, where=points.smooth, initial=0.0)) for e, v in errors.items()}
-        bad = [e for e in question.sources if worst[e] > (FINE if question.has_kinks else GOOD)]
+        good = FINE if question.has_kinks else GOOD
+        bad = [
+            e
+            for e in question.sources
+            if np.any(errors[e][points.smooth & ~np.isnan(theirs[e])] > good)
+        ]
         known = {
             e: one
             for one in (name_mistakes(question, points, theirs, bad) if bad else ())
@@ -174,14 +179,13 @@ class GradientCheck:
         broken: Failure | None,
     ) -> Part:
         """The verdict of one name."""
-        most = max(worst[e] for e in own)
-        verdict = band(most, self.question.has_kinks)
-        if broken and verdict != "right":
-            verdict, failed = "wrong", str(broken)
-            if all(np.isnan(theirs[e]).all() for e in own):
-                return Part(name, 1.0, 0.0, verdict, message=failed.splitlines()[0])
+        errored = np.max([errors[e] for e in own], axis=0)
+        silent = np.all([np.isnan(theirs[e]) for e in own], axis=0)
+        verdict = band(max(worst[e] for e in own), self.question.has_kinks)
+        if broken and silent.all():
+            return Part(name, 1.0, 0.0, "wrong", message=str(broken).splitlines()[0])
         if verdict == "right":
-            rough = [e for e in own if np.any(errors[e][~self.points.smooth] > SUSPICIOUS)]
+            rough = np.any(errored[~self.points.smooth] > SUSPICIOUS)
             said = "right but for a kink, where any slope between is a choice" if rough else ""
             return Part(name, 1.0, 1.0, verdict, message=said)
         named = [known[e] for e in own if e in known]
@@ -192,6 +196,12 @@ class GradientCheck:
         wrong = [e for e in own if worst[e] > GOOD]
         if len(own) > 1:
             message = f"{len(wrong)} of {len(own)} numbers are wrong" + (message and f": {message}")
+        elif not named and not silent.any():
+            good = int(np.sum(errored <= GOOD))
+            message = f"right at {good} of {len(errored)} points; no mistake that is known here"
+        if silent.any():
+            lost = f"there is no number at {np.sum(silent)} of {len(silent)} points"
+            message = f"{lost}; {message}" if message else lost
         first = max(wrong, key=lambda e: worst[e]) if wrong else own[0]
         place = int(np.argmax(np.where(self.points.smooth, errors[first], -1.0)))
         yours = "yours is" if first in (name, VALUE) else f"your {first} is"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ MISTAKES = {
 }
 _ORDER = {name: place for place, name in enumerate(MISTAKES)}
 _CLOSE = 1e-9  # relative: a mistake foretells numbers as exactly as that
+_FEWEST = 4  # points at which numbers are foretold
 _PAIRS = 45  # of arguments that may be mixed up
 _TOO = {-1.0: "the sign is wrong, too", 2.0: "there is a factor of 2 too much, too",
         0.5: "a factor of 2 is missing, too"}  # fmt: skip
@@ -111,7 +113,7 @@ def name_mistakes(
     learn(_simple(question, points, theirs, remaining))
     if not any(remaining <= explained for _, explained, _ in known):
         known += _measured(question, points, theirs, remaining)
-    swept = [*_swept(question, points)]
+    swept = _swept(question, points)
     learn(swept)
     found = _chosen(known, remaining)
     if remaining:
@@ -148,10 +150,12 @@ def _chosen(known: list[Explained], remaining: set[str]) -> list[Named]:
 
 
 def _explains(points: Points, theirs: Array, foretold: Array, noise: Array) -> bool:
-    """Whether numbers are foretold at every smooth point."""
+    """Whether numbers are foretold at every smooth point where there is an answer."""
+    here = points.smooth & ~np.isnan(theirs)
     with np.errstate(all="ignore"):
         near = _CLOSE * np.maximum(np.abs(foretold), np.abs(theirs)) + noise
-        return bool(np.all((np.abs(theirs - foretold) <= near)[points.smooth]))
+        close = (np.abs(theirs - foretold) <= near) & np.isfinite(theirs)
+    return bool(np.all(close[here]) and np.sum(here) >= min(_FEWEST, len(here)))
 
 
 # --- what mistakes foretell ----------------------------------------------------------------------
@@ -232,16 +236,19 @@ def _exchanged(
         yield _foretold("parameters swapped", said, values)
 
 
-def _swept(question: Question, points: Points) -> Iterator[Foretold]:
+@lru_cache(maxsize=4)  # it is the same for all submissions
+def _swept(question: Question, points: Points) -> tuple[Foretold, ...]:
     """Numbers of sweeps that go wrong, and right numbers of other points."""
+    return *_slips(question, points), *_samples(question, points), *_places(question, points)
+
+
+def _slips(question: Question, points: Points) -> Iterator[Foretold]:
     tape, known = candidates(question)
     values = question.run(tape, points.given)
     for number, (mistake, said, outputs) in enumerate(known):
         own = {element: values[output] for element, output in outputs.items()}
         local = 50 * (mistake == "sign")
         yield Foretold(mistake, said, own, _ORDER[mistake] + local + number / len(known) / 2)
-    yield from _samples(question, points)
-    yield from _places(question, points)
 
 
 def _samples(question: Question, points: Points) -> Iterator[Foretold]:
@@ -316,7 +323,7 @@ def _measured(
         yield _foretold(mistake, said, {}), names, True
 
 
-def _multiples(question: Question, known: list[Foretold]) -> Iterator[Foretold]:
+def _multiples(question: Question, known: Iterable[Foretold]) -> Iterator[Foretold]:
     """A slip of a sweep, and a wrong sign or factor besides."""
     more = dict(_TOO)
     if question.batch > 1:

@@ -8,29 +8,26 @@ what slips have in common is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
+from cgprimer.checking.places import Place, Places, grouped
 from cgprimer.checking.questions import Question
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural, element_place
-from cgprimer.core.methods.edges import edge_partials
-from cgprimer.core.methods.path_sum import count_paths, list_paths, product_along
+from cgprimer.core.language.syntax import Structural, element_place
+from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.methods.reverse import backwards, sweep
 from cgprimer.core.primitives import RESULT, primitive
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import partial_tree
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import listed
 
-Place = tuple[int, int]  # an instruction of the primal, and which of its operands
 _MEAN = Structural("batch_mean", 1)  # the samples are the first axis, points the second
 _MOST_PATHS = 40  # from one name
-_MOST_WORK = 60_000  # shares of all slips together
-_LONGEST = 15  # nodes of a formula in a message
+_MOST_WORK = 40_000  # adjoints of all slips together
 _NOT_FUNCTIONS = {"neg", "copy", "stop_gradient", "sign", "heaviside", "step"}
 
 
@@ -108,50 +105,33 @@ class _Hands:
         self.builder.hand(totals, to, product, *share)
 
 
-class _Slips:
+class _Slips(Places):
     """All slips of a question on one builder."""
 
     def __init__(self, question: Question) -> None:
-        self.question, self.tape = question, question.primal
-        tape = self.tape
-        self.root = tape.index(question.of)
-        self.sources = {e: tape.index(e) for e in question.sources}
-        self.active = depends(tape, self.sources.values())
-        needed = reachable(tape, [self.root])
-        self.region = [
-            i for i in range(len(tape.leaves), tape.size) if needed[i] and self.active[i]
-        ]
-        self.deep = _in_depth(tape, self.root, {*self.region})
-        self.owner = _owners(tape)
-        self.shares = [
-            (head, which, tail)
-            for head in self.region
-            for which, tail in enumerate(tape.instructions[head - len(tape.leaves)].operands)
-            if self.active[tail]
-        ]
+        super().__init__(question.primal, question.of, question.sources)
+        self.question = question
         self.builder = Builder()
-        self.value = self.builder.extend(tape, keep=needed)
+        self.value = self.builder.extend(self.tape, keep=self.needed)
         self.found: list[Candidate] = []
         self.outputs: dict[str, int] = {}
         self.work = 0
-        self.trees: dict[int, tuple[Expression, int]] = {}
         for slip in self._all():
-            self._sweep(slip)
-        self._paths()
+            if self.work < _MOST_WORK:
+                self._note(slip.mistake, slip.said, self._sweep(slip))
+        self._paths(self._sweep(Slip("", "")))
 
     # --- sweeps ------------------------------------------------------------------------------
 
-    def _sweep(self, slip: Slip) -> None:
-        self.work += len(self.shares)
-        if self.work > _MOST_WORK:
-            return
+    def _sweep(self, slip: Slip) -> dict[str, int]:
+        """The gradient of a sweep with a slip in it."""
         hands = _Hands(self.builder, slip, self.owner)
         adjoints = {self.root if slip.root is None else slip.root: self.builder.constant(1.0)}
         sweep(hands, self._steps(slip, hands, adjoints), adjoints)
         self.builder.shares.clear()
+        self.work += len(adjoints)
         zero = self.builder.constant(0.0)
-        self._note(slip.mistake, slip.said,
-                   {e: adjoints.get(i, zero) for e, i in self.sources.items()})  # fmt: skip
+        return {e: adjoints.get(i, zero) for e, i in self.sources.items()}
 
     def _steps(
         self, slip: Slip, hands: _Hands, adjoints: dict[int, int]
@@ -208,7 +188,7 @@ class _Slips:
             name, operands = tape.instructions[head - len(tape.leaves)]
             inner = tape.instruction(operands[0])
             if name == "pow" and inner is not None and inner.primitive == "sub":
-                error = self._text(operands[0])
+                error = self.text(operands[0])
                 said = f"the error {error} is left out of the derivative of its square"
                 yield Slip("loss factor missing", said, bare=frozenset({(head, 0)}))
 
@@ -223,10 +203,10 @@ class _Slips:
         groups: dict[frozenset[int], str] = {}
         called = {head: self.tape.instructions[head - len(self.tape.leaves)][0] for head in applied}
         for head in applied:
-            groups.setdefault(frozenset({head}), f"that of {self._said(head)}")
-        for line, heads in _grouped(applied, lambda h: element_place(self._line(h))[0]):
+            groups.setdefault(frozenset({head}), f"that of {self.said(head)}")
+        for line, heads in grouped(applied, lambda h: element_place(self.line(h))[0]):
             groups.setdefault(heads, f"that of {listed({called[h] for h in heads})} in {line}")
-        for kind, heads in _grouped(applied, called.__getitem__):
+        for kind, heads in grouped(applied, called.__getitem__):
             groups.setdefault(heads, f"that of each {kind}")
         groups.setdefault(frozenset(applied), "that of each function")
         for heads, said in groups.items():
@@ -238,7 +218,7 @@ class _Slips:
             name, operands = self.tape.instructions[head - len(self.tape.leaves)]
             if name == "pow" and not self.active[operands[1]]:
                 yield Slip("outer derivative missing",
-                           f"the derivative of the power {self._said(head)} is left out",
+                           f"the derivative of the power {self.said(head)} is left out",
                            bare=frozenset({(head, 0)}))  # fmt: skip
 
     def _averages(self) -> Iterator[Slip]:
@@ -249,7 +229,7 @@ class _Slips:
         last = {(head, which) for head, which, tail in self.shares if tail in sources}
         said = "the adjoint and the {} are averaged over the batch before they are multiplied"
         yield Slip("product of averages", said.format("last factor"), averaged=frozenset(last))
-        for vertex in self._vertices():
+        for vertex in self.vertices():
             own = {(h, w) for h, w, _ in self.shares if h == vertex}
             name = self.tape.labels[vertex]
             yield Slip("product of averages", said.format(f"derivative of {name}"),
@@ -261,9 +241,9 @@ class _Slips:
         for keeps, deep in product(("last step", "last", "first"), (False, True)):
             yield Slip("= instead of +=", said.format(keeps.split()[0]), keeps=keeps, deep=deep)
         sources = frozenset(self.sources.values())
-        for tail, uses in self._merging().items():
+        for tail, uses in self.merging().items():
             if len(uses) > 1:
-                name = self._text(tail)
+                name = self.text(tail)
                 for keeps in ("last step", "last", "first"):
                     word = keeps.split()[0]
                     yield Slip("= instead of +=",
@@ -289,29 +269,29 @@ class _Slips:
             if not one:
                 continue
             values = [self.value[o] for o in operands]
-            for place in self._beneath(operands[0]):
+            for place in self.beneath(operands[0]):
                 taken = (self.value[place], *values[1:])
                 yield Slip("inner function not evaluated",
-                           f"the derivative of {self._said(head)} is taken at {self._text(place)}"
-                           f" instead of {self._text(operands[0])}",
+                           f"the derivative of {self.said(head)} is taken at {self.text(place)}"
+                           f" instead of {self.text(operands[0])}",
                            elsewhere={head: (taken, self.builder.emit(name, *taken))})  # fmt: skip
             if len(operands) > 1:
                 continue
-            out, text = self.value[head], self._text(head)
+            out, text = self.value[head], self.text(head)
             again = self.builder.emit(name, out)
             yield Slip("derivative at the wrong point",
-                       f"the derivative of {self._said(head)} is taken at {text}, its value,"
-                       f" instead of {self._text(operands[0])}",
+                       f"the derivative of {self.said(head)} is taken at {text}, its value,"
+                       f" instead of {self.text(operands[0])}",
                        elsewhere={head: ((out,), again)})  # fmt: skip
             if RESULT in unparse(partial_tree(primitive(name).partials[0])):
                 yield Slip("inner function not evaluated",
-                           f"{self._text(operands[0])} stands in the derivative of"
-                           f" {self._said(head)} in the place of {text}",
+                           f"{self.text(operands[0])} stands in the derivative of"
+                           f" {self.said(head)} in the place of {text}",
                            elsewhere={head: ((values[0],), values[0])})  # fmt: skip
 
     def _branches(self) -> Iterator[Slip]:
         """Of a vertex that is used several times, one use kept or left out."""
-        for tail, uses in self._merging().items():
+        for tail, uses in self.merging().items():
             if tail in self.sources.values():
                 continue
             lines: dict[int, set[Place]] = {}
@@ -321,7 +301,7 @@ class _Slips:
                 continue
             for line, own in lines.items():
                 others = {*uses} - own
-                way = f"from {self._text(tail)} through {self._text(line)}"
+                way = f"from {self.text(tail)} through {self.text(line)}"
                 yield Slip("one path of several", f"the paths {way} are left out",
                            lost=frozenset(own))  # fmt: skip
                 if len(lines) > 2:
@@ -331,12 +311,12 @@ class _Slips:
     def _signs(self) -> Iterator[Slip]:
         """The wrong sign of a single share."""
         for head, which, tail in self.shares:
-            yield Slip("sign", f"of the derivative of {self._said(head)} by {self._text(tail)}",
+            yield Slip("sign", f"of the derivative of {self.said(head)} by {self.text(tail)}",
                        negative=frozenset({(head, which)}))  # fmt: skip
 
     def _stopped(self) -> Iterator[Slip]:
         """The derivative of an inner variable in the place of that of the output."""
-        for vertex in self._vertices():
+        for vertex in self.vertices():
             if vertex != self.root:
                 name = self.tape.labels[vertex]
                 yield Slip("outer derivative missing",
@@ -345,123 +325,28 @@ class _Slips:
 
     # --- paths -------------------------------------------------------------------------------
 
-    def _paths(self) -> None:
+    def _paths(self, whole: Mapping[str, int]) -> None:
         """One path kept or left out, between variables and inside of their expressions."""
         for inside in (False, True):
-            vertices = self.region if inside else [v for v in self.region if v in self.tape.labels]
-            ends = {self.root, *self.sources.values(), *vertices}
-            edges = edge_partials(
-                self.builder, self.tape, self.value, reachable(self.tape, [self.root]), ends
-            )
             heads: dict[int, list[int]] = {}
-            for tail, head in edges:
-                heads.setdefault(tail, []).append(head)
+            shares = [(h if inside else self.owner[h], (h, w), t) for h, w, t in self.shares
+                      if inside or t in self.tape.labels]  # fmt: skip
+            for head, _, tail in shares:
+                if head not in heads.setdefault(tail, []):
+                    heads[tail].append(head)
             leading = count_paths(heads, self.root)
             for element, source in self.sources.items():
                 many = leading.get(source, 0)
-                self.work += 2 * many * len(vertices)
-                if not 1 < many <= _MOST_PATHS or self.work > _MOST_WORK:
+                if not 1 < many <= _MOST_PATHS or self.work > 2 * _MOST_WORK:
                     continue
-                walked = list_paths(heads, source, self.root, leading)
-                products = [product_along(self.builder, edges, path) for path in walked]
-                for number, path in enumerate(walked):
-                    way = " -> ".join(map(self._text, path))
-                    kept, others = products[number], products[:number] + products[number + 1 :]
-                    total = others[0]
-                    for other in others[1:]:
-                        total = self.builder.emit("add", total, other)
+                for path in list_paths(heads, source, self.root, leading):
+                    before = {head: tail for tail, head in pairwise(path)}
+                    lost = frozenset(place for h, place, t in shares if before.get(h) != t)
+                    kept = self._sweep(Slip("", "", lost=lost))[element]
+                    others = self.builder.emit("sub", whole[element], kept)
+                    way = " -> ".join(map(self.text, path))
                     count = f"of {many} paths from {element}"
                     self._note("one path of several", f"{count} only {way} is kept",
                                {element: kept})  # fmt: skip
                     self._note("one path of several", f"{count} {way} is left out",
-                               {element: total})  # fmt: skip
-
-    # --- words -------------------------------------------------------------------------------
-
-    def _vertices(self) -> list[int]:
-        return [i for i in self.region if i in self.tape.labels]
-
-    def _merging(self) -> dict[int, list[Place]]:
-        """Values that are used more than once, and by what."""
-        uses: dict[int, list[Place]] = {}
-        for head, which, tail in self.shares:
-            uses.setdefault(tail, []).append((head, which))
-        return {tail: places for tail, places in uses.items() if len(places) > 1}
-
-    def _beneath(self, index: int) -> list[int]:
-        """What a value is computed from, level by level down to the leaves; no constants."""
-        found: dict[int, None] = {}
-        level, first = [index], len(self.tape.leaves)
-        while level and len(found) < 12:
-            below = [o for i in level if i >= first for o in self.tape.instructions[i - first][1]]
-            level = [o for o in dict.fromkeys(below)
-                     if o >= first or self.tape.leaves[o].kind != "constant"]  # fmt: skip
-            found |= dict.fromkeys(level)
-        return [*found]
-
-    def _line(self, index: int) -> str:
-        """The variable in whose expression an instruction stands."""
-        return self.tape.labels.get(self.owner[index], "")
-
-    def _text(self, index: int) -> str:
-        """A value by its name, or as it stands in the graph's text."""
-        return unparse(self._tree(index)[0])
-
-    def _tree(self, index: int) -> tuple[Expression, int]:
-        """The tree of a value, down to names, and how many nodes it has; dots for a long part."""
-        if index not in self.trees:
-            made: tuple[Expression, int]
-            if index in self.tape.labels:
-                made = Name(self.tape.labels[index]), 1
-            elif index < len(self.tape.leaves):
-                made = Number(self.tape.leaves[index].value), 1
-            else:
-                name, operands = self.tape.instructions[index - len(self.tape.leaves)]
-                parts = [self._tree(o) for o in operands]
-                size = 1 + sum(size for _, size in parts)
-                long = size > _LONGEST
-                made = (
-                    (Name("(...)"), 1) if long else (Apply(name, tuple(t for t, _ in parts)), size)
-                )
-            self.trees[index] = made
-        return self.trees[index]
-
-    def _said(self, index: int) -> str:
-        """An instruction, and where it stands."""
-        name = self.tape.instructions[index - len(self.tape.leaves)][0]
-        if index in self.tape.labels:
-            return f"{name} in {self.tape.labels[index]}"
-        return f"{self._text(index)} in {self._line(index)}"
-
-
-def _owners(tape: Tape) -> list[int]:
-    """For each value the variable in whose expression it is computed."""
-    found, owner = [0] * tape.size, tape.size - 1
-    for index in reversed(range(tape.size)):
-        if index in tape.labels:
-            owner = index
-        found[index] = owner
-    return found
-
-
-def _in_depth(tape: Tape, root: int, region: set[int]) -> list[int]:
-    """The instructions in the order in which a search in depth leaves them, as micrograd does."""
-    found: dict[int, None] = {}
-    stack = [root]
-    while stack:
-        index = stack[-1]
-        operands = tape.instructions[index - len(tape.leaves)].operands
-        waiting = [o for o in operands if o in region and o not in found]
-        if waiting and index not in found:
-            stack.append(waiting[0])
-        else:
-            found[stack.pop()] = None
-    return [*found]
-
-
-def _grouped(values: list[int], key: Callable[[int], str]) -> list[tuple[str, frozenset[int]]]:
-    """Values with the same key."""
-    found: dict[str, list[int]] = {}
-    for value in values:
-        found.setdefault(key(value), []).append(value)
-    return [(name, frozenset(group)) for name, group in found.items()]
+                               {element: others})  # fmt: skip

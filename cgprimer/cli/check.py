@@ -8,7 +8,9 @@ import click
 
 from cgprimer.cli import Lazy
 
-_KINDS: dict[str, str] = {}  # name of a module in cgprimer/cli/checks -> what it checks
+_KINDS = {
+    "gradient": "A function that computes a gradient."
+}  # name of a module in cgprimer/cli/checks -> what it checks
 
 
 class _Kinds(click.Group):

@@ -13,7 +13,6 @@ import cgprimer
 from cgprimer import ExpressionGraph, networks
 from cgprimer.checking.gradient import GradientCheck, gradient_check
 from cgprimer.checking.questions import arguments_at
-from cgprimer.core.derivatives import graph_with_loss
 from tests.checking.students import FUNCTIONS, Habits, Node, Student
 
 Point = Mapping[str, Any]
@@ -185,6 +184,7 @@ def _differences(steps: tuple[float, ...]) -> Any:
         def gradient(point: Point) -> dict[str, float]:
             found = {}
             for name in check.question.wrt:
+
                 def at(by: float, name: str = name) -> float:
                     return student.nodes({**point, name: point[name] + by})[of].value
 

@@ -102,7 +102,9 @@ class Student:
             node.partials[0] = 1.0
         return node
 
-    def gradient(self, point: Mapping[str, float], seed: float = 1.0, of: str = "") -> dict[str, float]:
+    def gradient(
+        self, point: Mapping[str, float], seed: float = 1.0, of: str = ""
+    ) -> dict[str, float]:
         """The derivatives of an output by everything that was given."""
         known = self.nodes(point)
         order: list[Node] = []

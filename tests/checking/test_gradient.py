@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import islice
 from random import Random
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer import networks
 from cgprimer.checking.gradient import GradientCheck, gradient_check
 from tests.checking.planted import answers, graphs, right, samples
 from tests.checking.students import Habits, Student

@@ -63,7 +63,7 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
         path = click.Path()
         argument = click.argument("submissions", nargs=-1, type=path, metavar="SUBMISSION...")
         # Arguments of the kind itself were put on first, and come before.
-        own = getattr(function, "__click_params__", [])
+        own = list(getattr(function, "__click_params__", ()))  # before SUBMISSION joins them
         made = make_command(*texts, _SHARED, **more)(argument(checking))
         made.params = [*reversed(own), *(p for p in made.params if p not in own)]
         return made

@@ -63,21 +63,15 @@ def differentiate(
         )
         total_of_paths: int | None = None
         for path in found:
-            along = product_along(builder, edges, path)
+            along = builder.constant(1.0)
+            for tail, head in pairwise(path):
+                along = builder.emit("mul", along, edges[tail, head])
             known = total_of_paths
             total_of_paths = along if known is None else builder.emit("add", known, along)
         zero = builder.constant(0.0)
         derivatives[target, name] = zero if total_of_paths is None else total_of_paths
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
     return one_pass("path-sum", builder, tape, wrt, values, derivatives, paths=paths)
-
-
-def product_along(builder: Builder, edges: dict[tuple[int, int], int], path: list[int]) -> int:
-    """The product of the partials on a path's edges."""
-    along = builder.constant(1.0)
-    for edge in pairwise(path):
-        along = builder.emit("mul", along, edges[edge])
-    return along
 
 
 def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:

@@ -1,0 +1,54 @@
+"""``cgprimer check gradient``: a student's gradient function, and the likely mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer.checking.batch import Check
+from cgprimer.cli.checks.shared import check_command
+from cgprimer.cli.options import LOSS, WRT
+from cgprimer.loading import load
+
+
+@check_command(
+    "--points (count) 1.. =20  At how many points the function is called.",
+    "--seed 0.. =0  Of the points.",
+    "--of NAME  What is differentiated (default: the only output).",
+    WRT,
+    LOSS.replace(" --at target=VALUE with it.", " the function is given target, too."),
+    "--batch 0.. =0  Samples of a batch: inputs are lists, and the loss is their mean or sum.",
+    "--reduction mean|sum =mean  Of a batch.",
+    "--function (name) NAME =gradient  What students call the function.",
+    "--value  The function returns the value, too: (value, gradient).",
+    "--skeleton  Print the file that students start from, and stop.",
+)
+@click.argument("file", type=click.Path())
+def command(file: str, skeleton: bool, wrt: tuple[str, ...], **settings: Any) -> Check:
+    """Check a gradient function at many points, and name the likely mistake.
+
+    \b
+    Examples:
+      cgprimer check gradient lecture --skeleton > gradient.py
+      cgprimer check gradient lecture gradient.py
+      cgprimer check gradient lecture submissions/ --loss squared-error --batch 4
+    """
+    from cgprimer.checking.gradient import gradient_check
+    from cgprimer.checking.gradient import skeleton as text_to_start_from
+
+    made = gradient_check(load(file), wrt=wrt or None, **settings)
+    text = text_to_start_from(made)
+    if skeleton:
+        click.echo(text, nl=False)
+        click.get_current_context().exit()
+    question = made.question
+    asked = ", ".join(f"{k}={v!r}" for k, v in {"wrt": list(wrt), **settings}.items() if v)
+    asked = asked.replace("count=", "points=")
+    return Check(
+        "gradient",
+        f"{question.graph.text}\n{asked}",
+        made.run,
+        text,
+        f"cgprimer.check_gradient(cgprimer.load({file!r}), globals(), {asked})",
+    )
