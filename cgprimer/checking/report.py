@@ -1,32 +1,161 @@
-"""A result as text, as much of it as a feedback level allows."""
+"""Results as text, CSV, JUnit XML and Gradescope's JSON."""
 
 from __future__ import annotations
 
-from cgprimer.checking.results import Result
+import csv
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+from xml.etree import ElementTree as xml
 
-LEVELS = ("points", "part", "mistake")
+from cgprimer.checking.results import Part, Result
 
 
-def report(result: Result, level: str = "mistake") -> str:
+def summary(result: Result) -> str:
+    """The points in a line."""
+    return f"{result.submission}: {result.points:g} of {result.possible:g} points"
+
+
+def report(result: Result) -> str:
     """A result for a terminal.
 
-    >>> from cgprimer.checking.results import Part
     >>> parts = (Part("ab", 1, 1, "right"), Part("bc", 1, 0, "wrong", "sign", "its sign is wrong"))
     >>> print(report(Result("gradient", "ann.py", parts)))
     ann.py: 1 of 2 points
       ab  right
       bc  wrong: its sign is wrong (sign)
     """
-    lines = [f"{result.submission}: {result.points:g} of {result.possible:g} points"]
-    if level != "points":
-        if result.failure:
-            lines += [f"  {line}" for line in str(result.failure).splitlines()]
-        width = max((len(part.name) for part in result.parts), default=0)
-        for part in result.parts:
-            said: str = part.verdict
-            if level == "mistake" and part.message:
-                said += f": {part.message}" + (f" ({part.mistake})" if part.mistake else "")
-            lines.append(f"  {part.name:{width}}  {said}")
-            if level == "mistake":
-                lines += [f"  {'':{width}}    {line}" for line in part.evidence]
+    lines = [summary(result)]
+    if result.failure:
+        lines += [f"  {line}" for line in str(result.failure).splitlines()]
+    width = max((len(part.name) for part in result.parts), default=0)
+    for part in result.parts:
+        first, *more = str(part).splitlines()
+        lines.append(f"  {part.name:{width}}  {first}")
+        lines += [f"  {'':{width}}    {line}" for line in more]
+    if result.output:
+        lines += ["  it printed:", *(f"    {line}" for line in result.output.splitlines())]
     return "\n".join(lines)
+
+
+# --- one row for each ----------------------------------------------------------------------------
+
+
+def csv_text(results: Sequence[Result], same: dict[str, str] | None = None) -> str:
+    """A table for spreadsheets: points of every part, the mistakes, what went wrong as a whole.
+
+    Texts that a spreadsheet would take for a formula begin with an apostrophe.
+    """
+    parts = list(dict.fromkeys(part.name for result in results for part in result.parts))
+    file = io.StringIO()
+    rows = csv.writer(file, lineterminator="\n")
+    head = ["submission", "points", "possible", *parts, "mistakes", "failure", "seconds", "same as"]
+    rows.writerow(map(_cell, head))
+    for result in results:
+        points = {part.name: f"{part.points:g}" for part in result.parts}
+        failure = str(result.failure).splitlines()[0] if result.failure else ""
+        rows.writerow(
+            map(
+                _cell,
+                [
+                    result.submission,
+                    f"{result.points:g}",
+                    f"{result.possible:g}",
+                    *(points.get(name, "") for name in parts),
+                    "; ".join(result.mistakes),
+                    failure,
+                    f"{result.seconds:.2f}",
+                    (same or {}).get(result.submission, ""),
+                ],
+            )
+        )
+    return file.getvalue()
+
+
+def _cell(text: str) -> str:
+    number = re.fullmatch(r"-?\d+(\.\d+)?(e[-+]\d+)?", text)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not number else text
+
+
+def junit_xml(results: Sequence[Result]) -> str:
+    """JUnit's XML, which test servers read: a suite for each submission, a case for each part.
+
+    A part that was not run is an error, one without all its points a failure.
+    Source: the schema of Jenkins' JUnit plugin, ``junit-10.xsd``.
+    """
+    root = xml.Element("testsuites", name="cgprimer check")
+    totals = {"tests": 0, "failures": 0, "errors": 0}
+    for result in results:
+        cases = result.parts
+        counts = {
+            "tests": len(cases),
+            "failures": sum(_failed(part) and part.verdict != "not run" for part in cases),
+            "errors": sum(part.verdict == "not run" for part in cases),
+        }
+        totals = {name: totals[name] + count for name, count in counts.items()}
+        suite = xml.SubElement(root, "testsuite", name=_plain(result.submission))
+        suite.attrib |= {name: str(count) for name, count in counts.items()}
+        suite.attrib |= {"skipped": "0", "time": f"{result.seconds:.3f}"}
+        for part in cases:
+            names = {"name": _plain(part.name), "classname": _plain(result.submission)}
+            case = xml.SubElement(suite, "testcase", {**names, "time": "0"})
+            if _failed(part):
+                kind = "error" if part.verdict == "not run" else "failure"
+                text = str(part)
+                if part.verdict == "not run" and result.failure:
+                    text = str(result.failure)
+                head = f"{part.points:g} of {part.possible:g} points"
+                given = {"message": _plain(f"{head}: {text.splitlines()[0]}")}
+                given["type"] = _plain(part.mistake or part.verdict)
+                xml.SubElement(case, kind, given).text = _plain(text)
+        if result.output:
+            xml.SubElement(suite, "system-out").text = _plain(result.output)
+    root.attrib |= {name: str(count) for name, count in totals.items()}
+    xml.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
+
+
+def _failed(part: Part) -> bool:
+    return part.points < part.possible or part.verdict in ("wrong", "not run")
+
+
+def _plain(text: str) -> str:
+    """Without the characters that XML cannot hold."""
+    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+
+
+def gradescope(result: Result) -> dict[str, Any]:
+    """What Gradescope reads from ``results.json``.
+
+    Students see the tests; ``stdout_visibility`` keeps from them what the grader itself prints,
+    and ``extra_data`` is for instructors. Source: Gradescope's "Autograder Specifications",
+    output format.
+    """
+    about = [str(result.failure)] if result.failure else []
+    if result.output:
+        about.append(f"Your program printed:\n{result.output}")
+    tests = [
+        {
+            "name": part.name,
+            "name_format": "text",
+            "number": str(number),
+            "score": part.points,
+            "max_score": part.possible,
+            "status": "failed" if _failed(part) else "passed",
+            "output": str(part),
+            "output_format": "text",
+            "visibility": "visible",
+        }
+        for number, part in enumerate(result.parts, 1)
+    ]
+    return {
+        "score": result.points,
+        "execution_time": round(result.seconds, 2),
+        "output": "\n\n".join(about),
+        "output_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": tests,
+        "extra_data": {"mistakes": list(result.mistakes), "notes": list(result.notes)},
+    }

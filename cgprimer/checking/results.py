@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from cgprimer.errors import Source, Span
+from cgprimer.errors import Source, Span, UsageError, name_hint
 
 Verdict = Literal["right", "wrong", "suspicious", "not run"]
+LEVELS = ("points", "part", "mistake")  # of feedback
 KINDS = {  # of failures: what a person reads of each
     "time": "out of time",
     "memory": "out of memory",
@@ -27,6 +28,7 @@ KINDS = {  # of failures: what a person reads of each
     "shape": "wrong shape",
     "value": "not numbers",
     "answers": "broken answers",
+    "grader": "a defect of the grader",
 }
 
 
@@ -84,6 +86,17 @@ class Part:
     message: str = ""
     evidence: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """What is wrong with it, in lines; its verdict at least.
+
+        >>> str(Part("ab", 1, 0, "wrong", "sign", "the sign is wrong"))
+        'wrong: the sign is wrong (sign)'
+        """
+        if not self.message:
+            return self.verdict
+        named = f" ({self.mistake})" if self.mistake else ""
+        return "\n".join([f"{self.verdict}: {self.message}{named}", *self.evidence])
+
 
 @dataclass(frozen=True)
 class Result:
@@ -120,6 +133,40 @@ class Result:
         if self.failure:
             named.append(KINDS.get(self.failure.kind, self.failure.kind))
         return tuple(dict.fromkeys(named))
+
+    def require(self, name: str, level: str = "mistake") -> float:
+        """The points of a part, in a test cell of a course.
+
+        Raises:
+            AssertionError: none were reached; the message is the feedback of that level.
+            UsageError: there is no such part.
+
+        >>> Result("gradient", "ann.py", (Part("ab", 2, 1, "wrong"),)).require("ab")
+        1
+        """
+        known = {part.name: part for part in self.parts}
+        if name not in known:
+            raise UsageError(f"{self.check} has no part {name!r}", hint=name_hint(name, known))
+        part = known[name]
+        if part.points > 0 or not part.possible:
+            return part.points
+        failure = self.failure if part.verdict == "not run" and level != "points" else None
+        raise AssertionError(str(failure or (part if level == "mistake" else part.verdict)))
+
+    def at(self, level: str) -> Result:
+        """As much of it as a level of feedback says.
+
+        ``points``: the sum; ``part``: which parts are right, and what ended the program;
+        ``mistake``: all.
+        """
+        if level == "mistake":
+            return self
+        if level == "part":
+            parts = tuple(replace(p, mistake="", message="", evidence=()) for p in self.parts)
+            return replace(self, parts=parts)
+        verdict: Verdict = "right" if self.points >= self.possible else "wrong"
+        whole = Part(self.check, self.possible, self.points, verdict)
+        return replace(self, parts=(whole,), failure=None, output="", notes=())
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it; :meth:`from_dict` reads it back."""

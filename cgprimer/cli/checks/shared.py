@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cgprimer.checking.batch import Check, check_all, submissions_in
-from cgprimer.checking.report import LEVELS, report
+from cgprimer.checking.batch import Batch, Check, Journal, by_mistake, check_all, submissions_in
+from cgprimer.checking.report import csv_text, gradescope, junit_xml, report
+from cgprimer.checking.results import LEVELS, Failure, Result, not_run
 from cgprimer.checking.sandbox import Limits
-from cgprimer.cli.common import echo_json, make_command
+from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
+from cgprimer.errors import CgprimerError, UsageError, plural
+from cgprimer.files import json_text, write_whole
 
-_SHARED = f"""\
---feedback {"|".join(LEVELS)} =mistake  How much is said: points, which part, what kind of mistake.
---jobs 1.. =1  How many submissions are run at the same time.
---time 0.1.. =10.0  Seconds of computing that a submission may take.
---memory 64.. =1024  Megabytes that it may use.
+_LIMITS = """\
+--time 0.1.. =5.0  Seconds of computing that a submission may take.
+--memory 64.. =1024  Megabytes that each of its processes may use.
 --output-limit 1.. =1000  Kilobytes that it may print.
 --processes 1.. =16  Processes and threads that it may have.
---forbid NAME,...  Modules that it may not import, as cgprimer,torch.
---json (as_json)  Print the result as JSON."""
+--forbid NAME,...  Modules that it may not import, as cgprimer,torch."""
+_REPORTS = f"""\
+--feedback {"|".join(LEVELS)} ={LEVELS[-1]}  How much is said: the points, which part, which kind of
+  mistake.
+--json (as_json)  Print the result as JSON.
+--csv PATH  A table with a row for each submission (default: the folder's name with .csv).
+--page PATH  Who made which mistake, as .html (default: the folder's name with .html).
+--junit PATH  JUnit's XML.
+--gradescope PATH  Gradescope's results.json for one submission; a folder of them for many."""
+_MANY = """\
+--jobs 1.. =1  How many submissions are run at the same time.
+--journal PATH  Where finished results are kept, so that an interrupted run goes on (default: the
+  folder's name with .journal).
+--fresh  Check again what the journal has."""
+_FILES = """\
+--skeleton PATH  Write the file that students start from.
+--autograder PATH  Write a .zip that does this check on Gradescope.
+--otter PATH  Write a test file for Otter.
+--nbgrader PATH  Write a notebook with autograded cells.
+--force  Write over files that are there."""
+_OWN = {"--autograder", "--skeleton", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
+_OWN |= {"--gradescope", "--jobs", "--journal"}  # with a value; not part of an autograder
+_OWN_SWITCHES = {"--force", "--fresh", "--json"}
+
+
+_HOW = (
+    *("feedback", "as_json", "csv", "page", "junit", "gradescope", "jobs", "journal", "fresh"),
+    *("skeleton", "autograder", "otter", "nbgrader", "force"),
+)
 
 
 def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], click.Command]:
@@ -36,36 +65,204 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
     """
 
     def decorate(function: Callable[..., Check]) -> click.Command:
+        # Arguments of the kind itself were put on first, and come before.
+        own = list(getattr(function, "__click_params__", []))
+
         @wraps(function)
         def checking(
             submissions: tuple[str, ...],
-            feedback: str,
-            jobs: int,
             time: float,
             memory: int,
             output_limit: int,
             processes: int,
             forbid: tuple[str, ...],
-            as_json: bool,
             **given: Any,
         ) -> None:
+            how = {name: given.pop(name) for name in _HOW}
             limits = Limits(time, memory, output_limit, processes, forbidden=forbid)
             check = function(**given)
-            files = submissions_in([Path(text) for text in submissions])
-            results = check_all(check, files, limits, jobs=jobs)
-            if as_json:
-                found = [result.to_dict() for result in results]
-                echo_json(found[0] if len(found) == 1 else found)
-                return
-            for result in results:
-                click.echo(report(result, feedback))
+            paths = list(map(Path, submissions))
+            written = _write_files(check, **how)
+            if not (written and not paths):
+                _check(check, paths, limits, **how)
 
         path = click.Path()
         argument = click.argument("submissions", nargs=-1, type=path, metavar="SUBMISSION...")
-        # Arguments of the kind itself were put on first, and come before.
-        own = list(getattr(function, "__click_params__", ()))  # before SUBMISSION joins them
-        made = make_command(*texts, _SHARED, **more)(argument(checking))
+        shared = (_REPORTS, _MANY, _LIMITS, _FILES)
+        made = make_command(*texts, *shared, **more)(argument(checking))
         made.params = [*reversed(own), *(p for p in made.params if p not in own)]
         return made
 
     return decorate
+
+
+def _write_files(
+    check: Check,
+    *,
+    skeleton: str | None,
+    autograder: str | None,
+    otter: str | None,
+    nbgrader: str | None,
+    feedback: str,
+    force: bool,
+    **_: Any,
+) -> bool:
+    """Write what students and courses need; whether any of it was asked for."""
+    check_outputs(force, skeleton, autograder, otter, nbgrader)
+    made: dict[str, bytes | str] = {}
+    if skeleton:
+        made[skeleton] = check.skeleton
+    if autograder or otter or nbgrader:
+        from cgprimer.checking import courses
+
+        if autograder:
+            arguments, files = _for_autograder(sys.argv[1:])
+            made[autograder] = courses.autograder(check.name, arguments, files)
+        if otter:
+            made[otter] = courses.otter_test(check, feedback)
+        if nbgrader:
+            made[nbgrader] = courses.nbgrader_notebook(check, feedback)
+    for path, content in made.items():
+        write_whole(path, content)
+        note(f"wrote {path}")
+    return bool(made)
+
+
+def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
+    """The arguments behind ``check KIND`` that stay, and the files that they name."""
+    kept: list[str] = []
+    files: dict[str, bytes] = {}
+    rest = iter(arguments[arguments.index("check") + 2 :])
+    for argument in rest:
+        flag, _, value = argument.partition("=")
+        if flag in _OWN:
+            if not value:
+                next(rest, None)
+        elif flag not in _OWN_SWITCHES:
+            path = Path(argument)
+            if not argument.startswith("-") and path.is_file():
+                files[f"files/{path.name}"] = path.read_bytes()
+                argument = f"files/{path.name}"  # noqa: PLW2901
+            kept.append(argument)
+    return kept, files
+
+
+def _check(
+    check: Check,
+    paths: Sequence[Path],
+    limits: Limits,
+    *,
+    feedback: str,
+    as_json: bool,
+    csv: str | None,
+    page: str | None,
+    junit: str | None,
+    gradescope: str | None,
+    jobs: int,
+    journal: str | None,
+    fresh: bool,
+    force: bool,
+    **_: Any,
+) -> None:
+    for_one = bool(gradescope and gradescope.endswith(".json"))
+    if gradescope and for_one:
+        check_outputs(force, gradescope)
+        try:
+            files = submissions_in(_one_of(check, paths))
+        except CgprimerError as error:  # a student's mistake, to be read on Gradescope
+            if not all(path.exists() for path in paths):
+                raise
+            missing = Failure("missing", error.message)
+            _write_gradescope(gradescope, [not_run(check.name, "", check.parts, missing)])
+            return
+    else:
+        files = submissions_in(paths)
+    folder = next((path for path in paths if path.is_dir()), None)
+    if folder and not for_one:
+        name = folder.resolve().name
+        csv, page = csv or f"{name}.csv", page or f"{name}.html"
+        journal = journal or f"{name}.journal"
+    elif for_one and len(files) > 1:
+        raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
+    known = Journal.read(Path(journal)) if journal and not fresh else Journal()
+    known.path = Path(journal) if journal else None
+    if fresh:
+        check_outputs(force, journal)
+    ours = set(known.wrote)
+    check_outputs(
+        force, *(f for f in (csv, page, junit) if f and str(Path(f).resolve()) not in ours)
+    )
+    if gradescope and not for_one and str(Path(gradescope).resolve()) not in ours:
+        check_outputs(force, folder=gradescope)
+    with progress_bar("checking", len(files) > 1) as on_result:
+        batch = check_all(check, files, limits, jobs=jobs, journal=known, on_result=on_result)
+    found = batch.results  # for the instructor, as in the table and on the page
+    shown = [result.at(feedback) for result in found]
+    written: dict[str, str] = {}
+    if csv:
+        written[csv] = csv_text(found, batch.same)
+    if page:
+        from cgprimer.checking.page import class_page
+
+        title = f"{check.name}: {folder.resolve().name if folder else 'submissions'}"
+        written[page] = class_page(found, title, batch.same)
+    if junit:
+        written[junit] = junit_xml(shown)
+    for path, text in written.items():
+        write_whole(path, text)
+    if gradescope:
+        _write_gradescope(gradescope, shown)
+    known.wrote = sorted({str(Path(p).resolve()) for p in (*written, gradescope) if p} | ours)
+    known.write()
+    _say(batch, shown, as_json, one=len(files) == 1)
+    for path in filter(None, (*written, gradescope)):
+        note(f"wrote {path}")
+    if batch.missing:
+        note(f"{plural(len(found), 'submission')} of {len(files)} checked")
+        if journal:
+            note("the same command goes on from here")
+        raise KeyboardInterrupt
+
+
+def _one_of(check: Check, paths: Sequence[Path]) -> list[Path]:
+    """Of the several files of a student, the one that is called like the homework."""
+    found: list[Path] = []
+    for path in paths:
+        named = path / f"{check.name}.py"
+        found.append(named if named.is_file() else path)
+    return found
+
+
+def _write_gradescope(path: str, results: Iterable[Result]) -> None:
+    if path.endswith(".json"):
+        for result in results:
+            write_whole(path, json_text(gradescope(result)))
+        return
+    Path(path).mkdir(exist_ok=True)
+    for result in results:
+        name = f"{Path(result.submission).name.removesuffix('.py')}.json"
+        write_whole(Path(path, name), json_text(gradescope(result)))
+
+
+def _say(batch: Batch, results: Sequence[Result], as_json: bool, one: bool) -> None:
+    """The results on standard output: one at length, many in a table."""
+    if as_json:
+        found = [result.to_dict() for result in results]
+        echo_json(found[0] if one and found else found)
+        return
+    if one:
+        for result in results:
+            click.echo(report(result))
+        return
+    from cgprimer.analysis.tables import table
+
+    rows = [
+        [r.submission, f"{r.points:g}", f"{r.possible:g}", ", ".join(r.mistakes)] for r in results
+    ]
+    click.echo(table(["submission", "points", "of", "mistakes"], rows, left=(0, 3)))
+    for mistake, who in by_mistake(results).items():
+        click.echo(f"{len(who)} x {mistake}")
+    for name, earlier in batch.same.items():
+        note(f"note: {name} and {earlier} are the same file")
+    if batch.kept:
+        note(f"note: {plural(batch.kept, 'result')} from the journal")

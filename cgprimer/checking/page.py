@@ -1,0 +1,139 @@
+"""A page of a class: who made which mistake, and who has how many points.
+
+One file without scripts or anything from outside; all text from outside is escaped. For the
+projector (large letters, both ways of light) and for paper (tables that break between rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from cgprimer.checking.batch import by_mistake
+from cgprimer.checking.results import Part, Result
+from cgprimer.errors import plural
+
+_MARKS = {"right": "✓", "wrong": "✗", "suspicious": "?", "not run": "–"}
+_STYLE = """
+:root { color-scheme: light dark; --line: #999; --faint: #f2f2f2; }
+@media (prefers-color-scheme: dark) { :root { --line: #777; --faint: #2a2a2a; } }
+body { font: 1.15rem/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 80rem;
+  padding: 0 1rem; }
+h1 { font-size: 1.9rem; } h2 { font-size: 1.4rem; margin-top: 2rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; min-width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .7rem; text-align: left;
+  vertical-align: top; }
+thead th { border-bottom-width: 3px; }
+tbody tr:nth-child(even) { background: var(--faint); }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.mark { text-align: center; }
+.bar { background: currentColor; display: inline-block; height: .7em; min-width: 2px; }
+details pre { font-size: .9rem; margin: .3rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+summary { cursor: pointer; }
+.names { overflow-wrap: anywhere; }
+@media print {
+  body { font-size: 10pt; margin: 0; max-width: none; } tr { break-inside: avoid; }
+  thead { display: table-header-group; } .scroll { overflow: visible; }
+}
+"""
+
+
+def class_page(results: Sequence[Result], title: str, same: dict[str, str] | None = None) -> str:
+    """The page as HTML.
+
+    >>> "&lt;b&gt;.py" in class_page([Result("gradient", "<b>.py", ())], "Homework 1")
+    True
+    """
+    same = same or {}
+    points = sorted(result.points for result in results)
+    middle = f"{points[len(points) // 2]:g}" if points else "–"
+    possible = max((result.possible for result in results), default=0)
+    full = sum(result.points >= result.possible for result in results)
+    parts = list(dict.fromkeys(part.name for result in results for part in result.parts))
+    mistakes = by_mistake(results)
+    width = 9 / max(map(len, mistakes.values()), default=1)
+    lines = [
+        f"<p>{plural(len(results), 'submission')}; the middle one has {middle} of {possible:g}"
+        f" points; {full} have all of them.</p>",
+        "<h2>By mistake</h2>",
+        _table(
+            ["mistake", "how many", "", "whose"],
+            [
+                [
+                    f"<td>{escape(mistake)}</td>",
+                    f'<td class="number">{len(who)}</td>',
+                    f'<td><span class="bar" style="width:{width * len(who):.2f}rem"></span></td>',
+                    f'<td class="names">{escape(", ".join(map(_student, who)))}</td>',
+                ]
+                for mistake, who in mistakes.items()
+            ],
+        )
+        if mistakes
+        else "<p>None.</p>",
+        "<h2>By part</h2>",
+        _table(
+            ["part", *_MARKS],
+            [
+                [f"<td>{escape(name)}</td>"]
+                + [
+                    f'<td class="number">{_count(results, name, verdict)}</td>'
+                    for verdict in _MARKS
+                ]
+                for name in parts
+            ],
+        ),
+        "<h2>By student</h2>",
+        f"<p>{', '.join(f'{mark} {verdict}' for verdict, mark in _MARKS.items())}</p>",
+        _table(
+            ["student", "points", *parts, "mistakes"],
+            [_row(result, parts, same.get(result.submission, "")) for result in results],
+        ),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n" + "\n".join(lines) + "\n</body>\n</html>\n"
+    )
+
+
+def _student(submission: str) -> str:
+    return submission.removesuffix(".py")
+
+
+def _count(results: Sequence[Result], name: str, verdict: str) -> int:
+    every = [part for result in results for part in result.parts if part.name == name]
+    return sum(part.verdict == verdict for part in every)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    titles = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
+    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    return (
+        f'<div class="scroll"><table>\n<thead><tr>{titles}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _row(result: Result, parts: Sequence[str], same: str) -> list[str]:
+    known = {part.name: part for part in result.parts}
+    details = [f"{part.name}: {part}" for part in result.parts if part.message]
+    if result.failure:
+        details.insert(0, str(result.failure))
+    if same:
+        details.insert(0, f"the same file as {_student(same)}'s")
+    named = escape(", ".join(result.mistakes)) or ("the same file" if same else "")
+    shown = f"<details><summary>{named or 'details'}</summary><pre>{escape(chr(10).join(details))}"
+    return [
+        f'<th scope="row">{escape(_student(result.submission))}</th>',
+        f'<td class="number">{result.points:g} of {result.possible:g}</td>',
+        *(_mark(known.get(name)) for name in parts),
+        f"<td>{shown}</pre></details></td>" if details else f"<td>{named}</td>",
+    ]
+
+
+def _mark(part: Part | None) -> str:
+    if part is None:
+        return "<td></td>"
+    return f'<td class="mark" title="{escape(part.verdict)}">{_MARKS[part.verdict]}</td>'

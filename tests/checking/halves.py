@@ -1,0 +1,68 @@
+"""A kind of homework for tests: ``def half(x)``, of small numbers and of large ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from cgprimer.checking.batch import Check
+from cgprimer.checking.results import Failure, Part, Result, not_run
+from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
+from cgprimer.cli.checks.shared import check_command
+
+PARTS = {"small": 1.0, "large": 2.0}
+RIGHT = "def half(x):\n    return x / 2\n"
+SIGN = "def half(x):\n    return -x / 2\n"
+ONE = "def half(x):\n    return x / 2 if x < 10 else x\n"
+BROKEN = "def half(x)\n    return x / 2\n"
+LOOP = "def half(x):\n    while True:\n        pass\n"
+
+
+def check_half(submission: Submission, limits: Limits | None = None) -> Result:
+    """One point for small numbers, two for large ones."""
+    asked: list[Request] = [{"call": "half", "arguments": [x]} for x in (3.0, 4000.0)]
+    name = Path(submission).name if isinstance(submission, str | Path) else "notebook"
+    answers = run_submission(submission, asked, limits)
+    if answers.failure:
+        found = not_run("half", name, PARTS, answers.failure)
+        return replace(found, output=answers.output, seconds=answers.seconds)
+    parts = []
+    for (part, points), value, right in zip(
+        PARTS.items(), answers.values, (1.5, 2000.0), strict=True
+    ):
+        if isinstance(value, Failure):
+            parts.append(Part(part, points, 0, "not run", "", str(value)))
+        elif value == right:
+            parts.append(Part(part, points, points, "right"))
+        elif value == -right:
+            lines = ("it was negative",)
+            parts.append(Part(part, points, 0, "wrong", "sign", "the sign is wrong", lines))
+        else:
+            parts.append(Part(part, points, 0, "wrong", "", "it is not half of it"))
+    return Result("half", name, tuple(parts), answers.output, answers.seconds)
+
+
+def half_check(reference: str = "") -> Check:
+    """The check as the command makes it."""
+    return Check(
+        "half",
+        reference,
+        check_half,
+        PARTS,
+        skeleton="def half(x):\n    ...\n",
+        call="__import__('tests.checking.halves').checking.halves.check_half(NAMES)",
+    )
+
+
+@check_command("--strictly  Nothing but a text.")
+@click.argument("file", type=click.Path())
+def command(file: str, strictly: bool) -> Check:
+    """Check halves.
+
+    \b
+    Examples:
+      cgprimer check half notes.txt ann.py
+    """
+    return half_check(Path(file).read_text())

@@ -1,0 +1,524 @@
+"""Folders of submissions, journals, and what courses are given, with a kind made for tests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as xml
+
+import pytest
+
+from cgprimer.checking import batch, courses
+from cgprimer.checking.batch import Journal, check_all, submissions_in
+from cgprimer.checking.page import class_page
+from cgprimer.checking.report import csv_text, gradescope, junit_xml, report
+from cgprimer.checking.results import LEVELS, Failure, Part, Result, not_run, numbers_by_name
+from cgprimer.checking.sandbox import Limits
+from cgprimer.errors import UsageError
+from tests.checking.halves import BROKEN, LOOP, ONE, PARTS, RIGHT, SIGN, check_half, half_check
+from tests.cli.cli_tools import bad, good, read_json, run
+
+HOSTILE = '<script>alert("x")</script>&'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A class of five, and a file that the command is about."""
+    made = tmp_path / "class"
+    made.mkdir()
+    texts = {"ann": RIGHT, "bob": SIGN, "cyd": ONE, "dan": BROKEN, "eve": SIGN}
+    for name, text in texts.items():
+        (made / f"{name}.py").write_text(text)
+    (tmp_path / "notes.txt").write_text("halves")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def half_is_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cgprimer.cli.check as group
+    from tests.checking.halves import command
+
+    monkeypatch.setitem(group._KINDS, "half", "Halves.")
+    monkeypatch.setitem(group.command.commands.data, "half", lambda: command)  # type: ignore[attr-defined]
+
+
+# --- one ------------------------------------------------------------------------------------------
+
+
+def test_one_submission_reads_like_a_report(folder: Path) -> None:
+    said = good("check", "half", folder.parent / "notes.txt", folder / "bob.py")
+    assert said.splitlines() == [
+        "bob.py: 0 of 3 points",
+        "  small  wrong: the sign is wrong (sign)",
+        "           it was negative",
+        "  large  wrong: the sign is wrong (sign)",
+        "           it was negative",
+    ]
+    broken = good("check", "half", folder.parent / "notes.txt", folder / "dan.py")
+    assert "syntax error: expected ':'\n  dan.py:1:12\n    def half(x)\n               ^" in broken
+
+
+def test_levels_of_feedback_say_less_and_less(folder: Path) -> None:
+    what = ("check", "half", folder.parent / "notes.txt", folder / "bob.py", "--feedback")
+    assert "sign" not in good(*what, "part")
+    assert "small  wrong" in good(*what, "part")
+    assert good(*what, "points") == "bob.py: 0 of 3 points\n  half  wrong\n"
+    for level in LEVELS:
+        data = read_json(*what, level)
+        assert data["points"] == 0
+        assert ("sign" in json.dumps(data)) == (level == "mistake")
+    result = check_half(folder / "cyd.py")
+    assert result.at("points").points == result.points == 1
+    assert result.at("points").possible == 3
+
+
+def test_a_result_is_read_back_as_it_was(folder: Path) -> None:
+    for file in sorted(folder.iterdir()):
+        result = check_half(file)
+        assert Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+# --- many -----------------------------------------------------------------------------------------
+
+
+def test_a_folder_gives_a_table_a_page_and_a_journal(folder: Path) -> None:
+    here = folder.parent
+    done = run("check", "half", "notes.txt", "class", "--jobs", 2, cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "2 x sign" in done.stdout
+    assert "1 x syntax error" in done.stdout
+    assert "eve.py and bob.py are the same file" in done.stderr
+    rows = list(csv.DictReader(io.StringIO((here / "class.csv").read_text())))
+    assert [row["submission"] for row in rows] == [
+        f"{n}.py" for n in ("ann", "bob", "cyd", "dan", "eve")
+    ]
+    assert [row["points"] for row in rows] == ["3", "0", "1", "0", "0"]
+    assert rows[1]["mistakes"] == "sign"
+    assert rows[3]["failure"] == "syntax error: expected ':'"
+    assert rows[4]["same as"] == "bob.py"
+    page = (here / "class.html").read_text()
+    assert "<title>half: class</title>" in page
+    assert "bob, eve" in page
+    again = run("check", "half", "notes.txt", "class", cwd=here)
+    assert again.returncode == 0, again.stderr
+    assert "5 results from the journal" in again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_what_changes_is_checked_again(folder: Path) -> None:
+    files = submissions_in([folder])
+    journal = Journal.read(folder.parent / "journal")
+    assert check_all(half_check(), files, Limits(), journal=journal).kept == 0
+    assert check_all(half_check(), files, Limits(), journal=journal).kept == 5
+    (folder / "bob.py").write_text(RIGHT + "# again\n")
+    later = check_all(
+        half_check(), files, Limits(), journal=Journal.read(folder.parent / "journal")
+    )
+    assert later.kept == 4
+    assert later.results[1].points == 3
+    assert check_all(half_check("another"), files, Limits(), journal=journal).kept == 0
+    assert check_all(half_check(), files, Limits(time=1), journal=journal).kept == 0
+
+
+def test_one_loop_among_many_costs_only_itself(folder: Path) -> None:
+    (folder / "bob.py").write_text(LOOP)
+    found = check_all(half_check(), submissions_in([folder]), Limits(time=1), jobs=2)
+    assert [result.points for result in found.results] == [3, 0, 1, 0, 0]
+    assert found.results[1].mistakes == ("out of time",)
+
+
+def test_a_defect_of_the_grader_is_one_students_only(folder: Path) -> None:
+    def failing(submission: Any, limits: Limits) -> Result:
+        if Path(submission).name == "bob.py":
+            raise ZeroDivisionError("of ours")
+        return check_half(submission, limits)
+
+    check = batch.Check("half", "", failing, PARTS)
+    journal = Journal(folder.parent / "journal")
+    found = check_all(check, submissions_in([folder]), Limits(), journal=journal)
+    assert "a defect of the grader: ZeroDivisionError: of ours" in str(found.results[1].failure)
+    assert found.results[1].possible == 3
+    assert found.results[0].points == 3
+    later = check_all(
+        half_check(),
+        submissions_in([folder]),
+        Limits(),
+        journal=Journal.read(folder.parent / "journal"),
+    )
+    assert later.kept == 3  # bob's, and eve's who has the same file, are checked anew
+
+
+INTERRUPTED = """
+import sys, time
+from pathlib import Path
+from cgprimer.cli import check as group, main
+from tests.checking import halves
+
+def slow(submission, limits):
+    found = halves.check_half(submission, limits)
+    print("done", Path(submission).name, flush=True)
+    return found
+
+made = halves.half_check
+halves.half_check = lambda text: halves.Check("half", text, slow, halves.PARTS)
+group._KINDS["half"] = "Halves."
+group.command.commands.data["half"] = lambda: halves.command
+sys.argv = ["cgprimer", "check", "half", "notes.txt", "class"]
+main()
+"""
+
+
+def test_an_interrupted_run_gives_what_it_has_and_goes_on(folder: Path) -> None:
+    (folder / "cyd.py").write_text("import time\ntime.sleep(60)\n" + RIGHT)
+    here = folder.parent
+    root = str(Path(__file__).resolve().parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": root},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == ["done ann.py\n", "done bob.py\n"]
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "3 submissions of 5 checked" in err  # eve's is bob's
+    assert "the same command goes on from here" in err
+    assert "ann.py" in out
+    assert (here / "class.csv").read_text().count("\n") == 4
+    (folder / "cyd.py").write_text(ONE)
+    done = run("check", "half", "notes.txt", "class", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "3 results from the journal" in done.stderr
+    assert (here / "class.csv").read_text().count("\n") == 6
+
+
+def test_nothing_is_written_over_that_is_not_ours(folder: Path) -> None:
+    here = folder.parent
+    (here / "class.csv").write_text("mine")
+    said = bad("check", "half", "notes.txt", "class", cwd=here)
+    assert "class.csv is there already" in said
+    assert (here / "class.csv").read_text() == "mine"
+    good("check", "half", "notes.txt", "class", "--force", cwd=here)
+    good("check", "half", "notes.txt", "class", cwd=here)  # now it is ours
+    (here / "class.journal").write_text('{"results": 1}')
+    assert "is no journal of checks" in bad("check", "half", "notes.txt", "class", cwd=here)
+    good("check", "half", "notes.txt", "class", "--fresh", "--force", cwd=here)
+
+
+def test_folders_of_students_and_what_is_wrong_with_them(tmp_path: Path) -> None:
+    for name in ("ann", "bob"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "homework.py").write_text(RIGHT)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "cyd.py").write_text(SIGN)
+    (tmp_path / "notes.txt").write_text("")
+    assert list(submissions_in([tmp_path])) == ["ann", "bob", "cyd.py"]
+    (tmp_path / "Ann.py").write_text(RIGHT)
+    with pytest.raises(UsageError, match=r"two submissions of one student: ann \(.*Ann\.py"):
+        submissions_in([tmp_path])
+    (tmp_path / "Ann.py").unlink()
+    (tmp_path / "bob" / "second.py").write_text(RIGHT)
+    with pytest.raises(UsageError, match="which file is the submission of bob"):
+        submissions_in([tmp_path])
+    with pytest.raises(UsageError, match="there are no submissions in"):
+        submissions_in([tmp_path / ".hidden"])
+    with pytest.raises(UsageError, match="there is no file"):
+        submissions_in([tmp_path / "nosuch.py"])
+    with pytest.raises(UsageError, match="which submission"):
+        submissions_in([])
+
+
+# --- reports --------------------------------------------------------------------------------------
+
+
+def hostile() -> Result:
+    parts = (
+        Part("=1+1", 1, 1, "right"),
+        Part(HOSTILE, 2, 0, "wrong", HOSTILE, HOSTILE, (HOSTILE,)),
+        Part("c", 1, 0.5, "suspicious", "", "why"),
+    )
+    failure = Failure("exception", HOSTILE + "\x00\x1b", HOSTILE)
+    return Result("half", f"={HOSTILE}.py", parts, HOSTILE + "\x07", 0.5, failure)
+
+
+def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
+    page = class_page([hostile()], HOSTILE)
+    assert "<script>" not in page
+    assert page.count("&lt;script&gt;") > 5
+    row = list(csv.reader(io.StringIO(csv_text([hostile()]))))
+    assert row[1][0].startswith("'=<script>")
+    assert row[0][3] == "'=1+1"
+    root = xml.fromstring(junit_xml([hostile()]))
+    assert HOSTILE in (root.findtext(".//failure") or "")
+    assert "<script>" in json.dumps(gradescope(hostile()))  # as text: output_format says so
+    assert gradescope(hostile())["output_format"] == "text"
+
+
+def test_junit_has_the_structure_that_servers_read(folder: Path) -> None:
+    results = [check_half(file) for file in sorted(folder.iterdir())]
+    root = xml.fromstring(junit_xml(results))
+    assert root.tag == "testsuites"
+    assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
+        "tests": "10",
+        "failures": "5",
+        "errors": "2",
+    }
+    for suite in root:
+        assert suite.tag == "testsuite"
+        cases = suite.findall("testcase")
+        assert int(suite.get("tests", "")) == len(cases)
+        assert int(suite.get("failures", "")) == len(suite.findall("testcase/failure"))
+        assert int(suite.get("errors", "")) == len(suite.findall("testcase/error"))
+        float(suite.get("time", ""))
+        assert all(case.get("name") and case.get("classname") for case in cases)
+        assert all({child.tag for child in case} <= {"failure", "error"} for case in cases)
+    only = xml.fromstring(junit_xml([results[1].at("points")]))
+    assert [case.get("name") for case in only.iter("testcase")] == ["half"]
+    assert "sign" not in xml.tostring(only, encoding="unicode")
+
+
+GRADESCOPE = {  # of the documented output format, the keys used here and their types
+    "score": (int, float), "execution_time": (int, float), "output": str, "output_format": str,
+    "visibility": str, "stdout_visibility": str, "tests": list, "extra_data": dict,
+}  # fmt: skip
+TEST = {
+    "score": (int, float), "max_score": (int, float), "status": str, "name": str,
+    "name_format": str, "number": str, "output": str, "output_format": str, "visibility": str,
+}  # fmt: skip
+
+
+def follows_gradescope(data: dict[str, Any]) -> None:
+    assert data.keys() <= GRADESCOPE.keys()
+    assert all(isinstance(value, GRADESCOPE[key]) for key, value in data.items())
+    shown = ("hidden", "after_due_date", "after_published", "visible")
+    assert data["visibility"] in shown
+    assert data["stdout_visibility"] in shown
+    assert data["output_format"] in ("text", "html", "simple_format", "md", "ansi")
+    for test in data["tests"]:
+        assert test.keys() <= TEST.keys()
+        assert all(isinstance(value, TEST[key]) for key, value in test.items())
+        assert test["status"] in ("passed", "failed")
+        assert test["visibility"] in shown
+    assert data["score"] == sum(test["score"] for test in data["tests"])
+
+
+def test_gradescope_of_one_and_of_many(folder: Path) -> None:
+    here = folder.parent
+    good("check", "half", "notes.txt", "class/cyd.py", "--gradescope", "results.json", cwd=here)
+    data = json.loads((here / "results.json").read_text())
+    follows_gradescope(data)
+    assert (data["score"], data["stdout_visibility"]) == (1, "hidden")
+    assert [test["status"] for test in data["tests"]] == ["passed", "failed"]
+    good("check", "half", "notes.txt", "class", "--gradescope", "all", cwd=here)
+    files = sorted((here / "all").iterdir())
+    assert [f.name for f in files] == ["ann.json", "bob.json", "cyd.json", "dan.json", "eve.json"]
+    for file in files:
+        follows_gradescope(json.loads(file.read_text()))
+    level = ("--feedback", "points", "--gradescope", "less.json")
+    good("check", "half", "notes.txt", "class/bob.py", *level, cwd=here)
+    assert "sign" not in (here / "less.json").read_text()
+
+
+def autograder(folder: Path, *options: str) -> Path:
+    """A tree as Gradescope makes it, from the .zip that the command writes."""
+    here = folder.parent
+    (here / "my notes.txt").write_text("halves")
+    what = ("check", "half", "my notes.txt", *options, "--autograder", "auto.zip")
+    good(*what, cwd=here)
+    root = here / "autograder"
+    for name in ("source", "submission", "results"):
+        (root / name).mkdir(parents=True)
+    with zipfile.ZipFile(here / "auto.zip") as archive:
+        archive.extractall(root / "source")
+        modes = {i.filename: i.external_attr >> 16 for i in archive.infolist()}
+    assert modes["run_autograder"] & 0o111
+    assert modes["setup.sh"] & 0o111
+    return root
+
+
+def grade(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What ``run_autograder`` leaves behind, with cgprimer from the wheel in the archive."""
+    wheel = next((root / "source").glob("cgprimer-*.whl"))
+    package = root / "package"
+    if not package.exists():
+        zipfile.ZipFile(wheel).extractall(package)
+        # The kind of these tests is none that cgprimer has.
+        with open(package / "cgprimer" / "cli" / "check.py", "a") as file:
+            file.write("\n_KINDS['half'] = 'Halves.'\n")
+            file.write("def _half(): import tests.checking.halves as h; return h.command\n")
+            file.write("command.commands.data['half'] = _half\n")
+    paths = os.pathsep.join([str(package), str(Path(__file__).resolve().parents[2])])
+    environment = {**os.environ, "AUTOGRADER": str(root), "PYTHON": sys.executable}
+    done = subprocess.run(
+        ["bash", str(root / "source" / "run_autograder")],
+        env={**environment, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    data = json.loads((root / "results" / "results.json").read_text())
+    return data
+
+
+def test_the_autograder_grades(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = autograder(folder, "--strictly", "--time", "2")
+    line = (root / "source" / "run_autograder").read_text()
+    assert "cgprimer check half 'files/my notes.txt' --strictly --time 2 --force" in line
+    submission = root / "submission" / "anything.py"
+    for text, score in ((RIGHT, 3), (SIGN, 0), (ONE, 1)):
+        submission.write_text(text)
+        data = grade(root, monkeypatch)
+        follows_gradescope(data)
+        assert data["score"] == score
+    submission.unlink()
+    data = grade(root, monkeypatch)  # nothing was handed in
+    assert data["score"] == 0
+    assert "no file ends in .py" in data["output"]
+    assert [test["max_score"] for test in data["tests"]] == [1, 2]
+    (root / "source" / "files" / "my notes.txt").unlink()
+    submission.write_text(RIGHT)
+    data = grade(root, monkeypatch)
+    assert data["score"] == 0
+    assert "tell your instructor" in data["output"]
+
+
+@pytest.mark.slow
+def test_pip_takes_the_wheel(tmp_path: Path) -> None:
+    name, content = courses.wheel()
+    (tmp_path / name).write_bytes(content)
+    target = tmp_path / "there"
+    command = ["-m", "pip", "install", "--no-index", "--no-deps", "--target", str(target)]
+    subprocess.run(
+        [sys.executable, *command, str(tmp_path / name)], check=True, capture_output=True
+    )
+    run_there = "import cgprimer; print(cgprimer.__file__, *cgprimer.engines())"
+    done = subprocess.run(
+        [sys.executable, "-c", run_there],
+        env={**os.environ, "PYTHONPATH": str(target)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(target) in done.stdout
+
+
+class TestCase:
+    """What Otter's decorator keeps, by its documentation."""
+
+    def __init__(self, name: str | None = None, points: float | None = None, **_: Any) -> None:
+        self.name, self.points = name, points
+
+    def __call__(self, function: Any) -> TestCase:
+        self.function = function
+        return self
+
+
+TestCase.__test__ = False  # type: ignore[attr-defined]
+
+
+def test_otter_reads_and_runs_its_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import types
+
+    here = folder.parent
+    good("check", "half", "notes.txt", "--otter", "half.py", "--feedback", "part", cwd=here)
+    text = (here / "half.py").read_text()
+    assert "OK_FORMAT = False" in text
+    assert "1.5" not in text
+    assert "2000" not in text
+    otter, files = types.ModuleType("otter"), types.ModuleType("otter.test_files")
+    files.test_case = TestCase  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "otter", otter)
+    monkeypatch.setitem(sys.modules, "otter.test_files", files)
+    made: dict[str, Any] = {}
+    exec(text, made)  # noqa: S102  as Otter does
+    cases = [value for value in made.values() if isinstance(value, TestCase)]
+    assert made["points"] == sum(case.points or 0 for case in cases) == 3
+    assert [case.name for case in cases] == ["small", "large"]
+    names: dict[str, Any] = {}
+    exec(ONE, names)  # noqa: S102
+    cases[0].function(names)
+    with pytest.raises(AssertionError, match=r"^wrong$"):
+        cases[1].function(names)
+
+
+def test_nbgrader_cells_grade_a_notebook(folder: Path) -> None:
+    import nbformat
+
+    here = folder.parent
+    good("check", "half", "notes.txt", "--nbgrader", "half.ipynb", cwd=here)
+    notebook = nbformat.read(here / "half.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    about = [cell.metadata["nbgrader"] for cell in notebook.cells]
+    keys = {"schema_version", "grade", "locked", "solution", "task", "grade_id"}
+    for entry in about:
+        assert entry.keys() == keys | ({"points"} if entry["grade"] else set())
+        assert entry["schema_version"] == 3
+        assert not entry["grade_id"].strip("abcdefghijklmnopqrstuvwxyz0123456789-_")
+        assert entry["locked"] or entry["solution"]
+    assert len({entry["grade_id"] for entry in about}) == len(about)
+    assert [entry["points"] for entry in about if entry["grade"]] == [1, 2]
+    names: dict[str, Any] = {}
+    exec(ONE, names)  # noqa: S102
+    exec(notebook.cells[1].source, names)  # noqa: S102
+    assert eval(notebook.cells[2].source, names) == 1  # noqa: S307
+    with pytest.raises(AssertionError, match="it is not half of it"):
+        eval(notebook.cells[3].source, names)  # noqa: S307
+
+
+def test_the_skeleton_is_written_and_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    good("check", "half", "notes.txt", "--skeleton", "half.py", cwd=tmp_path)
+    said = good("check", "half", "notes.txt", "half.py", cwd=tmp_path)
+    assert said.startswith("half.py: 0 of 3 points")
+    assert "there already" in bad(
+        "check", "half", "notes.txt", "--skeleton", "half.py", cwd=tmp_path
+    )
+
+
+def test_wrong_use_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    assert "which submission?" in bad("check", "half", "notes.txt", cwd=tmp_path)
+    assert "there is no file x.py" in bad("check", "half", "notes.txt", "x.py", cwd=tmp_path)
+    assert "half" in bad("check", "hafl", cwd=tmp_path)
+
+
+def test_numbers_by_name_takes_what_students_return() -> None:
+    names = ["a", "b"]
+    for given in ([1, 2], {"b": 2.0, "a": 1}, [[1], [2.0]], {"a": [1], "b": 2, "c": 9}):
+        assert numbers_by_name(given, names) == {"a": 1.0, "b": 2.0}
+    assert numbers_by_name(3, ["a"]) == {"a": 3.0}
+    assert numbers_by_name([10**400, -(10**400)], names) == {"a": float("inf"), "b": float("-inf")}
+    for given, kind in (([1], "shape"), ([[1, 2], 3], "shape"), ("x", "value"), (None, "value"),
+                        ([None, 1], "value"), ({"a": 1}, "shape"), ([True, 1], "value"),
+                        (True, "value"), ([], "shape")):  # fmt: skip
+        found = numbers_by_name(given, names)
+        assert isinstance(found, Failure), given
+        assert found.kind == kind
+
+
+def test_a_submission_without_answers_has_no_points() -> None:
+    result = not_run("half", "ann.py", PARTS, Failure("time", "over 5 s"))
+    assert (result.points, result.possible, result.mistakes) == (0, 3, ("out of time",))
+    assert "out of time: over 5 s" in report(result)
+    with pytest.raises(AssertionError, match="out of time: over 5 s"):
+        result.require("small")
+    with pytest.raises(UsageError, match="did you mean 'small'"):
+        result.require("smal")
