@@ -27,11 +27,11 @@ class Check:
     name: str  # as the command is called
     reference: str  # all that verdicts depend on but the submission: graph, settings, seed
     run: Callable[[Submission, Limits], Result]
-    parts: dict[str, float] = field(default_factory=dict)  # the points of each part
     skeleton: str = ""  # the file that students start from
     # The same in Python, where NAMES stands for the names of a notebook:
     # cgprimer.check_gradient(cgprimer.parse("..."), NAMES)
     call: str = ""
+    parts: dict[str, float] = field(default_factory=dict)  # the points that each can bring
 
     def key(self, submission: bytes, limits: Limits) -> str:
         """What a result depends on, as one short text."""

@@ -50,7 +50,7 @@ def half_check(reference: str = "") -> Check:
         "half",
         reference,
         check_half,
-        PARTS,
+        parts=PARTS,
         skeleton="def half(x):\n    ...\n",
         call="__import__('tests.checking.halves').checking.halves.check_half(NAMES)",
     )

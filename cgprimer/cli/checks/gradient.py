@@ -22,10 +22,9 @@ from cgprimer.loading import load
     "--reduction mean|sum =mean  Of a batch.",
     "--function (name) NAME =gradient  What students call the function.",
     "--value  The function returns the value, too: (value, gradient).",
-    "--skeleton  Print the file that students start from, and stop.",
 )
 @click.argument("file", type=click.Path())
-def command(file: str, skeleton: bool, wrt: tuple[str, ...], **settings: Any) -> Check:
+def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
     """Check a gradient function at many points, and name the likely mistake.
 
     \b
@@ -34,14 +33,10 @@ def command(file: str, skeleton: bool, wrt: tuple[str, ...], **settings: Any) ->
       cgprimer check gradient lecture gradient.py
       cgprimer check gradient lecture submissions/ --loss squared-error --batch 4
     """
-    from cgprimer.checking.gradient import gradient_check
-    from cgprimer.checking.gradient import skeleton as text_to_start_from
+    from cgprimer.checking.gradient import gradient_check, skeleton
 
-    made = gradient_check(load(file), wrt=wrt or None, **settings)
-    text = text_to_start_from(made)
-    if skeleton:
-        click.echo(text, nl=False)
-        click.get_current_context().exit()
+    graph = load(file)
+    made = gradient_check(graph, wrt=wrt or None, **settings)
     question = made.question
     asked = ", ".join(f"{k}={v!r}" for k, v in {"wrt": list(wrt), **settings}.items() if v)
     asked = asked.replace("count=", "points=")
@@ -49,6 +44,7 @@ def command(file: str, skeleton: bool, wrt: tuple[str, ...], **settings: Any) ->
         "gradient",
         f"{question.graph.text}\n{asked}",
         made.run,
-        text,
-        f"cgprimer.check_gradient(cgprimer.load({file!r}), globals(), {asked})",
+        skeleton(made),
+        f"cgprimer.check_gradient(cgprimer.parse({str(graph)!r}), NAMES, {asked})",
+        made.possible,
     )

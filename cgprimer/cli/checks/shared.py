@@ -38,12 +38,12 @@ _MANY = """\
   folder's name with .journal).
 --fresh  Check again what the journal has."""
 _FILES = """\
---skeleton PATH  Write the file that students start from.
+--skeleton  Print the file that students start from, and stop.
 --autograder PATH  Write a .zip that does this check on Gradescope.
 --otter PATH  Write a test file for Otter.
 --nbgrader PATH  Write a notebook with autograded cells.
 --force  Write over files that are there."""
-_OWN = {"--autograder", "--skeleton", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
+_OWN = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
 _OWN |= {"--gradescope", "--jobs", "--journal"}  # with a value; not part of an autograder
 _OWN_SWITCHES = {"--force", "--fresh", "--json"}
 
@@ -83,7 +83,7 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
             check = function(**given)
             paths = list(map(Path, submissions))
             written = _write_files(check, **how)
-            if not (written and not paths):
+            if paths or not written:
                 _check(check, paths, limits, **how)
 
         path = click.Path()
@@ -99,7 +99,7 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
 def _write_files(
     check: Check,
     *,
-    skeleton: str | None,
+    skeleton: bool,
     autograder: str | None,
     otter: str | None,
     nbgrader: str | None,
@@ -108,10 +108,8 @@ def _write_files(
     **_: Any,
 ) -> bool:
     """Write what students and courses need; whether any of it was asked for."""
-    check_outputs(force, skeleton, autograder, otter, nbgrader)
+    check_outputs(force, autograder, otter, nbgrader)
     made: dict[str, bytes | str] = {}
-    if skeleton:
-        made[skeleton] = check.skeleton
     if autograder or otter or nbgrader:
         from cgprimer.checking import courses
 
@@ -125,7 +123,9 @@ def _write_files(
     for path, content in made.items():
         write_whole(path, content)
         note(f"wrote {path}")
-    return bool(made)
+    if skeleton:
+        click.echo(check.skeleton, nl=False)
+    return bool(made) or skeleton
 
 
 def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
