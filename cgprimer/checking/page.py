@@ -17,24 +17,27 @@ _MARKS = {"right": "✓", "wrong": "✗", "suspicious": "?", "not run": "–"}
 _STYLE = """
 :root { color-scheme: light dark; --line: #999; --faint: #f2f2f2; }
 @media (prefers-color-scheme: dark) { :root { --line: #777; --faint: #2a2a2a; } }
-body { font: 1.15rem/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 80rem;
-  padding: 0 1rem; }
-h1 { font-size: 1.9rem; } h2 { font-size: 1.4rem; margin-top: 2rem; }
+body { font: clamp(1rem, 1.5vw, 1.8rem)/1.4 system-ui, sans-serif; margin: 1.5rem auto;
+  max-width: 90em; padding: 0 1rem; }
+h1 { font-size: 1.6em; } h2 { font-size: 1.25em; margin-top: 1.6em; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; min-width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .7rem; text-align: left;
+table { border-collapse: collapse; }
+th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left;
   vertical-align: top; }
-thead th { border-bottom-width: 3px; }
+thead th { border-bottom-width: 3px; white-space: nowrap; }
 tbody tr:nth-child(even) { background: var(--faint); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td:first-child { min-width: 9em; }
 .mark { text-align: center; }
 .bar { background: currentColor; display: inline-block; height: .7em; min-width: 2px; }
-details pre { font-size: .9rem; margin: .3rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+.names { min-width: 12em; }
+pre { font-size: .85em; margin: .3em 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 summary { cursor: pointer; }
-.names { overflow-wrap: anywhere; }
+body:has(#hide:checked) .names { display: none; }
+@media (max-width: 40em) { .bars { display: none; } }
 @media print {
   body { font-size: 10pt; margin: 0; max-width: none; } tr { break-inside: avoid; }
-  thead { display: table-header-group; } .scroll { overflow: visible; }
+  thead { display: table-header-group; } .scroll { overflow: visible; } label { display: none; }
 }
 """
 
@@ -52,18 +55,25 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
     full = sum(result.points >= result.possible for result in results)
     parts = list(dict.fromkeys(part.name for result in results for part in result.parts))
     mistakes = by_mistake(results)
-    width = 9 / max(map(len, mistakes.values()), default=1)
+    width = 8 / max(map(len, mistakes.values()), default=1)
     lines = [
         f"<p>{plural(len(results), 'submission')}; the middle one has {middle} of {possible:g}"
         f" points; {full} have all of them.</p>",
+        '<p><label><input type="checkbox" id="hide"> without names</label></p>',
         "<h2>By mistake</h2>",
         _table(
-            ["mistake", "how many", "", "whose"],
+            [
+                _head("mistake"),
+                _head("how many", "number"),
+                _head("", "bars"),
+                _head("whose", "names"),
+            ],
             [
                 [
                     f"<td>{escape(mistake)}</td>",
                     f'<td class="number">{len(who)}</td>',
-                    f'<td><span class="bar" style="width:{width * len(who):.2f}rem"></span></td>',
+                    f'<td class="bars"><span class="bar" style="width:{width * len(who):.2f}em">'
+                    "</span></td>",
                     f'<td class="names">{escape(", ".join(map(_student, who)))}</td>',
                 ]
                 for mistake, who in mistakes.items()
@@ -73,7 +83,7 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
         else "<p>None.</p>",
         "<h2>By part</h2>",
         _table(
-            ["part", *_MARKS],
+            [_head("part"), *(_head(verdict, "number") for verdict in _MARKS)],
             [
                 [f"<td>{escape(name)}</td>"]
                 + [
@@ -83,12 +93,19 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
                 for name in parts
             ],
         ),
+        '<div class="names">',
         "<h2>By student</h2>",
         f"<p>{', '.join(f'{mark} {verdict}' for verdict, mark in _MARKS.items())}</p>",
         _table(
-            ["student", "points", *parts, "mistakes"],
+            [
+                _head("student"),
+                _head("points", "number"),
+                *(_head(name, "mark") for name in parts),
+                _head("mistakes"),
+            ],
             [_row(result, parts, same.get(result.submission, "")) for result in results],
         ),
+        "</div>",
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -107,11 +124,14 @@ def _count(results: Sequence[Result], name: str, verdict: str) -> int:
     return sum(part.verdict == verdict for part in every)
 
 
+def _head(text: str, kind: str = "") -> str:
+    return f'<th scope="col" class="{kind}">{escape(text)}</th>'
+
+
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    titles = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
     body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
     return (
-        f'<div class="scroll"><table>\n<thead><tr>{titles}</tr></thead>\n'
+        f'<div class="scroll"><table>\n<thead><tr>{"".join(head)}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table></div>"
     )
 
