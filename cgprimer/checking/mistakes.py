@@ -104,9 +104,10 @@ def name_mistakes(
     def learn(foretold: Iterable[Foretold]) -> None:
         for one in foretold:
             noise = one.noise or points.noise
-            explained = {
-                e for e in one.values if _explains(points, theirs[e], one.values[e], noise[e])
-            }
+            with np.errstate(all="ignore"):
+                explained = {
+                    e for e in one.values if _explains(points, theirs[e], one.values[e], noise[e])
+                }
             if explained & remaining:
                 known.append((one, explained, one.each or len(explained) == len(one.values)))
 
@@ -152,9 +153,11 @@ def _chosen(known: list[Explained], remaining: set[str]) -> list[Named]:
 def _explains(points: Points, theirs: Array, foretold: Array, noise: Array) -> bool:
     """Whether numbers are foretold at every smooth point where there is an answer."""
     here = points.smooth & ~np.isnan(theirs)
-    with np.errstate(all="ignore"):
-        near = _CLOSE * np.maximum(np.abs(foretold), np.abs(theirs)) + noise
-        close = (np.abs(theirs - foretold) <= near) & np.isfinite(theirs)
+    at = int(here.argmax())  # one point refutes most
+    if abs(theirs[at] - foretold[at]) > 2 * _CLOSE * abs(theirs[at]) + noise[at]:
+        return False
+    near = _CLOSE * np.maximum(np.abs(foretold), np.abs(theirs)) + noise
+    close = (np.abs(theirs - foretold) <= near) & np.isfinite(theirs)
     return bool(np.all(close[here]) and np.sum(here) >= min(_FEWEST, len(here)))
 
 
@@ -204,7 +207,8 @@ def _exchanged(
         if len(shape) == 2 and shape[0] == shape[1]:
             turned = {f"{name}[{i},{j}]": points.right[f"{name}[{j},{i}]"]
                       for i in range(shape[0]) for j in range(shape[0])}  # fmt: skip
-            yield _foretold("order of the values", f"{name} is transposed", turned)
+            said, rank = f"{name} is transposed", _ORDER["parameters swapped"] - 0.5
+            yield Foretold("order of the values", said, turned, rank)
     if len(question.sources) > 200:
         return
     at = int(np.argmax(points.smooth))

@@ -40,6 +40,7 @@ VALUE, RIGHT, NOISE = "value", "right.", "noise."  # outputs of the tape that an
 _ROUNDING = 16 * 2.0**-52  # an honest program may take some more steps than ours
 _STEP = 1e-4  # of the difference quotients, relative: a kink is not so near
 _MOST_NUMBERS = 30_000  # operations of a graph written out in numbers
+_FEWEST = 4  # points to ask at
 _TRIES = 24  # points drawn for each that is wanted, for every width
 _WIDTHS = (1.0, 0.3, 0.1, 0.03)  # how far from the file's values they may be
 
@@ -137,7 +138,8 @@ class Question:
         """Values of samples, put together as the loss of the batch is."""
         if not self.batch:
             return values
-        return values.mean(axis=0) if self.reduction == "mean" else values.sum(axis=0)
+        with np.errstate(all="ignore"):
+            return values.mean(axis=0) if self.reduction == "mean" else values.sum(axis=0)
 
 
 def ask(
@@ -259,10 +261,10 @@ def points(question: Question, count: int = 20, seed: int = 0) -> Points:
             for name, values in tried.items():
                 kept.setdefault(name, []).append(values[..., place : place + 1])
             found += 1
-    if found < min(count, 1 + known):
+    if found < min(count, _FEWEST):
         raise DifferentiationError(
-            f"no point was found where the derivatives of {question.of} are finite and agree with"
-            " difference quotients",
+            f"too few points were found where the derivatives of {question.of} are finite and agree"
+            " with difference quotients",
             hint="declare values in the file around which there are such points",
         )
     return _measured(question, {n: np.concatenate(v, axis=-1) for n, v in kept.items()})
@@ -318,22 +320,34 @@ def _measured(question: Question, given: dict[str, Array]) -> Points:
     for element in question.sources:
         fine &= np.isfinite(right[element]) & np.isfinite(noise[element])
     noise[VALUE] = _ROUNDING * found[NOISE + VALUE]
-    free = [e for e in question.sources if e in given]
-    signs = Random(len(free))
-    smooth = fine.copy()
-    for _ in range(2):
-        way = {e: signs.choice((-1.0, 1.0)) * np.maximum(1.0, np.abs(given[e])) for e in free}
-        moved = [
-            question.run(question.primal, {**given, **{e: given[e] + s * way[e] for e in free}})
-            for s in (_STEP, -_STEP)
-        ]
-        with np.errstate(all="ignore"):
-            quotient = (moved[0][question.of] - moved[1][question.of]) / (2 * _STEP)
-            slope = sum(right[e] * way[e] for e in free)
-            size = sum(np.abs(right[e] * way[e]) for e in free)
-            near = 1e-4 * size + 1e-10 * np.abs(found[VALUE]) + 1e-300
-            smooth &= np.abs(quotient - slope) <= near
+    smooth = fine & _smooth(question, given, found[VALUE], right)
     return Points(given, found[VALUE], right, noise, smooth)
+
+
+def _smooth(
+    question: Question, given: Mapping[str, Array], value: Array, right: Mapping[str, Array]
+) -> Array:
+    """Whether difference quotients agree with the gradient, at kinks those of both sides."""
+    free = [e for e in question.sources if e in given]
+    found, draw = np.ones(value.shape, bool), Random(len(free))
+    for _ in range(2):
+        way = {e: draw.choice((-1.0, 1.0)) * np.maximum(1.0, np.abs(given[e])) for e in free}
+
+        def ends(step: float, way: Mapping[str, Array] = way) -> tuple[Array, Array]:
+            moved = (
+                {**given, **{e: given[e] + sign * step * way[e] for e in free}} for sign in (1, -1)
+            )
+            after, before = (question.run(question.primal, p)[question.of] for p in moved)
+            return (after - before) / (2 * step), np.abs(after - 2 * value + before) / step
+
+        with np.errstate(all="ignore"):
+            slope = sum(right[e] * way[e] for e in free)
+            size = sum(np.abs(right[e] * way[e]) for e in free) + 1e-300
+            quotient, jump = ends(_STEP)
+            found &= np.abs(quotient - slope) <= 1e-4 * size + 1e-10 * np.abs(value)
+            if question.has_kinks:  # a smooth function's jump shrinks with the step
+                found &= (jump <= 1e-3 * size) | (ends(_STEP / 10)[1] <= 0.5 * jump)
+    return found
 
 
 def arguments_at(question: Question, given: Mapping[str, Array], place: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from cgprimer.errors import listed
 
 _MEAN = Structural("batch_mean", 1)  # the samples are the first axis, points the second
 _MOST_PATHS = 40  # from one name
-_MOST_WORK = 40_000  # adjoints of all slips together
+_MOST_WORK = 30_000  # about the adjoints of all slips together
 _NOT_FUNCTIONS = {"neg", "copy", "stop_gradient", "sign", "heaviside", "step"}
 
 
@@ -129,7 +129,7 @@ class _Slips(Places):
         adjoints = {self.root if slip.root is None else slip.root: self.builder.constant(1.0)}
         sweep(hands, self._steps(slip, hands, adjoints), adjoints)
         self.builder.shares.clear()
-        self.work += len(adjoints)
+        self.work += len(adjoints) + len(self.region) // 4
         zero = self.builder.constant(0.0)
         return {e: adjoints.get(i, zero) for e, i in self.sources.items()}
 
@@ -174,23 +174,34 @@ class _Slips(Places):
 
     def _losses(self) -> Iterator[Slip]:
         """The derivative of the loss left out: the error, or the error and its 2."""
-        question, tape = self.question, self.tape
-        if question.output:
-            outputs = [tape.names[n] for n in tape.names
-                       if element_place(n)[0] in question.output.split(",")]  # fmt: skip
-            between = {i for i in self.region if i > max(outputs)}
-            if len(outputs) == 1:
-                said = f"the derivative of the loss by {question.output} is left out"
-                yield Slip("loss factor missing", said, root=outputs[0])
-        else:
-            between = {i for i in self.region if self.owner[i] == self.root}
-        for head in between:
-            name, operands = tape.instructions[head - len(tape.leaves)]
-            inner = tape.instruction(operands[0])
-            if name == "pow" and inner is not None and inner.primitive == "sub":
-                error = self.text(operands[0])
-                said = f"the error {error} is left out of the derivative of its square"
-                yield Slip("loss factor missing", said, bare=frozenset({(head, 0)}))
+        tape, first = self.tape, len(self.tape.leaves)
+        said = "the derivative of the loss by {} is left out"
+        outputs = self.question.output.split(",")
+        vertices = [v for v in self.vertices() if element_place(tape.labels[v])[0] in outputs]
+        if len(vertices) == 1:
+            yield Slip("loss factor missing", said.format(self.text(*vertices)), root=vertices[0])
+        loss = [i for i in self.region if i > max(vertices, default=-1)]
+        squares = {
+            head: inner
+            for head in loss
+            if vertices or self.owner[head] == self.root
+            for name, operands in [tape.instructions[head - first]]
+            for inner in operands[:1]
+            if name == "pow" and getattr(tape.instruction(inner), "primitive", "") == "sub"
+        }
+        for heads in dict.fromkeys((*((h,) for h in squares), tuple(squares))):
+            errors = listed(self.text(squares[h]) for h in heads)
+            yield Slip("loss factor missing",
+                       f"the error {errors} is left out of the derivative of its square",
+                       bare=frozenset((h, 0) for h in heads))  # fmt: skip
+        predicted = [
+            v
+            for inner in squares.values()
+            for v in tape.instructions[inner - first].operands
+            if v in tape.labels and v in self.region
+        ]
+        if not vertices and len(predicted) == 1:
+            yield Slip("loss factor missing", said.format(self.text(*predicted)), root=predicted[0])
 
     def _functions(self) -> Iterator[Slip]:
         """The derivative of an activation left out: of one, of a line, of all of a kind."""
@@ -206,6 +217,14 @@ class _Slips(Places):
             groups.setdefault(frozenset({head}), f"that of {self.said(head)}")
         for line, heads in grouped(applied, lambda h: element_place(self.line(h))[0]):
             groups.setdefault(heads, f"that of {listed({called[h] for h in heads})} in {line}")
+        depth: dict[int, int] = {}  # functions on the longest way from the leaves
+        for index in range(self.tape.size):
+            instruction = self.tape.instruction(index)
+            below = max((depth[o] for o in instruction.operands), default=0) if instruction else 0
+            depth[index] = below + (index in called)
+        for layer, heads in grouped(applied, lambda h: f"{called[h]} of layer {depth[h]}"):
+            names = listed(self.line(h) for h in sorted(heads))
+            groups.setdefault(heads, f"that of each {layer}: {names}")
         for kind, heads in grouped(applied, called.__getitem__):
             groups.setdefault(heads, f"that of each {kind}")
         groups.setdefault(frozenset(applied), "that of each function")

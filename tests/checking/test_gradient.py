@@ -121,3 +121,280 @@ BADLY_CONDITIONED = (
 def test_honest_noise_is_no_mistake(text: str, program: Any) -> None:
     result = cgprimer.check_gradient(cgprimer.parse(text), program, points=40)
     assert [part.verdict for part in result.parts] == ["right"] * len(result.parts), result.parts
+
+
+WITH_KINKS_AND_EDGES = (
+    ("input x = 1; parameter a = 2, b = -1; h = relu(a*x + b); y = h^2 + abs(b - x); output y",
+     lambda x, a, b: {"a": 2 * max(a * x + b, 0) * x,
+                      "b": 2 * max(a * x + b, 0) + (1 if b > x else -1)}),
+    ("parameter a = 3, b = 2; y = max(a, b)*min(a, 2*b); output y",
+     lambda a, b: {"a": (min(a, 2 * b) if a > b else 0) + (max(a, b) if a < 2 * b else 0),
+                   "b": (min(a, 2 * b) if b > a else 0) + (2 * max(a, b) if 2 * b < a else 0)}),
+    ("parameter a = 0.5, b = 0.75; y = log(a*b)*sqrt(1 - a^2)/b; output y",
+     lambda a, b: {"a": ((1 - a * a) / a - math.log(a * b) * a) / math.sqrt(1 - a * a) / b,
+                   "b": math.sqrt(1 - a * a) * (1 - math.log(a * b)) / b**2}),
+    ("parameter a = 0.5; y = asin(a) + acosh(1 + a) + atanh(a); output y",
+     lambda a: [1 / math.sqrt(1 - a * a) + 1 / math.sqrt((1 + a) ** 2 - 1) + 1 / (1 - a * a)]),
+    ("parameter a = 0.7; y = coth(a) + acsch(a); output y",  # F18: as it should stand on the slide
+     lambda a: {"a": -1 / math.sinh(a) ** 2 - 1 / (abs(a) * math.sqrt(1 + a * a))}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "program"), WITH_KINKS_AND_EDGES)
+def test_points_keep_away_from_kinks_and_edges(text: str, program: Any) -> None:
+    result = cgprimer.check_gradient(cgprimer.parse(text), program, points=60)
+    assert [part.verdict for part in result.parts] == ["right"] * len(result.parts), result.parts
+
+
+def test_a_kink_in_the_file_is_nobodys_mistake() -> None:
+    """Any slope between those on both sides is right; elsewhere there is one."""
+    graph = cgprimer.parse("parameter a = 0; y = abs(a) + a; output y")
+    for at_the_kink in (-1.0, 0.0, 1.0):
+
+        def gradient(a: float, at_the_kink: float = at_the_kink) -> float:
+            return (at_the_kink if a == 0 else math.copysign(1, a)) + 1
+
+        (part,) = cgprimer.check_gradient(graph, gradient).parts
+        assert part.verdict == "right"
+        assert ("kink" in part.message) == (at_the_kink != 0)
+    (part,) = cgprimer.check_gradient(graph, lambda a: 1.0).parts
+    assert part.verdict == "wrong"
+
+
+# --- the lecture's cases -------------------------------------------------------------------------
+
+
+def parts(graph: Any, function: Any, **settings: Any) -> dict[str, Any]:
+    graph = cgprimer.load(graph) if isinstance(graph, str) else graph
+    return {p.name: p for p in cgprimer.check_gradient(graph, function, **settings).parts}
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [(0.0, "right"), (5e-8, "right"), (5e-6, "suspicious"), (5e-3, "suspicious"), (0.05, "wrong")],
+)
+def test_bands_of_relative_errors(error: float, verdict: str) -> None:  # E10
+    found = parts("lecture", lambda xa, ab, bc, cd, ac: [0, 0, xa**2 * (1 + error), 0])
+    assert found["cd"].verdict == verdict
+    assert found["cd"].points == {"right": 1, "suspicious": 0.5, "wrong": 0}[verdict]
+
+
+def test_small_errors_are_fine_at_kinks_only() -> None:  # E10
+    text = "input x = 1; parameter k = 2; y = {}(k*x); output y"
+    for function, verdict in (("abs", "right"), ("", "suspicious")):
+        graph = cgprimer.parse(text.format(function))
+        slope = lambda x, k: x * (math.copysign(1, k * x) if function else 1) * (1 + 1e-5)  # noqa: B023, E731
+        assert parts(graph, slope)["k"].verdict == verdict
+
+
+def test_the_misprint_of_a_slide() -> None:  # D2: 15 where 16 is right
+    found = parts("paraboloid", lambda x, y: {"x": 15 / 4 * x, "y": 6 * y}, wrt=["x", "y"])
+    assert found["x"].mistake == "constant factor"
+    assert found["y"].verdict == "right"
+
+
+def test_the_lectures_gradient() -> None:  # A1
+    def gradient(xa: float, ab: float, bc: float, cd: float, ac: float) -> dict[str, float]:
+        xx = xa**2
+        xz = bc * xx + ab * xx + ac * xa
+        return {"ab": 3 * xz**2 * xx, "bc": 3 * xz**2 * xx, "cd": xx, "ac": 3 * xz**2 * xa}
+
+    assert all(p.verdict == "right" for p in parts("lecture", gradient).values())
+
+
+def test_one_path_only_as_the_original_module_follows() -> None:  # A1
+    found = parts(
+        "lecture",
+        lambda xa, ab, bc, cd, ac: 3 * (bc * xa**2 + ab * xa**2 + ac * xa) ** 2 * ac,
+        wrt="xa",
+    )
+    assert found["xa"].mistake == "one path of several"
+    assert "xa -> xy -> xz -> xw" in found["xa"].message
+
+
+def test_the_error_left_out_of_a_logistic_loss() -> None:  # B2
+    def slopes(x: float, y: float, w: float, b: float) -> tuple[float, float]:
+        yhat = 1 / (1 + math.exp(-w * x - b))
+        return yhat * (1 - yhat) * x, yhat * (1 - yhat)
+
+    for part in parts("logistic_loss", slopes).values():
+        assert part.mistake == "loss factor missing"
+        assert "yhat" in part.message
+
+
+def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
+    from tests.checking.planted import with_habits
+    from tests.checking.students import Node
+
+    def forgets(node: Node) -> bool:
+        return node.line in ("h1", "h2") and node.function == "sigmoid"
+
+    check = gradient_check(cgprimer.load("mazur"))
+    student = with_habits(check, Habits(forgets=forgets))
+    found = {p.name: p for p in check.verdict(answers(check, student)).parts}
+    assert found["w5"].verdict == "right"
+    assert found["w1"].mistake == found["b1"].mistake == "activation derivative missing"
+    assert "sigmoid" in found["w1"].message
+
+
+def test_accumulation() -> None:  # E5
+    assert parts("doubling", lambda a: 4)["a"].verdict == "right"
+    half = parts("doubling", lambda a: 1)["a"]
+    assert "= instead of +=" in (
+        half.mistake,
+        *half.message.split(": ")[-1].rstrip(")").split(", "),
+    )
+
+
+# --- what a function may look like ---------------------------------------------------------------
+
+
+def line(x: float, k: float, b: float) -> dict[str, float]:
+    return {"k": x, "b": 1}
+
+
+LINE = "input x = 2; parameter k = 3, b = 1; y = k*x + b; output y"
+ACCEPTED: list[Any] = [
+    line,
+    lambda k, b, x: line(x, k, b),
+    lambda x, **others: {"k": x, "b": 1},
+    lambda point: line(**point),
+    lambda x: {"b": 1, "k": x, "more": 0},  # takes what it needs
+    lambda x, k, b, h=1e-5: [x, 1],
+    lambda x, k, b: (np.float64(x), np.array([1.0])),
+    lambda x, k, b: np.array([x, 1.0]),
+]
+
+
+@pytest.mark.parametrize("function", ACCEPTED)
+def test_ways_to_write_a_function(function: Any) -> None:
+    found = cgprimer.check_gradient(cgprimer.parse(LINE), function)
+    assert found.points == 2, found
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda u, v: [u, v], "wrong signature: expected gradient(x, k, b)"),
+        (lambda: [1, 2], "wrong signature"),
+        (lambda x, k, b: [1, 2, 3], "wrong shape: returned 3 of 2 entries"),
+        (lambda x, k, b: None, "not numbers: returned None"),
+        (lambda x, k, b: "1, 2", "not numbers"),
+        (lambda x, k, b: 1 / 0, "exception: ZeroDivisionError"),
+        (lambda x, k, b: [1j, 2], "complex"),
+    ],
+)
+def test_functions_that_give_no_answer(function: Any, said: str) -> None:
+    found = cgprimer.check_gradient(cgprimer.parse(LINE), function)
+    assert said in str(found.failure)
+    assert [part.verdict for part in found.parts] == ["not run", "not run"]
+
+
+def test_what_is_missing_is_said_and_the_rest_is_graded() -> None:
+    found = parts(cgprimer.parse(LINE), lambda x, k, b: {"k": x, "B": 1})
+    assert found["k"].verdict == "right"
+    assert "has no 'b'; did you mean 'B'?" in found["b"].message
+    found = parts(
+        cgprimer.parse(LINE), lambda x, k, b: {"k": x if x > 0 else math.nan, "b": [1, 2]}
+    )
+    assert "no number at" in found["k"].message
+    assert "the shape is [2], expected a number" in found["b"].message
+
+
+def test_arrays_in_any_form() -> None:
+    graph = cgprimer.load("hidden_layer")
+
+    def gradient(x: Any, y: float, W1: Any, w2: Any) -> dict[str, Any]:
+        x, W1, w2 = map(np.asarray, (x, W1, w2))
+        h = W1 @ x
+        error = -2 * (y - w2 @ np.maximum(h, 0))
+        return {"W1": np.outer(error * w2 * (h > 0), x), "w2": error * np.maximum(h, 0)}
+
+    def flat(**given: Any) -> Any:
+        return np.concatenate([part.ravel() for part in gradient(**given).values()])
+
+    def lists(**given: Any) -> Any:
+        return [part.tolist() for part in gradient(**given).values()]
+
+    for function in (gradient, flat, lists):
+        assert cgprimer.check_gradient(graph, function).points == 2
+    found = parts(graph, lambda **given: {n: v.T for n, v in gradient(**given).items()})
+    assert "the shape is [2,3], expected [3,2]" in found["W1"].message
+    found = parts(graph, lambda **given: {n: -v for n, v in gradient(**given).items()})
+    assert found["W1"].mistake == found["w2"].mistake == "sign"
+
+
+def test_a_transposed_matrix() -> None:
+    graph = cgprimer.parse(
+        "input x[2] = [1, 2]; parameter W[2,2] = 1; y = sum(tanh(W @ x)); output y"
+    )
+
+    def turned(x: Any, W: Any) -> Any:
+        return np.outer(x, 1 - np.tanh(np.asarray(W) @ x) ** 2)
+
+    part = parts(graph, turned)["W"]
+    assert (part.mistake, "W is transposed" in part.message) == ("order of the values", True)
+
+
+def test_the_value_is_checked_too() -> None:
+    graph = cgprimer.parse(LINE)
+    found = parts(graph, lambda x, k, b: (k * x + b, line(x, k, b)), value=True)
+    assert [p.verdict for p in found.values()] == ["right"] * 3
+    found = parts(graph, lambda x, k, b: (k * x, line(x, k, b)), value=True)
+    assert found["value"].verdict == "wrong"
+    assert found["k"].verdict == "right"
+    found = cgprimer.check_gradient(graph, line, value=True)
+    assert "return value, gradient" in str(found.failure)
+
+
+def test_no_right_value_is_told() -> None:
+    """Neither the numbers nor a ratio to them; the wrong ones are the student's own."""
+    check = gradient_check(cgprimer.load("lecture"))
+    wrong = [dict.fromkeys(("ab", "bc", "cd", "ac"), 1.2345 * k) for k in range(1, 21)]
+    text = str(check.verdict(wrong).to_dict())
+    for values in check.points.right.values():
+        for value in values:
+            assert f"{value:.4g}" not in text.replace(",", "").split()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"loss": "squared-error", "of": "xw"}, "either of or loss"),
+        ({"wrt": "zz"}, "no variable or parameter 'zz'"),
+        ({"of": "zz"}, "no variable 'zz'"),
+        ({"reduction": "max"}, "there is no reduction 'max'"),
+        ({"batch": 3, "wrt": "xa"}, "a value for each sample"),
+        ({"name": "my gradient"}, "cannot be the name of a function"),
+        ({"of": "xx"}, "xx does not depend on ab, bc, cd, ac"),
+        ({"loss": "sqared-error"}, "did you mean 'squared-error'"),
+    ],
+)
+def test_questions_that_cannot_be_asked(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(cgprimer.UsageError) as error:
+        cgprimer.check_gradient(cgprimer.load("lecture"), line, **settings)
+    assert said in str(error.value)
+
+
+def test_without_a_point_there_is_no_question() -> None:
+    with pytest.raises(cgprimer.DifferentiationError, match="too few points"):
+        cgprimer.check_gradient(cgprimer.parse("y = log(0 - a^2); output y"), lambda a: 0)
+
+
+def test_the_seed_decides_the_points() -> None:
+    graph = cgprimer.load("lecture")
+    one, same, other = (gradient_check(graph, seed=seed).points.given for seed in (1, 1, 2))
+    assert all(np.array_equal(one[n], same[n]) for n in one)
+    assert not all(np.array_equal(one[n], other[n]) for n in one)
+    assert [float(values[0]) for values in one.values()] == [0.5, 1, 2, 3, 4]  # the file's own
+    assert all(len(repr(float(v))) <= 6 for values in one.values() for v in values)  # neat
+
+
+def test_a_table_with_a_wrong_slope_is_not_believed() -> None:
+    """Difference quotients know nothing of the table: where it is wrong, nothing is asked."""
+    cgprimer.register_primitive("slanted", lambda a: a**2, partials="3*a")
+    try:
+        with pytest.raises(cgprimer.DifferentiationError, match="difference quotients"):
+            cgprimer.check_gradient(cgprimer.parse("y = slanted(a); output y"), lambda a: 2 * a)
+    finally:
+        cgprimer.unregister_primitive("slanted")
