@@ -14,6 +14,7 @@ from cgprimer.analysis.trace import trace as trace
 from cgprimer.analysis.why import Why as Why
 from cgprimer.analysis.why import why as why
 from cgprimer.checking.gradient import check_gradient as check_gradient
+from cgprimer.checking.trace import check_trace as check_trace
 from cgprimer.core.derivatives import gradient as gradient
 from cgprimer.core.derivatives import graph_with_loss as graph_with_loss
 from cgprimer.core.derivatives import tape as tape
@@ -47,6 +48,7 @@ from cgprimer.errors import TapeError as TapeError
 from cgprimer.errors import TrainingError as TrainingError
 from cgprimer.errors import UnknownFunctionError as UnknownFunctionError
 from cgprimer.errors import UsageError as UsageError
+from cgprimer.exercises.exercise import exercise as exercise
 from cgprimer.fitting.fit import fit as fit
 from cgprimer.fitting.result import Fit as Fit
 from cgprimer.lecture import ComputationalGraphPrimer as ComputationalGraphPrimer

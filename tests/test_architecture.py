@@ -41,6 +41,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "pictures",
     "plots",
     "pages",
+    "exercises",
     "plot",
     "lecture",
     "notebook",

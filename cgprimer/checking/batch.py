@@ -32,6 +32,7 @@ class Check:
     # cgprimer.check_gradient(cgprimer.parse("..."), NAMES)
     call: str = ""
     parts: dict[str, float] = field(default_factory=dict)  # the points that each can bring
+    endings: tuple[str, ...] = (".py",)  # of files that are submissions
 
     def key(self, submission: bytes, limits: Limits) -> str:
         """What a result depends on, as one short text."""
@@ -91,11 +92,13 @@ class Journal:
         write_whole(self.path, text)
 
 
-def submissions_in(paths: Iterable[Path]) -> dict[str, Path]:
+def submissions_in(
+    paths: Iterable[Path], endings: tuple[str, ...] = (".py",)
+) -> dict[str, Path]:
     """Files by the names of their submissions: those given, and those in the folders given.
 
     In a folder these are ``ann.py`` of the student ann, and the only ``.py`` file in each folder
-    ``bob/``.
+    ``bob/``; other ``endings`` in the place of ``.py``.
 
     Raises:
         UsageError: a path that is not there, a folder without submissions, a student's folder
@@ -104,43 +107,45 @@ def submissions_in(paths: Iterable[Path]) -> dict[str, Path]:
     found: list[tuple[str, Path]] = []
     for path in paths:
         if path.is_dir():
-            inside = _in_folder(path)
+            inside = _in_folder(path, endings)
             if not inside:
-                raise UsageError(f"there are no submissions in {path}: no file ends in .py")
+                ending = " or ".join(endings)
+                raise UsageError(f"there are no submissions in {path}: no file ends in {ending}")
             found += inside
         elif path.exists():
             found.append((path.name, path))
         else:
             raise UsageError(f"there is no file {path}")
     if not found:
-        raise UsageError("which submission? Give a .py file, or a folder of them")
+        raise UsageError(f"which submission? Give a {endings[0]} file, or a folder of them")
     students: dict[str, list[str]] = {}
     for name, path in found:
-        students.setdefault(name.removesuffix(".py").casefold(), []).append(str(path))
+        name = name[: -len(path.suffix)] if name.endswith(endings) else name
+        students.setdefault(name.casefold(), []).append(str(path))
     several = [f"{name} ({', '.join(files)})" for name, files in students.items() if files[1:]]
     if several:
         raise UsageError(
             f"two submissions of one student: {listed(several)}",
-            hint="leave one of them, or call them differently, as ann-late.py",
+            hint=f"leave one of them, or call them differently, as ann-late{endings[0]}",
         )
     return dict(found)
 
 
-def _in_folder(folder: Path) -> list[tuple[str, Path]]:
+def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[tuple[str, Path]]:
     found = []
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "_")):
             continue
         if entry.is_dir():
-            files = sorted(entry.glob("*.py"))
+            files = sorted(file for file in entry.iterdir() if file.suffix in endings)
             if len(files) > 1:
                 names = listed([file.name for file in files])
                 raise UsageError(
                     f"which file is the submission of {entry.name}? There are {names}",
-                    hint=f"leave one .py file in {entry}",
+                    hint=f"leave one {endings[0]} file in {entry}",
                 )
             found += [(entry.name, file) for file in files]
-        elif entry.suffix == ".py":
+        elif entry.suffix in endings:
             found.append((entry.name, entry))
     return found
 

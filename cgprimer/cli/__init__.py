@@ -35,6 +35,7 @@ _COMMANDS = {
     "rules": "Differentiate a formula rule by rule, as it is taught.",
     "trace": "The evaluation step by step, with tangents or adjoints.",
     "tape": "The tape of a graph or of its derivative, and what passes do to it.",
+    "exercise": "Problem sheets with neat numbers, for one or for a class.",
     "check": "Check homework, and name the mistake.",
     "compare": "All methods side by side: results, errors, costs.",
     "data": "Make a dataset from a graph with known parameters.",

@@ -9,7 +9,8 @@ import click
 from cgprimer.cli import Lazy
 
 _KINDS = {
-    "gradient": "A function that computes a gradient."
+    "gradient": "A function that computes a gradient.",
+    "trace": "Answers to the sheets of cgprimer exercise.",
 }  # name of a module in cgprimer/cli/checks -> what it checks
 
 

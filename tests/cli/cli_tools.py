@@ -34,6 +34,7 @@ COMMANDS = (
     "rules",
     "trace",
     "tape",
+    "exercise",
     "compare",
     "data",
     "primitives",

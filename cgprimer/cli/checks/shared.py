@@ -168,7 +168,7 @@ def _check(
     if gradescope and for_one:
         check_outputs(force, gradescope)
         try:
-            files = submissions_in(_one_of(check, paths))
+            files = submissions_in(_one_of(check, paths), check.endings)
         except CgprimerError as error:  # a student's mistake, to be read on Gradescope
             if not all(path.exists() for path in paths):
                 raise
@@ -176,7 +176,7 @@ def _check(
             _write_gradescope(gradescope, [not_run(check.name, "", check.parts, missing)])
             return
     else:
-        files = submissions_in(paths)
+        files = submissions_in(paths, check.endings)
     folder = next((path for path in paths if path.is_dir()), None)
     if folder and not for_one:
         name = folder.resolve().name

@@ -1,0 +1,1 @@
+"""Problem sheets: questions as data, worked out as tables; answers, and slips in them."""

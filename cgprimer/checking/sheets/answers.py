@@ -1,0 +1,267 @@
+"""Answers that students filled in: read as text from four formats; nothing of them is executed."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cgprimer.checking.sheets.problems import read_text
+from cgprimer.checking.sheets.tables import value_of
+from cgprimer.core.language.syntax import Name, Number, fold
+from cgprimer.core.primitives.notation import parse_expression
+from cgprimer.errors import CgprimerError, DataError
+
+ENDINGS = (".csv", ".json", ".md", ".ipynb")
+COLUMNS = ("sheet", "problem", "row", "column", "answer")
+_LONGEST = 300  # characters of an answer
+_CONSTANTS = {"e": math.e, "pi": math.pi, "π": math.pi}
+_EMPTY = ("", "-", "_", "?", "...", "…")
+
+Place = tuple[int, str, str]  #: number of the problem, row, column; as `plain` writes them
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What somebody answered.
+
+    Attributes:
+        sheet: the identifier that the file has; empty where it has none.
+        texts: for each place a text.
+    """
+
+    sheet: str
+    texts: dict[Place, str] = field(default_factory=dict)
+
+
+def plain(text: str) -> str:
+    """A row's or column's name without marks of a format.
+
+    >>> plain(" `xx -> xw` "), plain("xx → xw")
+    ('xx->xw', 'xx->xw')
+    """
+    text = re.sub(r"[`\s]|\\(?=[|*_])", "", str(text))
+    return text.replace("→", "->").replace("−", "-").casefold()
+
+
+def read_answers(path: str | Path) -> Answers:
+    """Answers from a CSV, JSON or Markdown file or a notebook; the ending says which.
+
+    Raises:
+        DataError: the file cannot be read or is no such file; the message says what is missing.
+    """
+    kind = Path(path).suffix.lower()
+    readers = {".csv": _csv, ".txt": _csv, ".json": _json, ".md": _markdown, ".ipynb": _notebook}
+    if kind not in readers:
+        raise DataError(f"{path} has no answers: its ending is none of {', '.join(ENDINGS)}")
+    try:
+        return readers[kind](read_text(path))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error) as error:
+        said = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        raise DataError(f"{path} has no answers that can be read: {said}") from None
+
+
+def _csv(text: str) -> Answers:
+    first = text.split("\n", 1)[0]
+    rows = csv.reader(
+        io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ","
+    )
+    header = [plain(cell) for cell in next(rows, [])]
+    if missing := [name for name in COLUMNS[1:] if name not in header]:
+        raise ValueError(f"no column {missing[0]!r}")
+    sheets, found = set(), {}
+    for row in rows:
+        cells = dict(zip(header, row, strict=False))
+        if not any(cells.values()):
+            continue
+        sheets.add(cells.get("sheet", "").strip())
+        found[_place(cells["problem"], cells["row"], cells["column"])] = cells.get("answer", "")
+    return Answers(_only(sheets), found)
+
+
+def _json(text: str) -> Answers:
+    data = json.loads(text)
+    return Answers(str(data.get("sheet", "")), dict(_nested(data["answers"])))
+
+
+def _nested(answers: Any) -> Iterator[tuple[Place, str]]:
+    for number, rows in answers.items():
+        for row, columns in rows.items():
+            for column, answer in columns.items():
+                written = json.dumps(answer) if isinstance(answer, list) else str(answer)
+                yield _place(number, row, column), "" if answer is None else written
+
+
+def _markdown(text: str) -> Answers:
+    """Tables under the headings of problems, as the sheet has them."""
+    mark = re.search(r"cgprimer-sheet\s+(\{.*\})", text)
+    sheet = str(json.loads(mark[1]).get("sheet", "")) if mark else ""
+    found: dict[Place, str] = {}
+    number, header = 0, list[str]()
+    for line in text.splitlines():
+        heading = re.match(r"#+\s*(?:problem\s*)?(\d+)\b", line, re.IGNORECASE)
+        if heading:
+            number, header = int(heading[1]), []
+        elif not line.lstrip().startswith("|"):
+            header = []
+        elif number:
+            cells = [c.strip() for c in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+            if not header:
+                header = cells
+            elif not all(re.fullmatch(r":?-*:?", c) for c in cells) or not "".join(cells):
+                for column, cell in zip(header[1:], cells[1:], strict=False):
+                    found[_place(number, cells[0], column)] = cell.replace("\\", "")
+    return Answers(sheet, found)
+
+
+def _notebook(text: str) -> Answers:
+    """Cells ``answers_1 = {"xx": {"value": 0.25}}``: they are read as text, and never run."""
+    data = json.loads(text)
+    sheet = str(data["metadata"].get("cgprimer", {}).get("sheet", ""))
+    found: dict[Place, str] = {}
+    for cell in data["cells"]:
+        source = cell.get("source", "")
+        source = "".join(source) if isinstance(source, list) else str(source)
+        name = re.search(r"^answers_(\d+)\s*=", source, re.MULTILINE)
+        if cell.get("cell_type") != "code" or not name:
+            continue
+        try:
+            tree = ast.parse(source[:200_000])
+        except (SyntaxError, MemoryError) as error:
+            said = getattr(error, "msg", "too deep")
+            raise ValueError(f"the cell answers_{name[1]} is no Python: {said}") from None
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+                for row, columns in _pairs(node.value):
+                    for column, answer in _pairs(columns):
+                        found[_place(name[1], _said(row), _said(column))] = _said(answer)
+    return Answers(sheet, found)
+
+
+def _pairs(node: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if not isinstance(node, ast.Dict):
+        raise ValueError("an answer is a dictionary of dictionaries")
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is not None:
+            yield key, value
+
+
+def _said(node: ast.expr) -> str:
+    """A text as it is, anything else as it is written."""
+    if isinstance(node, ast.Constant):
+        return "" if node.value is None or node.value is ... else str(node.value)
+    return ast.unparse(node)
+
+
+def _place(number: Any, row: str, column: str) -> Place:
+    digits = re.search(r"\d+", str(number))
+    return int(digits[0]) if digits else 0, plain(row), plain(column)
+
+
+def _only(sheets: set[str]) -> str:
+    known = sorted(sheets - {""})
+    if len(known) > 1:
+        raise ValueError(f"it is of several sheets: {', '.join(known[:3])}")
+    return known[0] if known else ""
+
+
+# --- from a text to what it means ----------------------------------------------------------------
+
+
+def is_empty(text: str) -> bool:
+    """Whether nothing was answered."""
+    return text.strip(" _\t`") in _EMPTY
+
+
+def number_in(text: str) -> float:
+    """The number that an answer is: digits, or an expression such as ``3/4`` or ``e^2``.
+
+    Raises:
+        DataError: it is none.
+
+    >>> number_in("3/4"), number_in("−2"), number_in("sqrt(16) + 1"), number_in("≈ 0,5")
+    (0.75, -2.0, 5.0, 0.5)
+    """
+    if len(text) > _LONGEST:
+        raise DataError("it is too long to be a number")
+    text = text.strip(" `$").lstrip("=≈~ ").translate({0x2212: "-", 0x00D7: "*", 0x00B7: "*"})
+    text = re.sub(r"^([-+]?\d+),(\d+)$", r"\1.\2", text).replace("√", "sqrt")
+    try:
+        tree = parse_expression(text, "<answer>")
+        value = fold(tree, _leaf, _applied)
+    except CgprimerError as error:
+        raise DataError(error.message) from None
+    if not math.isfinite(value):
+        raise DataError("it is not a finite number")
+    return value
+
+
+def _leaf(node: Name | Number) -> float:
+    if isinstance(node, Number):
+        return float(node.value)
+    if node.name not in _CONSTANTS:
+        raise DataError(f"{node.name!r} is no number")
+    return _CONSTANTS[node.name]
+
+
+def _applied(name: str, operands: list[float]) -> float:
+    from cgprimer.core.language.syntax import Apply
+
+    if type(name) is not str:
+        raise DataError("it is not a single number")
+    return float(value_of(Apply(name, tuple(Number(o) for o in operands)), {}))
+
+
+def array_in(text: str) -> Any:
+    """The array that an answer is, as nested lists or as a number.
+
+    Raises:
+        DataError: it is none.
+
+    >>> array_in("[[1, 1/2], [0, -2]]")
+    array([[ 1. ,  0.5],
+           [ 0. , -2. ]])
+    """
+    import numpy as np
+
+    text = text.strip(" `")
+    if len(text) > 20 * _LONGEST or "[" not in text:
+        return np.array(number_in(text))
+    entries: list[float] = []
+
+    def keep(match: re.Match[str]) -> str:
+        entries.append(number_in(match[0]))
+        return str(len(entries) - 1)
+
+    try:
+        nested = json.loads(re.sub(r"[^\[\],\s][^\[\],]*", keep, text))
+        return np.array(entries)[np.array(nested, dtype=int)]
+    except (ValueError, TypeError, IndexError, RecursionError):
+        raise DataError("it is no matrix: rows of the same length, as [[1, 2], [3, 4]]") from None
+
+
+def shape_in(text: str) -> str:
+    """A shape as sheets write it.
+
+    >>> shape_in("(2, 3)"), shape_in("2 × 3"), shape_in("scalar"), shape_in("1x1")
+    ('2x3', '2x3', 'number', '1x1')
+    """
+    sizes = re.findall(r"\d+", text)
+    return "x".join(sizes) or "number"
+
+
+def names_in(text: str) -> list[str]:
+    """Names apart by commas, spaces or semicolons.
+
+    >>> names_in("xa, xb"), names_in("none")
+    (['xa', 'xb'], [])
+    """
+    found = [name for name in re.split(r"[,;\s{}]+", text.strip(" `[]()")) if name]
+    return [] if found in (["none"], ["nothing"], ["∅"]) else [name.strip("`'\"") for name in found]

@@ -1,0 +1,160 @@
+"""What typical slips would give: a formula with a sign, an addend or a factor gone wrong.
+
+They are read off the formula of a blank, with the numbers that a student had before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cgprimer.checking.sheets.problems import Blank
+from cgprimer.checking.sheets.tables import multiplied, total, value_of
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold, postorder
+
+SIGN = "sign"
+OVERWRITTEN = "= instead of +="
+ONE_PATH = "one path of several"
+NO_UPSTREAM = "upstream factor missing"
+NO_LOCAL = "local partial missing"
+NO_FACTOR = "a factor missing"
+POINT = "partial at the wrong point"
+EXPONENT = "exponent not lowered"
+ADDED = "partials added instead of multiplied"
+OPERATION = "another operation"
+TWICE = "factor 2"
+SWAPPED = "swapped rows"
+SHAPE = "transposed"
+ROUNDED = "rounded too much"
+ZERO = "zero after an earlier mistake"
+_OTHERS = {"add": ("sub", "mul"), "sub": ("add",), "mul": ("add", "div"), "div": ("mul",)}
+_FLOWS = ("bar.", "dot.")
+
+
+def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names of slips with what they give, the likeliest first; some may give the right value.
+
+    >>> tree = Apply("add", (Apply("mul", (Name("bar.xz"), Name("xy"))), Name("bar.xw")))
+    >>> blank = Blank("xx", "adjoint", "bar.xx", 7.0, tree)
+    >>> list(slips(blank, {"bar.xz": 2.0, "xy": 3.0, "bar.xw": 1.0, "xx": 5.0}))[:3]
+    [('sign', -7.0), ('= instead of +=', 6.0), ('= instead of +=', 1.0)]
+    """
+    tree = blank.tree
+    if tree is None:
+        return
+    right = value_of(tree, known)
+    yield SIGN, -right
+    flows = blank.name.startswith((*_FLOWS, "gradient.")) or blank.name == "sum"
+    for name, changed in _changed(tree, blank, flows):
+        try:
+            yield name, value_of(changed, known)
+        except (KeyError, ValueError):  # nothing of that name here, or matrices that do not fit
+            continue
+    yield TWICE, 2 * right
+    yield TWICE, right / 2
+
+
+def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str, Expression]]:
+    addends = list(_addends(tree))
+    if flows and len(addends) > 1:
+        several = OVERWRITTEN if blank.name.startswith(_FLOWS) else ONE_PATH
+        yield from ((several, one) for one in addends)
+        for k in range(len(addends) if len(addends) > 2 else 0):
+            yield several, total(addends[:k] + addends[k + 1 :])
+    for k, addend in enumerate(addends):
+        for name, other in _changed_addend(addend, blank, flows):
+            yield name, total([*addends[:k], other, *addends[k + 1 :]])
+    if not flows and isinstance(tree, Apply):
+        for operation in _OTHERS.get(tree.primitive, ()):
+            yield OPERATION, Apply(operation, tree.arguments)
+        if len(tree.arguments) == 2 and tree.primitive in ("sub", "div"):
+            yield OPERATION, Apply(tree.primitive, tree.arguments[::-1])
+        if tree.primitive == "pow":
+            yield OPERATION, Apply("mul", tree.arguments)
+
+
+def _changed_addend(
+    addend: Expression, blank: Blank, flows: bool
+) -> Iterator[tuple[str, Expression]]:
+    factors = list(_factors(addend))
+    for k, factor in enumerate(factors if flows else []):  # of a + a, and of a*a
+        for one in list(_addends(factor)) if len(list(_addends(factor))) > 1 else []:
+            yield OVERWRITTEN, multiplied([*factors[:k], one, *factors[k + 1 :]])
+    if len(factors) > 1 and (flows or blank.name.startswith("path.")):
+        upstream = [f for f in factors if _is_flow(f)]
+        if len(upstream) == 1:
+            rest = [f for f in factors if f is not upstream[0]]
+            yield NO_UPSTREAM, multiplied(rest)
+            yield NO_LOCAL, upstream[0]
+        if blank.name.startswith("path."):
+            yield ADDED, total(factors)
+        for k in range(len(factors)):
+            yield NO_FACTOR, multiplied(factors[:k] + factors[k + 1 :])
+    if flows or blank.name.startswith("edge."):
+        here = {blank.row, *(f.name[4:] for f in factors if _is_flow(f) and isinstance(f, Name))}
+        here |= set(blank.name.split(".")[1:]) if blank.name.startswith("edge.") else set()
+        names = {n.name for n in postorder(addend) if isinstance(n, Name) and "." not in n.name}
+        for name in sorted(names):
+            for other in sorted(here - {name}):
+                yield POINT, _with(addend, name, other)
+        for node in postorder(addend):
+            if isinstance(node, Apply) and node.primitive == "pow":
+                yield EXPONENT, _raised(addend, node)
+        if any(isinstance(f, Name) and "." not in f.name for f in factors) and len(factors) == 2:
+            # d(x^2)/dx is written with no exponent: 2*x that became 2*x^2
+            squared = [Apply("pow", (f, Number(2.0))) if _is_plain(f) else f for f in factors]
+            yield EXPONENT, multiplied(squared)
+
+
+def _is_flow(node: Expression) -> bool:
+    return isinstance(node, Name) and node.name.startswith(_FLOWS)
+
+
+def _is_plain(node: Expression) -> bool:
+    return isinstance(node, Name) and "." not in node.name
+
+
+def _addends(tree: Expression) -> Iterator[Expression]:
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Apply) and node.primitive == "add":
+            stack += reversed(node.arguments)
+        else:
+            yield node
+
+
+def _factors(tree: Expression) -> Iterator[Expression]:
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Apply) and node.primitive == "mul":
+            stack += reversed(node.arguments)
+        elif isinstance(node, Apply) and node.primitive == "neg":
+            yield Number(-1.0)
+            stack.append(node.arguments[0])
+        else:
+            yield node
+
+
+def _with(tree: Expression, name: str, other: str) -> Expression:
+    """The formula with another name in the place of one."""
+
+    def leaf(node: Name | Number) -> Expression:
+        return Name(other) if isinstance(node, Name) and node.name == name else node
+
+    return fold(tree, leaf, lambda primitive, operands: Apply(primitive, tuple(operands)))
+
+
+def _raised(tree: Expression, power: Apply) -> Expression:
+    """The formula in which one power has an exponent larger by one."""
+    base, exponent = power.arguments
+    inner = Apply("pow", (base, Apply("add", (exponent, Number(1.0)))))
+    made: dict[int, Expression] = {}
+    for node in postorder(tree):
+        if isinstance(node, Apply):
+            arguments = tuple(made[id(a)] for a in node.arguments)
+            made[id(node)] = inner if node is power else Apply(node.primitive, arguments)
+        else:
+            made[id(node)] = node
+    return made[id(tree)]

@@ -1,0 +1,254 @@
+"""Sheets for one or for a class, from one seed, and the files that they are written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from cgprimer.checked_numbers import one_of, whole_number
+from cgprimer.checking.sheets.problems import KINDS, Sheet, sheets_json
+from cgprimer.core.derivatives import chosen_output
+from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.errors import UsageError
+from cgprimer.exercises import documents
+from cgprimer.exercises.making import fitting_kinds, problem
+from cgprimer.exercises.roster import Student
+from cgprimer.files import check_writable, write_whole
+
+FORMATS = {"markdown": "md", "latex": "tex", "pdf": "pdf", "html": "html", "notebook": "ipynb"}
+DIFFICULTIES = {"1": 1, "2": 2, "3": 3, "easy": 1, "medium": 2, "hard": 3}
+STUDENTS, GRADER = "students", "grader"  # folders: what is handed out, and what is not
+_MOST = 50  # problems of a kind on a sheet
+_AGAIN = 40  # times that a sheet which somebody has is drawn anew
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Exercise(Sheet):
+    """A sheet that can be written: :func:`cgprimer.exercise` makes it."""
+
+    def to_markdown(self, *, solution: bool = False) -> str:
+        """The sheet, or its solution, as Markdown; its tables are the form for answers."""
+        return documents.markdown(self, solution=solution)
+
+    def to_html(self, *, solution: bool = False) -> str:
+        """As a page that needs nothing beside it, and prints on paper."""
+        from cgprimer.exercises.printed import page
+
+        return page(self, solution=solution)
+
+    def to_latex(self, *, solution: bool = False) -> str:
+        """As a document for ``pdflatex``."""
+        from cgprimer.exercises.printed import latex_document
+
+        return latex_document(self, solution=solution)
+
+    def to_notebook(self, *, solution: bool = False) -> str:
+        """As a notebook (nbformat 4.5), with a cell for the answers to each problem."""
+        from cgprimer.exercises.printed import svg
+
+        return documents.notebook(self, solution=solution, svg=svg)
+
+    def to_csv(self) -> str:
+        """A form for answers: a line for each blank."""
+        return documents.form_csv(self)
+
+
+def exercise(
+    graph: ExpressionGraph | None = None,
+    *,
+    kinds: str | Sequence[str] = "all",
+    seed: int = 0,
+    difficulty: int | str = 1,
+    count: int = 1,
+    of: str | None = None,
+    title: str = "Exercises",
+    student: str = "",
+) -> Exercise:
+    """A sheet of problems with neat numbers, drawn from a seed.
+
+    Args:
+        graph: what the problems are about; graphs are made up unless given. Its numbers are drawn
+            anew, whatever it declares.
+        kinds: of ``trace``, ``tangent``, ``adjoint``, ``paths``, ``gradient``, ``shapes``,
+            ``optimizer``, ``picture``, ``mistake``; ``all`` for those that fit the graph.
+        seed: of everything that is drawn; the same seed gives the same sheet.
+        difficulty: 1, 2 or 3; or ``easy``, ``medium``, ``hard``.
+        count: how many problems of each kind.
+        of: the variable that the problems are about; the only output unless given.
+        title: the heading.
+        student: whom it is for: everybody gets other numbers, and other made-up graphs.
+
+    Returns:
+        The sheet; no answer is stored in it. :func:`cgprimer.check_trace` grades answers to it.
+
+    Raises:
+        UsageError: an unknown kind or difficulty, a kind that does not fit the graph, or a graph
+            for which no numbers were found that can be worked with by hand.
+
+    >>> sheet = exercise(kinds="adjoint", seed=3)
+    >>> print(sheet.problems[0].graph)
+    input x1 = 3
+    parameter a = 4, b = 1
+    xp = x1*a
+    xq = xp*a
+    xr = xq*b
+    xw = a^2 + b + xr
+    output xw
+    """
+    level = _difficulty(difficulty)
+    number = whole_number("the seed", seed)
+    chosen = _kinds(graph, kinds)
+    many = whole_number("the number of problems", count, least=1)
+    if many > _MOST:
+        raise UsageError(f"a sheet has at most {_MOST} problems of a kind, not {many}")
+    return _drawn(graph, chosen, f"{number}/{student}", level, many, of, title, student)
+
+
+def _drawn(
+    graph: ExpressionGraph | None, kinds: Sequence[str], seed: str, difficulty: int, count: int,
+    of: str | None, title: str, student: str,
+) -> Exercise:  # fmt: skip
+    if graph is not None:
+        of = chosen_output(graph, of)
+    problems = []
+    for kind in kinds:
+        known = set()
+        for k in range(count):
+            for again in range(_AGAIN):
+                draw = Random(f"{seed}/{difficulty}/{kind}/{k}/{again}")
+                made = problem(kind, draw, difficulty, graph, of)
+                if (text := repr(made)) not in known:
+                    break
+            known.add(text)
+            problems.append(made)
+    return Exercise(tuple(problems), title, student)
+
+
+def exercises_for(
+    students: Iterable[Student],
+    graph: ExpressionGraph | None = None,
+    *,
+    kinds: str | Sequence[str] = "all",
+    seed: int = 0,
+    difficulty: int | str = 1,
+    count: int = 1,
+    of: str | None = None,
+    title: str = "Exercises",
+) -> Iterator[tuple[Student, Exercise]]:
+    """A sheet for each student, no two alike.
+
+    Who else is on the roster changes nothing, unless two would get the same.
+
+    Raises:
+        UsageError: as in :func:`exercise`, or there are too few different sheets.
+    """
+    level, chosen = _difficulty(difficulty), _kinds(graph, kinds)
+    known: set[str] = set()
+    for student in students:
+        for again in range(_AGAIN):
+            own = f"{seed}/{student.key}" + (f"/{again}" if again else "")
+            made = _drawn(graph, chosen, own, level, count, of, title, student.name)
+            questions = repr(made.problems)
+            if questions not in known:
+                break
+        else:
+            raise UsageError(
+                f"only {len(known)} different sheets were found, and there are more students",
+                hint="more kinds, a higher --difficulty, or no FILE: graphs are made up",
+            )
+        known.add(questions)
+        yield student, made
+
+
+def _difficulty(given: int | str) -> int:
+    text = str(given).casefold()
+    one_of("difficulty", text, DIFFICULTIES)
+    return DIFFICULTIES[text]
+
+
+def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
+    if graph is not None:
+        checked_graph(graph)
+    fitting = fitting_kinds(graph)
+    wanted = (kinds,) if isinstance(kinds, str) else tuple(dict.fromkeys(kinds))
+    for kind in wanted:
+        one_of("kind of exercise", kind, (*KINDS, "all"))
+    if "all" in wanted or not wanted:
+        wanted = fitting
+    if misfit := [kind for kind in wanted if kind not in fitting] or ([] if fitting else ["all"]):
+        assert graph is not None
+        why = "of arrays" if graph.shapes else "of single numbers"
+        why = "with layers that train in one way and are used in another" if graph.layered else why
+        why = "without parameters" if misfit == ["optimizer"] and not graph.parameters else why
+        hint = f"one of: {', '.join(fitting)}" if fitting else "a graph without such layers"
+        raise UsageError(f"{misfit[0]!r} does not fit a graph {why}", hint=hint)
+    return wanted
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def write_exercises(
+    sheets: Iterable[tuple[Student, Exercise]],
+    folder: str | Path,
+    *,
+    formats: Sequence[str] = ("markdown",),
+    solutions: bool = True,
+) -> int:
+    """Write sheets and forms into ``students``, solutions and ``sheets.json`` into ``grader``.
+
+    Returns:
+        How many sheets were written.
+
+    Raises:
+        UsageError: a folder cannot be written to, or an unknown format.
+    """
+    for name in formats:
+        one_of("format of a sheet", name, FORMATS)
+    if "pdf" in formats:
+        from cgprimer.exercises.printed import check_pdflatex
+
+        check_pdflatex()
+    root = Path(folder)
+    for part in (STUDENTS, GRADER):
+        try:
+            (root / part).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write {root / part}: {error.strerror or error}") from None
+        check_writable(root / part / "sheet")
+    made: list[Sheet] = []
+    for student, sheet in sheets:
+        made.append(sheet)
+        write_whole(root / STUDENTS / f"{student.file}.csv", documents.form_csv(sheet))
+        for name in formats:
+            for part, solution in ((STUDENTS, False), (GRADER, True))[: 1 + solutions]:
+                ending = f"{'-solution' if solution else ''}.{FORMATS[name]}"
+                path = root / part / f"{student.file}{ending}"
+                write_whole(path, _written(sheet, name, solution, path))
+    write_whole(root / GRADER / "sheets.json", sheets_json(made))
+    return len(made)
+
+
+def _written(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:
+    """A sheet in a format; pictures of Markdown are files beside it."""
+    if name == "notebook":
+        return sheet.to_notebook(solution=solution)
+    from cgprimer.exercises import printed
+
+    if name != "markdown":
+        return printed.WRITERS[name](sheet, solution=solution)
+
+    def picture(section: Any) -> str:
+        file = path.with_name(f"{path.stem}-{section.place}.svg")
+        write_whole(file, printed.svg(section.picture))
+        return f"![the graph]({file.name})"
+
+    return documents.markdown(sheet, solution=solution, picture=picture)
+
+
+def everybody() -> list[Student]:
+    """One sheet, for everybody."""
+    return [Student("", "", "sheet")]

@@ -1,0 +1,287 @@
+"""Problems drawn from a seed: candidates are tried until one is neat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from cgprimer.checking.sheets.problems import KINDS, Blank, Problem, Worksheet
+from cgprimer.checking.sheets.questions import RULES, same
+from cgprimer.checking.sheets.slips import (
+    EXPONENT,
+    NO_FACTOR,
+    NO_LOCAL,
+    NO_UPSTREAM,
+    OPERATION,
+    OVERWRITTEN,
+    POINT,
+    SIGN,
+    slips,
+)
+from cgprimer.checking.sheets.tables import paths_between, trace_table, value_of
+from cgprimer.checking.sheets.worked import worked
+from cgprimer.core.derivatives import tape
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.language.syntax import Number
+from cgprimer.errors import CgprimerError, PathLimitError, UsageError
+from cgprimer.exercises import graphs, neat
+from cgprimer.number_format import number
+
+_TRIES = 3000  # candidates; of a graph that is given the second half may have rounded numbers
+_MOST_ROWS, _MOST_VERTICES = 18, 40
+_FEW = 4  # names that all have numbers of different size
+_MOST_PATHS = {1: 2, 2: 3, 3: 6}
+_RULES = {
+    1: ("sgd", "decaying rate", "weight decay"),
+    2: ("momentum", "nesterov", "proximal l1", "max-norm"),
+    3: ("adagrad", "rmsprop", "adam"),
+}
+_PLANTED = {SIGN, OVERWRITTEN, NO_UPSTREAM, NO_LOCAL, NO_FACTOR, POINT, EXPONENT, OPERATION}
+
+
+def problem(
+    kind: str,
+    draw: Random,
+    difficulty: int,
+    graph: ExpressionGraph | None = None,
+    of: str | None = None,
+) -> Problem:
+    """A neat problem of a kind.
+
+    Raises:
+        UsageError: no neat numbers were found for the graph that was given.
+
+    >>> made = problem("adjoint", Random(1), 1)
+    >>> print(made.graph)
+    input x1 = -2, x2 = -1
+    parameter a = -2
+    xp = x1*x2
+    xq = a + x1
+    xw = xp^2 + xp + xq
+    output xw
+    """
+    for attempt in range(_TRIES):
+        found = _candidate(kind, draw, difficulty, graph, of)
+        if found is None:
+            continue
+        accepted = _accepted(*found, difficulty, loose=graph is not None and attempt > _TRIES // 10)
+        if accepted is not None:
+            return accepted
+    name = graph.source.name if graph is not None else "made-up graphs"
+    raise UsageError(
+        f"no numbers were found for which a student can work out {kind!r} of {name} by hand",
+        hint="another --kind, or a smaller graph",
+    )
+
+
+def fitting_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
+    """The kinds that a graph can be asked about.
+
+    >>> fitting_kinds(parse("xw = sum(W @ x); input x[2]; parameter W[3,2]"))
+    ('shapes',)
+    """
+    if graph is None:
+        return KINDS
+    if graph.layered:
+        return ()
+    if tape(graph).shapes:
+        return ("shapes",)
+    own = [k for k in KINDS if k != "shapes"]
+    if not graph.parameters:
+        own.remove("optimizer")
+    return tuple(own)
+
+
+def _candidate(
+    kind: str, draw: Random, difficulty: int, given: ExpressionGraph | None, of: str | None
+) -> tuple[ExpressionGraph, Problem, bool] | None:
+    """A problem as drawn, and whether its numbers may be rounded; None where it cannot be asked."""
+    if given is None:
+        make = {"optimizer": graphs.quadratic, "shapes": graphs.matrices}.get(kind, graphs.made_up)
+        bare = parse(make(draw, difficulty))
+    else:
+        bare = given
+    whole = difficulty == 1 or kind == "shapes" or len(bare.parameters) > 3
+    values = {
+        name: _drawn(draw, bare.shapes.get(name, ()), 1 if whole else difficulty)
+        for name in (*bare.inputs, *bare.parameters)
+    }
+    single = [abs(v) for v in values.values() if isinstance(v, float)]
+    if 1 < len(single) <= _FEW and len({*single}) < len(single):
+        return None  # equal numbers hide which of them was taken
+    graph = parse(neat.with_values(bare, values), name=bare.source.name)
+    asked = _asked(kind, draw, difficulty, graph, of or graph.outputs[0])
+    if asked is None:
+        return None
+    rounded = neat.has_functions(graph) or asked.get("rule") in (
+        "adagrad",
+        "rmsprop",
+        "adam",
+        "max-norm",
+    )
+    return graph, Problem(kind, graph.source.text, {"digits": 0, **asked}), rounded
+
+
+def _drawn(draw: Random, shape: tuple[int, ...], difficulty: int) -> Any:
+    if shape:
+        return tuple(_drawn(draw, shape[1:], difficulty) for _ in range(shape[0]))
+    return neat.drawn_value(draw, difficulty)
+
+
+def _asked(
+    kind: str, draw: Random, difficulty: int, graph: ExpressionGraph, of: str
+) -> dict[str, Any] | None:
+    names = (*graph.inputs, *graph.parameters)
+    level: Any = "operations" if tape(graph).size <= _MOST_ROWS else "variables"
+    if kind in ("trace", "tangent", "adjoint"):
+        given = {"values_given": True} if difficulty == 1 and kind == "adjoint" else {}
+        seed = {"wrt": draw.choice(names)} if kind == "tangent" else {}
+        return {"of": of, "level": level, **seed, **given}
+    if kind == "shapes":
+        return {"of": of}
+    if kind == "optimizer":
+        return _step(draw, draw.choice(_RULES[difficulty]), graph, of)
+    if kind == "mistake":
+        table = draw.choice(("trace", "adjoint") if difficulty == 1 else ("tangent", "adjoint"))
+        seed = {"wrt": draw.choice(names)} if table == "tangent" else {}
+        return {"table": table, "of": of, "level": level, **seed}
+    if len(graph.variables) > _MOST_VERTICES:
+        raise UsageError(f"the graph has {len(graph.variables)} variables, too many for {kind!r}")
+    if kind == "gradient":
+        wrt = list(names) if len(names) <= 4 else draw.sample(names, 4)
+        return {"of": of, "wrt": sorted(wrt, key=names.index)}
+    ends = {n: _paths(graph, of, n) for n in names}
+    several = [n for n, paths in ends.items() if 2 <= len(paths) <= _MOST_PATHS[difficulty]]
+    wrt_ = draw.choice(several or [n for n, paths in ends.items() if paths] or list(names)[:1])
+    if not several and draw.random() < 0.95:  # one path is little to ask for
+        return None
+    if kind == "paths":
+        return {"of": of, "wrt": wrt_}
+    inner = [n for n in graph.variables if n in graph.depends_on]
+    tails = [n for n in graph.variables if len(graph.leads_to.get(n, ())) > 1]
+    starts = [n for n in graph.inputs if len(ends[n]) > 0]
+    if not inner:
+        return None
+    questions: list[list[Any]] = [["inputs"]] if difficulty == 1 else []
+    questions += [["depends_on", draw.choice(inner)]]
+    questions += [["leads_to", draw.choice(tails)]] if tails else []
+    if starts:
+        start = draw.choice(starts)
+        questions.append(["count", start, of])
+        if difficulty > 1:
+            questions.append(["path", start, of, list(draw.choice(ends[start]))])
+        if difficulty > 2:
+            questions.append(["sum", start, of])
+    return {"questions": questions}
+
+
+def _paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
+    try:
+        return paths_between(graph, of, wrt)
+    except PathLimitError:
+        return ()
+
+
+def _step(draw: Random, rule: str, graph: ExpressionGraph, of: str) -> dict[str, Any]:
+    """Settings and state for one step; whole numbers and tenths."""
+    wrt = list(graph.parameters[:3])
+    pools: dict[str, tuple[float, ...]] = {
+        "rate": (0.1, 0.5, 0.2), "beta": (0.5, 0.9), "lambda": (0.5, 0.1, 0.25),
+        "gamma": (0.5, 0.9),
+        "t": (1.0, 2.0, 3.0), "c": (1.0, 2.0, 5.0), "alpha": (0.5, 0.9), "beta1": (0.5, 0.9),
+        "beta2": (0.5, 0.9, 0.99),
+    }  # fmt: skip
+    text = RULES[rule]
+    words = {word for word in pools if word in _words(text)}
+    state = {}
+    for part, values in (
+        ("v", (-1.0, 1.0, 2.0, 3.0, -2.0)),
+        ("m", (-1.0, 1.0, 2.0)),
+        ("s", (1.0, 4.0)),
+    ):
+        if f"{part} = " in text and part in _words(
+            text.partition(f"{part} = ")[2].partition(";")[0]
+        ):
+            pool = (1.0, 2.0, 4.0) if rule == "adam" and part == "v" else values
+            state[part] = {name: draw.choice(pool) for name in wrt}
+    settings = {word: draw.choice(pools[word]) for word in sorted(words)}
+    if rule == "adam":
+        settings["t"] = draw.choice((2.0, 3.0))
+    return {"rule": rule, "of": of, "wrt": wrt, "settings": settings, "state": state}
+
+
+def _words(text: str) -> set[str]:
+    import re
+
+    return set(re.findall(r"[a-z]\w*", text))
+
+
+def _accepted(
+    graph: ExpressionGraph, asked: Problem, rounded: bool, difficulty: int, *, loose: bool
+) -> Problem | None:
+    """The problem, with the digits that it asks for, if it is neat."""
+    try:
+        if asked.kind == "mistake":
+            return _with_mistake(graph, asked, rounded or loose, difficulty)
+        made = worked(asked)
+    except CgprimerError:
+        return None
+    if not made.blanks or neat.is_degenerate(made, tape(graph), graph.point(None)):
+        return None
+    if not rounded and neat.is_exact(made, difficulty):
+        return asked
+    if (rounded or loose) and neat.is_readable(made):
+        return replace(asked, asked={**asked.asked, "digits": neat.ROUNDED})
+    return None
+
+
+def _with_mistake(
+    graph: ExpressionGraph, asked: Problem, rounded: bool, difficulty: int
+) -> Problem | None:
+    """The worked table with one slip in it, and what follows from that."""
+    kind = asked.asked["table"]
+    rows, blanks = trace_table(graph, asked.asked, kind)
+    right = Worksheet("", (), (), (), tuple(blanks), {}, 0)
+    if neat.is_degenerate(right, tape(graph), graph.point(None)):
+        return None
+    digits = neat.ROUNDED if rounded else 0
+    column = "value" if kind == "trace" else kind
+    places = [
+        k for k, b in enumerate(blanks) if b.column == column and not isinstance(b.tree, Number)
+    ]
+    draw = Random(asked.graph)  # the text is drawn: no other seed is needed
+    at = draw.choice(places[:-1] or places)
+    known: dict[str, Any] = {row.name: row.value for row in rows if row.tree is None}
+    shown = []
+    for k, blank in enumerate(blanks):
+        assert blank.tree is not None
+        value = value_of(blank.tree, known)
+        if k == at:
+            options = _options(blank, known, value, digits)
+            if not options:
+                return None
+            value = draw.choice(options)
+        known[blank.name] = float(number(value, digits)) if digits else value
+        shown.append(known[blank.name])
+    wrong = replace(
+        right, blanks=tuple(replace(b, value=v) for b, v in zip(blanks, shown, strict=True))
+    )
+    fine = (
+        (neat.is_exact(right, difficulty) and neat.is_exact(wrong, difficulty))
+        if not digits
+        else (neat.is_readable(right) and neat.is_readable(wrong))
+    )
+    found = replace(asked, asked={**asked.asked, "digits": digits, "shown": shown})
+    return found if fine and worked(found).blanks[0].value == blanks[at].row else None
+
+
+def _options(blank: Blank, known: Mapping[str, Any], right: float, digits: int) -> list[float]:
+    """What a slip gives there, where that is another number than the right one."""
+    found: dict[float, str] = {}
+    for name, value in slips(blank, known):
+        apart = abs(value - right) > 0.02 * max(abs(value), abs(right))
+        if name in _PLANTED and apart and not same(value, right, digits or 4) and value:
+            found.setdefault(value, name)
+    return sorted(found)
