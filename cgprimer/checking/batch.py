@@ -92,9 +92,7 @@ class Journal:
         write_whole(self.path, text)
 
 
-def submissions_in(
-    paths: Iterable[Path], endings: tuple[str, ...] = (".py",)
-) -> dict[str, Path]:
+def submissions_in(paths: Iterable[Path], endings: tuple[str, ...] = (".py",)) -> dict[str, Path]:
     """Files by the names of their submissions: those given, and those in the folders given.
 
     In a folder these are ``ann.py`` of the student ann, and the only ``.py`` file in each folder
@@ -120,8 +118,8 @@ def submissions_in(
         raise UsageError(f"which submission? Give a {endings[0]} file, or a folder of them")
     students: dict[str, list[str]] = {}
     for name, path in found:
-        name = name[: -len(path.suffix)] if name.endswith(endings) else name
-        students.setdefault(name.casefold(), []).append(str(path))
+        student = Path(name).stem if name.endswith(endings) else name
+        students.setdefault(student.casefold(), []).append(str(path))
     several = [f"{name} ({', '.join(files)})" for name, files in students.items() if files[1:]]
     if several:
         raise UsageError(

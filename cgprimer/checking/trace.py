@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cgprimer.checking.batch import Check
+from cgprimer.checking.results import Failure, Part, Result, not_run
+from cgprimer.checking.sandbox import Limits, Submission
 from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.answers import (
     ENDINGS,
@@ -23,19 +26,17 @@ from cgprimer.checking.sheets.answers import (
     read_answers,
     shape_in,
 )
-from cgprimer.checking.batch import Check
 from cgprimer.checking.sheets.problems import Blank, Sheet, Worksheet, read_sheets
 from cgprimer.checking.sheets.questions import same, unit
-from cgprimer.checking.results import Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Limits, Submission
 from cgprimer.checking.sheets.tables import value_of
 from cgprimer.checking.sheets.worked import worked
 from cgprimer.core.language.syntax import Name, postorder
 from cgprimer.errors import DataError, listed
+from cgprimer.number_format import number
 
 FOLLOWS = "follows from an earlier mistake"
 _LOOSE = 2.0  # units of the last digit that rounding on the way may cost
-_FEWER = 2  # digits: an exact number, rounded to so many, is known for what it is
+_FEWER = (1, 2, 3)  # digits: an exact number, rounded to so many, is known for what it is
 _SENTENCES = {
     s.SIGN: "its sign is wrong",
     s.OVERWRITTEN: "a share is missing: what is used several times adds all of them up",
@@ -110,7 +111,7 @@ def trace_check(sheet: str | Path) -> Check:
     """
     sheets = read_sheets(sheet)
     only = [*sheets.values()] if len(sheets) == 1 else []
-    parts = dict.fromkeys((name for sheet in only for name in parts_of(sheet)), 1.0)
+    parts = dict.fromkeys((name for one in only for name in parts_of(one)), 1.0)
 
     def run(answers: Submission, limits: Limits) -> Result:
         assert isinstance(answers, str | Path)
@@ -143,10 +144,10 @@ def _chosen(sheets: Mapping[str, Sheet], answers: Answers, where: Any, name: str
     raise DataError(what, hint=f"of another seed or graph? They are {listed(sheets, 4)}")
 
 
-def _graded(number: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator[Part]:
+def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator[Part]:
     """The parts of a problem, in the order in which it is worked out."""
     given = {
-        blank.name: texts.get((number, plain(blank.row), plain(blank.column)), "")
+        blank.name: texts.get((place, plain(blank.row), plain(blank.column)), "")
         for blank in made.blanks
     }
     right = dict(made.given) | {blank.name: blank.value for blank in made.blanks}
@@ -161,7 +162,7 @@ def _graded(number: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterato
     own, wrong = dict(made.given), set[str]()
     alike = {column for column in made.header if _one_number(made, column, read)}
     for blank in made.blanks:
-        name = f"{number} {blank.row} {blank.column}"
+        name = f"{place} {blank.row} {blank.column}"
         expected = blank.value
         if blank.tree is not None:
             expected = value_of(blank.tree, own)
@@ -298,6 +299,4 @@ def _any(value: Any) -> bool:
 
 def _rounded(answer: float, *values: float) -> bool:
     """Whether it is one of these, in fewer digits than it has."""
-    return any(abs(answer - v) <= unit(v, _FEWER) / 2 and abs(v) > 0 for v in values) and bool(
-        answer
-    )
+    return bool(answer) and any(float(number(v, k)) == answer for v in values for k in _FEWER)

@@ -212,15 +212,10 @@ def write_exercises(
         from cgprimer.exercises.printed import check_pdflatex
 
         check_pdflatex()
-    root = Path(folder)
-    for part in (STUDENTS, GRADER):
-        try:
-            (root / part).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"cannot write {root / part}: {error.strerror or error}") from None
-        check_writable(root / part / "sheet")
-    made: list[Sheet] = []
+    root, made = Path(folder), list[Sheet]()
     for student, sheet in sheets:
+        if not made:  # a graph that does not fit leaves no folders behind
+            _make_folders(root)
         made.append(sheet)
         write_whole(root / STUDENTS / f"{student.file}.csv", documents.form_csv(sheet))
         for name in formats:
@@ -230,6 +225,15 @@ def write_exercises(
                 write_whole(path, _written(sheet, name, solution, path))
     write_whole(root / GRADER / "sheets.json", sheets_json(made))
     return len(made)
+
+
+def _make_folders(root: Path) -> None:
+    for part in (STUDENTS, GRADER):
+        try:
+            (root / part).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write {root / part}: {error.strerror or error}") from None
+        check_writable(root / part / "sheet")
 
 
 def _written(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:

@@ -16,8 +16,8 @@ def made_up(draw: Random, difficulty: int) -> str:
 
     >>> print(made_up(Random(1), 1))
     xp = x1*x2
-    xq = a*xp
-    xw = xp + xq
+    xq = a + x1
+    xw = xp^2*xp*xq
     output xw
     """
     many = draw.choice({1: (3, 3, 4), 2: (4, 5), 3: (4, 5)}[difficulty])
@@ -66,7 +66,7 @@ def quadratic(draw: Random, difficulty: int) -> str:
     """A loss of two parameters for one step of an optimizer.
 
     >>> print(quadratic(Random(1), 1))
-    L = 3*a^2 + b^2
+    L = a^2 + 3*b^2
     output L
     """
     m, n = draw.choice(("", "2*", "3*")), draw.choice(("", "2*", "3*"))

@@ -55,11 +55,12 @@ def problem(
 
     >>> made = problem("adjoint", Random(1), 1)
     >>> print(made.graph)
-    input x1 = -2, x2 = -1
-    parameter a = -2
-    xp = x1*x2
-    xq = a + x1
-    xw = xp^2 + xp + xq
+    input x1 = -2
+    parameter a = -3
+    xp = x1*a
+    xq = xp*x1
+    xr = xq + a
+    xw = xr + a
     output xw
     """
     for attempt in range(_TRIES):

@@ -36,7 +36,7 @@ def drawn_value(draw: Random, difficulty: int) -> float:
     """A number for a declaration: whole at first, then halves among them.
 
     >>> [drawn_value(Random(seed), 1) for seed in range(4)]
-    [2.0, 3.0, 1.0, -1.0]
+    [4.0, 3.0, 1.0, -1.0]
     """
     pool = _WHOLE if difficulty == 1 else _WHOLE + _HALVES
     return draw.choice(pool)
