@@ -8,8 +8,6 @@ from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cgprimer.checked_numbers import whole_number
 from cgprimer.core.edge_partials import Partials, partials
 from cgprimer.core.graph import ExpressionGraph, parse
@@ -18,15 +16,15 @@ from cgprimer.errors import UsageError
 from cgprimer.lecture.differences import method_of, vertex_differences
 from cgprimer.lecture.extension import AutogradCustomization
 from cgprimer.lecture.layered import (
-    BIAS,
     batches,
     check_layers,
     layers_of,
     two_classes,
     with_neurons,
 )
+from cgprimer.lecture.overriding import NetworkSteps
 from cgprimer.lecture.showing import shown
-from cgprimer.lecture.told import mean_loss, tell, tell_losses, tell_sample
+from cgprimer.lecture.told import tell, tell_losses, tell_samples
 from cgprimer.lecture.verification import network, verify
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
@@ -38,7 +36,7 @@ Picture = str | Path | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ComputationalGraphPrimer:
+class ComputationalGraphPrimer(NetworkSteps):
     """An expression graph or a small network with its data and its training, step by step.
 
     Args:
@@ -177,39 +175,22 @@ class ComputationalGraphPrimer:
         """The variables that expressions define."""
         return [name for name in self.graph.variables if name not in self.graph.inputs]
 
-    @property
-    def layer_vars(self) -> dict[int, list[str]]:
-        """The variables of each layer, from the inputs, layer 0, on."""
-        return dict(enumerate(layers_of(self.graph)))
-
-    @property
-    def learnable_params(self) -> list[str]:
-        """The parameters that stand in the expressions: biases are apart."""
-        return [name for name in self.graph.parameters if not name.startswith(BIAS)]
-
-    @property
-    def vals_for_learnable_params(self) -> dict[str, float]:
-        """Their values, as they were learnt last."""
-        return {name: self._learnt[name] for name in self.learnable_params}
-
-    @property
-    def bias(self) -> dict[str, float]:
-        """The bias of each node, as it was learnt last."""
-        biases = (name for name in self.graph.parameters if name.startswith(BIAS))
-        return {name.removeprefix(BIAS): self._learnt[name] for name in biases}
-
-    @property
-    def _learnt(self) -> dict[str, float]:
-        if self.run is None:
-            raise UsageError("nothing is learnt yet", hint="call the training loop first")
-        return self.run.parameters
-
     # --- data ----------------------------------------------------------------------------------
 
     def gen_gt_dataset(self, vals_for_learnable_params: Mapping[str, float]) -> None:
         """Make the dataset from the true values of the parameters, inputs uniform in [-1, 1)."""
         self._dataset = make_dataset(
             self.graph, truth=vals_for_learnable_params, samples=self.dataset_size, seed=self.seed
+        )
+
+    def gen_gt_dataset_with_activations(
+        self, vals_for_learnable_params: Mapping[str, float]
+    ) -> None:
+        """The same, with a ReLU behind each expression of the true graph."""
+        rectified = [f"{n} = relu({self.graph.expression(n)})" for n in self.graph.definitions]
+        graph = parse([*rectified, f"output {', '.join(self.graph.outputs)}"])
+        self._dataset = make_dataset(
+            graph, truth=vals_for_learnable_params, samples=self.dataset_size, seed=self.seed
         )
 
     @property
@@ -231,17 +212,16 @@ class ComputationalGraphPrimer:
 
     def train_on_all_data(self) -> TrainingRun:
         """Go once through the data, a sample at a time, and return what was learnt."""
-        self.run = self._go_through(self.dataset, None)
-        if self.display_vals_how_often:
-            self._tell_samples(self.run, self.display_vals_how_often)
+        self.run = self._go_through(self.dataset)
+        if often := self.display_vals_how_often:
+            tell_samples(self.run, self.dataset, often, self._go_through, self._partials)
         return self.run
 
-    def _go_through(self, dataset: Dataset, start: Mapping[str, float] | None) -> TrainingRun:
+    def _go_through(self, dataset: Dataset, **more: Any) -> TrainingRun:
         with method_of(self.grad_delta) as how:
             return train(
                 self.graph,
                 dataset,
-                start=start,
                 optimizer="sgd",
                 learning_rate=self.learning_rate,
                 schedule="constant",
@@ -250,22 +230,8 @@ class ComputationalGraphPrimer:
                 shuffle=False,
                 seed=self.seed,
                 **how,
+                **more,
             )
-
-    def _tell_samples(self, run: TrainingRun, often: int) -> None:
-        """Some samples on their way forward, with the parameters that each of them met."""
-        met, data = run.start, self.dataset
-        order = np.arange(len(data))
-        for first in range(0, len(data), often):
-            inputs = {name: float(column[first]) for name, column in data.inputs.items()}
-            truth = {name: float(column[first]) for name, column in data.targets.items()}
-            at = {**met, **inputs}
-            tell_sample(first, self.graph, at, truth, self._partials(at))
-            passed = (order >= first) & (order < first + often)
-            if first + often <= run.steps:
-                loss = mean_loss(run, first, first + often)
-                tell(f"[sample={first + often}]  loss = {loss:.4f}")
-                met = self._go_through(data.where(passed), met).parameters
 
     def forward_propagate_one_input_sample_with_partial_deriv_calc(
         self, sample_index: int, input_vals_for_ind_vars: Mapping[str, float]
@@ -276,7 +242,7 @@ class ComputationalGraphPrimer:
         """
         return self._partials({**self._learnt, **input_vals_for_ind_vars})
 
-    def _partials(self, at: Mapping[str, float]) -> Partials:
+    def _partials(self, at: Mapping[str, Any]) -> Partials:
         if self.grad_delta is None:
             return partials(self.graph, dict(at))
         return vertex_differences(self.graph, at, self.grad_delta)
@@ -316,6 +282,9 @@ class ComputationalGraphPrimer:
         many = whole_number("training_iterations", self.training_iterations, least=1)
         size = whole_number("batch_size", self.batch_size, least=1)
         self._dataset = batches(training_data, graph, many, size, self.seed)
+        if self.overridden and graph is self.graph:
+            self.run = self.batch_by_batch(self._dataset, size, self.seed)
+            return self._told()
         usual: dict[str, Any] = {
             "optimizer": "sgd",
             "learning_rate": self.learning_rate,
@@ -330,6 +299,11 @@ class ComputationalGraphPrimer:
             seed=self.seed,
             **(usual | settings),
         )
+        self._own = self._own_bias = None
+        return self._told()
+
+    def _told(self) -> TrainingRun:
+        assert self.run is not None
         tell_losses(self.run, self.display_vals_how_often, "[iter={}]".format)
         self.plot_loss()
         return self.run
@@ -371,3 +345,14 @@ class ComputationalGraphPrimer:
         if self.run is None:
             raise UsageError("there is no loss yet", hint="call train_on_all_data() first")
         return shown(loss({"training": self.run}, by="step"), path, "plot_loss")
+
+
+# A second name for the same number: a field would be a number of its own.
+setattr(  # noqa: B010
+    ComputationalGraphPrimer,
+    "display_loss_how_often",
+    property(
+        lambda self: self.display_vals_how_often,
+        lambda self, often: setattr(self, "display_vals_how_often", often),
+    ),
+)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
 
 from cgprimer.core.edge_partials import Partials
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.data import Dataset
 from cgprimer.number_format import number
 from cgprimer.training.runs import TrainingRun
+
+_IN_A_PART, _NUMBERS = 256, 50_000  # samples that are shown, and numbers that are recorded
+_RECORDS = 1024  # of parameters, as many as a run has room for
 
 
 def tell(text: str = "") -> None:
@@ -26,6 +33,52 @@ def mean_loss(run: TrainingRun, first: int, end: int) -> float:
     apart = run.steps_apart
     some = run.step_losses[-(-first // apart) : -(-end // apart)]
     return sum(some) / len(some) if some else float("nan")
+
+
+def tell_samples(
+    run: TrainingRun,
+    data: Dataset,
+    often: int,
+    go_through: Callable[..., TrainingRun],
+    partials: Callable[[Mapping[str, Any]], Partials],
+) -> None:
+    """Every so many samples one on its way forward, with the parameters that it met.
+
+    The run is repeated in parts that record them on their way.
+    """
+    met, first, order = run.start, 0, np.arange(len(data))
+    while first < len(data):
+        # Moments of recording halve a part again and again, so it has 1, 2, 4, ... of them.
+        most = max(1, min(_IN_A_PART, _NUMBERS // max(1, len(met))))
+        whole = min(max(run.steps - first, 0) // often, most)
+        end = first + often * (1 << max(whole.bit_length() - 1, 0))
+        places = range(first, min(end, len(data)), often)
+        columns = {n: [value] for n, value in met.items()}
+        if whole:
+            here = (order >= first) & (order < end)
+            part = go_through(data.where(here), start=met, short_run_records=_RECORDS)
+            kept = [part.recorded_steps.index(place - first) for place in places[1:]]
+            for name, values in part.recorded_parameters.items():
+                columns[name] += [values[index] for index in kept]
+            met = part.parameters
+        rows = [*places]
+        at = {n: np.array(v) for n, v in columns.items()}
+        at |= {n: column[rows] for n, column in data.inputs.items()}
+        edges = partials(at)
+        for k, place in enumerate(places):
+            here_at = {n: float(v[k]) for n, v in at.items()}
+            truth = {n: float(column[place]) for n, column in data.targets.items()}
+            tell_sample(place, run.known_graph, here_at, truth, _of_sample(edges, k))
+            if place + often <= run.steps:
+                loss = mean_loss(run, place, place + often)
+                tell(f"[sample={place + often}]  loss = {loss:.4f}")
+        first = end
+
+
+def _of_sample(edges: Partials, number: int) -> Partials:
+    """The partials of one of several samples."""
+    both = (edges.variable_to_variable, edges.variable_to_parameter)
+    return Partials(*({pair: np.ravel(v)[number] for pair, v in of.items()} for of in both))
 
 
 def tell_sample(
