@@ -44,13 +44,15 @@ def tried(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
     target = getattr(module, name)
     taken, given, defaults = _settings(target, question)
     best: dict[str, Any] = {}
+    tries: dict[str, str] = {}
     for form in (*_FORMS, *(_AHEAD if question["ahead"] else ())):
         runs = [_run(target, form, run, given, question, module) for run in question["runs"]]
         found = {"form": form, "taken": taken, "defaults": defaults, "runs": runs}
         if _moved(question["runs"][0], runs[0]):
             return found | {"moved": True}
         if not best or _worth(runs[0]) > _worth(best["runs"][0]):
-            best = found | {"moved": False}
+            best = found | {"moved": False, "tries": tries}
+        tries[form] = runs[0]["error"].get("message", "nothing moves")
     return best
 
 
@@ -104,11 +106,11 @@ def _run(
     question: dict[str, Any],
     module: Any,
 ) -> dict[str, Any]:
-    """The parameters after each step as far as it goes, the attributes that the last one changed,
-    and the error that ended it.
+    """The parameters after each step as far as it goes, the state that the last one changed, as
+    text, and the error that ended it.
     """
     steps: list[list[float]] = []
-    done: dict[str, Any] = {"steps": steps, "error": {}, "changed": []}
+    done: dict[str, Any] = {"steps": steps, "error": {}, "changed": {}}
     columns = [(run["start"], run["gradients"])]
     if form == "number":  # an optimizer for each parameter
         columns = [([p], [[row[k]] for row in run["gradients"]]) for k, p in enumerate(run["start"])]
@@ -135,8 +137,8 @@ def _walk(
     gradients: list[list[float]],
     given: dict[str, Any],
     slope: float,
-) -> Iterator[tuple[list[float], list[str]]]:
-    """The parameters after each step, and the attributes that it changed."""
+) -> Iterator[tuple[list[float], dict[str, str]]]:
+    """The parameters after each step, and the attributes that it changed, as text."""
     parameters = _packed(form, start)
     step, seen = _stepper(target, parameters, given)
     for row in gradients:
@@ -150,7 +152,7 @@ def _walk(
         elif result is not None or form == "number":
             raise TypeError(f"step returned {type(result).__name__}, not parameters")
         after = _snapshot(seen)
-        yield _read(parameters), sorted(k for k in after if after[k] != before.get(k))
+        yield _read(parameters), {k: v for k, v in after.items() if v != before.get(k)}
 
 
 def _stepper(
@@ -185,7 +187,8 @@ def _snapshot(seen: Any) -> dict[str, str]:
     """What an optimizer keeps, as text; without whole numbers, which count steps."""
     held = seen if isinstance(seen, dict) else getattr(seen, "__dict__", {})
     texts = {str(name): repr(value)[:2000] for name, value in held.items()}
-    return {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
+    kept = {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
+    return {name: text for name, text in kept.items() if _plain(name) not in _PARAMETERS}
 
 
 def _packed(form: str, row: list[float]) -> Any:

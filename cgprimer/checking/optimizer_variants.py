@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.errors import SourceError
-from cgprimer.training.rule_text import text_rule
-from cgprimer.training.update_rules import Optimizer
+from cgprimer.core.language.parser import parse_program
+from cgprimer.core.language.syntax import Definition, Expression
+from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.training.update_rules import evaluated
 
 _ADAM = (
     "m = beta1*m + (1 - beta1)*g; v = beta2*v + (1 - beta2)*g*g;"
@@ -54,6 +55,7 @@ class Change:
         right: a convention of good standing, not a mistake.
         by_parameter: the number of the step is raised by each parameter.
         shared: one state serves all parameters.
+        forgets: each step begins with the first state; the number of the step is kept.
         doubtful: some courses teach it; it is named and left to the lecturer.
     """
 
@@ -64,6 +66,7 @@ class Change:
     right: bool = False
     by_parameter: bool = False
     shared: bool = False
+    forgets: bool = False
     doubtful: bool = False
 
     def applied(self, rule: str, text: str) -> str | None:
@@ -133,16 +136,9 @@ CHANGES: tuple[Change, ...] = (
            " parameters: each needs its own state", shared=True, by_parameter=True),
     Change("steps counted by parameter", "t is raised for each parameter; it counts the calls of"
            " step", by_parameter=True, of=_MOMENTS),
-    _mistake("state not kept", "the state of the last step is not used in the next",
-             ("beta*v + ", ""), of=_VELOCITY),
-    _mistake("state not kept", "the state of the last step is not used in the next",
-             ("s + g*g", "g*g")),
-    _mistake("state not kept", "the state of the last step is not used in the next",
-             ("alpha*s + ", "")),
-    _mistake("state not kept", "the state of the last step is not used in the next",
-             ("beta1*m + ", ""), ("beta2*v + ", "")),
-    _mistake("state not kept", "the state of the last step is not used in the next, nor is the"
-             " step counted", ("beta1*m + ", ""), ("beta2*v + ", ""), ("^t", "^1")),
+    Change("state not kept", "the state of the last step is not used in the next", forgets=True),
+    Change("state not kept", "the state of the last step is not used in the next, nor is the step"
+           " counted", (("^t", "^1"),), forgets=True),
     _mistake("first moment not kept", "the first moment of the last step is not used in the next",
              ("beta1*m + ", "")),
     _mistake("second moment not kept", "the second moment of the last step is not used in the"
@@ -169,8 +165,6 @@ CHANGES: tuple[Change, ...] = (
              ("rate*(g + beta*v)", "rate*(g + v)")),
     _mistake("gradient counted twice", "the gradient is in the velocity already",
              ("rate*v", "rate*(v + g)"), of=("momentum",)),
-    _mistake("velocity not used", "the velocity is kept, and the step goes along the gradient",
-             ("rate*v", "rate*g"), of=("momentum",)),
     _mistake("beta left out", "the velocity never forgets", ("beta*v + g;", "v + g;")),
     _mistake("beta and 1 - beta swapped", "the velocity keeps 1 - beta of itself",
              ("beta*v + g;", "(1 - beta)*v + beta*g;")),
@@ -196,7 +190,7 @@ CHANGES: tuple[Change, ...] = (
         for keep in (0.9, 0.95, 0.99, 0.999)
     ),
     _mistake("bias corrected", "RMSprop has no bias correction",
-             ("sqrt(s)", "sqrt(s/(1 - alpha^t))")),
+             ("sqrt(s)", "sqrt(s/(1 - alpha^t))"), of=("rmsprop",)),
     _mistake("epsilon missing", "nothing keeps the division from zero", (" + epsilon", "")),
     _mistake("epsilon inside the root", "epsilon stands outside of Adam's root: inside, it counts"
              " as its own root", (f"{_ROOT} + epsilon", f"sqrt({_V} + epsilon)")),
@@ -207,6 +201,8 @@ CHANGES: tuple[Change, ...] = (
              (_M, "m"), (_V, "v")),
     _mistake("first moment not corrected", "the first moment's bias correction is missing",
              (_M, "m")),
+    _mistake("first moment not corrected", "the rate lacks the first moment's bias correction",
+             (_STEP, "p = p - rate*sqrt(1 - beta2^t)*m/(sqrt(v) + epsilon)")),
     _mistake("second moment not corrected", "the second moment's bias correction is missing",
              (_V, "v")),
     _mistake("steps counted from 0", "t is 1 in the first step", ("^t", "^(t - 1)")),
@@ -321,18 +317,17 @@ def variants(rule: str, ahead: bool, most: int = 1) -> tuple[Variant, ...]:
             text = None if text is None else change.applied(own, text)
         if text is None:
             continue
-        mode = "".join("t" * c.by_parameter + "s" * c.shared for c in changes)
+        mode = "".join(
+            "t" * c.by_parameter + "s" * c.shared + "f" * c.forgets for c in changes
+        )
         found.setdefault(f"{text} {mode}", Variant(text, changes))
     return tuple(sorted(found.values(), key=lambda variant: not variant.right))
 
 
-def made(text: str, hyper: Mapping[str, float]) -> Optimizer | None:
-    """The optimizer of a text; None where its first step is not finite whatever happens."""
-    names = set(re.findall(r"[a-z]+[0-9]?", text))
-    try:
-        return text_rule(text, {name: value for name, value in hyper.items() if name in names})
-    except SourceError:
-        return None
+@lru_cache(maxsize=2048)
+def _parsed(text: str) -> tuple[tuple[str, Expression], ...]:
+    statements = parse_program(text, FUNCTIONS, "<rule>").statements
+    return tuple((one.name, one.expression) for one in statements if isinstance(one, Definition))
 
 
 def simulate(
@@ -354,28 +349,32 @@ def simulate(
     array([[-0.1 ],
            [-0.25]])
     """
-    rule = made(variant.text, hyper)
-    found = np.full(np.shape(gradients), np.nan)
-    if rule is None:
-        return found
+    steps = _parsed(variant.text)
     shared = any(change.shared for change in variant.changes)
     each = any(change.by_parameter for change in variant.changes)
-    counts = bool(re.search(r"\bt\b", variant.text))
-    size = len(start)
+    forgets = any(change.forgets for change in variant.changes)
+    found = np.full(np.shape(gradients), np.nan)
+    p, size = np.array(start, dtype=float), len(start)
+    names = ("m", *(name for name, _ in steps))  # two changes can leave m out
+    zero: dict[str, Any] = {name: np.zeros(1 if shared else size) for name in names}
+    state = dict(zero)
+
+    def moved(at: Any, g: Any, t: Any) -> Any:
+        known = {**hyper, **(zero if forgets else state), "p": at, "g": g, "rate": rate, "t": t}
+        for name, tree in steps:
+            state[name] = known[name] = evaluated(tree, known)
+        return known["p"]
+
     with np.errstate(all="ignore"):
-        p = np.array(start, dtype=float)
-        state = rule.start(p[:1] if shared else p)
         for step, gradient in enumerate(gradients):
+            # As it is counted once a step, or once for each parameter.
+            t = step * size + 1.0 + np.arange(size) if each else np.full(size, step + 1.0)
             if shared:
                 for k in range(size):
-                    if counts:
-                        state = (*state[:-1], np.array(float(step * size + k if each else step)))
-                    moved, state = rule.update(p[k : k + 1], gradient[k : k + 1], state, rate)
-                    p[k] = moved[0]
+                    one = slice(k, k + 1)
+                    p[one] = moved(p[one], gradient[one], t[one])
             else:
-                if counts and each:
-                    state = (*state[:-1], step * size + np.arange(size, dtype=float))
-                p, state = rule.update(p, gradient, state, rate)
+                p = moved(p, gradient, t)
             found[step] = p
             if not np.all(np.isfinite(p)):
                 break
