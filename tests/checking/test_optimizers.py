@@ -1,0 +1,213 @@
+"""Optimizers of students: right ones are never accused, and mistakes are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.checking.optimizer import CALLED, recognised, runs, skeleton
+from cgprimer.checking.optimizer_variants import RULES, Variant, simulate, variants
+from cgprimer.checking.results import Failure
+from cgprimer.training.optimizers import optimizer
+from tests.checking.student_optimizers import PLANTED, names_of, planted, right_ones, source
+
+HYPER = {"beta": 0.8, "beta1": 0.8, "beta2": 0.95, "alpha": 0.9, "epsilon": 1e-6, "slope": 0.3}
+RIGHT = right_ones()
+WRONG = planted()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_texts_are_the_rules_of_the_package(name: str) -> None:
+    for run in runs(3):
+        rule = optimizer(name, {k: v for k, v in HYPER.items() if k in optimizer(name).hyper})
+        rule = rule.but({"weight_decay": 0.0}) if name == "adamw" else rule
+        p, state = run.start, rule.start(run.start)
+        found = simulate(Variant(RULES[name]), HYPER, run.start, run.gradients, 0.07)
+        for step, gradient in enumerate(run.gradients):
+            p, state = rule.update(p, gradient, state, 0.07)
+            np.testing.assert_allclose(found[step], p, rtol=1e-13)
+
+
+def test_every_variant_can_be_run() -> None:
+    run = runs()[1]
+    for name in RULES:
+        for variant in (*variants(name, name == "nesterov"), *variants(name, False)):
+            simulate(variant, HYPER, run.start, run.gradients, 0.07)
+
+
+def test_no_two_names_stand_for_the_same_numbers() -> None:
+    for name in RULES:
+        seen: list[tuple[object, Variant]] = []
+        for variant in variants(name, False):
+            found = [simulate(variant, HYPER, r.start, r.gradients, 0.07) for r in runs()[:3]]
+            for other, before in seen:
+                if all(np.allclose(a, b, 1e-9, 1e-13, equal_nan=True) for a, b in zip(found, other, strict=True)):  # type: ignore[call-overload]
+                    assert {c.name for c in variant.changes} == {c.name for c in before.changes}
+            seen.append((found, variant))
+
+
+def test_right_ones_are_not_accused() -> None:
+    assert len(RIGHT) >= 350
+    for rule, text in RIGHT[::4]:  # the others: the slow test
+        result = cgprimer.check_optimizer(names_of(text), rule)
+        assert result.points == result.possible, text
+        assert not result.mistakes, text
+
+
+@pytest.mark.slow
+def test_no_right_one_is_accused() -> None:
+    for seed, (rule, text) in enumerate(RIGHT * 3):
+        result = cgprimer.check_optimizer(names_of(text), rule, seed=seed)
+        assert {part.verdict for part in result.parts} == {"right"}, text
+
+
+def _named(cases: list[tuple[str, str]], name: str) -> float:
+    good = 0
+    for seed, (rule, text) in enumerate(cases):
+        result = cgprimer.check_optimizer(names_of(text), rule, seed=seed)
+        assert result.points < result.possible or result.parts[0].verdict == "suspicious", text
+        good += result.mistakes == (name,)
+    return good / len(cases)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, *_ in PLANTED))
+def test_planted_mistakes_are_named(name: str) -> None:
+    few = WRONG[name][:: max(1, len(WRONG[name]) // 2)]
+    assert _named(few[:2], name) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, *_ in PLANTED))
+def test_planted_mistakes_are_named_in_95_of_100(name: str) -> None:
+    cases = WRONG[name][:: max(1, len(WRONG[name]) // 20)]
+    cases = cases * (20 // len(cases) + 1) if len(cases) < 20 else cases
+    assert _named(cases, name) >= 0.95
+
+
+DECAYING = """
+class {name}:
+    def __init__(self, rate=0.1, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0):
+        self.rate, self.b1, self.b2, self.eps, self.wd = rate, beta1, beta2, epsilon, weight_decay
+        self.m, self.v, self.t = {{}}, {{}}, 0
+    def step(self, parameters, gradients):
+        self.t += 1
+        for k, g in gradients.items():
+            p = parameters[k]
+            {before}
+            m = self.m[k] = self.b1*self.m.get(k, 0) + (1 - self.b1)*g
+            v = self.v[k] = self.b2*self.v.get(k, 0) + (1 - self.b2)*g*g
+            p -= self.rate*m/(1 - self.b1**self.t)/((v/(1 - self.b2**self.t))**0.5 + self.eps)
+            {behind}
+            parameters[k] = p
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "behind", "mistake"),
+    [
+        ("Adam", "g = g + self.wd*p", "", ""),
+        ("Adam", "p -= self.rate*self.wd*p", "", ""),
+        ("AdamW", "p -= self.rate*self.wd*p", "", ""),
+        ("AdamW", "p *= 1 - self.wd", "", ""),
+        ("AdamW", "", "p -= self.rate*self.wd*p", ""),
+        ("AdamW", "g = g + self.wd*p", "", "coupled weight decay"),
+        ("AdamW", "p += self.rate*self.wd*p", "", "sign of the decay"),
+        ("Adam", "g = g - self.wd*p", "", "sign of the decay"),
+        ("AdamW", "", "", "decay not applied"),
+        ("Adam", "g = g + self.wd*p; p -= self.rate*self.wd*p", "", "decay applied twice"),
+    ],
+)
+def test_weight_decay(name: str, before: str, behind: str, mistake: str) -> None:
+    text = DECAYING.format(name=name, before=before or "pass", behind=behind or "pass")
+    result = cgprimer.check_optimizer(names_of(text))
+    assert result.mistakes == ((mistake,) if mistake else ())
+    assert [part.name for part in result.parts][-1] == f"{name.lower()}: weight decay"
+    assert result.possible - result.points == (2 if mistake else 0)
+
+
+AHEAD = """
+class Nesterov:
+    def __init__(self, rate=0.02, beta=0.9):
+        self.rate, self.beta, self.v = rate, beta, {{}}
+    def step(self, parameters, gradient):
+        v = {{k: self.v.get(k, 0.0) for k in parameters}}
+        g = gradient({place})
+        for k in parameters:
+            self.v[k] = self.beta*v[k] - self.rate*g[k]
+            parameters[k] += self.v[k]
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "mistake"),
+    [
+        ("{k: p + self.beta*v[k] for k, p in parameters.items()}", ()),
+        ("parameters", ("look-ahead missing",)),
+        ("{k: p + v[k] for k, p in parameters.items()}", ("look-ahead by the whole velocity",)),
+        ("{k: p - self.beta*v[k] for k, p in parameters.items()}", ("look-ahead backwards",)),
+    ],
+)
+def test_nesterov_may_ask_for_the_gradient_ahead(place: str, mistake: tuple[str, ...]) -> None:
+    assert cgprimer.check_optimizer(names_of(AHEAD.format(place=place))).mistakes == mistake
+
+
+def test_two_mistakes_are_both_named() -> None:
+    body = "s['m'] = o.beta1*s['m'] + (1 - o.beta1)*g\ns['v'] = o.beta2*s['v'] + (1 - o.beta2)*g**2\np = p + o.rate*s['m']/(sqrt(s['v']) + o.epsilon)"
+    text = source("adam", "dict in place", body, "rate=0.1, beta1=0.9, beta2=0.999, epsilon=1e-8")
+    assert cgprimer.check_optimizer(names_of(text)).mistakes == ("sign and no bias correction",)
+
+
+def test_epsilon_where_gradients_are_small() -> None:
+    """Adam's first step is the rate times the sign of the gradient up to epsilon (case E9)."""
+    for text, first in (("", 0.999000999000999), ("inside", 0.09950371902099893)):
+        change = [v for v in variants("adam", False) if text in (v.changes and v.changes[0].name or "")]
+        hyper = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
+        moved = simulate(change[0], hyper, np.zeros(1), np.array([[1e-5]]), 1.0)
+        assert -moved[0, 0] == pytest.approx(first, rel=1e-12)
+
+
+def test_each_optimizer_of_a_file_is_checked(tmp_path: Path) -> None:
+    file = tmp_path / "ann.py"
+    adam = source("adam", "dict in place", "p = p", "rate=0.1")
+    sgd = "def sgd(parameters, gradients, state, rate=0.1):\n    for k, g in gradients.items():\n        parameters[k] -= rate*g\n"
+    file.write_text(f"{adam}\n{sgd}\nprint('hello')\n")
+    result = cgprimer.check_optimizer(file)
+    assert {part.name.split(":")[0] for part in result.parts} == {"adam", "sgd"}
+    assert result.mistakes == ("parameters never moved",)
+    assert "hello" in result.output
+    assert result.points == 10
+
+
+def test_errors_have_their_line(tmp_path: Path) -> None:
+    file = tmp_path / "bob.py"
+    file.write_text("class SGD:\n    def step(self, p, g):\n        return p[0] + nothing\n")
+    result = cgprimer.check_optimizer(file)
+    assert {part.verdict for part in result.parts} == {"not run"}
+    text = "\n".join(result.parts[0].evidence)
+    assert "bob.py:3" in text
+    assert "nothing" in text
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    file = tmp_path / "cal.py"
+    file.write_text("def helper(x): return x\n")
+    assert isinstance(cgprimer.check_optimizer(file).failure, Failure)
+    with pytest.raises(cgprimer.UsageError, match="'adm'"):
+        cgprimer.check_optimizer(file, "adm")
+    file.write_text("class Adam(:\n")
+    result = cgprimer.check_optimizer(file, "adam")
+    assert result.mistakes == ("syntax error",)
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_a_skeleton_runs_and_gets_no_points(name: str) -> None:
+    names = names_of(skeleton(name))
+    assert recognised(list(names), None)
+    result = cgprimer.check_optimizer(names)
+    assert result.points == 0
+    assert "NotImplementedError" in result.parts[0].message
