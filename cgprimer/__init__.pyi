@@ -14,8 +14,8 @@ from cgprimer.analysis.trace import trace as trace
 from cgprimer.analysis.why import Why as Why
 from cgprimer.analysis.why import why as why
 from cgprimer.checking.gradient import check_gradient as check_gradient
-from cgprimer.checking.trace import check_trace as check_trace
 from cgprimer.checking.optimizer import check_optimizer as check_optimizer
+from cgprimer.checking.trace import check_trace as check_trace
 from cgprimer.core.derivatives import gradient as gradient
 from cgprimer.core.derivatives import graph_with_loss as graph_with_loss
 from cgprimer.core.derivatives import tape as tape

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 _METHODS = ("step", "update", "apply", "__call__")
 _PARAMETERS = ("parameters", "params", "param", "p", "w", "weights", "theta", "x", "values")
@@ -87,9 +86,9 @@ def _settings(
             named.pop(_plain(name), None)
     places: dict[str, str] = {}
     for meaning, usual in question["usual"].items():
-        name = next((name for name in usual if name in named), None)
-        if name:
-            places[meaning] = named.pop(name)
+        found = next((one for one in usual if one in named), None)
+        if found:
+            places[meaning] = named.pop(found)
     given = {name: hyper[meaning] for meaning, name in places.items()}
     if "betas" in named and "beta1" in hyper:
         given[named["betas"]] = (hyper["beta1"], hyper["beta2"])
@@ -111,9 +110,10 @@ def _run(
     """
     steps: list[list[float]] = []
     done: dict[str, Any] = {"steps": steps, "error": {}, "changed": {}}
-    columns = [(run["start"], run["gradients"])]
+    start, gradients = run["start"], run["gradients"]
+    columns = [(start, gradients)]
     if form == "number":  # an optimizer for each parameter
-        columns = [([p], [[row[k]] for row in run["gradients"]]) for k, p in enumerate(run["start"])]
+        columns = [([p], [[row[k]] for row in gradients]) for k, p in enumerate(start)]
     try:
         walks = [_walk(target, form, *column, given, question["slope"]) for column in columns]
         for rows in zip(*walks, strict=True):
@@ -121,11 +121,14 @@ def _run(
             done["changed"] = rows[0][1]
     except Exception as error:  # of the submission: told, not raised
         name, text = type(error).__name__, str(error)[:200]
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [f.lineno for f in frames if f.filename == getattr(module, "__file__", "")]
+        line, trace = None, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == getattr(module, "__file__", ""):
+                line = trace.tb_lineno
+            trace = trace.tb_next
         arithmetic = isinstance(error, ArithmeticError) or "math domain" in text
         arithmetic = arithmetic or "complex" in text or "negative number" in text
-        done["error"] = {"message": f"{name}: {text}", "line": own[-1] if own else None}
+        done["error"] = {"message": f"{name}: {text}", "line": line}
         done["error"]["arithmetic"] = arithmetic
     return done
 
@@ -160,10 +163,10 @@ def _stepper(
 ) -> tuple[Callable[[Any, Any], Any], Any]:
     """What does a step, and where its state can be seen."""
     if inspect.isclass(target):
-        known = _arguments(target)
+        known, kind = _arguments(target), cast(Any, target)
         needed = [n for n, p in known.items() if p.default is p.empty and n not in given]
         owns = bool(needed) and _plain(needed[0]) in _PARAMETERS
-        made = target(parameters, **given) if owns else target(**given)
+        made = kind(parameters, **given) if owns else kind(**given)
         method = next(getattr(made, name) for name in _METHODS if hasattr(made, name))
         names = list(_arguments(method))
         if owns and len(names) == 1:
@@ -220,7 +223,7 @@ def _fits(form: str, result: Any, size: int) -> bool:
 
 def _read(parameters: Any) -> list[float]:
     """Plain numbers; what is complex is nan."""
-    several = isinstance(parameters, dict | list | tuple) or getattr(parameters, "ndim", 0)
+    several = isinstance(parameters, dict | list | tuple) or getattr(parameters, "ndim", 0) > 0
     values = parameters.values() if isinstance(parameters, dict) else parameters
     return [_number(value) for value in (values if several else [parameters])]
 

@@ -317,9 +317,7 @@ def variants(rule: str, ahead: bool, most: int = 1) -> tuple[Variant, ...]:
             text = None if text is None else change.applied(own, text)
         if text is None:
             continue
-        mode = "".join(
-            "t" * c.by_parameter + "s" * c.shared + "f" * c.forgets for c in changes
-        )
+        mode = "".join("t" * c.by_parameter + "s" * c.shared + "f" * c.forgets for c in changes)
         found.setdefault(f"{text} {mode}", Variant(text, changes))
     return tuple(sorted(found.values(), key=lambda variant: not variant.right))
 

@@ -10,6 +10,7 @@ from cgprimer.cli import Lazy
 
 _KINDS = {
     "gradient": "A function that computes a gradient.",
+    "optimizer": "Optimizers: SGD, momentum, Nesterov, AdaGrad, RMSprop, Adam, AdamW.",
     "trace": "Answers to the sheets of cgprimer exercise.",
 }  # name of a module in cgprimer/cli/checks -> what it checks
 
