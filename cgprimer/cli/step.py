@@ -32,6 +32,7 @@ _LONGEST_HEADING = 60  # characters
 --format (kind) png|svg|pdf  The output is a folder, filled with one numbered slide per step.
 --speed 0.1..50 =1.0  Steps per second of a .gif.
 --dark  Open in dark colours.
+--quiz  Open as a quiz: each number is asked before it is shown.
 --title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
     with_loss=True,
     with_watch=True,
@@ -64,7 +65,7 @@ def command(
     from cgprimer.pages.stepping.page import check_step_path, page, write_steps
 
     path = Path(output) if output else named_after(graph, ".html")
-    how = {name: settings.pop(name) for name in ("kind", "dark", "speed")}
+    how = {name: settings.pop(name) for name in ("kind", "dark", "quiz", "speed")}
     writes = output is not None or not live
     if live and how["kind"]:
         raise click.UsageError("--format fills a folder once, and --watch goes on: give one")
@@ -78,6 +79,8 @@ def command(
     # Slides show one method; the others need not be worked out.
     shows_page = live or (path.suffix.lower() == ".html" and how["kind"] is None)
     methods = METHODS if shows_page else (method,)
+    if how["quiz"] and not shows_page:
+        raise click.UsageError("--quiz belongs to a page, which asks: -o NAME.html")
     for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
         if settings[name] is not None and "finite-difference" not in methods:
             raise click.UsageError(f"{flag} belongs to --method finite-difference, not to {method}")
@@ -87,4 +90,4 @@ def command(
         with progress_bar("drawing", path.suffix.lower() != ".html") as on_frame:
             written = write_steps(shown, path, method=method, on_frame=on_frame, **how)
         note(f"wrote {written}")
-    return page(shown, method=method, dark=how["dark"]) if live else None
+    return page(shown, method=method, dark=how["dark"], quiz=how["quiz"]) if live else None

@@ -2,7 +2,7 @@
 const root = document.documentElement, look = document.getElementById("look");
 const system = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => root.dataset.look ? root.dataset.look === "dark" : system.matches;
-const press = () => look.setAttribute("aria-pressed", String(isDark()));
+function press() { look.setAttribute("aria-pressed", String(isDark())); }
 function turn() { root.dataset.look = isDark() ? "light" : "dark"; press(); }
 look.hidden = false;
 look.addEventListener("click", turn);

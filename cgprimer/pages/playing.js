@@ -22,8 +22,10 @@ function faster(by) {
   speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
 }
 function fullScreen() {
-  if (document.fullscreenElement) document.exitFullscreen();
-  else document.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
+  // Of the window around a page that follows a file: it stays when the page is swapped.
+  const page = window.frameElement?.dataset.live ? window.parent.document : document;
+  if (page.fullscreenElement) page.exitFullscreen();
+  else page.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
 }
 function help() {
   if ($("help").open) $("help").close();
@@ -34,7 +36,7 @@ function help() {
 function keyed(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || ($("help").open && event.key !== "?")) return;
   const target = event.target, box = target.tagName === "INPUT" && target.id !== "place";
-  if (box && target.type === "number") return;
+  if (box && target.type !== "range") return;
   const arrows = ["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"];
   if (box && arrows.includes(event.key)) return; // a slider's own keys
   if (target.tagName === "SELECT" && arrows.includes(event.key)) return;

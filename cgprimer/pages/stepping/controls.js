@@ -44,6 +44,21 @@ function whole(on) {
   fitPicture();
   show();
 }
+const folded = pane => document.querySelector("main").classList.contains(`no-${pane}`);
+function foldPanes(trace, program) {
+  const { classList } = document.querySelector("main");
+  classList.toggle("no-trace", trace);
+  classList.toggle("no-program", program);
+  $("alone").setAttribute("aria-pressed", trace && program);
+  fitPicture();
+  show();
+}
+const alone = on => foldPanes(on, on);
+function fold(open) {
+  $("fold").setAttribute("aria-expanded", open);
+  $("sliders").hidden = !open;
+}
+const isOn = id => ["aria-pressed", "aria-expanded"].some(word => $(id).getAttribute(word) === "true");
 // --- numbers that move --------------------------------------------------------------------------
 function recompute() {
   const moved = Object.keys(data.point).some(n => state.point[n] !== data.point[n])
@@ -155,7 +170,13 @@ function buildInputs() {
   resets.forEach(reset => reset());
 }
 
-const KEYS = { PageDown: () => jump(1), PageUp: () => jump(-1), w: () => whole(!state.whole) };
+const KEYS = { PageDown: () => jump(1), PageUp: () => jump(-1), q: () => setQuiz(!quiz.on) };
+KEYS.t = () => foldPanes(!folded("trace"), folded("program"));
+KEYS.p = () => foldPanes(folded("trace"), !folded("program"));
+for (const [key, id, turned] of [["w", "whole", whole], ["g", "alone", alone], ["s", "fold", fold]]) {
+  KEYS[key] = () => turned(!isOn(id));
+  $(id).addEventListener("click", KEYS[key]);
+}
 data.walks.forEach((walk, k) => {
   KEYS[k + 1] = () => choose(k);
   const tab = make("button", $("tabs"), "", walk.method, { type: "button" });
@@ -166,7 +187,6 @@ data.wrt.forEach(name => {
   const chip = make("span", $("results"), "chip", `d${data.target}/d${name} = `);
   parts.results.push({ chip, value: make("span", chip), error: make("small", chip, "error") });
 });
-$("whole").addEventListener("click", () => whole(!state.whole));
 new ResizeObserver(fitPicture).observe($("picture")); // also where the lines below grow
 window.addEventListener("resize", () => { fitPicture(); show(); });
 window.addEventListener("hashchange", arrive);

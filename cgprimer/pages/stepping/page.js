@@ -26,6 +26,13 @@ function buildRows() {
     parts.rows.push({ row, mark, value, derivative });
   });
 }
+function fitPanes(walk) { // what the trace and the program need; the graph has the rest
+  const style = document.querySelector("main").style, longest = texts => Math.max(0, ...texts.map(text => text.length));
+  const [name, expression] = [0, 1].map(k => longest(data.rows.map(row => row[k])));
+  const wide = (letters, more) => `calc(${0.95 * letters}ch + ${more}rem)`; // these are narrower than the zero of main
+  style.setProperty("--rows", wide(Math.max(4, name) + 1 + Math.max(10, expression) + 12 + 13, 4.6));
+  style.setProperty("--code", wide(longest(walk.lines) + 9, 3.4));
+}
 function buildProgram() {
   const walk = data.walks[state.walk];
   $("lines").replaceChildren();
@@ -41,6 +48,7 @@ function buildProgram() {
       if (part.startsWith("--")) make("span", words, "word", part);
       else words.append(part);
   }
+  fitPanes(walk);
   buildHeading(walk.derivative || "derivative");
   $("place").max = Math.max(0, walk.steps.length - 1);
   parts.flow.textContent = walk.flow ? `on the edges: ${walk.flow}` : "";
@@ -202,5 +210,6 @@ function show() {
   const vertex = parts.vertices.find(v => v.name === step.vertices[0]);
   if (vertex && step.vertices.length < 3) moves.push(reach($("picture"), vertex.group));
   for (const move of moves) move();
+  ask();
   remember();
 }

@@ -46,6 +46,7 @@ def step(
     level: str = "variables",
     title: str | None = None,
     dark: bool = False,
+    quiz: bool = False,
     scheme: str | None = None,
     h: float | None = None,
     scalars: bool = False,
@@ -65,6 +66,7 @@ def step(
         title: the heading, in which control characters become spaces; empty for none. Names the
             variable that is differentiated unless given.
         dark: open in dark colours; the page has a switch.
+        quiz: open as a quiz, which asks for each number before it is shown; the page has a switch.
         scheme: of finite differences: ``central``, unless given, or ``forward``; the page can
             change it.
         h: by how much finite differences move a variable, in its unit; chosen from its size if
@@ -102,19 +104,22 @@ def step(
         h=h,
         scalars=scalars,
     )
-    text = page(shown, method=method, dark=dark)
+    text = page(shown, method=method, dark=dark, quiz=quiz)
     if output is not None:
         write_whole(output, text)
     return text
 
 
-def page(shown: Stepping, *, method: str = METHODS[0], dark: bool = False) -> Page:
+def page(
+    shown: Stepping, *, method: str = METHODS[0], dark: bool = False, quiz: bool = False
+) -> Page:
     """The page of a stepping, with one tab open."""
     arrays = shown.walk(method).refused and shown.scene.tape.shapes
     data = {
         **shown.to_dict(),
         "drawing": drawing_data(placed(shown.scene)),
         "first": "reverse" if arrays else method,
+        "quiz": quiz,
         "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
     }
     # Nothing inside may close the script element that the data stands in.
@@ -166,6 +171,7 @@ def write_steps(
     method: str,
     kind: str | None = None,
     dark: bool = False,
+    quiz: bool = False,
     speed: float = 1.0,
     on_frame: Callable[[int, int], None] | None = None,
 ) -> str:
@@ -177,6 +183,7 @@ def write_steps(
         method: the page's open tab, or the method of the slides.
         kind: ``png``, ``svg`` or ``pdf``: one slide per step, ``001.png`` and on.
         dark: for dark rooms.
+        quiz: of a page: open as a quiz.
         speed: steps per second of an animation.
         on_frame: called after each slide or frame with its number and how many there are.
 
@@ -186,7 +193,7 @@ def write_steps(
     """
     check_step_path(path, kind)
     if kind is None and path.suffix.lower() == ".html":
-        write_whole(path, page(shown, method=method, dark=dark))
+        write_whole(path, page(shown, method=method, dark=dark, quiz=quiz))
         return str(path)
     _check_drawn(shown, method)
     from cgprimer.pages.stepping.slides import animation, slides

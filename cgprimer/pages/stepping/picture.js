@@ -53,7 +53,7 @@ function buildPicture() {
 }
 function fitPicture() { // as large as the pane; but text is never under 14 pt at 1920 pixels
   const pane = $("picture"), { width, height } = data.drawing;
-  const rem = Math.max(window.innerWidth / 100, 10);
+  const rem = Math.max(window.innerWidth / 100, window.innerWidth > 700 ? 10 : 12);
   const fits = Math.min((pane.clientWidth - rem) / width, (pane.clientHeight - rem) / height);
   const readable = rem / 18 * 0.98, large = fits < readable;
   $("whole").hidden = !large;

@@ -29,8 +29,9 @@ function swap(version) { // resolves to whether the new page is there
     }
     if (before) {
       const { look } = before.documentElement.dataset, focus = before.activeElement?.id;
-      if (look && look !== page.documentElement.dataset.look) next.contentWindow.turn?.();
-      next.contentWindow.takePlace?.(frame.contentWindow.keepPlace());
+      if (look) page.documentElement.dataset.look = look;
+      next.contentWindow.press?.();
+      if (frame.contentWindow.keepPlace) next.contentWindow.takePlace?.(frame.contentWindow.keepPlace());
       page.documentElement.scrollTo(0, before.documentElement.scrollTop);
       if (focus) page.getElementById(focus)?.focus();
       frame.remove();

@@ -1,0 +1,127 @@
+// The quiz: before each step its number is asked. Nothing of it is kept anywhere.
+const quiz = { on: false, asked: 0, right: 0, tries: [], question: "", marked: [] };
+const WORDS = { bar: "adjoint", dot: "tangent" };
+
+// A number as people write it: 0.75, 0,75, 3/4, 7.5e-1, −7,5·10^-1, inf; null for anything else.
+function numberRead(text) {
+  const plain = text.replace(/\s/g, "").replace(/[−–]/g, "-").replace(/^≈/, "")
+    .replace("∞", "inf").replace(/[·×*]10\^\(?([+-]?\d+)\)?/, "e$1");
+  const parts = plain.split("/").map(part => {
+    const [, sign, word] = /^([+-]?)(inf|nan)$/i.exec(part) ?? [];
+    if (word) return numeric((sign === "-" ? "-" : "") + word.toLowerCase()) ?? NaN;
+    const is = /^[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?$/i.test(part);
+    return is ? Number(part.replace(",", ".")) : null;
+  });
+  if (parts.length > 2 || parts.includes(null)) return null;
+  return parts.length === 2 ? parts[0] / parts[1] : parts[0];
+}
+// Right is what differs by no more than half a unit of the third digit; and 0 for what rounding has
+// left of it.
+function agrees(answer, value, operands) {
+  if (Object.is(answer, value) || answer === value) return true;
+  const unit = 10 ** (Number(value.toExponential().split("e")[1]) - 2);
+  const noise = answer === 0 ? 2 ** -50 * Math.max(0, ...operands.map(Math.abs)) : 0;
+  return Math.abs(answer - value) <= Math.max(noise, 0.5 * unit * (1 + 1e-9));
+}
+function tooRough(text, answer, value) { // right as far as it goes, which is not three digits
+  const digits = text.replace(/e.*$/i, "").replace(/\D/g, "").replace(/^0+/, "").length;
+  return !text.includes("/") && digits > 0 && digits < 3 && Number(value.toPrecision(digits)) === answer;
+}
+function upcoming() {
+  const step = data.walks[state.walk].steps[here() + 1], numbers = numbersOf(state.walk);
+  const value = step && step.result >= 0 ? numbers[step.result] : undefined;
+  return { step, value: typeof value === "number" ? value : undefined, numbers };
+}
+function named(step) { // what is asked, without how it is computed
+  const parts = step.text.split("; "), walk = data.walks[state.walk];
+  const part = parts.length > 1 ? parts.find(text => text.endsWith(" = 1")) ?? step.text : step.text;
+  const equals = part.indexOf(" = "), name = equals < 0 ? part : part.slice(0, equals);
+  const shown = step.shows.find(([column, , value]) => value === step.result
+    && ["value", "derivative", "edge"].includes(column));
+  const word = shown && { value: "value", derivative: WORDS[walk.mark], edge: walk.mark === "d" ? "local partial derivative" : "" }[shown[0]];
+  const of = word && shown[0] !== "edge" ? ` of ${data.rows[shown[1]][0]}` : "";
+  return [`${name} = ?`, word ? `the ${word}${of}` : ""];
+}
+function mark(step) { // where the number will stand
+  for (const node of quiz.marked) node.classList.remove("asked");
+  const vertex = parts.vertices.find(v => v.name === step?.vertices[0]);
+  quiz.marked = !step ? [] : [parts.rows[step.row]?.[step.column], parts.lines[step.line]?.item,
+    step.vertices.length < 3 && vertex?.group].filter(Boolean);
+  for (const node of quiz.marked) node.classList.add("asked");
+}
+function ask() {
+  if (!quiz.on) return;
+  const { step, value } = upcoming(), question = [state.walk, here(), value].join();
+  if (question !== quiz.question) {
+    Object.assign(quiz, { question, tries: [] });
+    $("answer").value = "";
+    put($("verdict"), "");
+  }
+  const [name, words] = value === undefined ? ["", step ? "nothing is asked here: Enter goes on" : "that was the last step"] : named(step);
+  put($("question"), name);
+  put($("kind"), words);
+  $("answer").disabled = $("reveal").disabled = $("check").disabled = !step;
+  mark(value === undefined ? null : step);
+  put($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
+}
+function goOn(said) {
+  stop();
+  go(here() + 1);
+  put($("verdict"), said);
+}
+function check() {
+  const { step, value, numbers } = upcoming(), text = $("answer").value.trim();
+  if (!step) return;
+  if (value === undefined) return goOn("");
+  if (text === "") return;
+  const answer = numberRead(text), tries = quiz.tries.length ? `${quiz.tries.join("  ")}  ` : "";
+  const operands = step.operands.map(([, k]) => numbers[k]).filter(Number.isFinite);
+  if (answer === null) return put($("verdict"), `${tries}“${text}” is no number: 0.75, 0,75, 3/4 or 7.5e-1`);
+  if (agrees(answer, value, operands)) {
+    if (!quiz.tries.length) {
+      quiz.asked++;
+      quiz.right++;
+    }
+    return goOn(`${tries}✓ ${text} is right`);
+  }
+  if (tooRough(text, answer, value)) return put($("verdict"), `${tries}${text} is rounded too far: three digits`);
+  if (!quiz.tries.length) quiz.asked++;
+  quiz.tries.push(`✗ ${text}`);
+  const sign = agrees(-answer, value, operands) ? ": look at the sign" : "";
+  put($("verdict"), `${quiz.tries.join("  ")}${sign}`);
+  put($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
+  $("answer").select();
+}
+function reveal() {
+  const { step, value } = upcoming();
+  if (!step) return;
+  if (value !== undefined && !quiz.tries.length) quiz.asked++;
+  goOn(value === undefined ? "" : `shown: ${marked(value)}`);
+}
+function setQuiz(on) {
+  Object.assign(quiz, { on, question: "" });
+  $("quiz").hidden = !on;
+  $("ask").setAttribute("aria-pressed", on);
+  mark(null);
+  ask();
+  if (on) $("answer").focus();
+}
+$("ask").addEventListener("click", () => setQuiz(!quiz.on));
+$("quiz").addEventListener("submit", event => { event.preventDefault(); check(); });
+$("reveal").addEventListener("click", reveal);
+// No number has these letters; arrows step where there is nothing that they could move in.
+const ANSWERING = { q: () => setQuiz(false), "?": reveal, ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1) };
+$("answer").addEventListener("keydown", event => {
+  const arrow = event.key.startsWith("Arrow");
+  if (event.ctrlKey || event.altKey || event.metaKey || (arrow && $("answer").value)) return;
+  if (!Object.hasOwn(ANSWERING, event.key)) return;
+  event.preventDefault();
+  event.stopPropagation();
+  ANSWERING[event.key]();
+});
+window.addEventListener("keydown", event => { // a number is an answer, wherever it is typed
+  if (!quiz.on || $("help").open || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (!/^[-−.,\d]$/.test(event.key) || ["INPUT", "SELECT"].includes(event.target.tagName) && event.target.id !== "place") return;
+  event.stopPropagation();
+  $("answer").focus();
+}, true);
