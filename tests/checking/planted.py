@@ -39,13 +39,24 @@ def right(check: GradientCheck) -> Function:
 
 
 def with_habits(check: GradientCheck, habits: Habits) -> Function:
-    student = Student(check.question.graph, habits)
+    """The same with habits; of a batch, sample by sample."""
+    student, question = Student(check.question.graph, habits), check.question
 
     def gradient(point: Point) -> dict[str, float]:
-        found = student.gradient(point, of=check.question.of)
-        return {name: found[name] for name in check.question.wrt}
+        each = samples(check, point) if question.batch else [point]
+        found = [student.gradient(one, of=question.of) for one in each]
+        scale = len(each) if question.reduction == "mean" else 1
+        return {n: habits.rounded(math.fsum(one[n] for one in found) / scale) for n in question.wrt}
 
     return gradient
+
+
+def asked(graph: ExpressionGraph, number: int) -> GradientCheck:
+    """A check: of the graph itself, of a loss behind it, of a batch."""
+    if number % 3 == 0 or len(graph.outputs) > 1 or not graph.inputs:
+        return gradient_check(graph, seed=number)
+    batch = 3 if number % 3 == 2 else 0
+    return gradient_check(graph, loss="squared-error", batch=batch, seed=number)
 
 
 def answers(check: GradientCheck, function: Callable[[Point], Any]) -> list[Any]:
@@ -65,7 +76,7 @@ def samples(check: GradientCheck, point: Point) -> list[dict[str, float]]:
 
 
 def sign(graph: ExpressionGraph, number: int) -> Any:
-    check = gradient_check(graph, seed=number)
+    check = asked(graph, number)
     good, wrt = right(check), check.question.wrt
     chosen = wrt if number % 2 else wrt[number % len(wrt)]
     return check, lambda p: {n: -v if n in chosen else v for n, v in good(p).items()}
@@ -73,7 +84,7 @@ def sign(graph: ExpressionGraph, number: int) -> Any:
 
 def _scaled(factor: float) -> Any:
     def plant(graph: ExpressionGraph, number: int) -> Any:
-        check = gradient_check(graph, seed=number)
+        check = asked(graph, number)
         good = right(check)
         chosen = check.question.wrt[number % 2 :]
         return check, lambda p: {n: factor * v if n in chosen else v for n, v in good(p).items()}
@@ -82,7 +93,7 @@ def _scaled(factor: float) -> Any:
 
 
 def swapped(graph: ExpressionGraph, number: int) -> Any:
-    check = gradient_check(graph, seed=number)
+    check = asked(graph, number)
     good, wrt = right(check), check.question.wrt
     if len(wrt) < 2:
         return None
@@ -123,13 +134,15 @@ def activation(graph: ExpressionGraph, number: int) -> Any:
             return False
         return (node.function == kind, node.line == line, True)[where]
 
-    check = gradient_check(graph, seed=number)
+    check = asked(graph, number)
     return check, with_habits(check, Habits(forgets=forgets))
 
 
 def one_path(graph: ExpressionGraph, number: int) -> Any:
-    check = gradient_check(graph, seed=number)
-    good, student = right(check), Student(graph)
+    check = asked(graph, number)
+    if check.question.batch:
+        return None
+    good, student = right(check), Student(check.question.graph)
     place = arguments_at(check.question, check.points.given, 0)
     many = {n: student.paths(place, n) for n in check.question.wrt}
     chosen = [n for n, paths in many.items() if len(paths) > 1]
@@ -149,7 +162,7 @@ def one_path(graph: ExpressionGraph, number: int) -> Any:
 
 
 def overwriting(graph: ExpressionGraph, number: int) -> Any:
-    check = gradient_check(graph, seed=number)
+    check = asked(graph, number)
     return check, with_habits(check, Habits(overwrites=("all", "line")[number % 2]))
 
 
@@ -177,8 +190,8 @@ def averages(graph: ExpressionGraph, number: int) -> Any:
 
 def _differences(steps: tuple[float, ...]) -> Any:
     def plant(graph: ExpressionGraph, number: int) -> Any:
-        check = gradient_check(graph, seed=number)
-        student, of = Student(graph), check.question.of
+        check = asked(graph, number)
+        student, of = Student(check.question.graph), check.question.of
         step, central = steps[number % len(steps)], number % 2
 
         def gradient(point: Point) -> dict[str, float]:
@@ -186,7 +199,9 @@ def _differences(steps: tuple[float, ...]) -> Any:
             for name in check.question.wrt:
 
                 def at(by: float, name: str = name) -> float:
-                    return student.nodes({**point, name: point[name] + by})[of].value
+                    moved = {**point, name: point[name] + by}
+                    each = samples(check, moved) if check.question.batch else [moved]
+                    return math.fsum(student.nodes(p)[of].value for p in each) / len(each)
 
                 found[name] = (
                     (at(step) - at(-step)) / (2 * step) if central else (at(step) - at(0)) / step
@@ -199,7 +214,7 @@ def _differences(steps: tuple[float, ...]) -> Any:
 
 
 def float32(graph: ExpressionGraph, number: int) -> Any:
-    check = gradient_check(graph, seed=number)
+    check = asked(graph, number)
     return check, with_habits(check, Habits(rounded=lambda v: float(np.float32(v))))
 
 
@@ -212,7 +227,7 @@ def inner(graph: ExpressionGraph, number: int) -> Any:
             return None
         return node.operands[0].operands[number % len(node.operands[0].operands)].value
 
-    check = gradient_check(graph, seed=number)
+    check = asked(graph, number)
     one = _functions(graph)[number % len(_functions(graph))].line
     only = lambda node: elsewhere(node) if node.line == one else None  # noqa: E731
     return check, with_habits(check, Habits(elsewhere=only))
