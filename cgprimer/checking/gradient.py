@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,7 @@ class GradientCheck:
             for k in range(len(self.points))
         ]
         answers = run_submission(submission, requests, limits, driver=DRIVER)
-        found = self.verdict(answers.values, name)
-        return replace(found, output=answers.output, seconds=answers.seconds)
+        return answers.noted_in(self.verdict(answers.values, name))
 
     def verdict(self, values: Sequence[Any], submission: str = "") -> Result:
         """The result of what a function returned at the points, one after the other.

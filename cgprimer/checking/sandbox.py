@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import IO, Any, NamedTuple, TypedDict
 
 from cgprimer.checking import answering, confined
-from cgprimer.checking.results import Failure, place
+from cgprimer.checking.results import Failure, Result, place
 from cgprimer.errors import Source, UsageError
 
 Submission = str | Path | Mapping[str, Any]  # a file, or the names of a notebook: globals()
@@ -72,6 +72,14 @@ class Answers:
     seconds: float = 0.0
     modules: tuple[str, ...] = ()  # that it imported, beside Python's own
     protections: tuple[str, ...] = ()  # what keeps files, network, processes from it
+
+    def noted_in(self, result: Result) -> Result:
+        """The result with what the run was like: output, seconds, and notes for instructors."""
+        notes = [f"imports {', '.join(self.modules)}"] if self.modules else []
+        if self.protections:
+            notes.append(f"sandbox: {', '.join(self.protections)}")
+        seconds = round(self.seconds, 3)
+        return replace(result, output=self.output, seconds=seconds, notes=tuple(notes))
 
 
 def run_submission(

@@ -33,5 +33,10 @@ class _Kinds(click.Group):
 def command() -> None:
     """Check homework: what is right, and which mistake it looks like where it is not.
 
+    \b
+    Examples:
+      cgprimer check gradient lecture --skeleton
+      cgprimer check gradient lecture --autograder autograder.zip
+
     Every kind has its own options: cgprimer check gradient --help
     """

@@ -36,6 +36,7 @@ COMMANDS = (
     "tape",
     "exercise",
     "compare",
+    "check",
     "data",
     "primitives",
     "new",

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.cli.cli_tools import COMMANDS, here
@@ -296,8 +297,11 @@ def option_table(command: str) -> str:
     for kind in kinds:
         made = made.commands[kind]
     lines = ["| option | meaning | default |", "| --- | --- | --- |"]
+    shared = {p.name for p in shared_by_checks().params} if kinds and name == "check" else set()
+    if command == "check":
+        made = shared_by_checks()
     for parameter in made.params:
-        if parameter.param_type_name == "argument":
+        if parameter.param_type_name == "argument" or parameter.name in shared:
             continue
         names = ", ".join(f"`{o}`" for o in (*parameter.opts, *parameter.secondary_opts))
         choices = getattr(parameter.type, "choices", ())
@@ -316,15 +320,23 @@ def option_table(command: str) -> str:
     return "\n".join(lines)
 
 
+def shared_by_checks() -> click.Command:
+    """A command with the options that all kinds of checks have."""
+    from cgprimer.cli.checks.shared import SHARED
+    from cgprimer.cli.common import make_command
+
+    return make_command(*SHARED)(lambda: None)
+
+
 def commands_and_kinds() -> list[str]:
-    """All commands, with `plot error` and so on in the place of `plot`."""
+    """All commands, with `plot error` and so on in the place of `plot`; what checks share."""
     import importlib
 
     found = []
     for name in COMMANDS:
         kinds = getattr(importlib.import_module(f"cgprimer.cli.{name}").command, "commands", {})
         found += [f"{name} {kind}" for kind in kinds] or [name]
-    return found
+    return [*found, "check"]
 
 
 def tables() -> dict[str, Callable[[], str]]:

@@ -43,6 +43,7 @@ _FILES = """\
 --otter PATH  Write a test file for Otter.
 --nbgrader PATH  Write a notebook with autograded cells.
 --force  Write over files that are there."""
+SHARED = (_REPORTS, _MANY, _LIMITS, _FILES)
 _OWN = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
 _OWN |= {"--gradescope", "--jobs", "--journal"}  # with a value; not part of an autograder
 _OWN_SWITCHES = {"--force", "--fresh", "--json"}
@@ -88,8 +89,7 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
 
         path = click.Path()
         argument = click.argument("submissions", nargs=-1, type=path, metavar="SUBMISSION...")
-        shared = (_REPORTS, _MANY, _LIMITS, _FILES)
-        made = make_command(*texts, *shared, **more)(argument(checking))
+        made = make_command(*texts, *SHARED, **more)(argument(checking))
         made.params = [*reversed(own), *(p for p in made.params if p not in own)]
         return made
 
