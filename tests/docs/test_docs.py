@@ -336,7 +336,8 @@ def commands_and_kinds() -> list[str]:
     for name in COMMANDS:
         kinds = getattr(importlib.import_module(f"cgprimer.cli.{name}").command, "commands", {})
         found += [f"{name} {kind}" for kind in kinds] or [name]
-    return [*found, "check"]
+    # Of checks, those that have options of their own beside the shared ones.
+    return ["check", *(f for f in found if "check" not in f or option_table(f).count("\n") > 1)]
 
 
 def tables() -> dict[str, Callable[[], str]]:
