@@ -115,9 +115,10 @@ def numbers_by_name(
     """
     if given is not None and not isinstance(given, Mapping):
         raise UsageError(f"{what} maps names to numbers; {type(given).__name__} does not")
+    names = dict.fromkeys(known)  # found at once, in their order
     for name in given or {}:
-        if name not in known:
-            raise UsageError(f"{what}: there is no {kind} {name!r}", hint=name_hint(name, known))
+        if name not in names:
+            raise UsageError(f"{what}: there is no {kind} {name!r}", hint=name_hint(name, names))
     return {
         n: _array(f"{what} of {n}", n, v, shapes[n])
         if n in shapes

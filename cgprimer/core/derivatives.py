@@ -282,7 +282,7 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
         return graph.parameters
     if not wrt and not (graph.parameters or graph.inputs):
         raise UsageError("there is nothing to differentiate by: no parameter and no input")
-    names, known = as_names(wrt, "wrt"), (*graph.variables, *graph.parameters)
+    names, known = as_names(wrt, "wrt"), dict.fromkeys((*graph.variables, *graph.parameters))
     for name in names:
         if element_in(graph, name)[0] not in known:
             raise UsageError(

@@ -18,6 +18,7 @@ from cgprimer.pictures.layout import Layout
 
 _GAP = 2.0  # points that are free around a label
 _STEP = 8.0
+_CELL = 48.0
 _HEAD = 18.0  # around an arrow head
 _TOUCHING = 100.0  # a label that touches something is worse than one that covers lines
 _SHARES = [0.5 + sign * k / 30 for k in range(13) for sign in (1, -1)]  # of the line's length
@@ -44,25 +45,21 @@ def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
     Labels(boxes=(Box(x=63.3..., y=30.0, width=20.0, height=10.0), None), touching=0, covering=0)
     """
     labels, lines = layout.labels, layout.lines
-    rows, fixed = _rows(labels), _rows(layout.boxes.values())
+    rows, fixed = _rows(labels), _Grid(_rows(layout.boxes.values()))
     taken = [sampled(line, _STEP) for line in lines]
-    points = np.array([point for line in taken for point in line]).reshape(-1, 2)
+    points = np.array([(*point, 0.0, 0.0) for line in taken for point in line]).reshape(-1, 4)
     owners = np.repeat(np.arange(len(lines)), [len(line) for line in taken])
+    others, of_lines = _Grid(rows), _Grid(points, owners)
 
     whole = np.array([layout.width / 2, layout.height / 2])  # a label stays inside
-    heads = np.array([(*line[-1], _HEAD, _HEAD) for line in lines]).reshape(-1, 4)
+    heads = _Grid(np.array([(*line[-1], _HEAD, _HEAD) for line in lines]).reshape(-1, 4))
 
     def costs(number: int, places: Array) -> Array:
         # Another label may move out of the way, a vertex does not.
-        touched = _near(places, np.delete(rows, number, axis=0)).sum(axis=1)
-        touched += 2 * _near(places, fixed).sum(axis=1)
-        least, most = places[:, :2].min(axis=0), places[:, :2].max(axis=0)
-        within = np.abs(points - (least + most) / 2) <= (most - least) / 2 + places[0, 2:]
-        foreign = points[within.all(axis=1) & (owners != number)]
-        covered = _near(places, np.pad(foreign, ((0, 0), (0, 2)))).any(axis=1)
-        on_heads = _near(places, heads).any(axis=1)
+        touched = others.near(places, number) + 2 * fixed.near(places)
+        covered = (of_lines.near(places, number) > 0) + 1.0 * (heads.near(places) > 0)
         beyond = (np.abs(places[:, :2] - whole) + places[:, 2:] / 2 > whole + margin).any(axis=1)
-        return np.asarray(_TOUCHING * (touched + beyond) + covered + on_heads, dtype=float)
+        return np.asarray(_TOUCHING * (touched + beyond) + covered, dtype=float)
 
     shown = [number for number, box in enumerate(labels) if box]
     found = {number: float(costs(number, rows[[number]])[0]) for number in shown}
@@ -79,6 +76,7 @@ def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
             best = int(np.argmin(cost))
             if cost[best] < found[number]:
                 rows[number], moved = places[best], True
+                others = _Grid(rows)
         if not moved:
             break
         found = {number: float(costs(number, rows[[number]])[0]) for number in shown}
@@ -95,8 +93,38 @@ def _rows(boxes: Iterable[Box | None]) -> Array:
     return np.array(rows, dtype=float).reshape(-1, 4)
 
 
-def _near(boxes: Array, others: Array) -> npt.NDArray[np.bool_]:
-    """For each box and each of the others whether they come closer than the gap."""
-    apart = 2 * np.abs(boxes[:, None, :2] - others[None, :, :2])
-    room = boxes[:, None, 2:] + others[None, :, 2:] + 2 * _GAP
-    return np.asarray((apart < room).all(axis=2))
+class _Grid:
+    """Boxes by the cells that their middles are in: what is near is found without asking all.
+
+    Args:
+        rows: middle, width and height of each; nan touches nothing.
+        owners: whose they are; each its own unless given.
+    """
+
+    def __init__(self, rows: Array, owners: npt.NDArray[np.int_] | None = None) -> None:
+        there = np.flatnonzero(~np.isnan(rows[:, 0]))
+        cells = np.floor(rows[there, :2] / _CELL).astype(int)
+        order = np.lexsort((cells[:, 1], cells[:, 0]))
+        self.rows, self.keys = rows[there[order]], _keys(*cells[order].T)
+        self.owners = there[order] if owners is None else owners[there[order]]
+        self.reach = self.rows[:, 2:].max(axis=0, initial=0.0) / 2 + _GAP
+
+    def near(self, places: Array, apart_from: int = -1) -> npt.NDArray[np.int_]:
+        """For each place how many come closer to it than the gap, one owner's apart."""
+        around = places[:, 2:] / 2 + self.reach
+        first, last = (np.floor((places[:, :2] + s * around) / _CELL).astype(int) for s in (-1, 1))
+        columns = first[:, :1] + np.arange((last - first)[:, 0].max() + 1)
+        begin = np.searchsorted(self.keys, _keys(columns, first[:, 1:]))
+        end = np.searchsorted(self.keys, _keys(columns, last[:, 1:]), side="right")
+        many = np.where(columns <= last[:, :1], end - begin, 0).ravel()
+        place = np.repeat(np.arange(len(places)).repeat(columns.shape[1]), many)
+        one = np.arange(many.sum()) + np.repeat(begin.ravel() - many.cumsum() + many, many)
+        apart = 2 * np.abs(places[place, :2] - self.rows[one, :2])
+        room = places[place, 2:] + self.rows[one, 2:] + 2 * _GAP
+        close = (apart < room).all(axis=1) & (self.owners[one] != apart_from)
+        return np.bincount(place[close], minlength=len(places))
+
+
+def _keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
+    """Cells as numbers in the order of their columns."""
+    return np.asarray(x * 2**32 + y)

@@ -3,8 +3,8 @@
 The derivative of one vertex with respect to another is the sum, over every path from the one to
 the other, of the product of the partial derivatives along its edges. That is what the other
 methods compute without walking each path; here every path is walked, so the cost grows with
-their number, which can be exponential in the size of the graph: beyond ``limit`` paths the
-method refuses.
+their number, which can be exponential in the size of the graph: beyond ``limit`` paths, or a
+hundred times as many edges of all of them, the method refuses.
 
 Vertices are the named values of the tape and its leaves. The partial derivative on an edge
 treats the operands of the vertex's own expression as independent of each other.
@@ -24,6 +24,8 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import PathLimitError
 
 LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise
+_HINT = "reverse mode needs one pass, or raise the limit: limit=... (--path-limit N)"
+_EDGES = 100  # of a path, on average: more of them in all are refused, too
 
 
 def differentiate(
@@ -49,7 +51,16 @@ def differentiate(
     if total > limit:
         raise PathLimitError(
             f"there are {total:,} paths, more than the limit of {limit:,}",
-            hint="reverse mode needs one pass, or raise the limit: limit=... (--path-limit N)",
+            hint=_HINT,
+        )
+    walked = sum(
+        count_edges(heads, root, leading[root]).get(source, 0)
+        for root in roots for source in sources
+    )  # fmt: skip
+    if walked > limit * _EDGES:
+        raise PathLimitError(
+            f"the {total:,} paths have {walked:,} edges, more than the limit of {limit * _EDGES:,}",
+            hint=_HINT,
         )
     derivatives: dict[tuple[str, str], int] = {}
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
@@ -85,6 +96,16 @@ def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
     return counts
 
 
+def count_edges(heads: dict[int, list[int]], root: int, paths: dict[int, int]) -> dict[int, int]:
+    """For each vertex that leads to the root, how many edges its paths have in all."""
+    edges = {root: 0}
+    for vertex in sorted(paths, reverse=True):
+        if vertex < root:
+            ways = [head for head in heads[vertex] if head in paths]
+            edges[vertex] = sum(edges[head] + paths[head] for head in ways)
+    return edges
+
+
 def list_paths(
     heads: dict[int, list[int]], source: int, root: int, leading: dict[int, int]
 ) -> list[list[int]]:
@@ -93,11 +114,14 @@ def list_paths(
     ``leading`` has the vertices that lead to the root; the others are no way to go.
     """
     found: list[list[int]] = []
-    stack = [[source]] if source in leading else []
+    path: list[int] = []
+    stack = [(source, 0)] if source in leading else []  # and how many vertices stand before it
     while stack:
-        path = stack.pop()
-        if path[-1] == root:
-            found.append(path)
-            continue
-        stack.extend([*path, head] for head in heads.get(path[-1], ()) if head in leading)
+        vertex, depth = stack.pop()
+        path[depth:] = [vertex]
+        if vertex == root:
+            found.append(path.copy())
+        else:
+            ways = [head for head in heads.get(vertex, ()) if head in leading]
+            stack.extend((head, depth + 1) for head in ways)
     return sorted(found, key=lambda path: (len(path), path))

@@ -1,0 +1,104 @@
+"""Sizes that took minutes, or the memory of the machine, where something grew faster than they do.
+
+Nothing is timed: whoever makes one of them quadratic again waits.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+import cgprimer
+from cgprimer.core.methods.path_sum import count_edges, count_paths, list_paths
+from cgprimer.errors import PathLimitError, UsageError
+from cgprimer.pictures.geometry import Box
+from cgprimer.pictures.labels import _Grid, _rows
+from cgprimer.pictures.layout import lay_out
+
+pytestmark = pytest.mark.slow
+
+
+def chain(length: int, more: str = "") -> cgprimer.ExpressionGraph:
+    lines = [f"xa{i} = sin(xa{i - 1}){more}" for i in range(1, length)]
+    return cgprimer.parse(["input xin=0.3; parameter p=0.2", "xa0 = p*xin", *lines])
+
+
+def wide(count: int) -> cgprimer.ExpressionGraph:
+    return cgprimer.parse("xw = " + " + ".join(f"p{i}*xa" for i in range(count)))
+
+
+def test_a_gradient_by_many_names():
+    names = [f"p{i}" for i in range(40_000)]
+    at = dict.fromkeys(names, 1.0) | {"xa": 2.0}
+    assert cgprimer.gradient(wide(40_000), at, wrt=names) == dict.fromkeys(names, 2.0)
+
+
+def test_data_from_many_truths():
+    truth = {f"p{i}": 1.0 for i in range(40_000)}
+    made = cgprimer.make_dataset(wide(40_000), truth=truth, samples=2)
+    assert made.targets["xw"] == pytest.approx(40_000 * made.inputs["xa"])
+
+
+def test_one_long_path():
+    graph = chain(40_000)
+    found = cgprimer.gradient(graph, wrt="p", method="path-sum")["p"]
+    assert found == pytest.approx(cgprimer.gradient(graph, wrt="p")["p"], rel=1e-9)
+
+
+def test_paths_that_are_long_and_many_are_refused_before_any_is_walked():
+    with pytest.raises(PathLimitError, match=r"the 2,000 paths have 2,001,000 edges"):
+        cgprimer.gradient(chain(2_000, " + p*xin"), method="path-sum")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_edges_of_paths_are_counted_as_they_are_walked(seed):
+    generator = random.Random(seed)
+    heads = {
+        tail: sorted(generator.sample(range(tail + 1, 12), generator.randint(1, min(3, 11 - tail))))
+        for tail in range(11)
+    }
+    paths = count_paths(heads, 11)
+    edges = count_edges(heads, 11, paths)
+    for source in range(12):
+        walked = list_paths(heads, source, 11, paths)
+        assert len(walked) == len({tuple(path) for path in walked}) == paths.get(source, 0)
+        assert sum(len(path) - 1 for path in walked) == edges.get(source, 0)
+        assert all(b in heads[a] for path in walked for a, b in pairwise(path))
+
+
+def test_a_trace_of_many_lines():
+    shown = str(cgprimer.trace(chain(8_000, " + p*xin")))
+    assert shown.count("\n") >= 8_000
+
+
+def test_a_comparison_of_a_long_graph_skips_what_is_refused():
+    shown = str(cgprimer.compare(chain(2_000, " + p*xin")))
+    assert "path-sum: the 2,000 paths have 2,001,000 edges" in shown
+    assert "symbolic: written out in full" in shown
+
+
+def test_a_picture_that_would_take_minutes_is_refused_at_once():
+    names = [f"x{i}" for i in range(400)]
+    edges = [*pairwise(names), *(("x0", name) for name in names[2:])]
+    with pytest.raises(UsageError, match=r"400 vertices pass 79,401 layers"):
+        lay_out(dict.fromkeys(names, (40.0, 20.0)), edges, [None] * len(edges))
+
+
+def test_what_is_near_is_what_an_honest_search_finds():
+    generator = random.Random(3)
+
+    def box() -> Box:
+        middle = generator.uniform(-300, 300), generator.uniform(-300, 300)
+        return Box(*middle, generator.uniform(0, 90), generator.uniform(0, 40))
+
+    boxes = [box() if generator.random() < 0.9 else None for _ in range(200)]
+    places = _rows([box() for _ in range(50)])
+    found = _Grid(_rows(boxes)).near(places, apart_from=7)
+    for place, count in zip(places.tolist(), found, strict=True):
+        x, y, width, height = place
+        assert count == sum(
+            2 * abs(b.x - x) < b.width + width + 4 and 2 * abs(b.y - y) < b.height + height + 4
+            for number, b in enumerate(boxes) if b and number != 7
+        )  # fmt: skip
