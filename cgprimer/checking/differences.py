@@ -1,4 +1,4 @@
-"""Mistakes that show in the pattern of small errors: steps of difference quotients, float32.
+"""Mistakes that show in the pattern of small errors: difference quotients, float32, rounding.
 
 A step that is too large leaves an error that grows with it: the quotient with the same step has
 the same error at every point. A step that is too small leaves rounding: f(x + h) - f(x) is a
@@ -8,6 +8,7 @@ Source: Press et al., "Numerical Recipes", section 5.7.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
@@ -17,9 +18,10 @@ import numpy as np
 from cgprimer.checking.questions import VALUE, Points, Question
 
 Array = Any
+_DIGITS = 9  # after the point, with which numbers are rounded
 _FEW = 3  # numbers that a pattern must show in
 _SMALL = 0.3  # relative: beyond it an error is no pattern of difference quotients
-_STEPS = sorted([*(10.0**-k for k in range(4, 17)), *(2.0**-k for k in range(16, 48))])
+_STEPS = sorted([*(10.0**-k for k in range(4, 17)), *(2.0**-k for k in range(16, 44))])
 _WAYS: dict[str, Callable[[Array], Array]] = {
     "h": np.ones_like,
     "h*max(1, |x|)": lambda x: np.maximum(1.0, np.abs(x)),
@@ -40,6 +42,19 @@ def stored_in_float32(points: Points, theirs: Mapping[str, Array], names: set[st
             )
         if np.array_equal(short, yours) and np.sum(fits != ours) >= _FEW and near.all():
             found.add(name)
+    return found
+
+
+def rounded(points: Points, theirs: Mapping[str, Array], names: set[str]) -> dict[int, set[str]]:
+    """The names whose numbers are the right ones, rounded: by how many digits after the point."""
+    found: dict[int, set[str]] = {}
+    for name in names:
+        yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
+        for digits in range(_DIGITS):
+            near = np.abs(yours - ours) <= 0.501 * 10.0**-digits
+            if near.all() and np.array_equal(np.round(yours, digits), yours):
+                found.setdefault(digits, set()).add(name)
+                break
     return found
 
 
@@ -81,8 +96,10 @@ def _rounded(points: Points, yours: Array, name: str) -> str:
             whole = np.abs(count - np.round(count)) <= 1e-3 + 1e-15 * np.abs(count)
             whole &= (np.abs(count) > 0.5) | (yours == 0)
         seen = np.abs(count) < 1e12
-        noisy = wrong * step <= 64 * points.noise[VALUE][here]
-        if np.mean(whole & seen & noisy) > 0.9:
+        noisy = wrong * step <= 4 * points.noise[VALUE][here]
+        # Short numbers are whole numbers of any power of two.
+        likely = math.log2(step) % 1 or np.mean(wrong <= np.abs(yours) / 2) > 0.5
+        if np.mean(whole & seen & noisy) > 0.9 and likely:
             return f"{scheme} differences with a step of about {step:.0e}: rounding drowns them"
     return ""
 

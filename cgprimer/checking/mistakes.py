@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checking.differences import step_of_differences, stored_in_float32
+from cgprimer.checking.differences import rounded, step_of_differences, stored_in_float32
 from cgprimer.checking.questions import RIGHT, Points, Question
 from cgprimer.checking.slips import candidates
 
@@ -43,6 +43,7 @@ MISTAKES = {
     "absolute value": "the sign is lost",
     "reciprocal": "one over what is right",
     "float32": "computed with seven digits",
+    "rounded": "right, but for digits that were cut off",
     "difference step too large": "difference quotients with an error of h or h^2",
     "difference step too small": "difference quotients in which rounding has the say",
     "constant factor": "a constant number times what is right",
@@ -231,6 +232,8 @@ def _exchanged(
         return
     for element, other in pairs.items():
         both = pairs.get(other) == element
+        if not both and np.ptp(points.right[other]) == 0:
+            continue  # a number such as 1 is not copied
         said = (
             f"{element} and {other} are swapped" if both else f"this is the derivative by {other}"
         )
@@ -323,6 +326,9 @@ def _measured(
     """Mistakes that show in the pattern of small errors."""
     if short := stored_in_float32(points, theirs, wrong):
         yield _foretold("float32", "the numbers have the seven digits of float32", {}), short, True
+    for digits, names in rounded(points, theirs, wrong).items():
+        said = f"the numbers are rounded to {digits} digits after the point"
+        yield _foretold("rounded", said, {}), names, True
     for mistake, said, names in step_of_differences(question, points, theirs, wrong):
         yield _foretold(mistake, said, {}), names, True
 

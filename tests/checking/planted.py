@@ -218,6 +218,12 @@ def float32(graph: ExpressionGraph, number: int) -> Any:
     return check, with_habits(check, Habits(rounded=lambda v: float(np.float32(v))))
 
 
+def rounded(graph: ExpressionGraph, number: int) -> Any:
+    check = asked(graph, number)
+    good = right(check)
+    return check, lambda p: {n: round(v, 2 + number % 5) for n, v in good(p).items()}
+
+
 def inner(graph: ExpressionGraph, number: int) -> Any:
     if not _functions(graph):
         return None
@@ -299,6 +305,7 @@ PLANTED: dict[str, Any] = {
     "difference step too large": _differences((1e-1, 1e-2, 3e-3, 1e-3)),
     "difference step too small": _differences((1e-10, 1e-11, 1e-12, 1e-13)),
     "float32": float32,
+    "rounded": rounded,
     "inner function not evaluated": inner,
     "derivative at the wrong point": wrong_point,
     "sum instead of mean": summed,
