@@ -134,14 +134,14 @@ def load(path: str, name: str) -> Any:
 
 def work(setup: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
     """Import the submission, and answer the requests one by one."""
-    folder, own, process, leave = os.getcwd(), os.getpid(), os.getpid, os._exit
+    folder, here, process, leave = os.getcwd(), os.getpid(), os.getpid, os._exit
     path = os.path.join(folder, "submission.py")
     before = set(sys.modules)
     sys.path.insert(0, folder)
     sys.meta_path.insert(0, Forbidden(setup["forbidden"]))
 
     def tell(line: dict[str, Any]) -> None:
-        if process() != own:
+        if process() != here:
             leave(0)  # a process that the submission has forked, and forgotten
         say(line)
 
@@ -162,5 +162,5 @@ def work(setup: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
         except BaseException:  # json or os are not what they were
             tell({"request": number, "failure": {"kind": "answers", "message": "?"}})
     loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
-    known = sys.stdlib_module_names
-    tell({"modules": sorted(loaded - known - {"submission", "driver"})})
+    own = {"submission", "driver", *filter(lambda name: name.startswith("_"), loaded)}
+    tell({"modules": sorted(loaded - sys.stdlib_module_names - own)})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -12,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer import __version__
-from cgprimer.checking.results import Failure, Result, not_run, renamed
+from cgprimer.checking.results import Failure, Result, not_run, readable, renamed
 from cgprimer.checking.sandbox import Limits, Submission, stop_all
 from cgprimer.errors import CgprimerError, DataError, UsageError, listed
 from cgprimer.files import write_whole
 
+ENDINGS = (".py", ".ipynb")  # of programs
 _SECONDS = 1.0  # between two writings of a journal
 
 
@@ -32,7 +35,7 @@ class Check:
     # cgprimer.check_gradient(cgprimer.parse("..."), NAMES)
     call: str = ""
     parts: dict[str, float] = field(default_factory=dict)  # the points that each can bring
-    endings: tuple[str, ...] = (".py",)  # of files that are submissions
+    endings: tuple[str, ...] = ENDINGS  # of files that are submissions
 
     def key(self, submission: bytes, limits: Limits) -> str:
         """What a result depends on, as one short text."""
@@ -92,60 +95,67 @@ class Journal:
         write_whole(self.path, text)
 
 
-def submissions_in(paths: Iterable[Path], endings: tuple[str, ...] = (".py",)) -> dict[str, Path]:
+def submissions_in(
+    paths: Iterable[Path], endings: tuple[str, ...] = ENDINGS, called: str = ""
+) -> dict[str, Path]:
     """Files by the names of their submissions: those given, and those in the folders given.
 
-    In a folder these are ``ann.py`` of the student ann, and the only ``.py`` file in each folder
-    ``bob/``; other ``endings`` in the place of ``.py``.
+    In a folder these are ``ann.py`` of the student ann, and the file in the folder ``bob/``: the
+    only one with such an ending, or the one that is ``called`` so. Where it cannot be told, the
+    folder itself is the submission, and the check says what is wrong with it.
 
     Raises:
-        UsageError: a path that is not there, a folder without submissions, a student's folder
-            with several files, nothing at all, or two files of one student.
+        UsageError: a path that is not there, a folder without submissions, nothing at all.
     """
-    found: list[tuple[str, Path]] = []
+    found: dict[str, Path] = {}
     for path in paths:
+        if not path.exists():
+            raise UsageError(f"there is no file {path}")
+        inside = [path]
         if path.is_dir():
-            inside = _in_folder(path, endings)
+            inside = [
+                _file_in(entry, endings, called) if entry.is_dir() else entry
+                for entry in sorted(path.iterdir())
+                if not entry.name.startswith((".", "_"))
+                and (entry.is_dir() or entry.suffix in endings)
+            ]
             if not inside:
                 ending = " or ".join(endings)
                 raise UsageError(f"there are no submissions in {path}: no file ends in {ending}")
-            found += inside
-        elif path.exists():
-            found.append((path.name, path))
-        else:
-            raise UsageError(f"there is no file {path}")
+        for file in inside:
+            own = path.is_dir() and file.parent != path  # in a folder of the student's own
+            name = readable((file.parent if own else file).name)
+            found[name if name not in found else readable(str(file))] = file
     if not found:
         raise UsageError(f"which submission? Give a {endings[0]} file, or a folder of them")
-    students: dict[str, list[str]] = {}
-    for name, path in found:
-        student = Path(name).stem if name.endswith(endings) else name
-        students.setdefault(student.casefold(), []).append(str(path))
-    several = [f"{name} ({', '.join(files)})" for name, files in students.items() if files[1:]]
-    if several:
-        raise UsageError(
-            f"two submissions of one student: {listed(several)}",
-            hint=f"leave one of them, or call them differently, as ann-late{endings[0]}",
-        )
-    return dict(found)
-
-
-def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[tuple[str, Path]]:
-    found = []
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith((".", "_")):
-            continue
-        if entry.is_dir():
-            files = sorted(file for file in entry.iterdir() if file.suffix in endings)
-            if len(files) > 1:
-                names = listed([file.name for file in files])
-                raise UsageError(
-                    f"which file is the submission of {entry.name}? There are {names}",
-                    hint=f"leave one {endings[0]} file in {entry}",
-                )
-            found += [(entry.name, file) for file in files]
-        elif entry.suffix in endings:
-            found.append((entry.name, entry))
     return found
+
+
+def _file_in(folder: Path, endings: tuple[str, ...], called: str) -> Path:
+    files = [file for file in folder.iterdir() if file.suffix in endings]
+    named = [file for file in files if file.stem == called]
+    return (named or files)[0] if len(named or files) == 1 else folder
+
+
+def student_of(submission: str) -> str:
+    """Whose it is: the name of the file without its ending, or of the folder.
+
+    >>> student_of("ann.py"), student_of("ann.lee")
+    ('ann', 'ann.lee')
+    """
+    return re.sub(r"\.(py|ipynb|csv|json|md)$", "", submission)
+
+
+def several_of_one(submissions: Iterable[str]) -> dict[str, list[str]]:
+    """Students with more than one submission, and those.
+
+    >>> several_of_one(["ann.py", "Ann.ipynb", "bob.py"])
+    {'ann': ['ann.py', 'Ann.ipynb']}
+    """
+    found: dict[str, list[str]] = {}
+    for name in submissions:
+        found.setdefault(Path(student_of(name)).name.casefold(), []).append(name)
+    return {student: names for student, names in found.items() if len(names) > 1}
 
 
 def check_all(
@@ -206,16 +216,24 @@ def check_all(
 def _run(check: Check, path: Path, limits: Limits) -> Result:
     """The result of one; where the grader itself has a defect, the others are graded still."""
     try:
-        return check.run(path, limits)
+        if not path.is_dir():
+            return check.run(path, limits)
+        files = sorted(file.name for file in path.iterdir() if file.suffix in check.endings)
+        there = (
+            f"which file is it? There are {listed(files)}" if files else "there is no file in it"
+        )
+        failure = Failure("missing", readable(there))
     except CgprimerError:
         raise
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        return not_run(check.name, path.name, check.parts, Failure("grader", what))
+        failure = Failure("grader", f"{type(error).__name__}: {error}")
+    return not_run(check.name, path.name, check.parts, failure)
 
 
 def _content(path: Path) -> bytes:
     try:
+        if path.is_dir():
+            return repr(sorted(os.listdir(path))).encode()
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None

@@ -89,7 +89,14 @@ def readable() -> list[str]:
         prefixes = (prefixes - {"/usr"}) | {"/usr/lib", "/usr/local/lib"}
     found = [*prefixes, sys.prefix, sys.executable, os.path.realpath(sys.executable)]
     found += ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/localtime"]
-    found += ["/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"]
+    found += [
+        "/etc/ld.so.cache",
+        "/dev/null",
+        "/dev/zero",
+        "/dev/urandom",
+        "/dev/random",
+        "/proc/cpuinfo",
+    ]
     for place in sys.path:  # of a project that is worked on: its packages, not what lies beside
         real = os.path.realpath(place)
         if os.path.isdir(real) and not any(inside(real, p) for p in prefixes):

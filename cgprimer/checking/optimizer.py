@@ -132,7 +132,7 @@ def possible(rules: Sequence[str]) -> dict[str, float]:
 
 
 def _with(result: Result, answers: Answers) -> Result:
-    return replace(result, output=answers.output, seconds=answers.seconds)
+    return answers.noted_in(result)
 
 
 def recognised(names: Sequence[str], rules: Sequence[str] = ()) -> dict[str, str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from cgprimer.checking.batch import by_mistake
+from cgprimer.checking.batch import by_mistake, several_of_one, student_of
 from cgprimer.checking.results import Part, Result
-from cgprimer.errors import plural
+from cgprimer.errors import listed, plural
 
 _MARKS = {"right": "✓", "wrong": "✗", "suspicious": "?", "not run": "–"}
 _STYLE = """
@@ -45,7 +45,7 @@ body:has(#hide:checked) .names { display: none; }
 def class_page(results: Sequence[Result], title: str, same: dict[str, str] | None = None) -> str:
     """The page as HTML.
 
-    >>> "&lt;b&gt;.py" in class_page([Result("gradient", "<b>.py", ())], "Homework 1")
+    >>> "&lt;b&gt;" in class_page([Result("gradient", "<b>.py", ())], "Homework 1")
     True
     """
     same = same or {}
@@ -59,6 +59,10 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
     lines = [
         f"<p>{plural(len(results), 'submission')}; the middle one has {middle} of {possible:g}"
         f" points; {full} have all of them.</p>",
+        *(
+            f'<p class="names">{escape(f"{student} has {len(own)}: {listed(own)}.")}</p>'
+            for student, own in several_of_one(result.submission for result in results).items()
+        ),
         '<p><label><input type="checkbox" id="hide"> without names</label></p>',
         "<h2>By mistake</h2>",
         _table(
@@ -74,7 +78,7 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
                     f'<td class="number">{len(who)}</td>',
                     f'<td class="bars"><span class="bar" style="width:{width * len(who):.2f}em">'
                     "</span></td>",
-                    f'<td class="names">{escape(", ".join(map(_student, who)))}</td>',
+                    f'<td class="names">{escape(", ".join(map(student_of, who)))}</td>',
                 ]
                 for mistake, who in mistakes.items()
             ],
@@ -115,10 +119,6 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
     )
 
 
-def _student(submission: str) -> str:
-    return submission.removesuffix(".py")
-
-
 def _count(results: Sequence[Result], name: str, verdict: str) -> int:
     every = [part for result in results for part in result.parts if part.name == name]
     return sum(part.verdict == verdict for part in every)
@@ -142,11 +142,11 @@ def _row(result: Result, parts: Sequence[str], same: str) -> list[str]:
     if result.failure:
         details.insert(0, str(result.failure))
     if same:
-        details.insert(0, f"the same file as {_student(same)}'s")
+        details.insert(0, f"the same file as {student_of(same)}'s")
     named = escape(", ".join(result.mistakes)) or ("the same file" if same else "")
     shown = f"<details><summary>{named or 'details'}</summary><pre>{escape(chr(10).join(details))}"
     return [
-        f'<th scope="row">{escape(_student(result.submission))}</th>',
+        f'<th scope="row">{escape(student_of(result.submission))}</th>',
         f'<td class="number">{result.points:g} of {result.possible:g}</td>',
         *(_mark(known.get(name)) for name in parts),
         f"<td>{shown}</pre></details></td>" if details else f"<td>{named}</td>",

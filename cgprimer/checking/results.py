@@ -6,6 +6,7 @@ else counts points.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -51,6 +52,17 @@ class Failure:
     def __str__(self) -> str:
         heading = f"{KINDS.get(self.kind, self.kind)}: {self.message}"
         return f"{heading}\n{self.where}" if self.where else heading
+
+
+def readable(text: str) -> str:
+    """Without what would move a terminal's cursor, or the order of letters.
+
+    >>> readable("a\\x1b[2Jb\\n")
+    'a\ufffd[2Jb\\n'
+    """
+    return re.sub(
+        r"[^\t\n -~\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\U0010ffff]", "\ufffd", text
+    )
 
 
 def place(source: Source, line: int | None, column: int = 1, end: int = 0) -> str:

@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import IO, Any, NamedTuple, TypedDict
 
 from cgprimer.checking import answering, confined
-from cgprimer.checking.results import Failure, Result, place
+from cgprimer.checking.results import KINDS, Failure, Result, place, readable
 from cgprimer.errors import Source, UsageError
 
 Submission = str | Path | Mapping[str, Any]  # a file, or the names of a notebook: globals()
@@ -172,11 +172,31 @@ def _source(path: Path) -> Source | Failure:
         line = data.count(b"\n", 0, error.start) + 1
         wrong = f"line {line} is not {error.encoding}: save the file as UTF-8"
     else:
+        if path.suffix == ".ipynb":
+            return _notebook(path.name, text)
         if "\0" in text:
             wrong = f"line {text[: text.index(chr(0))].count(chr(10)) + 1} has a zero byte"
         elif not wrong:
             return Source(path.name, text.replace("\r\n", "\n").replace("\r", "\n"))
     return Failure("encoding", wrong)
+
+
+def _notebook(name: str, text: str) -> Source | Failure:
+    """The code of a notebook's cells; those of a grader, and what only notebooks know, left out."""
+    lines: list[str] = []
+    try:
+        for number, cell in enumerate(json.loads(text)["cells"], 1):
+            of_grader = cell["metadata"].get("nbgrader", {})
+            if cell["cell_type"] != "code" or of_grader.get("locked") or of_grader.get("grade"):
+                continue
+            lines.append(f"# cell {number}")
+            lines += [
+                f"# {line}" if line.lstrip().startswith(("%", "!")) else line
+                for line in "".join(cell["source"]).split("\n")
+            ]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Failure("encoding", "it is no notebook")
+    return Source(name, "\n".join([*lines, ""]))
 
 
 def _run(
@@ -309,7 +329,7 @@ def _read(
     except (ValueError, TypeError, KeyError, AttributeError):
         failure = Failure("answers", "it meddles with how answers are given")
         modules = protections = ()
-    output = said.printed.decode(errors="replace")
+    output = readable(said.printed.decode(errors="replace").replace("\r\n", "\n"))
     if len(output) > _KEPT_OUTPUT:
         output = f"{output[:_KEPT_OUTPUT]}\n... and {len(output) - _KEPT_OUTPUT:,} characters more"
     every = tuple(values.get(number, failure) for number in range(asked))
@@ -333,7 +353,8 @@ def _value(line: dict[str, Any], source: Source) -> Any:
                 for edge in ("from", "to")
             )
         where = place(source, number, int(column), int(end))
-    return Failure(str(told["kind"]), str(told["message"]), where)
+    kind = told["kind"] if told["kind"] in KINDS else "answers"
+    return Failure(kind, readable(" ".join(str(told["message"]).split())), readable(where))
 
 
 def _ended(limits: Limits, said: _Said, ended: Any) -> Failure:

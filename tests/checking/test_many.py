@@ -221,26 +221,34 @@ def test_nothing_is_written_over_that_is_not_ours(folder: Path) -> None:
 
 
 def test_folders_of_students_and_what_is_wrong_with_them(tmp_path: Path) -> None:
-    for name in ("ann", "bob"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "homework.py").write_text(RIGHT)
-    (tmp_path / ".hidden").mkdir()
-    (tmp_path / "cyd.py").write_text(SIGN)
+    handed = tmp_path / "class"
+    for name in ("ann", "bob", "dan", "eve"):
+        (handed / name).mkdir(parents=True)
+        (handed / name / "homework.py").write_text(RIGHT)
+    (handed / ".hidden").mkdir()
+    (handed / "cyd.py").write_text(SIGN)
+    (handed / "Ann.py").write_text(ONE)
+    (handed / "bob" / "second.py").write_text(RIGHT)  # which one is it?
+    (handed / "dan" / "half.py").write_text(ONE)  # the name of the check
+    (handed / "eve" / "homework.py").rename(handed / "eve" / "homework.txt")
     (tmp_path / "notes.txt").write_text("")
-    assert list(submissions_in([tmp_path])) == ["ann", "bob", "cyd.py"]
-    (tmp_path / "Ann.py").write_text(RIGHT)
-    with pytest.raises(UsageError, match=r"two submissions of one student: ann \(.*Ann\.py"):
-        submissions_in([tmp_path])
-    (tmp_path / "Ann.py").unlink()
-    (tmp_path / "bob" / "second.py").write_text(RIGHT)
-    with pytest.raises(UsageError, match="which file is the submission of bob"):
-        submissions_in([tmp_path])
+    done = run("check", "half", "notes.txt", "class", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ann has 2 submissions: Ann.py, ann" in done.stderr
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "class.csv").read_text())))
+    points = {row["submission"]: row["points"] for row in rows}
+    assert points == {"Ann.py": "1", "ann": "3", "bob": "0", "cyd.py": "0", "dan": "1", "eve": "0"}
+    failures = {row["submission"]: row["failure"] for row in rows}
+    assert "which file is it? There are homework.py, second.py" in failures["bob"]
+    assert "there is no file in it" in failures["eve"]
     with pytest.raises(UsageError, match="there are no submissions in"):
-        submissions_in([tmp_path / ".hidden"])
+        submissions_in([handed / ".hidden"])
     with pytest.raises(UsageError, match="there is no file"):
-        submissions_in([tmp_path / "nosuch.py"])
+        submissions_in([handed / "nosuch.py"])
     with pytest.raises(UsageError, match="which submission"):
         submissions_in([])
+    twice = submissions_in([handed / "cyd.py", handed])
+    assert len(twice) == len(submissions_in([handed])) + 1  # by its path, too
 
 
 # --- reports --------------------------------------------------------------------------------------
@@ -390,7 +398,7 @@ def test_the_autograder_grades(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     submission.unlink()
     data = grade(root, monkeypatch)  # nothing was handed in
     assert data["score"] == 0
-    assert "no file ends in .py" in data["output"]
+    assert "no file ends in .py or .ipynb" in data["output"]
     assert [test["max_score"] for test in data["tests"]] == [1, 2]
     (root / "source" / "files" / "my notes.txt").unlink()
     submission.write_text(RIGHT)

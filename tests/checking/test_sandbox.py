@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -335,6 +336,34 @@ def test_modules_can_be_forbidden_and_are_named(tmp_path: Path) -> None:
     assert answers(tmp_path, text).modules == ("numpy",)
     refused = answers(tmp_path, text, forbidden=("numpy",)).failure
     assert "numpy may not be imported in this homework" in str(refused)
+
+
+def test_a_notebook_is_its_cells_of_code(tmp_path: Path) -> None:
+    def cell(kind: str, *lines: str, **about: Any) -> dict[str, Any]:
+        source = [f"{line}\n" for line in lines]
+        return {"cell_type": kind, "source": source, "metadata": {"nbgrader": about}}
+
+    cells = [
+        cell("markdown", "# Homework"),
+        cell("code", "%matplotlib inline", "import math"),
+        cell("code", "def g(a, b):", "    return math.sqrt(a) / b", solution=True),
+        cell("code", "1 / 0", grade=True, locked=True),
+    ]
+    text = json.dumps({"cells": cells, "nbformat": 4})
+    found = answers(tmp_path, text, name="ann.ipynb")
+    assert found.values[0] == 2**0.5 / 4
+    assert "# cell" not in str(found.values[1])
+    assert "return math.sqrt(a) / b" in str(found.values[1])
+    for broken in ("{", "[]", '{"cells": [3]}'):
+        assert "it is no notebook" in str(answers(tmp_path, broken, name="ann.ipynb").failure)
+
+
+def test_what_is_printed_cannot_move_the_cursor(tmp_path: Path) -> None:
+    text = "print('\\x1b[2Jgone')\nraise ValueError('two\\nlines\\x1b[1m\\u202e')"
+    found = answers(tmp_path, text)
+    assert found.output == "\ufffd[2Jgone\n"
+    assert found.failure is not None
+    assert found.failure.message == "ValueError: two lines\ufffd[1m\ufffd"
 
 
 def test_names_of_a_notebook_are_called_here() -> None:

@@ -10,12 +10,21 @@ from typing import Any
 
 import click
 
-from cgprimer.checking.batch import Batch, Check, Journal, by_mistake, check_all, submissions_in
+from cgprimer.checking.batch import (
+    Batch,
+    Check,
+    Journal,
+    by_mistake,
+    check_all,
+    several_of_one,
+    student_of,
+    submissions_in,
+)
 from cgprimer.checking.report import csv_text, gradescope, junit_xml, report
 from cgprimer.checking.results import LEVELS, Failure, Result, not_run
 from cgprimer.checking.sandbox import Limits
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
-from cgprimer.errors import CgprimerError, UsageError, plural
+from cgprimer.errors import UsageError, listed, plural
 from cgprimer.files import json_text, write_whole
 
 _LIMITS = """\
@@ -168,15 +177,17 @@ def _check(
     if gradescope and for_one:
         check_outputs(force, gradescope)
         try:
-            files = submissions_in(_one_of(check, paths), check.endings)
-        except CgprimerError as error:  # a student's mistake, to be read on Gradescope
+            files = submissions_in(paths, check.endings, check.name)
+        except UsageError as error:  # a student's mistake, to be read on Gradescope
             if not all(path.exists() for path in paths):
                 raise
             missing = Failure("missing", error.message)
             _write_gradescope(gradescope, [not_run(check.name, "", check.parts, missing)])
             return
+        named = {n: path for n, path in files.items() if student_of(n) == check.name}
+        files = named if len(named) == 1 else files
     else:
-        files = submissions_in(paths, check.endings)
+        files = submissions_in(paths, check.endings, check.name)
     folder = next((path for path in paths if path.is_dir()), None)
     if folder and not for_one:
         name = folder.resolve().name
@@ -224,15 +235,6 @@ def _check(
         raise KeyboardInterrupt
 
 
-def _one_of(check: Check, paths: Sequence[Path]) -> list[Path]:
-    """Of the several files of a student, the one that is called like the homework."""
-    found: list[Path] = []
-    for path in paths:
-        named = path / f"{check.name}.py"
-        found.append(named if named.is_file() else path)
-    return found
-
-
 def _write_gradescope(path: str, results: Iterable[Result]) -> None:
     if path.endswith(".json"):
         for result in results:
@@ -240,7 +242,7 @@ def _write_gradescope(path: str, results: Iterable[Result]) -> None:
         return
     Path(path).mkdir(exist_ok=True)
     for result in results:
-        name = f"{Path(result.submission).name.removesuffix('.py')}.json"
+        name = f"{Path(student_of(result.submission)).name}.json"
         write_whole(Path(path, name), json_text(gradescope(result)))
 
 
@@ -264,5 +266,7 @@ def _say(batch: Batch, results: Sequence[Result], as_json: bool, one: bool) -> N
         click.echo(f"{len(who)} x {mistake}")
     for name, earlier in batch.same.items():
         note(f"note: {name} and {earlier} are the same file")
+    for student, own in several_of_one(result.submission for result in results).items():
+        note(f"note: {student} has {len(own)} submissions: {listed(own)}")
     if batch.kept:
         note(f"note: {plural(batch.kept, 'result')} from the journal")
