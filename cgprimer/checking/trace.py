@@ -179,7 +179,9 @@ def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator
         before = (
             {n.name for n in postorder(blank.tree) if isinstance(n, Name)} if blank.tree else set()
         )
-        after = bool(before & wrong) and blank.column not in alike
+        after = bool(before & wrong)
+        if after and blank.column in alike:
+            expected = blank.value
         part = _judged(name, blank, answer, expected, made, own, right, read, after)
         if not _close(answer, blank.value, made.digits, _LOOSE):
             wrong.add(blank.name)
@@ -219,7 +221,9 @@ def _judged(
     digits = made.digits
     if _close(answer, blank.value, digits, _LOOSE):
         return Part(name, 1.0, 1.0, "right")
-    if after_mistake and _close(answer, expected, digits, 1.0):
+    if _close(answer, expected, digits, 1.0):  # with roundings, or mistakes, on the way
+        if not after_mistake:
+            return Part(name, 1.0, 1.0, "right")
         if not _any(expected) and _any(blank.value):
             return Part(name, 1.0, 0.0, "wrong", s.ZERO, _SENTENCES[s.ZERO])
         return Part(name, 1.0, 1.0, "right", "", FOLLOWS)

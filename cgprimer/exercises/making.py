@@ -29,7 +29,7 @@ from cgprimer.errors import CgprimerError, PathLimitError, UsageError
 from cgprimer.exercises import graphs, neat
 from cgprimer.number_format import number
 
-_TRIES = 3000  # candidates; of a graph that is given the second half may have rounded numbers
+_TRIES = 2000  # candidates; of a graph that is given the second half may have rounded numbers
 _MOST_ROWS, _MOST_VERTICES = 18, 40
 _FEW = 4  # names that all have numbers of different size
 _MOST_PATHS = {1: 2, 2: 3, 3: 6}
@@ -261,7 +261,7 @@ def _with_mistake(
         value = value_of(blank.tree, known)
         if k == at:
             options = _options(blank, known, value, digits)
-            if not options:
+            if not options or not value:
                 return None
             value = draw.choice(options)
         known[blank.name] = float(number(value, digits)) if digits else value

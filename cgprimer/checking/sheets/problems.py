@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -124,6 +124,8 @@ def read_sheets(path: str | Path) -> dict[str, Sheet]:
     several = data.get("sheets") if isinstance(data, dict) else None
     listed = several if isinstance(several, list) else [data]
     sheets = [sheet_from(one, where) for one in listed]
+    if not sheets:
+        raise DataError(f"{where} has no sheet in it")
     return {sheet.identifier: sheet for sheet in sheets}
 
 
@@ -143,7 +145,7 @@ def read_text(path: str | Path) -> str:
         raise DataError(f"{path} is not UTF-8 text (byte {error.start})") from None
 
 
-def sheets_json(sheets: list[Sheet]) -> str:
+def sheets_json(sheets: Sequence[Sheet]) -> str:
     """What the grader keeps: every sheet's questions."""
     return json_text({"sheets": [sheet.to_dict() for sheet in sheets]}) + "\n"
 

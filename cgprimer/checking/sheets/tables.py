@@ -141,6 +141,8 @@ def trace_table(
     if kind != "trace":
         seed = asked["wrt"] if kind == "tangent" else rows[-1].name
         mark = "dot" if kind == "tangent" else "bar"
+        if seed not in [row.name for row in rows]:
+            raise ValueError(f"no row {seed!r}")
         trees = derivative_trees(rows, graph, kind, seed, level)
         known = {row.name: row.value for row in rows}
         for name, tree in trees.items():

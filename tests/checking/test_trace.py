@@ -1,0 +1,384 @@
+"""Answers to sheets: right ones, one slip and what follows, four formats, hostile files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.checking.results import Result
+from cgprimer.checking.sheets import slips as s
+from cgprimer.checking.sheets.answers import Place, number_in, read_answers
+from cgprimer.checking.sheets.problems import KINDS, Blank, Problem, Sheet, Worksheet, sheets_json
+from cgprimer.checking.sheets.tables import value_of
+from cgprimer.checking.sheets.worked import worked
+from cgprimer.checking.trace import FOLLOWS, check_trace, trace_check
+from cgprimer.errors import DataError
+from cgprimer.exercises.documents import form_json
+from cgprimer.exercises.exercise import Exercise
+from cgprimer.number_format import number, numbers
+
+Answered = dict[Place, str]
+
+
+def text_of(value: Any, digits: int) -> str:
+    if isinstance(value, str):
+        return value
+    return number(value, digits or 12) if isinstance(value, float) else repr(value.tolist())
+
+
+def worked_through(table: Worksheet, slip: tuple[Blank, Any] | None = None) -> dict[str, Any]:
+    """Values of every blank as a student finds them, rounded on the way; with one slip."""
+    own = dict(table.given)
+    for blank in table.blanks:
+        value = blank.value if blank.tree is None else value_of(blank.tree, own)
+        if slip and blank is slip[0]:
+            value = slip[1]
+        if table.digits and isinstance(value, float):
+            value = float(number(value, table.digits))
+        own[blank.name] = value
+    return own
+
+
+def as_answers(table: Worksheet, own: dict[str, Any], place: int = 1) -> Answered:
+    return {(place, b.row, b.column): text_of(own[b.name], table.digits) for b in table.blanks}
+
+
+def right(sheet: Sheet) -> Answered:
+    found: Answered = {}
+    for place, problem in enumerate(sheet.problems, start=1):
+        table = worked(problem)
+        found |= as_answers(table, worked_through(table), place)
+    return found
+
+
+def accused(result: Result) -> list[str]:
+    return [f"{p.name}: {p.message}" for p in result.parts if p.points < p.possible]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_right_answers_are_right(kind: str) -> None:
+    for seed in range(3):
+        sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
+        assert accused(check_trace(sheet, right(sheet))) == [], (seed, sheet.problems)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_right_sheets_are_not_accused(kind: str) -> None:
+    for seed in range(1000 // len(KINDS) + 1):
+        sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
+        assert accused(check_trace(sheet, right(sheet))) == [], (seed, sheet.problems)
+
+
+# --- one slip ------------------------------------------------------------------------------------
+
+NAMED = {
+    s.SIGN, s.OVERWRITTEN, s.ONE_PATH, s.NO_UPSTREAM, s.NO_LOCAL, s.NO_FACTOR, s.POINT, s.EXPONENT,
+    s.ADDED, s.OPERATION, s.TWICE,
+}  # fmt: skip
+
+
+def planted(kinds: tuple[str, ...], seeds: range) -> tuple[Counter[str], Counter[str], list[str]]:
+    """How often each slip was made and how often named; and what went wrong besides."""
+    made, named, wrong = Counter[str](), Counter[str](), list[str]()
+    for seed in seeds:
+        draw = Random(seed)
+        for kind in kinds:
+            sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
+            table = worked(sheet.problems[0])
+            values = dict(table.given) | {b.name: b.value for b in table.blanks}
+            options = [
+                (blank, name, value)
+                for blank in table.blanks
+                if blank.form == "number"
+                for name, value in s.slips(blank, values)
+                if value
+                and math.isfinite(value)
+                and abs(value - blank.value) > 0.01 * max(abs(value), abs(blank.value))
+            ]
+            for wanted in sorted({name for _, name, _ in options}):
+                blank, name, value = draw.choice([o for o in options if o[1] == wanted])
+                own = worked_through(table, (blank, value))
+                result = check_trace(sheet, as_answers(table, own))
+                part = next(p for p in result.parts if p.name == f"1 {blank.row} {blank.column}")
+                # Where two slips give the same number, either name is right.
+                same = {
+                    n for b, n, v in options if b is blank and math.isclose(v, value, rel_tol=2e-3)
+                }
+                made[name] += 1
+                named[name] += part.mistake in same and part.points == 0
+                others = [p for p in result.parts if p.points < 1 and p is not part]
+                if [p for p in others if p.mistake != s.ZERO]:
+                    wrong.append(f"{sheet.problems[0]} {blank.row} {name} {value}: {others}")
+    return made, named, wrong
+
+
+def test_one_slip_costs_one_point_and_has_its_name() -> None:
+    made, named, wrong = planted(("adjoint", "tangent", "paths", "trace", "gradient"), range(3))
+    assert set(made) == NAMED
+    assert sum(named.values()) >= 0.95 * sum(made.values()), made - named
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_each_slip_is_named_nearly_always() -> None:
+    kinds = ("adjoint", "tangent", "paths", "trace", "gradient", "optimizer")
+    made, named, wrong = planted(kinds, range(100))
+    assert set(made) == NAMED
+    assert min(made.values()) >= 20
+    shares = {name: named[name] / made[name] for name in made}
+    assert min(shares.values()) >= 0.95, shares
+    assert wrong == []
+
+
+TEXT = "input xa = 3; parameter k = 2; xb = k*xa; xc = xb^2; xw = xc + xb"
+ADJOINT = Sheet((Problem("adjoint", TEXT, {"digits": 0, "values_given": True}),))
+
+
+def graded(sheet: Sheet, **answers: str) -> dict[str, tuple[float, str, str]]:
+    column = {"trace": "value"}.get(sheet.problems[0].kind, sheet.problems[0].kind)
+    given = {(1, row, column): text for row, text in answers.items()}
+    parts = check_trace(sheet, given).parts
+    return {p.name.split()[1]: (p.points, p.mistake, p.message) for p in parts}
+
+
+def test_follow_on_errors_keep_their_points() -> None:
+    """Right: xw 1, xc 1, xb 13, k 39, xa 26; the sum over both uses of xb was forgotten."""
+    found = graded(ADJOINT, xw="1", xc="1", xb="12", k="36", xa="24")
+    assert found["xb"][:2] == (0.0, s.OVERWRITTEN)
+    assert found["k"] == found["xa"] == (1.0, "", FOLLOWS)
+    assert sum(points for points, *_ in found.values()) == 4
+
+
+def test_a_blank_in_between_does_not_hurt_what_follows() -> None:
+    found = graded(ADJOINT, xw="1", xc="1", k="39", xa="26")
+    assert found["xb"] == (0.0, "", "no answer")
+    assert found["k"][0] == found["xa"][0] == 1.0
+
+
+def test_zeros_and_one_number_everywhere_do_not_follow() -> None:
+    zeros = graded(ADJOINT, **dict.fromkeys(("xw", "xc", "xb", "k", "xa"), "0"))
+    assert [points for points, *_ in zeros.values()] == [0.0] * 5
+    assert zeros["xc"][1] == ""
+    ones = graded(ADJOINT, **dict.fromkeys(("xw", "xc", "xb", "k", "xa"), "7"))
+    assert sum(points for points, *_ in ones.values()) == 0
+    late = graded(ADJOINT, xw="1", xc="1", xb="0", k="0", xa="0")
+    assert late["k"] == (0.0, s.ZERO, "a zero out of an earlier mistake shows nothing")
+
+
+def test_accumulation_over_two_uses() -> None:
+    """Case E5: b = a + a, c = b + b; an adjoint that overwrites gets 2 and 1, or 1 and 1."""
+    sheet = Sheet((Problem("adjoint", "parameter a = 3; b = a + a; c = b + b", {"digits": 0}),))
+    values = {(1, "b", "value"): "6", (1, "c", "value"): "12"}
+    answers = {(1, "c", "adjoint"): "1", (1, "b", "adjoint"): "1", (1, "a", "adjoint"): "1"}
+    parts = {p.name: p for p in check_trace(sheet, values | answers).parts}
+    assert [parts[f"1 {n} adjoint"].mistake for n in "ba"] == [s.OVERWRITTEN] * 2
+
+
+def test_swapped_rows_have_a_name() -> None:
+    found = graded(ADJOINT, xw="1", xc="1", xb="13", k="26", xa="39")
+    assert found["k"][:2] == found["xa"][:2] == (0.0, s.SWAPPED)
+
+
+def test_roundings_fractions_and_expressions() -> None:
+    exact = Sheet((Problem("trace", "input xa = 0.75; xb = xa^2; xw = exp(xb)", {"digits": 4}),))
+    for answer in ("1.755", "1.7550546569", "e^(9/16)", "exp(0.5625)", "≈ 1.755", "1,755"):
+        assert graded(exact, xb="9/16", xw=answer)["xw"][0] == 1.0, answer
+    assert graded(exact, xb="9/16", xw="1.75")["xw"][0] == 0.0
+    short = Sheet((Problem("trace", "input xa = 0.75; xb = xa^2; xw = 2*xb", {"digits": 0}),))
+    assert graded(short, xb="(3/4)^2", xw="1.125")["xw"][0] == 1.0
+    found = graded(short, xb="0.56", xw="1.12")
+    assert found["xb"][:2] == (0.5, s.ROUNDED)
+    assert found["xw"][0] == 1.0, "what follows from a rounded number"
+    assert graded(short, xb="0.57")["xb"][:2] == (0.0, "")
+
+
+def test_matrices() -> None:
+    """Case F1."""
+    text = Path(cgprimer.load("matrix_backpropagation").source.name).stem
+    sheet = cgprimer.exercise(cgprimer.load(text), kinds="shapes", seed=2)
+    table = worked(sheet.problems[0])
+    answers = as_answers(table, worked_through(table))
+    assert accused(check_trace(sheet, answers)) == []
+    blank = next(b for b in table.blanks if b.name == "bar_w1")
+    assert not np.array_equal(blank.value, blank.value.T)
+    answers[1, "bar_w1", "value"] = repr(blank.value.T.tolist())
+    answers[1, "bar_w2", "shape"] = "1x2"
+    answers[1, "y_pred", "value"] = text_of(float(worked_through(table)["y_pred"].item()), 0)
+    parts = {p.name: p for p in check_trace(sheet, answers).parts}
+    assert parts["1 bar_w1 value"].mistake == s.SHAPE
+    assert parts["1 bar_w2 shape"].points == 0
+    assert parts["1 y_pred value"].points == 1, "a matrix of one number"
+    answers[1, "h", "value"] = "[[1, 2], [3]]"
+    assert (
+        "no matrix" in {p.name: p for p in check_trace(sheet, answers).parts}["1 h value"].message
+    )
+
+
+def test_no_right_value_stands_in_a_result() -> None:
+    sheet = cgprimer.exercise(kinds=["adjoint", "tangent"], seed=4, difficulty=3)
+    empty = json.dumps(check_trace(sheet, {}).to_dict())
+    for problem in sheet.problems:
+        for blank in worked(problem).blanks:
+            if len(text := number(blank.value, 4)) > 4:
+                assert text not in empty
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def filled(sheet: Exercise, kind: str) -> str:
+    """The form of a format, with right answers."""
+    answers = right(sheet)
+    if kind == "md":
+        return sheet.to_markdown(solution=True)
+    if kind == "json":
+        data = json.loads(form_json(sheet))
+        for (place, row, column), text in answers.items():
+            data["answers"][str(place)][row][column] = text
+        return json.dumps(data)
+    if kind == "csv":
+        lines = sheet.to_csv().splitlines()
+        return "\n".join([lines[0], *(f'{line}"{answers[place_of(line)]}"' for line in lines[1:])])
+    book = json.loads(sheet.to_notebook())
+    for cell in book["cells"]:
+        for (place, row, column), text in answers.items():
+            if cell["id"] == f"answers-{place}":
+                source, mark = cell["source"], f"{json.dumps(row)}: {{"
+                at = source.index(f'"{column}": ""', source.index(mark)) + len(f'"{column}": ')
+                cell["source"] = f"{source[:at]}{json.dumps(text)}{source[at + 2 :]}"
+    return json.dumps(book)
+
+
+def place_of(line: str) -> Place:
+    _, place, row, column, _ = line.split(",")
+    return int(place), row, column
+
+
+FEW = ("adjoint", "shapes", "optimizer", "mistake")
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "md", "ipynb"])
+def test_answers_from_files(kind: str, tmp_path: Path) -> None:
+    sheet = cgprimer.exercise(kinds=FEW, seed=6, difficulty=2)
+    file = tmp_path / f"ann.{kind}"
+    text = filled(sheet, kind)
+    file.write_text(text, encoding="utf-8")
+    result = check_trace(sheet, file)
+    assert accused(result) == []
+    assert result.submission == file.name
+    class_ = tmp_path / "sheets.json"
+    class_.write_text(sheets_json([cgprimer.exercise(kinds=FEW, seed=7), sheet]))
+    assert accused(check_trace(class_, file)) == []
+
+
+def test_other_separators_and_orders(tmp_path: Path) -> None:
+    file = tmp_path / "ann.csv"
+    file.write_text(
+        "\ufeffrow;answer;problem;column\nxb;13,0;1;adjoint\n\nxw;1;1;Adjoint\n", "utf-8"
+    )
+    found = {p.name: p.points for p in check_trace(ADJOINT, file).parts}
+    assert (found["1 xb adjoint"], found["1 xw adjoint"]) == (1.0, 1.0)
+
+
+def test_another_sheet_is_told(tmp_path: Path) -> None:
+    one, other = (cgprimer.exercise(kinds="trace", seed=k) for k in (1, 2))
+    file = tmp_path / "ann.csv"
+    file.write_text(one.to_csv())
+    with pytest.raises(DataError, match=f"answers sheet {one.identifier}, and this is") as told:
+        check_trace(other, file)
+    assert "another seed" in told.value.hint
+    class_ = tmp_path / "sheets.json"
+    class_.write_text(sheets_json([other, cgprimer.exercise(kinds="trace", seed=3)]))
+    with pytest.raises(DataError, match="none of the 2 in"):
+        check_trace(class_, file)
+    file.write_text("problem,row,column,answer\n1,xw,value,3\n")
+    with pytest.raises(DataError, match="does not say which of 2 sheets"):
+        check_trace(class_, file)
+    file.write_text(one.to_csv() + other.to_csv())
+    with pytest.raises(DataError, match="several sheets"):
+        check_trace(one, file)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "", "no column 'problem'"),
+        ("a.csv", "problem,row,answer\n", "no column 'column'"),
+        ("a.json", "{", "can be read"),
+        ("a.json", "[]", "can be read"),
+        ("a.json", '{"answers": {"1": 3}}', "can be read"),
+        ("a.json", '{"answers": ' + "[" * 100_000, "can be read"),
+        ("a.ipynb", "{}", "can be read"),
+        ("a.ipynb", '{"metadata": {}, "cells": [{"cell_type": "code", "source": "answers_1 = {"}]}',
+         "answers_1 is no Python"),
+        ("a.docx", "", "its ending is none of .csv"),
+        ("a.csv", None, "cannot read"),
+    ],
+)  # fmt: skip
+def test_files_without_answers(name: str, text: str | None, message: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_answers(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('touch hacked')", "9^9^9^9^9", "1e400", "nan", "1/0", "(" * 200,
+        "x", "open('/etc/passwd')", "1" * 1000, "\0", "[1, 2]", "1; 2", "sqrt(-1)", "a=1", "2xa",
+        "W[0]", "3 4",
+    ],
+)  # fmt: skip
+def test_hostile_answers_are_no_numbers(text: str) -> None:
+    with pytest.raises(DataError):
+        number_in(text)
+    found = graded(ADJOINT, xb=text)
+    assert found["xb"][0] == 0.0
+
+
+def test_nothing_of_a_notebook_is_run(tmp_path: Path) -> None:
+    hacked = tmp_path / "hacked"
+    call = f"open({str(hacked)!r}, 'w')"
+    source = f"{call}\nanswers_1 = {{'xb': {{'adjoint': {call} or 13}}}}"
+    book = {"metadata": {}, "cells": [{"cell_type": "code", "source": source}]}
+    file = tmp_path / "ann.ipynb"
+    file.write_text(json.dumps(book))
+    assert {p.name: p.points for p in check_trace(ADJOINT, file).parts}["1 xb adjoint"] == 0
+    assert not hacked.exists()
+
+
+def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
+    from cgprimer.checking.batch import check_all, submissions_in
+    from cgprimer.checking.sandbox import Limits
+
+    sheets = [cgprimer.exercise(seed=1, student=name, kinds="trace") for name in ("ann", "bob")]
+    (tmp_path / "sheets.json").write_text(sheets_json(sheets))
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    for sheet in sheets:
+        (folder / f"{sheet.student}.csv").write_text(filled(sheet, "csv"))
+    (folder / "cid.csv").write_text("nothing")
+    (folder / "dan.json").write_text('{"sheet": "0123456789", "answers": {}}')
+    check = trace_check(tmp_path / "sheets.json")
+    found = check_all(check, submissions_in([folder], check.endings), Limits()).results
+    assert [r.points == r.possible > 0 for r in found] == [True, True, False, False]
+    assert "no column 'problem'" in str(found[2].failure)
+    assert "none of the 2 in" in str(found[3].failure)
+
+
+def test_arrays_are_read_as_they_are_printed() -> None:
+    from cgprimer.checking.sheets.answers import array_in
+
+    matrix = np.array([[1.0, -0.5], [0.0, 2.0]])
+    assert np.array_equal(array_in(numbers(matrix)), matrix)

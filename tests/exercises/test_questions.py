@@ -1,0 +1,193 @@
+"""Tables worked out: the lectures' numbers, the house's traces and optimizers, torch's steps."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.checking.sheets.problems import Problem, Worksheet
+from cgprimer.checking.sheets.questions import RULES
+from cgprimer.checking.sheets.worked import worked
+from cgprimer.files import examples
+from cgprimer.training.optimizers import optimizer
+
+
+def made(kind: str, text: str, **asked: object) -> Worksheet:
+    if text in examples():
+        text = Path(examples()[text]).read_text(encoding="utf-8")
+    return worked(Problem(kind, text, {"digits": 0, **asked}))
+
+
+def column(table: Worksheet, heading: str) -> dict[str, Any]:
+    return {blank.row: blank.value for blank in table.blanks if blank.column == heading}
+
+
+def test_the_lecture_example() -> None:
+    """Case A1."""
+    adjoints = column(made("adjoint", "lecture"), "adjoint")
+    asked = {name: adjoints[name] for name in ("ab", "bc", "cd", "ac", "xa")}
+    assert asked == {"ab": 5.671875, "bc": 5.671875, "cd": 0.25, "ac": 11.34375, "xa": 161.8125}
+    values = column(made("trace", "lecture"), "value")
+    assert [values[n] for n in ("xx", "xy", "xz", "xw")] == [0.25, 2.25, 2.75, 21.546875]
+    assert column(made("tangent", "lecture", wrt="xa"), "tangent")["xw"] == 161.8125
+    along = column(made("paths", "lecture", of="xw", wrt="xa"), "derivative")
+    paths = [value for row, value in along.items() if row.startswith("path")]
+    assert paths == [3.0, 45.375, 90.75, 22.6875]
+    assert along["dxw/dxa"] == sum(paths) == 161.8125
+    found = made("gradient", "lecture", of="xw", wrt=["ab", "xa"])
+    assert column(found, "number") == {"xw": 21.546875, "dxw/dab": 5.671875, "dxw/dxa": 161.8125}
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "adjoints"),
+    [
+        # B1, B2, B3
+        ("sigmoid_node", {"y": 0.8175744761936437}, {"z": 0.14914645207033286}),
+        ("logistic_loss", {"l": 0.125}, {"w": -0.25, "b": -0.125, "x": -0.0625}),
+        (
+            "log_sine",
+            {"y": -0.66857123581752617},
+            {"x1": 1.3632775200466683, "x2": 0.19118983333660757},
+        ),
+        # C1
+        ("two_paths", {"L": 15.0}, {"a": 2.5, "w1": -1.0, "w2": -8.0, "w3": -6.0, "w4": 2.0}),
+        # D2, D4
+        ("paraboloid", {}, {"x": 16.0, "y": 30.0}),
+        ("forward_or_reverse", {"y": 78.0}, {"x1": 6.0, "x2": 72.0, "x3": 24.0}),
+        # E1, E2, E4, E5
+        (
+            "baydin",
+            {"v4": 10.693147180559945, "v5": 11.652071455223084},
+            {"x1": 5.5, "x2": 1.7163378145367737, "v3": -1.0},
+        ),
+        ("cs231n_product", {"f": -12.0}, {"x": -4.0, "y": -4.0, "z": 3.0}),
+        ("cs231n_max", {}, {"x": -8.0, "y": 6.0, "z": 2.0, "w": 0.0}),
+        ("olah", {"e": 6.0}, {"a": 2.0, "b": 5.0}),
+        ("doubling", {"c": 12.0}, {"a": 4.0}),
+        ("shared_sum", {"e": 5.0}, {"a": 1.0, "b": 1.0, "d": 5.0}),
+        ("cube", {"y": 27.0}, {"x": 27.0}),
+    ],
+)
+def test_worked_examples(text: str, values: dict[str, float], adjoints: dict[str, float]) -> None:
+    table = made("adjoint", text)
+    known = column(table, "value")
+    found = column(table, "adjoint")
+    for name in [n for n in values if n not in known]:  # called otherwise in the example's file
+        assert any(math.isclose(values[name], v, rel_tol=1e-12) for v in known.values()), name
+    assert {n: known[n] for n in values if n in known} == pytest.approx(
+        {n: v for n, v in values.items() if n in known}, rel=1e-12
+    )
+    assert {n: found[n] for n in adjoints} == pytest.approx(adjoints, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lecture", "mazur", "cs231n_neuron", "network", "exponential"])
+@pytest.mark.parametrize("level", ["operations", "variables"])
+def test_formulas_of_rows_give_what_traces_of_the_house_have(name: str, level: str) -> None:
+    graph = cgprimer.load(name)
+    of = graph.outputs[0]
+    text = Path(examples()[name]).read_text(encoding="utf-8")
+    expected = cgprimer.trace(graph, of=of, method="reverse", level=level)
+    found = column(made("adjoint", text, of=of, level=level), "adjoint")
+    assert found == pytest.approx({r.name: r.derivative for r in expected.rows}, rel=1e-12)
+    seed = graph.parameters[0]
+    if any(row.name == seed for row in expected.rows):
+        tangents = cgprimer.trace(graph, of=of, wrt=seed, level=level)
+        found = column(made("tangent", text, of=of, wrt=seed, level=level), "tangent")
+        assert found == pytest.approx({r.name: r.derivative for r in tangents.rows}, rel=1e-12)
+
+
+def test_matrices_go_back_as_in_the_lecture() -> None:
+    """Case F1."""
+    found = column(made("shapes", "matrix_backpropagation"), "value")
+    shapes = column(made("shapes", "matrix_backpropagation"), "shape")
+    assert np.array_equal(found["bar_w2"], [[4], [0]])
+    assert np.array_equal(found["bar_w1"], [[2, 0], [4, 0]])
+    assert np.array_equal(found["h_relu"], [[2, 0]])
+    assert (shapes["bar_w1"], shapes["bar_h"], shapes["L"]) == ("2x2", "1x2", "number")
+
+
+STATES = {
+    "sgd": (), "momentum": ("v",), "nesterov": ("v",), "adagrad": ("s",), "rmsprop": ("s",),
+    "adam": ("m", "v"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", STATES)
+def test_rules_on_sheets_are_those_of_the_optimizers(rule: str) -> None:
+    settings = {"rate": 0.25, "beta": 0.5, "alpha": 0.75, "beta1": 0.5, "beta2": 0.75, "t": 3.0}
+    used = {name: v for name, v in settings.items() if name in RULES[rule]}
+    state = {part: {"a": 1.0 + k, "b": 2.0} for k, part in enumerate(STATES[rule])}
+    table = made("optimizer", "parameter a = 4, b = -5; L = 2*a^2 + 3*b^2", rule=rule, of="L",
+                 wrt=["a", "b"], state=state, settings=used)  # fmt: skip
+    house = optimizer(rule)
+    hyper = {n: v for n, v in used.items() if n in house.hyper}
+    house = house.but({**hyper, **({"epsilon": 0.0} if "epsilon" in house.hyper else {})})
+    before = tuple(np.array([state[part]["a"], state[part]["b"]]) for part in STATES[rule])
+    before += (np.array(2.0),) if rule == "adam" else ()
+    expected, _ = house.update(np.array([4.0, -5.0]), np.array([16.0, -30.0]), before, 0.25)
+    last = [blank.value for blank in table.blanks if blank.row == "p'"]
+    assert last == pytest.approx(expected.tolist(), rel=1e-14)
+
+
+def step(rule: str, text: str, **settings: float) -> list[float]:
+    names = list(cgprimer.parse(text).parameters)
+    table = made("optimizer", text, rule=rule, of="L", wrt=names, state={}, settings=settings)
+    return [blank.value for blank in table.blanks if blank.row == "p'"]
+
+
+def test_steps_of_the_lectures() -> None:
+    """Cases F8 and F12."""
+    assert step(
+        "proximal l1", "parameter a = 0.5, b = -0.03; L = a - 0.2*b", rate=0.1, **{"lambda": 0.1}
+    ) == pytest.approx([0.38, 0.0])
+    decay = step("weight decay", "parameter a = 1; L = 0.2*a", rate=0.1, **{"lambda": 0.5})
+    assert decay == pytest.approx([0.88])
+    norm = step("max-norm", "parameter a = 3, b = 4; L = 0*a + 0*b", rate=0.1, c=1.0)
+    assert norm == pytest.approx([0.6, 0.8])
+    for t, rate in enumerate((0.1, 0.09, 0.081, 0.0729)):
+        moved = step("decaying rate", "parameter a = 1; L = a", rate=0.1, gamma=0.9, t=float(t))
+        assert moved == pytest.approx([1 - rate])
+
+
+def test_questions_about_a_picture() -> None:
+    questions = [
+        ["inputs"], ["depends_on", "xw"], ["leads_to", "xx"], ["count", "xa", "xw"],
+        ["path", "xa", "xw", ["xa", "xx", "xz", "xw"]], ["sum", "xa", "xw"],
+    ]  # fmt: skip
+    table = made("picture", "lecture", questions=questions)
+    found = [blank.value for blank in table.blanks]
+    assert found == ["xa", "xx, xz", "xy, xz, xw", 4.0, 45.375, 161.8125]
+    assert table.picture == {"partials": True}
+    assert made("picture", "lecture", questions=questions[:4]).picture == {}
+
+
+def test_the_first_wrong_row_is_found() -> None:
+    """Adjoints of e = (a + b)*(b + 1) at (2, 1), of which that of b overwrites."""
+    shown = [3.0, 2.0, 6.0, 1.0, 3.0, 2.0, 2.0, 2.0]  # c, d, e, then e, d, c, b, a
+    table = made("mistake", "olah", table="adjoint", shown=shown)
+    assert [blank.value for blank in table.blanks] == ["b", 5.0]
+    shown[5] = -2.0  # c: b and a follow
+    shown[6], shown[7] = 1.0, -2.0
+    table = made("mistake", "olah", table="adjoint", shown=shown)
+    assert [blank.value for blank in table.blanks] == ["c", 2.0]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem("mistake", "xw = a*xa; input xa = 1; parameter a = 2", {"digits": 0}),
+        Problem("nosuch", "xw = xa", {}),
+        Problem("trace", "xw = ", {"digits": 0}),
+        Problem("tangent", "input xa = 1; xw = 2*xa", {"digits": 0, "wrt": 3}),
+        Problem("optimizer", "parameter a = 1; L = a^2", {"digits": 0, "rule": "none"}),
+        Problem("picture", "input xa = 1; xw = xa", {"digits": 0, "questions": [["path"]]}),
+    ],
+)
+def test_damaged_questions_are_told(problem: Problem) -> None:
+    with pytest.raises(cgprimer.CgprimerError, match="of the sheet"):
+        worked(problem)

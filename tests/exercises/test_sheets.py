@@ -1,0 +1,326 @@
+"""Sheets: neat numbers, the same from the same seed, no two alike, and no answer in them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cgprimer
+from cgprimer.checking.sheets.problems import KINDS, Problem, Sheet, Worksheet, read_sheets
+from cgprimer.checking.sheets.worked import worked
+from cgprimer.errors import CgprimerError, DataError, UsageError
+from cgprimer.exercises import documents, making, neat
+from cgprimer.exercises.exercise import Exercise, everybody, exercises_for, write_exercises
+from cgprimer.exercises.roster import Student, read_roster, safe_name
+
+TEXTS = ("to_markdown", "to_html", "to_latex", "to_notebook")
+
+
+def looked_at(problem: Problem) -> Worksheet:
+    """A problem, after a look whether a student can work it by hand."""
+    table = worked(problem)
+    numbers = neat.numbers_in(table)
+    graph = cgprimer.parse(problem.graph)
+    assert table.blanks
+    assert all(abs(v) <= 1e4 and (not v or abs(v) >= 1e-3) for v in numbers), numbers
+    if not table.digits:
+        assert all(len(f"{abs(v):g}".replace(".", "").lstrip("0")) <= 4 for v in numbers), numbers
+    if problem.kind != "picture":
+        assert any(numbers)
+    assert not neat.at_a_kink(cgprimer.tape(graph), graph.point(None))
+    for blank in table.blanks:
+        if blank.form == "array":
+            assert blank.value.any()
+    return table
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("difficulty", [1, 2, 3])
+def test_problems_are_neat(kind: str, difficulty: int) -> None:
+    for seed in range(2):
+        (problem,) = cgprimer.exercise(kinds=kind, seed=seed, difficulty=difficulty).problems
+        looked_at(problem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_seeds_give_no_degenerate_problem(kind: str) -> None:
+    for seed in range(1000):
+        sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
+        looked_at(sheet.problems[0])
+
+
+def test_degenerate_problems_are_seen() -> None:
+    """The judge of neatness itself."""
+
+    def judged(text: str, kind: str = "trace") -> bool:
+        graph = cgprimer.parse(text)
+        table = worked(Problem(kind, text, {"digits": 0}))
+        return neat.is_degenerate(table, cgprimer.tape(graph), graph.point(None))
+
+    assert not judged("input xa = 3; xb = xa*5; xw = xb - xa")
+    assert judged("input xa = 3; xb = xa*5; xw = xb - xb"), "the last is 0"
+    assert judged("input xa = 0; xb = xa*5; xc = xb*xa; xw = xb + xc + 2"), "0"
+    assert judged("input xa = 1; xb = xa/(xa - 1)"), "a division by 0"
+    assert judged("input xa = -1; xw = log(xa)")
+    assert judged("input xa = 2; xb = xa - 2; xw = relu(xb) + xa"), "a kink"
+    assert judged("input xa = 2, xb = 2; xw = max(xa, xb)")
+    assert judged("input xa = 1; xb = xa^2; xc = xb*xa; xd = xc*xb; xw = xd*2"), "mostly 1"
+    table = worked(Problem("trace", "input xa = 1.2345; xw = xa^2", {"digits": 0}))
+    assert not neat.is_exact(table, 1)
+    table = worked(Problem("trace", "input xa = 1e-5; xw = xa*1e-9", {"digits": 0}))
+    assert not neat.is_readable(table)
+
+
+def test_the_same_seed_gives_the_same_sheet_and_another_another() -> None:
+    few = ["trace", "adjoint", "mistake"]
+    one, again = (cgprimer.exercise(kinds=few, seed=3) for _ in range(2))
+    assert one == again
+    assert one.identifier == again.identifier
+    others = {"seed": 4}, {"seed": 3, "student": "Ann"}, {"seed": 3, "difficulty": 2}
+    assert (
+        len({one.identifier, *(cgprimer.exercise(kinds=few, **o).identifier for o in others)}) == 4
+    )
+    alone = cgprimer.exercise(kinds="adjoint", seed=3).problems[0]
+    assert alone in one.problems, "other kinds on the sheet change nothing"
+    several = cgprimer.exercise(kinds="trace", count=6).problems
+    assert len({p.graph for p in several}) == 6
+
+
+def class_of(many: int) -> list[Student]:
+    return [Student(f"Student {k}", str(k), f"student-{k}") for k in range(many)]
+
+
+def test_everybody_gets_another_sheet() -> None:
+    sheets = dict(exercises_for(class_of(8), kinds=["adjoint", "gradient"], seed=1))
+    assert len({repr(sheet.problems) for sheet in sheets.values()}) == 8
+    later = dict(exercises_for(class_of(9)[::-1], kinds=["adjoint", "gradient"], seed=1))
+    assert all(later[student] == sheet for student, sheet in sheets.items())
+    lecture = cgprimer.load("lecture")
+    own = [s for _, s in exercises_for(class_of(8), lecture, kinds="adjoint", seed=1)]
+    assert len({s.problems[0].graph for s in own}) == 8
+    assert all("xz = bc*xx + xy" in s.problems[0].graph for s in own)
+
+
+@pytest.mark.slow
+def test_two_hundred_students(tmp_path: Path) -> None:
+    many = write_exercises(exercises_for(class_of(200), seed=5), tmp_path, formats=["html"])
+    assert many == 200
+    sheets = read_sheets(tmp_path / "grader" / "sheets.json").values()
+    assert len({repr(sheet.problems) for sheet in sheets}) == 200
+    for sheet in sheets:
+        for problem in sheet.problems:
+            looked_at(problem)
+
+
+def test_too_few_different_sheets_are_told() -> None:
+    graph = cgprimer.parse("xw = xa*xa")
+    with pytest.raises(UsageError, match=r"only \d+ different sheets were found"):
+        list(exercises_for(class_of(40), graph, kinds="gradient", seed=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "message"),
+    [
+        ("input x[2]; parameter W[3,2]; xw = sum(W @ x)", "trace", "does not fit a graph of arr"),
+        ("xw = a*xa", "shapes", "does not fit a graph of single"),
+        ("xw = xa^2", "optimizer", "without parameters"),
+        ("xb = dropout(a*xa, 0.5)", "all", "layers"),
+        ("xb = a*xa; xc = a/xa", "trace", "several outputs"),
+        ("xw = a*xa", "tracing", "no kind of exercise 'tracing'"),
+        ("xw = exp(exp(exp(100*xa + 10*a)))", "adjoint", "no numbers were found"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(
+    text: str, kinds: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "_TRIES", 50)
+    with pytest.raises(UsageError, match=message):
+        cgprimer.exercise(cgprimer.parse(text), kinds=kinds)
+
+
+def test_difficulties_have_names() -> None:
+    assert cgprimer.exercise(kinds="trace", difficulty="hard") == cgprimer.exercise(
+        kinds="trace", difficulty=3
+    )
+    with pytest.raises(UsageError, match="no difficulty '4'"):
+        cgprimer.exercise(difficulty=4)
+
+
+# --- what students get ---------------------------------------------------------------------------
+
+
+def with_other_answers(problem: Problem) -> Worksheet:
+    """The same question, of which every right value is another one."""
+    table = worked(problem)
+    blanks = {
+        id(b): replace(b, value="1x9" if isinstance(b.value, str) else b.value * 1.7 + 0.123)
+        for b in table.blanks
+    }
+    rows = tuple(tuple(blanks.get(id(cell), cell) for cell in row) for row in table.rows)
+    return replace(table, rows=rows, blanks=tuple(blanks.values()))
+
+
+@pytest.mark.parametrize("difficulty", [pytest.param(1, marks=pytest.mark.slow), 3])
+def test_no_answer_stands_in_what_students_get(
+    difficulty: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even in another encoding: their files are the same whatever the answers are."""
+    sheet = cgprimer.exercise(seed=2, difficulty=difficulty)
+    written = [getattr(sheet, name)() for name in TEXTS] + [sheet.to_csv(), sheet.to_dict()]
+    solution = sheet.to_markdown(solution=True)
+    monkeypatch.setattr(documents, "worked", with_other_answers)
+    assert [getattr(sheet, n)() for n in TEXTS] + [sheet.to_csv(), sheet.to_dict()] == written
+    assert sheet.to_markdown(solution=True) != solution
+
+
+def test_questions_hold_no_seed_and_survive_a_round_trip(tmp_path: Path) -> None:
+    sheet = cgprimer.exercise(seed=987654321, difficulty=2, student="Ann <b> -->")
+    for name in TEXTS:
+        text = getattr(sheet, name)()
+        assert "987654321" not in text
+        ending = {"to_markdown": "md", "to_html": "html", "to_latex": "tex"}.get(name, "ipynb")
+        file = tmp_path / f"sheet.{ending}"
+        file.write_text(text, encoding="utf-8")
+        (found,) = read_sheets(file).values()
+        assert (found.identifier, found.problems) == (sheet.identifier, sheet.problems)
+
+
+def test_changed_sheets_are_told(tmp_path: Path) -> None:
+    sheet = cgprimer.exercise(kinds="trace")
+    file = tmp_path / "sheet.md"
+    file.write_text(sheet.to_markdown().replace('"xw"', '"xp"'))
+    with pytest.raises(DataError, match="was changed"):
+        read_sheets(file)
+    for text in (
+        "",
+        "# no sheet",
+        "<!-- cgprimer-sheet {] -->",
+        '<!-- cgprimer-sheet {"a": 1} -->',
+    ):
+        file.write_text(text)
+        with pytest.raises(DataError, match="no sheet"):
+            read_sheets(file)
+    file = tmp_path / "sheets.json"
+    for text in ("", "[]", '{"sheets": [1]}', '{"sheets": []}', "[" * 100_000, "null"):
+        file.write_text(text)
+        with pytest.raises(DataError):
+            read_sheets(file)
+
+
+HOSTILE = r"\input{/etc/passwd} <script>alert(1)</script> | `x` $a_b$ %"
+
+
+def test_texts_of_users_stay_texts() -> None:
+    sheet = cgprimer.exercise(kinds="gradient", student=HOSTILE, title=HOSTILE)
+    page = sheet.to_html()
+    assert "<script>alert" not in page
+    assert page.count("<script") == 1
+    assert r"\input{" not in sheet.to_latex().replace("\\\\input{", "")
+    assert "<script>" not in sheet.to_markdown()
+    assert json.loads(sheet.to_notebook())["metadata"]["cgprimer"]["student"] == HOSTILE
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_pdf(tmp_path: Path) -> None:
+    sheet = cgprimer.exercise(
+        kinds=["optimizer", "paths"], student=HOSTILE + " Zoë 李", difficulty=3
+    )
+    write_exercises([(everybody()[0], sheet)], tmp_path, formats=["pdf"], solutions=False)
+    assert (tmp_path / "students" / "sheet.pdf").read_bytes()[:4] == b"%PDF"
+
+
+def test_without_pdflatex_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="PDF needs pdflatex") as told:
+        write_exercises([], tmp_path, formats=["pdf"])
+    assert "latex" in told.value.hint
+
+
+def test_notebooks_are_notebooks() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    sheet = cgprimer.exercise(kinds=["adjoint", "paths"])
+    for solution in (False, True):
+        book = nbformat.reads(sheet.to_notebook(solution=solution), as_version=4)
+        nbformat.validate(book)
+        codes = [cell.source for cell in book.cells if cell.cell_type == "code"]
+        assert len(codes) == (0 if solution else 2)
+        assert any(cell.get("attachments") for cell in book.cells)
+        for source in codes:
+            ast.parse(source)
+
+
+def test_pictures_hold_nothing_but_the_picture() -> None:
+    page = cgprimer.exercise(kinds="picture", difficulty=3).to_html()
+    picture = re.search(r"<svg.*</svg>", page, re.DOTALL)
+    assert picture
+    assert "metadata" not in picture[0]
+    assert not re.search(r"""(?:href|src)=["'](?!#)""", page), "a page needs nothing beside it"
+
+
+# --- rosters -------------------------------------------------------------------------------------
+
+
+def roster(folder: Path, text: str) -> list[Student]:
+    file = folder / "class.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_roster(file)
+
+
+def test_rosters(tmp_path: Path) -> None:
+    found = roster(tmp_path, "\ufeffID;Name;Mail\n7;Zoë O'Neil;z@x\n\n8;Zoë O'Neil;y@x\n")
+    assert found == [
+        Student("Zoë O'Neil", "7", "zoe-o-neil"),
+        Student("Zoë O'Neil", "8", "zoe-o-neil-2"),
+    ]
+    assert roster(tmp_path, "name\n../../etc/passwd\n")[0].file == "etc-passwd"
+    assert roster(tmp_path, "id\n李\n")[0] == Student("李", "李", "u674e")
+    assert safe_name("NUL") == "nul-"
+    assert safe_name("***") == "student"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no column 'name' or 'id'"),
+        ("name,id\n", "has no students in it"),
+        ("mail,section\na@b,1\n", "no column 'name' or 'id'"),
+        ("name\nAnn\nBob\nann\n", r"line 4: 'ann' stands in line 2 already"),
+        ("name,id\nAnn,1\nBob,1\n", r"line 3: '1' stands in line 2 already"),
+        ("name,id\nAnn,1\nBob,\n", "line 3: Bob has no id"),
+    ],
+)
+def test_rosters_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        roster(tmp_path, text)
+
+
+def test_files_of_a_class(tmp_path: Path) -> None:
+    students = class_of(2)
+    pairs: Iterator[Any] = exercises_for(students, kinds="paths", seed=1)
+    write_exercises(pairs, tmp_path / "hw", formats=["markdown", "notebook"])
+    names = sorted(str(p.relative_to(tmp_path / "hw")) for p in (tmp_path / "hw").rglob("*.*"))
+    assert names == sorted(
+        ["grader/sheets.json"]
+        + [f"grader/student-{k}-solution{e}" for k in (0, 1) for e in (".md", ".ipynb", "-1.svg")]
+        + [f"students/student-{k}{e}" for k in (0, 1) for e in (".md", ".ipynb", ".csv", "-1.svg")]
+    )
+    broken = exercises_for(students, cgprimer.parse("xw = a*xa"), kinds="shapes")
+    with pytest.raises(CgprimerError):
+        write_exercises(broken, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_sheet_is_data() -> None:
+    sheet = cgprimer.exercise(kinds="trace")
+    assert isinstance(sheet, Exercise | Sheet)
+    assert repr(sheet) == f"<Sheet {sheet.identifier}: trace>"
+    assert set(sheet.to_dict()) == {"format", "sheet", "title", "student", "problems"}
