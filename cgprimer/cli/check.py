@@ -9,6 +9,7 @@ import click
 from cgprimer.cli import Lazy
 
 _KINDS = {
+    "formula": "A gradient worked out by hand, or a rule that somebody states.",
     "gradient": "A function that computes a gradient.",
     "optimizer": "Optimizers: SGD, momentum, Nesterov, AdaGrad, RMSprop, Adam, AdamW.",
     "trace": "Answers to the sheets of cgprimer exercise.",

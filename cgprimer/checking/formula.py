@@ -1,0 +1,339 @@
+"""A formula or a number worked out by hand, against the gradient of a graph; rules as statements.
+
+Nothing of an answer is run: it is read by the package's own parser, and computed with thirty digits
+at points of the domain. Equal at all of them is what is said then, and proven only where sympy
+finds both formulas equal as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cgprimer.analysis.calculus import replaced
+from cgprimer.analysis.derivation import size
+from cgprimer.analysis.rules import rules
+from cgprimer.checking.gradient import GOOD, GradientCheck, relative_errors
+from cgprimer.checking.handwritten import components, tree_of, values_at
+from cgprimer.checking.mistakes import name_mistakes
+from cgprimer.checking.questions import Points, Question, ask, points
+from cgprimer.checking.results import Part, Result
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.graph.expression_graph import FrozenDict
+from cgprimer.core.language.syntax import Expression, Name, postorder
+from cgprimer.core.primitives import formulas
+from cgprimer.core.primitives.notation import parse_expression, unparse
+from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, listed
+
+Array = Any
+_LARGEST_PROOF = 60  # nodes of both formulas together, for which sympy is asked
+_FEW_DIGITS = 3  # of a number: with fewer it may be right by chance
+_AT = (0.7, 1.3, 1.9, 0.4, 2.3)  # where a statement is tried first
+_COINCIDENCES = (  # that one number may have by chance
+    "constant factor", "float32", "difference step too large", "difference step too small",
+    "derivative at the wrong point",
+)  # fmt: skip
+_VALUE = "value_"  # what the formula of a statement is called
+_NUMBER = re.compile(r"[+-]?\d*\.?\d*(?:[eE][+-]?\d+)?")
+_STATEMENT = re.compile(
+    r"\s*(?:d/d(?P<before>\w+)\s*(?P<of>.+)|d\s*(?P<inside>\(.+\))(?:\s*/\s*d(?P<after>\w+))?"
+    r"|(?P<dashed>.+)'(?P<behind>\(\s*\w+\s*\))?)\s*"
+)
+
+
+def check_formula(
+    formula: ExpressionGraph | str,
+    answer: str | None = None,
+    *,
+    of: str | None = None,
+    wrt: Sequence[str] | str | None = None,
+    loss: str | None = None,
+    at: Mapping[str, float] | None = None,
+    points: int = 20,
+    seed: int = 0,
+) -> Result:
+    """Check a gradient that was worked out by hand, or a rule that somebody states.
+
+    Args:
+        formula: a graph; or a statement such as ``d(coth(x)) = -csch(x)``.
+        answer: of a graph, a formula or a number for each component, in the order of `wrt`,
+            ``4*x, 6*y``, or by name, ``dx = 4*x, dy = 6*y``. A number is compared at the
+            declared values, to the digits that are given.
+        of: the variable to differentiate; the only output unless given.
+        wrt: with respect to which names; all parameters, or else all inputs, unless given.
+        loss: a loss behind the outputs: formulas may use ``target``.
+        at: values in the place of declared ones; of a statement, around which to try it.
+        points: at how many points formulas are compared.
+        seed: of the points.
+
+    Returns:
+        A part for each component: the verdict, the likely mistake, and a point that refutes it.
+        Of a graph no right value is said; a statement is refuted with the slope.
+
+    Raises:
+        SourceError: the answer cannot be read; a caret shows where.
+        UsageError: another number of components, an unknown name.
+
+    >>> from cgprimer.checking.report import report
+    >>> graph = parse("input x = 4, y = 5; z = 2*x^2 + 3*y^2")
+    >>> print(report(check_formula(graph, "15, 30")))
+    15, 30: 1 of 2 points
+      x  wrong: not the slope at the declared values
+           at x = 4, y = 5
+           yours is 15
+      y  right
+    >>> print(report(check_formula("d(coth(x)) = -csch(x)")))
+    d(coth(x)) = -csch(x): 0 of 1 points
+      d(coth(x))  wrong: right at 0 of 20 points; no mistake that is known here
+                    at x = 0.7 the slope is -1.7378, and this formula gives -1.3182
+    """
+    if isinstance(formula, str):
+        if answer is not None:
+            raise UsageError("a statement has its answer: d(coth(x)) = -csch(x)^2")
+        return _check_statement(formula, at or {}, points, seed)
+    if answer is None:
+        raise UsageError("what is the answer? A formula or a number for each component")
+    if at:
+        given = formula.point(at, needed=())
+        formula = replace(formula, values=FrozenDict(given))
+    names = wrt or formula.parameters or formula.inputs
+    question = ask(formula, of=of, wrt=names, loss=loss)
+    trees = components(answer, question)
+    return replace(_checked(question, trees, points, seed), submission=answer)
+
+
+def _checked(
+    question: Question, trees: Mapping[str, tuple[str, Expression]], count: int, seed: int
+) -> Result:
+    """The parts of an answer: formulas at all points, numbers at the declared values."""
+    drawn = _on_both_sides(question, count, seed)
+    declared = all(name in question.graph.values for name in question.arguments)
+    own = {
+        e for e, (_, tree) in trees.items() if declared and not any(map(_is_name, postorder(tree)))
+    }
+    values = {e: values_at(question, tree, drawn) for e, (_, tree) in trees.items()}
+    answered = replace(question, wrt=tuple(n for n in question.wrt if _has(question, n, {*trees})))
+    parts: dict[str, Part] = {}
+    for one in question.wrt:
+        if one not in answered.wrt:
+            missing = [e for e in question.elements(one) if e not in trees]
+            parts[one] = Part(one, 1.0, 0.0, "not run", message=f"no answer for {listed(missing)}")
+    for alone in (True, False):
+        names = tuple(n for n in answered.wrt if alone == ({*question.elements(n)} <= own))
+        if names:
+            asked = replace(question, wrt=names)
+            found = _numbers(asked, _first(drawn), trees) if alone else ()
+            parts |= {p.name: p for p in found or _formulas(asked, drawn, trees, values)}
+    return Result("formula", "", tuple(parts[name] for name in question.wrt))
+
+
+def _is_name(node: Expression) -> bool:
+    return isinstance(node, Name)
+
+
+def _has(question: Question, name: str, answered: set[str]) -> bool:
+    return {*question.elements(name)} <= answered
+
+
+def _formulas(
+    question: Question,
+    drawn: Points,
+    trees: Mapping[str, tuple[str, Expression]],
+    values: Mapping[str, Array],
+) -> tuple[Part, ...]:
+    """The verdicts on formulas; what is right is proven where that is quick."""
+    rows = []
+    for place in range(len(drawn)):
+        row = {}
+        for name in question.wrt:
+            own = np.array([values[e][place] for e in question.elements(name)])
+            row[name] = own.reshape(question.shapes[name]).tolist()
+        rows.append(row)
+    found = []
+    for part in GradientCheck(question, drawn).verdict(rows).parts:
+        made = part
+        if part.verdict == "right" and not part.message:
+            equal = f"equal at all {len(drawn)} points tried"
+            said = "proven equal" if _proven(question, part.name, trees) else equal
+            made = replace(part, message=said)
+        found.append(made)
+    return tuple(found)
+
+
+def _numbers(
+    question: Question, here: Points, trees: Mapping[str, tuple[str, Expression]]
+) -> tuple[Part, ...]:
+    """The verdicts on numbers at the declared values, to the digits that are given."""
+    for name in question.arguments:
+        own = [float(here.given[e][0]) for e in question.elements(name)]
+        if not np.array_equal(own, np.ravel(question.graph.values[name])):
+            what = f"at the declared values {question.of} has no slope"
+            raise UsageError(what, hint="numbers are compared there: other values, or formulas")
+    theirs = {e: values_at(question, trees[e][1], here) for e in question.sources}
+    bad = {}
+    for element, value in theirs.items():
+        error = float(relative_errors(value, here.right[element], here.noise[element])[0])
+        near = abs(float(value[0] - here.right[element][0])) <= _last_place(trees[element][0])
+        if error > GOOD and not near:
+            bad[element] = error
+    known = {
+        e: one
+        for one in (name_mistakes(question, here, theirs, bad) if bad else ())
+        for e in one.names
+        if one.mistake not in _COINCIDENCES
+    }
+    given = {n: here.given[e][0] for n in question.arguments for e in question.elements(n)}
+    where = "at " + listed([f"{n} = {v:g}" for n, v in given.items()])
+    found = []
+    for name in question.wrt:
+        wrong = [e for e in question.elements(name) if e in bad]
+        if not wrong:
+            found.append(Part(name, 1.0, 1.0, "right"))
+            continue
+        named = known.get(wrong[0])
+        said = named.said if named else "not the slope at the declared values"
+        evidence = (where, f"yours is {trees[wrong[0]][0]}")
+        mistake = named.mistake if named else ""
+        found.append(Part(name, 1.0, 0.0, "wrong", mistake, said, evidence))
+    return tuple(found)
+
+
+def _last_place(text: str) -> float:
+    """One unit in the last digit of a decimal number; 0 where it has too few to tell."""
+    if not _NUMBER.fullmatch(text.strip()) or "." not in text:
+        return 0.0
+    mantissa, _, power = text.lower().strip().partition("e")
+    digits = mantissa.lstrip("+-0.").replace(".", "")
+    if len(digits) < _FEW_DIGITS:
+        return 0.0
+    return 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
+
+
+def _on_both_sides(question: Question, count: int, seed: int) -> Points:
+    """Points around the declared values and around their opposites: signs show what is missing.
+
+    Raises:
+        DifferentiationError: there are none.
+    """
+    graph = question.graph
+    opposite = {n: (-np.asarray(v, float)).tolist() for n, v in graph.values.items()}
+    other = replace(question, graph=replace(graph, values=FrozenDict(opposite)))
+    found = []
+    for side, many in ((question, count - count // 2), (other, count // 2)):
+        try:
+            found += [points(side, many, seed)] if many else []
+        except DifferentiationError as error:
+            refused = error
+    if not found:
+        raise refused
+
+    def joined(what: str) -> dict[str, Array]:
+        of = [getattr(one, what) for one in found]
+        return {name: np.concatenate([one[name] for one in of], axis=-1) for name in of[0]}
+
+    return Points(
+        joined("given"), np.concatenate([one.value for one in found]), joined("right"),
+        joined("noise"), np.concatenate([one.smooth for one in found]),
+    )  # fmt: skip
+
+
+def _first(drawn: Points) -> Points:
+    """The first point alone: the declared values, where there are."""
+
+    def first(of: Mapping[str, Array]) -> dict[str, Array]:
+        return {name: value[..., :1] for name, value in of.items()}
+
+    return Points(
+        first(drawn.given), drawn.value[:1], first(drawn.right), first(drawn.noise),
+        drawn.smooth[:1],
+    )  # fmt: skip
+
+
+def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expression]]) -> bool:
+    """Whether sympy finds a formula equal to the derivative; False where that might take long."""
+    if question.graph.shapes or question.loss:
+        return False
+    try:
+        ours = rules(question.graph, name, of=question.of, inner="substitute").derivative
+        theirs = _substituted(question.graph, trees[name][1])
+        if size(ours) + size(theirs) > _LARGEST_PROOF:
+            return False
+        import sympy
+
+        symbols = {"pi": sympy.pi, "e": sympy.E}
+        own = {*question.graph.variables, *question.graph.parameters}
+        pair = [formulas.symbolic(tree) for tree in (ours, theirs)]
+        named = {sympy.Symbol(n, real=True): v for n, v in symbols.items() if n not in own}
+        return bool(sympy.simplify((pair[0] - pair[1]).subs(named)) == 0)
+    except (CgprimerError, ArithmeticError, AttributeError, TypeError, ValueError):
+        return False  # no rule for it, or nothing that sympy can do
+
+
+def _substituted(graph: ExpressionGraph, tree: Expression) -> Expression:
+    """A formula with what inner variables stand for."""
+    whole: dict[str, Expression] = {}
+    for name, definition in graph.definitions.items():
+        whole[name] = replaced(definition, whole)
+    return replaced(tree, whole)
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) -> Result:
+    """A derivative that somebody states for a formula."""
+    left, equals, right = text.partition("=")
+    read = _STATEMENT.fullmatch(left)
+    if not equals or not right.strip() or not read:
+        raise UsageError(
+            f"{text!r} is no statement about a derivative",
+            hint="write d(coth(x)) = -csch(x)^2, or d/dx(x*y) = y, or sin' = cos",
+        )
+    body = read["of"] or read["inside"] or read["dashed"] + (read["behind"] or "")
+    wrt = read["before"] or read["after"]
+    if read["dashed"] and not re.search(rf"\b{wrt or 'x'}\b", body):
+        body, right = (_applied(part, wrt or "x") for part in (body, right))
+    tree = parse_expression(body, "<left side>")
+    names = list(dict.fromkeys(n.name for n in postorder(tree) if isinstance(n, Name)))
+    if wrt is None:
+        wrt = "x" if "x" in names else names[0] if len(names) == 1 else None
+    if wrt not in names:
+        hint = "write d/dx(...), with one of: " + ", ".join(names) if names else "there is no name"
+        raise UsageError(f"the derivative of {unparse(tree)} by what?", hint=hint)
+    ordered = [wrt, *(n for n in names if n != wrt)]
+    usual = {name: _AT[k % len(_AT)] + k // len(_AT) for k, name in enumerate(ordered)}
+    graph = parse(f"input {', '.join(ordered)}; {_VALUE} = {unparse(tree)}")
+    graph = replace(graph, values=FrozenDict(usual | graph.point(at, needed=())))
+    question = ask(graph, wrt=[wrt])
+    name, said = left.strip(), right.strip()
+    trees = {wrt: (said, tree_of(said, name, question))}
+    try:
+        drawn = _on_both_sides(question, count, seed)
+    except DifferentiationError:
+        what = f"no points were found where {unparse(tree)} has a slope"
+        raise DifferentiationError(what, hint=f"say where: at=... (--at {wrt}=21)") from None
+    theirs = values_at(question, trees[wrt][1], drawn)
+    (part,) = _formulas(question, drawn, trees, {wrt: theirs})
+    if part.verdict != "right":
+        errors = relative_errors(theirs, drawn.right[wrt], drawn.noise[wrt])
+        place = int(np.argmax(errors > GOOD))
+        where = listed([f"{n} = {v[place]:g}" for n, v in drawn.given.items()])
+        gives = "has no value" if np.isnan(theirs[place]) else f"gives {theirs[place]:.5g}"
+        slope = f"the slope is {drawn.right[wrt][place]:.5g}, and this formula {gives}"
+        part = replace(part, points=0.0, evidence=(f"at {where} {slope}",))
+    message = part.message.replace(f" in {_VALUE}", "")
+    return Result("formula", text.strip(), (replace(part, name=name, message=message),))
+
+
+def _applied(text: str, variable: str) -> str:
+    """Names of functions that stand without an argument, with the variable: ``-csch^2``."""
+    return re.sub(
+        r"[A-Za-z_]\w*(?!\w|\s*\()",
+        lambda found: f"{found[0]}({variable})" if FUNCTIONS[found[0]] else found[0],
+        text,
+    )

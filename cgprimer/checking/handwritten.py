@@ -1,0 +1,163 @@
+"""Answers as they are written by hand: components by name or in order, read and computed.
+
+They are read by the package's own parser and never run; ``pi`` and ``e`` are known, and so are the
+graph's inner variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cgprimer.checking.questions import Points, Question
+from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold, postorder
+from cgprimer.core.primitives import floats, formulas
+from cgprimer.core.primitives.notation import parse_expression, unparse
+from cgprimer.errors import UsageError, listed, name_hint
+
+Array = Any
+_DIGITS = 30  # to compute a formula with
+
+
+def components(answer: str, question: Question) -> dict[str, tuple[str, Expression]]:
+    """Text and tree of each component that an answer has.
+
+    Raises:
+        SourceError: one cannot be read.
+        UsageError: another number of components, or a name that is none.
+    """
+    sources = question.sources
+    texts = _split(answer)
+    named = [re.split(r"(?<![<>=!])=", text, maxsplit=1) for text in texts]
+    found: dict[str, str] = {}
+    if any(len(pair) > 1 for pair in named):
+        for text, pair in zip(texts, named, strict=True):
+            if len(pair) == 1:
+                raise UsageError(f"{text!r} has no name", hint="name all components, or none")
+            names = _meant(pair[0], question)
+            parts = [pair[1].strip()] if len(names) == 1 else _split(_flat(pair[1]))
+            if len(parts) != len(names):
+                said = f"{len(parts)} numbers for the {len(names)} of {pair[0].strip()}"
+                raise UsageError(said, hint=f"expected {listed(names)}, in this order")
+            for name, part in zip(names, parts, strict=True):
+                if name in found:
+                    raise UsageError(f"there are two answers for {name}")
+                found[name] = part
+    elif len(texts) != len(sources):
+        raise UsageError(
+            f"{len(texts)} of {len(sources)} components: expected {listed(sources)}, in this order",
+            hint=f"or by name: d{sources[0]} = ...",
+        )
+    else:
+        found = dict(zip(sources, texts, strict=True))
+    return {name: (text, tree_of(text, name, question)) for name, text in found.items()}
+
+
+def _split(answer: str) -> list[str]:
+    """The components: what commas, semicolons and ends of lines outside of parentheses part."""
+    text = answer.strip()
+    if text[:1] + text[-1:] in ("()", "[]") and "," in text and _closes_at_end(text):
+        text = text[1:-1]
+    texts, depth, begin = [], 0, 0
+    for place, letter in enumerate(f"{text},"):
+        depth += (letter in "([") - (letter in ")]")
+        if letter in ",;\n" and (depth <= 0 or place == len(text)):
+            texts.append(text[begin:place].strip())
+            begin = place + 1
+    return [text for text in texts if text]
+
+
+def _closes_at_end(text: str) -> bool:
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if not depth:
+            return place == len(text) - 1
+    return False
+
+
+def _flat(text: str) -> str:
+    """The numbers of an array without its brackets; those of an index stay."""
+    return re.sub(r"(?<!\w)\[|\](?=\s*(?:[,;\]]|$))", " ", text)
+
+
+def _meant(text: str, question: Question) -> list[str]:
+    """The numbers that a left side means: ``a``, ``da``, ``dy/da``, ``d/da``, of an array all."""
+    written = re.sub(r"\s", "", text).replace("∂", "d")
+    for name in (written, written.removeprefix("d"), written.rpartition("/d")[2]):
+        if name in question.wrt:
+            return question.elements(name)
+        if name in question.sources:
+            return [name]
+    near = written.rpartition("/")[2].removeprefix("d")
+    hint = name_hint(near, (*question.wrt, *question.sources))
+    raise UsageError(f"{text.strip()!r} is no component of the gradient", hint=hint)
+
+
+def tree_of(text: str, name: str, question: Question) -> Expression:
+    """The tree of one component.
+
+    Raises:
+        SourceError: it cannot be read.
+        UsageError: a name in it is none of the graph.
+    """
+    tree = parse_expression(text, f"<answer for {name}>")
+    graph = question.graph
+    known = {*graph.variables, *graph.parameters, "pi", "e"}
+    for node in postorder(tree):
+        if isinstance(node, Name) and node.name not in known:
+            said = f"{node.name!r} in the answer for {name} is no name that is known here"
+            raise UsageError(
+                said, hint=name_hint(node.name, sorted(known - {"pi", "e", question.of}))
+            )
+    return tree
+
+
+def values_at(question: Question, tree: Expression, drawn: Points) -> Array:
+    """A formula at the points, computed with many digits; nan where it has no value."""
+    import mpmath
+
+    graph, found = question.graph, []
+    used = {node.name for node in postorder(tree) if isinstance(node, Name)}
+    inner = used & graph.definitions.keys()
+    if inner and graph.shapes:
+        raise UsageError(
+            f"{min(inner)} is computed by a graph of arrays: write inputs and parameters"
+        )
+    with mpmath.workdps(_DIGITS):
+        for place in range(len(drawn)):
+            known: dict[str, Any] = {"pi": mpmath.pi(), "e": mpmath.e()}
+            known |= {n: mpmath.mpf(float(v[place])) for n, v in drawn.given.items()}
+            if inner:
+                for name, definition in graph.definitions.items():
+                    known[name] = _value(definition, known)
+            found.append(float(_value(tree, known)))
+    return np.array(found)
+
+
+def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
+    import mpmath
+
+    def leaf(node: Any) -> Any:
+        if isinstance(node, Name):
+            return known.get(node.name, node)  # of an array what its index will look up
+        return mpmath.mpf(repr(node.value))
+
+    def apply(name: str, arguments: list[Any]) -> Any:
+        if isinstance(name, Structural):
+            element = unparse(Apply(name, tuple(arguments)))
+            if element not in known:
+                raise UsageError(f"{element} is no single number")
+            return known[element]
+        try:
+            return formulas.function(name)(*arguments)
+        except UsageError:  # a function from outside: with the digits of a double
+            return mpmath.mpf(floats.function(name)(*map(float, arguments)))
+
+    found = fold(tree, leaf, apply)
+    if isinstance(found, Name):
+        raise UsageError(f"{found.name} is an array: write one of its numbers, {found.name}[0]")
+    return found

@@ -1,0 +1,188 @@
+"""Formulas and numbers worked out by hand, rules that somebody states (D2, D7, F1, F17, F18)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import cgprimer
+from cgprimer import check_formula, rules
+from cgprimer.checking.report import report
+from tests.cli.cli_tools import bad, good, read_json
+
+BOWL = "input x = 4, y = 5; z = 2*x^2 + 3*y^2"
+LECTURE = cgprimer.load("lecture")
+
+
+def verdicts(result: cgprimer.checking.results.Result) -> dict[str, str]:
+    return {part.name: part.verdict for part in result.parts}
+
+
+def test_f17_the_wrong_component_is_named_and_no_right_value_said():
+    graph = cgprimer.parse(BOWL)
+    found = check_formula(graph, "15, 30")
+    assert verdicts(found) == {"x": "wrong", "y": "right"}
+    assert found.points == 1
+    said = report(found)
+    assert "x = 4, y = 5" in said
+    assert "yours is 15" in said
+    assert "16" not in said
+    assert check_formula(graph, "16, 30").points == 2
+    assert check_formula(graph, "(16, 30)").points == 2
+
+
+def test_f17_a_rule_is_refuted_with_the_slope():
+    for text in ("d(coth(x)) = -csch(x)", "coth' = -csch", "d/dx coth(x) = -csch(x)",
+                 "d(coth(x))/dx = -csch(x)"):  # fmt: skip
+        (part,) = check_formula(text).parts
+        assert part.verdict == "wrong"
+        assert part.evidence == ("at x = 0.7 the slope is -1.7378, and this formula gives -1.3182",)
+
+
+RULES = [
+    "exp' = exp", "d(a^x)/dx = a^x*log(a)", "log' = 1/x", "d(log(x, b))/dx = 1/(x*log(b))",
+    "sin' = cos", "cos' = -sin", "tan' = sec^2", "sec' = sec*tan", "csc' = -csc*cot",
+    "cot' = -csc^2", "asin' = 1/sqrt(1-x^2)", "acos' = -1/sqrt(1-x^2)", "atan' = 1/(1+x^2)",
+    "asec' = 1/(abs(x)*sqrt(x^2-1))", "acsc' = -1/(abs(x)*sqrt(x^2-1))", "acot' = -1/(1+x^2)",
+    "sinh' = cosh", "cosh' = sinh", "tanh' = sech^2", "sech' = -sech*tanh", "csch' = -csch*coth",
+    "coth' = -csch^2", "asinh' = 1/sqrt(x^2+1)", "acosh' = 1/sqrt(x^2-1)", "atanh' = 1/(1-x^2)",
+    "asech' = -1/(x*sqrt(1-x^2))", "acsch' = -1/(abs(x)*sqrt(1+x^2))", "acoth' = 1/(1-x^2)",
+]  # fmt: skip
+SLIPS = [  # of slides, and of students
+    "coth' = -csch", "acsch' = -1/(x*sqrt(1+x^2))", "asec' = 1/(x*sqrt(x^2-1))",
+    "acsc' = -1/(x*sqrt(x^2-1))", "tan' = sec", "cos' = sin", "sech' = sech*tanh", "log' = x",
+    "d(a^x)/dx = x*a^(x-1)", "d(x^n)/dx = n*x^n", "asin' = 1/sqrt(1+x^2)", "sqrt' = 1/sqrt(x)",
+    "d(cos(x^2)) = -sin(x^2)", "d(sin(x)*x) = cos(x)", "tanh' = 1 - tanh",
+    "d(log(x)) = 1/log(x)", "d(sin(x)/x) = cos(x)", "abs' = abs/x*2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_d7_the_rules_of_the_table_hold(text):
+    found = check_formula(text)
+    assert found.points == found.possible == 1, report(found)
+    assert re.fullmatch("proven equal|equal at all 20 points tried", found.parts[0].message)
+
+
+@pytest.mark.parametrize("text", SLIPS)
+def test_f18_slips_are_refuted_by_a_point(text):
+    (part,) = check_formula(text).parts
+    assert (part.verdict, part.points) == ("wrong", 0), text
+    assert re.match(
+        r"at .* = .* the slope is \S+, and this formula (gives|has no)", part.evidence[0]
+    )
+
+
+def test_domains_are_tried_on_both_sides():
+    (part,) = check_formula("asec' = 1/(x*sqrt(x^2-1))", points=6).parts
+    assert part.verdict == "wrong"
+    assert "at x = -" in part.evidence[0]
+    (part,) = check_formula("d(x^2) = 2*exp(log(x))").parts
+    assert part.verdict == "wrong"
+    assert "has no value" in part.evidence[0]
+    assert check_formula("log' = exp(-log(x))").points == 1  # where log has a value
+
+
+def test_formulas_by_name_in_order_with_inner_variables_and_constants():
+    right = "dab = 3*xz^2*xx, dac = 3*xz^2*xa, dbc = 3*xz^2*xx, dcd = xx"
+    assert check_formula(LECTURE, right).points == 4
+    assert check_formula(LECTURE, "d/dcd = xa^2", wrt=["cd"]).points == 1
+    assert check_formula(LECTURE, "xa^2; 3*xz^2*xx", wrt=["cd", "ab"]).points == 2
+    some = check_formula(LECTURE, "dcd = xx")
+    assert verdicts(some) == {"ab": "not run", "bc": "not run", "cd": "right", "ac": "not run"}
+    circle = cgprimer.parse("parameter r = 2; area = 3.141592653589793*r^2")
+    assert check_formula(circle, "2*pi*r").points == 1
+    assert check_formula(circle, "12.566").points == 1
+    assert check_formula(circle, "6.2832*r").parts[0].verdict == "suspicious"
+
+
+def test_numbers_are_compared_to_the_digits_that_are_given():
+    graph = cgprimer.load("baydin")  # 5.5 and 1.7163378145367737
+    for answer, points in (
+        ("5.5, 1.716", 2), ("11/2, 1.71634", 2), ("5.5, 1.7163378145367737", 2),
+        ("5.5, 1.72", 2), ("5.5, 1.8", 1), ("5.5, 1.7", 1), ("5.5, 1.719", 1), ("-5.5, 1.716", 1),
+    ):  # fmt: skip
+        assert check_formula(graph, answer, wrt=["x1", "x2"]).points == points, answer
+    found = check_formula(graph, "-5.5, 1.716", wrt=["x1", "x2"])
+    assert found.parts[0].mistake == "sign"
+    assert check_formula(graph, "8, 1.5", wrt=["x1", "x2"], at={"x1": 1, "x2": 7}).points == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        ("-4*x, 6*y", "sign"),
+        ("8*x, 6*y", "factor 2 too much"),
+        ("2*x, 6*y", "factor 2 missing"),
+        ("6*y, 4*x", "parameters swapped"),
+    ],
+)
+def test_likely_mistakes_are_named(answer, mistake):
+    found = check_formula(cgprimer.parse(BOWL), answer)
+    assert found.mistakes == (mistake,)
+
+
+def test_the_inner_derivative_that_is_missing_is_named():
+    (part,) = check_formula(cgprimer.parse("y = b + sin(3*w)"), "cos(3*w)", wrt=["w"]).parts
+    assert (part.verdict, bool(part.mistake)) == ("wrong", True)
+    assert "left out" in part.message
+
+
+def test_arrays_are_answered_number_by_number_or_whole():
+    graph = cgprimer.load("matrix_backpropagation")  # grad w2 = (4, 0), grad w1 = ((2, 0), (4, 0))
+    for answer in ("dw2 = [4, 0], dw1 = [[2, 0], [4, 0]]", "w2 = [[4], [0]], w1 = [2, 0, 4, 0]",
+                   "dw1[0,0]=2; dw1[0,1]=0; dw1[1,0]=4; dw1[1,1]=0; dw2=[4,0]"):  # fmt: skip
+        found = check_formula(graph, answer)
+        assert found.points == 2, report(found)
+    found = check_formula(graph, "dw2 = [0, 4], dw1 = [[2, 0], [4, 0]]")
+    assert verdicts(found)["w2"] == "wrong"
+
+
+def test_the_package_agrees_with_itself_on_all_rows_of_derivations():
+    for text in ("x*exp(-x^2)/(1 + x^2)", "log(1 + tanh(3*x))^2", "sigmoid(x)*atan(x^3)"):
+        assert check_formula(f"d({text}) = {rules(text).result}").points == 1
+
+
+@pytest.mark.parametrize(
+    ("graph", "answer", "said"),
+    [
+        (BOWL, "16", "1 of 2 components: expected x, y"),
+        (BOWL, "16, 30, 2", "3 of 2 components"),
+        (BOWL, "dx = 16, 30", "has no name"),
+        (BOWL, "dx = 16, dx = 30", "two answers for x"),
+        (BOWL, "dx = 16, dq = 30", "'dq' is no component"),
+        (BOWL, "4*xx, 6*y", "did you mean 'x'?"),
+        (BOWL, "4*x(, 6*y", "1 of 2 components"),
+        (BOWL, "4*x+, 6*y", "<answer for x>:1:5"),
+        (BOWL, "4*ln(x), 6*y", "log(a)"),
+        ("d(sin(x)) = cos(y)", None, "'y' in the answer"),
+        ("d(sin(x)*y*z)= 1", "2", "a statement has its answer"),
+        ("d(sin(a)*b)= 1", None, "by what"),
+        ("sin(x) = 1", None, "no statement about a derivative"),
+        ("d(sin(x)) =", None, "no statement about a derivative"),
+        ("d(log(x - 50)) = 1/(x - 50)", None, "--at x=21"),
+        ("input x = -1; y = log(x)", "2", "no slope"),
+    ],
+)
+def test_what_cannot_be_read_is_said(graph, answer, said):
+    made = graph if graph[:2] in ("d(", "si") else cgprimer.parse(graph)
+    with pytest.raises(cgprimer.CgprimerError, match=re.escape(said)):
+        check_formula(made, answer)
+
+
+def test_the_command(tmp_path):
+    (tmp_path / "bowl.cg").write_text(BOWL.replace("; ", "\n"))
+    done = good("check", "formula", "bowl.cg", "-4*x, 6*y", cwd=tmp_path)
+    assert "the sign is wrong" in done
+    data = read_json("check", "formula", "coth' = -csch")
+    assert data["parts"][0]["evidence"][0].startswith("at x = 0.7 the slope is -1.7378")
+    for level, hidden in (("points", "x"), ("part", "sign")):
+        shown = good("check", "formula", "bowl.cg", "-4*x, 6*y", "--feedback", level, cwd=tmp_path)
+        assert "1 of 2 points" in shown
+        assert f"  {hidden} " not in shown.replace("-4*x, 6*y", "")
+    good("check", "formula", "bowl.cg", "4*x, 6*y", "--junit", "r.xml", cwd=tmp_path)
+    assert 'tests="2"' in (tmp_path / "r.xml").read_text()
+    assert "--force" in bad("check", "formula", "bowl.cg", "4, 6", "--junit", "r.xml", cwd=tmp_path)
+    assert "what is the answer?" in bad("check", "formula", "bowl.cg", cwd=tmp_path)
+    assert "<answer for x>:1:5" in bad("check", "formula", "bowl.cg", "4*x+, 1", cwd=tmp_path)
