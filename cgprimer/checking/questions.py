@@ -38,6 +38,8 @@ from cgprimer.errors import DifferentiationError, UsageError
 Array = Any
 VALUE, RIGHT, NOISE = "value", "right.", "noise."  # outputs of the tape that answers
 _ROUNDING = 16 * 2.0**-52  # an honest program may take some more steps than ours
+_NOTHING = 1e-28  # of the largest number: where factors vanish, bounds of first order do
+_AT_MOST_ONE = {"relu", "abs", "max", "min", "clamp"}  # their slopes, which jump
 _STEP = 1e-4  # of the difference quotients, relative: a kink is not so near
 _MOST_NUMBERS = 30_000  # operations of a graph written out in numbers
 _FEWEST = 4  # points to ask at
@@ -200,8 +202,14 @@ def _errors(builder: Builder, tape: Tape, value: Mapping[int, int]) -> dict[int,
             found[index] = builder.emit("abs", value[index])
     for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
         values, total = tuple([value[o] for o in operands]), builder.emit("abs", value[index])
+        own = [found[o] for o in operands if o in found]
+        if name == "mul" and len(own) == 2:  # of two factors near 0 only the product tells
+            both = builder.emit("mul", builder.constant(_ROUNDING), builder.emit("mul", *own))
+            total = builder.emit("add", total, both)
         for which, operand in enumerate(operands):
-            if operand in found:
+            if operand in found and name in _AT_MOST_ONE:
+                total = builder.emit("add", total, found[operand])
+            elif operand in found:
                 flow = emit_flow_on(builder, name, which, values, value[index], found[operand])
                 if flow is not None:
                     total = builder.emit("add", total, builder.emit("abs", flow[0]))
@@ -316,6 +324,8 @@ def _measured(question: Question, given: dict[str, Array]) -> Points:
     """What is right at points, and whether difference quotients say the same."""
     found = question.run(question.answering, given)
     right, noise = question.read(found)
+    sizes = [np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in (found[VALUE], *right.values())]
+    noise = {e: v + _NOTHING * max(sizes) for e, v in noise.items()}
     fine = np.isfinite(found[VALUE])
     for element in question.sources:
         fine &= np.isfinite(right[element]) & np.isfinite(noise[element])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count, islice
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,43 @@ def graphs() -> Iterator[ExpressionGraph]:
         yield networks.mlp([2, 2 + seed % 2, 1], activation=activation, scalars=True, seed=seed)
         yield networks.recurrent(2 + seed % 3, activation=activation, seed=seed)
         yield networks.chain(2 + seed % 3, activation=activation, seed=seed)
+
+
+STEEP = (
+    "{p}*{o} + {o}", "exp({p}*{o}/4)", "log(1 + {o}^2)*{p}", "sqrt({o}^2 + {p}^2 + 0.1)",
+    "{o}/({p}^2 + 1 + {o}^2)", "({p}*{o} - {o})^3", "tanh({o})*{p}", "relu({o})*{p} + {o}",
+    "{o}*{o} - {p}", "softplus({p}*{o})", "{p}/({o})", "({o} + {p})^2 - ({o} - {p})^2",
+    "{o}^2 - ({o} + 0.001*{p})^2", "sin({o}/{p})",
+)  # fmt: skip
+
+
+def steep(seed: int) -> ExpressionGraph:
+    """A graph with quotients, roots, exponentials, kinks, and differences that lose digits."""
+    draw = Random(seed)
+    names, parameters, lines = ["x1", "x2"], list[str](), list[str]()
+    waiting = names[:]
+
+    def operand(_: object) -> str:
+        if waiting and draw.random() < 0.8:
+            return waiting.pop(draw.randrange(len(waiting)))
+        return draw.choice(names)
+
+    def parameter(_: object) -> str:
+        if not parameters or draw.random() > 0.4:
+            parameters.append(f"p{len(parameters) + 1}")
+            return parameters[-1]
+        return draw.choice(parameters)
+
+    last = 1 + seed % 12
+    for k in range(last + 1):
+        text = re.sub("{p}", parameter, re.sub("{o}", operand, draw.choice(STEEP)))
+        name = "y" if k == last else f"v{k}"
+        lines.append(f"{name} = " + (" + ".join([text, *waiting]) if k == last else text))
+        names.append(name)
+        waiting.append(name)
+    values = ", ".join(f"{p} = {round(draw.uniform(-2, 2), 2) or 1}" for p in parameters)
+    declared = ["input x1 = 0.7, x2 = -0.4", *([f"parameter {values}"] if parameters else [])]
+    return cgprimer.parse("\n".join([*declared, *lines, "output y"]))
 
 
 def right(check: GradientCheck) -> Function:

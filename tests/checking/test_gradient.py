@@ -12,7 +12,7 @@ import pytest
 
 import cgprimer
 from cgprimer.checking.gradient import GradientCheck, gradient_check
-from tests.checking.planted import answers, graphs, right, samples
+from tests.checking.planted import answers, graphs, right, samples, steep
 from tests.checking.students import Habits, Student
 
 Program = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -99,6 +99,27 @@ def test_right_answers_are_not_accused() -> None:
 @pytest.mark.slow
 def test_a_thousand_right_answers_are_not_accused() -> None:
     assert _accused(1000) == []
+
+
+@pytest.mark.slow
+def test_right_answers_on_steep_graphs_are_not_accused() -> None:
+    """Quotients, kinks, saturation, cancellation: the bound of honest noise has to hold."""
+    asked, accused = 0, []
+    for seed in range(300):
+        graph = steep(seed)
+        if not graph.parameters:
+            continue
+        check = gradient_check(graph, seed=seed)
+        for way in (lambda check, seed: right(check), _noisy):
+            try:
+                returned = answers(check, way(check, seed))
+            except ArithmeticError:  # Python's own: an overflow, where IEEE has an infinity
+                continue
+            asked += 1
+            found = check.verdict(returned)
+            accused += [(seed, part) for part in found.parts if part.verdict != "right"]
+    assert asked > 500
+    assert accused == []
 
 
 BADLY_CONDITIONED = (
