@@ -139,13 +139,15 @@ def _chosen(known: list[Explained], remaining: set[str]) -> list[Named]:
         best = max(score, key=score.__getitem__)
         one, explained, whole = known[best]
         covered = explained & remaining
-        others = dict.fromkeys(
-            other.mistake
-            for other, names, exact in sorted(known, key=lambda k: k[0].rank)
-            if names >= covered
-            and exact >= whole
-            and other.mistake not in (one.mistake, "constant factor")
-        )
+        by_kind: dict[str, set[str]] = {}  # a path each may be left out for several parameters
+        for other, names, exact in sorted(known, key=lambda k: k[0].rank):
+            if exact >= whole:
+                by_kind.setdefault(other.mistake, set()).update(names)
+        others = [
+            mistake
+            for mistake, names in by_kind.items()
+            if names >= covered and mistake not in (one.mistake, "constant factor")
+        ]
         found.append(Named(one.mistake, one.said, frozenset(covered), tuple(others)))
         remaining -= covered
     return found
