@@ -2,19 +2,20 @@
 // points goes over several sheets.
 function fitPaper() {
   const print = [...document.styleSheets[0].cssRules].find(rule => rule.media?.mediaText === "print");
-  const size = (points, columns) => {
-    root.style.setProperty("--paper", `${points}pt`);
-    root.style.setProperty("--columns", columns);
-  };
+  const set = (...pairs) => pairs.forEach(([name, value]) => root.style.setProperty(`--${name}`, value));
   const high = 186 / 25.4 * 96, main = document.querySelector("main");
-  const fits = () => document.body.offsetHeight <= high && main.scrollWidth <= main.clientWidth;
+  const many = [parts.rows.length, parts.lines.length];
+  const fits = (points, columns, graph) => {
+    const lines = Math.max(many[0], many[1] / columns); // that many cannot fit: nothing is tried
+    if (lines * points * 1.35 * 96 / 72 > high) return false;
+    set(["paper", `${points}pt`], ["columns", columns], ["room", `${graph}mm`]);
+    return document.body.offsetHeight <= high && main.scrollWidth <= main.clientWidth;
+  };
   root.classList.remove("sheets");
   print.media.mediaText = "all"; // so that it can be measured
-  const found = [11, 10, 9, 8, 7, 6, 5].some(points => [1, 2, 3].some(columns => {
-    size(points, columns);
-    return fits();
-  }));
-  if (!found) size(8, 2);
+  const found = [11, 10, 9, 8, 7, 6, 5].some(points => [85, 60].some(graph =>
+    [1, 2, 3, 4].some(columns => fits(points, columns, graph))));
+  if (!found) set(["paper", "8pt"], ["columns", 2], ["room", "60mm"]);
   root.classList.toggle("sheets", !found);
   print.media.mediaText = "print";
 }

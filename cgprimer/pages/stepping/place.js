@@ -12,7 +12,7 @@ function keepPlace() {
     moved: moved.map(([name, value]) => [name, data.point[name], value]),
     scheme: differs?.scheme, h: Object.is(state.h, data.h) ? undefined : state.h,
     folds, panes: [folded("trace"), folded("program")], speed: $("speed").value, playing: timer !== null,
-    quiz: { on: quiz.on, asked: quiz.asked, right: quiz.right },
+    quiz: { on: quiz.on, asked: quiz.asked, right: quiz.right }, answer: $("answer").value,
   };
 }
 function enter(node, value, kind = "input") {
@@ -40,5 +40,6 @@ function takePlace(place) {
   Object.assign(quiz, { asked: place.quiz.asked, right: place.quiz.right });
   if (quiz.on !== place.quiz.on) setQuiz(place.quiz.on);
   choose(Math.max(0, data.walks.findIndex(walk => walk.method === place.method)));
+  $("answer").value = place.answer;
   if (place.playing) play();
 }

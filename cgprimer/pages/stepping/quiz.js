@@ -19,6 +19,7 @@ function numberRead(text) {
 // left of it.
 function agrees(answer, value, operands) {
   if (Object.is(answer, value) || answer === value) return true;
+  if (value === 0) return false;
   const unit = 10 ** (Number(value.toExponential().split("e")[1]) - 2);
   const noise = answer === 0 ? 2 ** -50 * Math.max(0, ...operands.map(Math.abs)) : 0;
   return Math.abs(answer - value) <= Math.max(noise, 0.5 * unit * (1 + 1e-9));

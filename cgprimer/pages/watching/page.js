@@ -1,7 +1,7 @@
 // A page that follows a file: it is made anew beside the one that is shown, told where that one
 // stands, and put in its place. What is wrong with the file stands over the last page that was right.
 const EVERY = 400; // milliseconds
-let frame = null, shown = "", told = false;
+let frame = null, shown = "";
 
 function tell(said, error) {
   $("banner").hidden = !said;
@@ -27,6 +27,7 @@ function swap(version) { // resolves to whether the new page is there
       next.remove();
       return done(false);
     }
+    next.classList.remove("coming"); // what is hidden cannot have the focus
     if (before) {
       const { look } = before.documentElement.dataset, focus = before.activeElement?.id;
       if (look) page.documentElement.dataset.look = look;
@@ -36,7 +37,6 @@ function swap(version) { // resolves to whether the new page is there
       if (focus) page.getElementById(focus)?.focus();
       frame.remove();
     }
-    next.classList.remove("coming");
     frame = next;
     document.title = page.title;
     if (document.hasFocus()) next.contentWindow.focus();
@@ -51,7 +51,8 @@ async function look() {
     const news = await (await fetch("news")).json();
     if (news.version && news.version !== shown && await swap(news.version)) shown = news.version;
     tell(news.error && (shown ? "not yet: the page shows the text before this" : "there is no page yet"), news.error);
-    if (frame) history.replaceState(null, "", frame.contentWindow.location.hash || "#");
+    const { hash } = frame?.contentWindow.location ?? location;
+    if (hash !== location.hash) history.replaceState(null, "", hash || "#");
   } catch {
     tell("cgprimer has ended: this page follows the file no more", "Start it again with the same --port, and the page goes on.");
   }
