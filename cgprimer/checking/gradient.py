@@ -365,24 +365,28 @@ def skeleton(check: GradientCheck) -> str:
     <BLANKLINE>
     <BLANKLINE>
     def gradient(xa, k):
-        # xa, k: numbers
+        # xa, k: each a number
         return {
             "k": ...,
         }
     <BLANKLINE>
     """
     question = check.question
-    over = f", the {question.reduction} over a batch" if question.batch else ""
+    over = f", the {question.reduction} over a batch," if question.batch else ""
     lines = [f"# The gradient of {question.of}{over} with respect to {listed(question.wrt)}.", "#"]
     lines += [f"#     {line}" for line in str(question.graph).splitlines()]
     lines += ["", "", f"def {check.function}({', '.join(question.arguments)}):"]
     kinds: dict[str, list[str]] = {}
     for name in question.arguments:
         shape = question.shapes[name]
-        own = f"arrays of shape {shape_text(shape)}" if shape else "numbers"
+        kind = f"array of shape {shape_text(shape)}" if shape else "number"
         each = question.batch and name in question.graph.inputs
-        kinds.setdefault(f"{own}, one for each sample" if each else own, []).append(name)
-    lines += [f"    # {', '.join(names)}: {kind}" for kind, names in kinds.items()]
+        kinds.setdefault(f"a list of {kind}s, one of each sample" if each else kind, []).append(
+            name
+        )
+    for kind, names in kinds.items():
+        article = "" if kind.startswith("a list") else "an " if kind[0] == "a" else "a "
+        lines.append(f"    # {', '.join(names)}: {'each ' * (len(names) > 1)}{article}{kind}")
     made = [f'        "{name}": ...,' for name in question.wrt]
     start = "    return ..., {  # the value, and" if check.value else "    return {"
     return "\n".join([*lines, start, *made, "    }", ""])

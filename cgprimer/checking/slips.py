@@ -41,6 +41,7 @@ class Slip:
         lost: shares that are not handed on.
         bare: shares of which the partial is left out.
         negative: shares with the other sign.
+        times: shares with a value as a factor too much.
         averaged: shares whose adjoint is the mean over the batch.
         elsewhere: instructions whose partials are taken at other operands and another result.
         keeps: ``last`` or ``first`` of the shares of a vertex, where they should add up; ``last
@@ -55,6 +56,7 @@ class Slip:
     lost: frozenset[Place] = frozenset()
     bare: frozenset[Place] = frozenset()
     negative: frozenset[Place] = frozenset()
+    times: Mapping[Place, int] = field(default_factory=dict)
     averaged: frozenset[Place] = frozenset()
     elsewhere: Mapping[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
     keeps: str = ""
@@ -92,6 +94,8 @@ class _Hands:
     def product(self, bar: int, partial: int) -> int:
         slip = self.slip
         made = bar if self.here in slip.bare else self.builder.product(bar, partial)
+        if self.here in slip.times:
+            made = self.emit("mul", made, slip.times[self.here])
         return self.emit("neg", made) if self.here in slip.negative else made
 
     def hand(self, totals: dict[int, int], to: int, product: int, *share: int) -> None:
@@ -168,6 +172,7 @@ class _Slips(Places):
         yield from self._averages()
         yield from self._accumulations()
         yield from self._inner()
+        yield from self._powers()
         yield from self._branches()
         yield from self._signs()
         yield from self._stopped()
@@ -307,6 +312,21 @@ class _Slips(Places):
                            f"{self.text(operands[0])} stands in the derivative of"
                            f" {self.said(head)} in the place of {text}",
                            elsewhere={head: ((values[0],), values[0])})  # fmt: skip
+
+    def _powers(self) -> Iterator[Slip]:
+        """The exponent not lowered, or not brought down; a divisor not squared."""
+        for head, which, _ in self.shares:
+            name, operands = self.tape.instructions[head - len(self.tape.leaves)]
+            if (name, which) not in (("pow", 0), ("div", 1)):
+                continue
+            said, base, other = self.said(head), operands[which], self.value[operands[1]]
+            what = "the exponent is not lowered" if name == "pow" else "the divisor is not squared"
+            yield Slip("power rule", f"{what} in the derivative of {said}",
+                       times={(head, which): self.value[base]})  # fmt: skip
+            if name == "pow":
+                over = self.builder.emit("div", self.builder.constant(1.0), other)
+                yield Slip("power rule", f"the exponent is not brought down from {said}",
+                           times={(head, which): over})  # fmt: skip
 
     def _branches(self) -> Iterator[Slip]:
         """Of a vertex that is used several times, one use kept or left out."""

@@ -258,6 +258,22 @@ def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
     assert "sigmoid" in found["w1"].message
 
 
+@pytest.mark.parametrize(
+    ("slope", "said"),
+    [
+        (
+            lambda x: 3 * x**3 - 1 / x**2,
+            "the exponent is not lowered in the derivative of x^3 in y",
+        ),
+        (lambda x: x**2 - 1 / x**2, "the exponent is not brought down from x^3 in y"),
+        (lambda x: 3 * x**2 - 1 / x, "the divisor is not squared in the derivative of 1/x in y"),
+    ],
+)
+def test_the_rule_of_powers(slope: Any, said: str) -> None:
+    part = parts(cgprimer.parse("parameter x = 2; y = x^3 + 1/x; output y"), slope)["x"]
+    assert (part.mistake, part.message) == ("power rule", said)
+
+
 def test_accumulation() -> None:  # E5
     assert parts("doubling", lambda a: 4)["a"].verdict == "right"
     half = parts("doubling", lambda a: 1)["a"]
