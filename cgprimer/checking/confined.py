@@ -34,12 +34,14 @@ _NEW_USER, _NEW_NET, _NEW_PID, _NEW_IPC, _NEW_MOUNTS = (
     0x10000000, 0x40000000, 0x20000000, 0x08000000, 0x00020000,
 )  # fmt: skip
 _DEATH_SIGNAL, _KEEP_CAPABILITIES, _SECCOMP, _SUBREAPER, _NO_NEW_PRIVILEGES = 1, 8, 22, 36, 38
+_READ_ALL = 1 << 2  # CAP_DAC_READ_SEARCH
 _DISK = 64  # megabytes, of all files together
 # What a calculation needs none of: sockets, and ways into other processes.
 _REFUSED = {  # machine -> its number in seccomp, numbers of system calls: socket, ptrace,
-    # process_vm_readv, process_vm_writev, unshare, setns, io_uring_setup, pidfd_getfd, keyctl
-    "x86_64": (0xC000003E, (41, 101, 310, 311, 272, 308, 425, 438, 250)),
-    "aarch64": (0xC00000B7, (198, 117, 270, 271, 97, 268, 425, 438, 219)),
+    # process_vm_readv, process_vm_writev, unshare, setns, io_uring_setup, pidfd_getfd, keyctl;
+    # clone3, clone, fork, vfork
+    "x86_64": (0xC000003E, (41, 101, 310, 311, 272, 308, 425, 438, 250), (435, 56, 57, 58)),
+    "aarch64": (0xC00000B7, (198, 117, 270, 271, 97, 268, 425, 438, 219), (435, 220)),
 }
 
 
@@ -58,8 +60,8 @@ def own_namespaces(folder: str, uid: int | None) -> set[str]:
     libc = kernel()
     flags = _NEW_NET | _NEW_PID | _NEW_IPC | _NEW_MOUNTS
     user, group = os.geteuid(), os.getegid()
-    if libc.unshare(flags) != 0:  # root may, others get a kingdom of their own first
-        if libc.unshare(flags | _NEW_USER) != 0:
+    if libc.unshare(flags) != 0:  # root may; others as root of a namespace of users
+        if uid is not None or libc.unshare(flags | _NEW_USER) != 0:
             return set()
         try:  # the folder's files belong to somebody
             for name, text in (
@@ -145,13 +147,14 @@ def lock_files(folder: str, readable: list[str]) -> bool:
 # --- seccomp: which system calls ----------------------------------------------------------------
 
 
-def refuse_calls() -> bool:
-    """No sockets, of any family, and no way into other processes."""
+def refuse_calls(alone: bool) -> bool:
+    """No sockets, of any family, no way into other processes; and alone no further ones."""
     import ctypes
 
     if os.uname().machine not in _REFUSED:
         return False
-    machine, numbers = _REFUSED[os.uname().machine]
+    machine, always, starting = _REFUSED[os.uname().machine]
+    numbers = (*always, *starting) if alone else always
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     allow, deny = 0x7FFF0000, 0x00050000 | 13  # EACCES
     rest = len(numbers)
@@ -242,28 +245,45 @@ def tasks_of(uid: int) -> int:
     return found or 1000
 
 
-def become(uid: int) -> None:
-    """From root to a user who owns nothing but the folder.
+def another_user(uid: int, folder: str) -> tuple[int | None, int]:
+    """Whom root can run a submission as, and the capabilities that this takes.
 
-    Where Python itself lies in a folder that is closed to others, the right to read what is not
-    one's own stays; Landlock then says what.
+    A user who owns nothing but the folder. Where Python itself lies in a folder that is closed to
+    others, the right to read what is not one's own stays; Landlock then says what. Nobody, in a
+    container that has no other users, or where that right is not there.
     """
     places = (sys.prefix, sys.base_prefix, os.path.dirname(json.__file__))
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.seteuid(uid)
-    open_to_all = all(os.access(place, os.R_OK | os.X_OK, effective_ids=True) for place in places)
-    os.seteuid(0)
-    if open_to_all:
+    try:
+        os.chown(folder, uid, uid)
+        os.seteuid(uid)
+        open_to_all = all(os.access(p, os.R_OK | os.X_OK, effective_ids=True) for p in places)
+        os.seteuid(0)
+        if open_to_all:
+            return uid, 0
+        with open("/proc/self/status") as file:
+            capabilities = int(file.read().partition("CapEff:")[2].split()[0], 16)
+        if capabilities & _READ_ALL and LINUX:
+            return uid, _READ_ALL
+        os.chown(folder, 0, 0)
+    except OSError:
+        pass
+    return None, 0
+
+
+def become(uid: int | None, capabilities: int) -> None:
+    """Root no more: another user, or at least without its powers."""
+    if uid is not None:
+        with suppress(OSError):
+            os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        if capabilities:
+            kernel().prctl(_KEEP_CAPABILITIES, 1, 0, 0, 0)
         os.setresuid(uid, uid, uid)
-        return
-    libc = kernel()
-    libc.prctl(_KEEP_CAPABILITIES, 1, 0, 0, 0)
-    os.setresuid(uid, uid, uid)
-    reading = 1 << 2  # CAP_DAC_READ_SEARCH, effective and permitted
-    head, sets = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", reading, reading, 0, 0, 0, 0)
-    if libc.capset(head, sets) != 0:
-        raise PermissionError("the capabilities of root cannot be dropped")
+    if LINUX and (uid is None or capabilities):
+        head = struct.pack("Ii", 0x20080522, 0)
+        sets = struct.pack("6I", capabilities, capabilities, 0, 0, 0, 0)
+        if kernel().capset(head, sets) != 0:
+            raise PermissionError("the capabilities of root cannot be dropped")
 
 
 # --- the processes -------------------------------------------------------------------------------
@@ -358,13 +378,12 @@ def confine(setup: dict[str, Any], say: Say, folder: str, readable: list[str]) -
     """Fork, and return in the submission's process, with what the kernel keeps from it."""
     use_kernel = LINUX and setup["kernel"]
     control = kernel().prctl if LINUX else lambda *_: 0
-    uid = setup["uid"] if os.geteuid() == 0 else None
+    root = os.geteuid() == 0
+    uid, capabilities = another_user(setup["uid"], folder) if root else (None, 0)
     apart = own_namespaces(folder, uid) if use_kernel else set()
     for name, text in setup["files"].items():
         with open(name, "w", encoding="utf-8") as file:
             file.write(text)
-    if uid is not None:
-        os.chown(folder, uid, uid)
     if apart and (pid := os.fork()):
         control(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         os.waitpid(pid, 0)
@@ -377,8 +396,9 @@ def confine(setup: dict[str, Any], say: Say, folder: str, readable: list[str]) -
     signal.alarm(0)
     os.setpgid(0, 0)
     held = {"processes": "kernel"} if apart else {}
+    if root:
+        become(uid, capabilities)
     if uid is not None:
-        become(uid)
         held["user"] = "kernel"
     control(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     control(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
@@ -386,7 +406,8 @@ def confine(setup: dict[str, Any], say: Say, folder: str, readable: list[str]) -
     if use_kernel:
         if lock_files(folder, readable):
             held["files"] = "kernel"
-        if refuse_calls() or apart:
+        # Nobody counts the processes of root: then there are none but this.
+        if refuse_calls(alone=root and uid is None) or apart:
             held["network"] = "kernel"
     return held
 

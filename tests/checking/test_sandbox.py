@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -157,9 +161,6 @@ REACHES: dict[str, str] = {
 @linux
 @pytest.mark.parametrize("name", REACHES)
 def test_what_is_out_of_reach(name: str, tmp_path: Path, protection: str) -> None:
-    import os
-    import socket
-
     secret = tmp_path / "answers" / "solution.py"
     secret.parent.mkdir()
     secret.write_text("0.123456")
@@ -266,6 +267,51 @@ def living(folder: str) -> list[str]:
         except OSError:
             continue
     return found
+
+
+GRADERS = {
+    "root of a container without other users": "unshare --user --map-root-user",
+    "root without any of its powers": "setpriv --bounding-set -all --inh-caps -all",
+    "root as containers have it": "setpriv --bounding-set -all,+chown,+dac_override,+setgid,+setuid",
+}
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("grader", GRADERS)
+def test_whoever_grades(grader: str, tmp_path: Path) -> None:
+    """What matters holds for graders who cannot drop their user, or make no namespaces."""
+    program, *how = GRADERS[grader].split()
+    if os.geteuid() or not shutil.which(program):
+        pytest.skip(f"needs root, and {program}")
+    names = (
+        "a file of the grader",
+        "a new file elsewhere",
+        "the network",
+        "the parent",
+        "processes",
+    )
+    text = f"""
+from pathlib import Path
+from tests.checking.test_sandbox import G, REACHES, RIGHT, answers
+folder = Path({str(tmp_path)!r})
+assert answers(folder, G).values == RIGHT
+for name in {names}:
+    file = str(folder / "secret")
+    text = REACHES[name].format(file=file, folder=str(folder), port=9, pid=1)
+    found = answers(folder, text + G)
+    assert "PermissionError" in str(found.failure) or name == "processes", (name, found)
+    assert "BlockingIOError" in str(found.failure) or "Permission" in str(found.failure), found
+"""
+    (tmp_path / "secret").write_text("0.123456")
+    root = str(Path(__file__).resolve().parents[2])
+    command = [program, *how, sys.executable, "-c", text]
+    environment = {**os.environ, "PYTHONPATH": root}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if "unshare:" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "secret").read_text() == "0.123456"
 
 
 @linux
