@@ -270,9 +270,9 @@ def living(folder: str) -> list[str]:
 
 
 GRADERS = {
-    "root of a container without other users": "unshare --user --map-root-user",
+    "root of one without other users": "unshare --user --map-root-user",
     "root without any of its powers": "setpriv --bounding-set -all --inh-caps -all",
-    "root as containers have it": "setpriv --bounding-set -all,+chown,+dac_override,+setgid,+setuid",
+    "root of a container": "setpriv --bounding-set -all,+chown,+dac_override,+setuid,+setgid",
 }
 
 
