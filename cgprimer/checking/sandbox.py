@@ -211,7 +211,6 @@ def _run(
         **asdict(limits),
         "files": files,
         "requests": list(requests),
-        "answering": answering.__file__,
         "kernel": KERNEL,
         # A user who is nobody else, so that the processes of each submission are counted apart.
         "uid": 40_000 + (os.getpid() * 31 + next(_RUNS)) % 20_000,
