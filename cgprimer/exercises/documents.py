@@ -60,7 +60,7 @@ class Section:
         """Paragraphs, with the digits that are asked for at the end."""
         if not any(blank.form in ("number", "array") for blank in self.made.blanks):
             return self.made.text
-        said = f"Round to {self.made.digits} significant digits."
+        said = f"Round to {self.made.digits} significant digits; keep more on the way if you can."
         exact = "All numbers are exact; fractions such as `3/4` are fine."
         return (*self.made.text, said if self.made.digits else exact)
 

@@ -4,7 +4,8 @@ The criterion, by difficulty: every number to find is exact in 3, 4 and 4 digits
 1,000 and 1,000 in size; where a function beyond arithmetic makes that impossible, four digits are
 asked for, and numbers lie between 1/1000 and 10,000 in size. In each column at most a third is 0
 and the last is not, two numbers of different size are neither 0 nor 1, and of more than three half
-are neither; nothing is infinite, no matrix is all zero, and no operand stands at a kink.
+are neither; nothing is infinite, no matrix is all zero, no operand stands at a kink, and those of
+``sigmoid``, ``tanh`` and ``exp`` are at most 5 in size.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _SMALLEST, _LARGEST_ROUNDED = 1e-3, 1e4
 _WHOLE = (1.0, 2.0, 3.0, -1.0, -2.0, 2.0, 4.0, 5.0, -3.0, 3.0)
 _HALVES = (0.5, -0.5, 1.5, 2.5)
 _ARITHMETIC = ("add", "sub", "mul", "neg", "pow", "copy", "relu", "max", "min", "abs", "div")
+_SATURATING, _STEEP = ("sigmoid", "tanh", "exp", "erf", "softplus", "gelu"), 5.0
 _FLAT = ("sum", "largest", "matmul")
 
 
@@ -115,7 +117,7 @@ def is_degenerate(made: Worksheet, tape: Tape, point: dict[str, Any]) -> bool:
 
 
 def at_a_kink(tape: Tape, point: dict[str, Any]) -> bool:
-    """Whether an operand of ``relu``, ``max`` and the like is where there is no derivative.
+    """Whether ``relu``, ``max`` and the like have no derivative there, or ``tanh`` is flat.
 
     >>> from cgprimer import parse, tape
     >>> at_a_kink(tape(parse("xw = relu(xa - 1)")), {"xa": 1.0})
@@ -127,6 +129,8 @@ def at_a_kink(tape: Tape, point: dict[str, Any]) -> bool:
     needed = reachable(tape, tape.outputs.values())
     for index, (name, operands) in enumerate(tape.instructions, first):
         if not np.all(np.isfinite(values[index])):
+            return True
+        if name in _SATURATING and np.any(np.abs(np.asarray(values[operands[0]])) > _STEEP):
             return True
         kind = getattr(name, "kind", name)
         if not needed[index] or type(name) is not str or kind in _FLAT or primitive(kind).analytic:

@@ -130,7 +130,7 @@ def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
         together = sum(map(len, rows_of)) <= _ON_A_PAGE
         body += [
             "",
-            r"\par\begin{minipage}{\linewidth}\setlength{\parskip}{0.6em}",
+            r"\par\vspace{1.5em}\begin{minipage}{\linewidth}\setlength{\parskip}{0.6em}",
         ] * together
         body += [rf"\section*{{{_tex(section.heading, plain=True)}}}"]
         body += [_tex(paragraph) + r"\par" for paragraph in section.text]
@@ -177,7 +177,7 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 
 def _tex_cell(cell: Cell) -> str:
     if isinstance(cell, Apply | Name | Number):
-        return f"${latex(cell)}$"
+        return rf"$\displaystyle {latex(cell)}$"
     text = cell_text(cell)
     words = ("input", "parameter", "row", "expression", "value", "adjoint", "tangent", "shape",
              "number", "formula", "what", "derivative", "question", "answer")  # fmt: skip

@@ -240,7 +240,8 @@ def _paths(graph: ExpressionGraph, asked: Known) -> Worksheet:
     for path, tree in along.items():
         add(f"path {_ARROW.join(path)}", f"path.{'.'.join(path)}", tree)
     add(f"d{of}/d{wrt}", "sum", total(Name(f"path.{'.'.join(path)}") for path in along))
-    point = listed_values(values, (*graph.parameters, *graph.variables), digits)
+    # More digits than are asked for: the partials are made of them.
+    point = listed_values(values, (*graph.parameters, *graph.variables), digits and 2 * digits)
     text = (
         "Write the local partial derivative on each edge: how its head moves with its tail, the"
         " other operands held. Then the product along each path, and their sum.",

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 
 from cgprimer.checking.sheets import questions, tables
 from cgprimer.checking.sheets.problems import Problem, Worksheet
-from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.graph import parse
 from cgprimer.errors import CgprimerError, DataError
 
 _MAKERS = {**tables.MAKERS, **questions.MAKERS}
 
 
-@lru_cache(maxsize=256)  # a sheet, its solution and its grader ask for the same
-def _graph(text: str) -> ExpressionGraph:
-    return parse(text, name="<sheet>")
+@lru_cache(maxsize=64)  # a sheet, its form, its solution and its grader ask for the same
+def _worked(kind: str, graph: str, asked: str) -> Worksheet:
+    return _MAKERS[kind](parse(graph, name="<sheet>"), json.loads(asked))
 
 
 def worked(problem: Problem) -> Worksheet:
@@ -28,7 +29,7 @@ def worked(problem: Problem) -> Worksheet:
     [('xb', 4.0), ('xw', 12.0)]
     """
     try:
-        return _MAKERS[problem.kind](_graph(problem.graph), problem.asked)
+        return _worked(problem.kind, problem.graph, json.dumps(dict(problem.asked)))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"a problem of the sheet is damaged: {error!r}"[:200]) from None
     except CgprimerError as error:

@@ -1,0 +1,68 @@
+"""``cgprimer exercise`` and ``cgprimer check trace``, as lecturers and graders call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.cli_tools import bad, good, run
+
+ROSTER = "name,id\nAda Lovelace,1\nCarl Friedrich Gauß,2\n"
+
+
+def test_from_a_roster_to_points(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text(ROSTER, encoding="utf-8")
+    make = ("exercise", "lecture", "--kind", "adjoint", "--kind", "gradient", "--students",
+            "class.csv", "--format", "markdown", "--format", "html", "-o", "hw")  # fmt: skip
+    done = run(*make, cwd=tmp_path)
+    assert "wrote 2 sheets to hw/students" in done.stderr
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    solution = tmp_path / "hw" / "grader" / "ada-lovelace-solution.md"
+    (answers / "ada.md").write_bytes(solution.read_bytes())
+    empty = (tmp_path / "hw" / "students" / "carl-friedrich-gauss.csv").read_text()
+    (answers / "carl.csv").write_text(empty.replace("adjoint,\n", "adjoint,1\n", 1))
+    table = good("check", "trace", "hw/grader/sheets.json", "answers", cwd=tmp_path)
+    rows = {line.split()[0]: line.split()[1:3] for line in table.splitlines()[2:4]}
+    assert rows["ada.md"][0] == rows["ada.md"][1]
+    assert float(rows["carl.csv"][0]) < float(rows["carl.csv"][1]) == float(rows["ada.md"][1])
+    again = run("check", "trace", "hw/grader/sheets.json", "answers", cwd=tmp_path)
+    assert "2 results from the journal" in again.stderr, "an interrupted run would go on"
+    one = good(
+        "check", "trace", "hw/students/ada-lovelace.html", "answers/ada.md", "--json", cwd=tmp_path
+    )
+    found = json.loads(one)
+    assert found["points"] == found["possible"] == len(found["parts"])
+    assert "error: hw is there already" in bad(*make, cwd=tmp_path)
+    assert run(*make, "--force", cwd=tmp_path).returncode == 0
+
+
+def test_another_sheet_is_one_line(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        run("exercise", "--kind", "trace", "--seed", seed, "-o", f"s{seed}", cwd=tmp_path)
+    said = run("check", "trace", "s1/grader/sheets.json", "s2/students/sheet.csv", cwd=tmp_path)
+    assert "broken answers: sheet.csv answers sheet" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("exercise --students class.csv", "class.csv has no students in it"),
+        ("exercise --students none.csv", "cannot read none.csv"),
+        ("exercise nosuch", "cannot read nosuch"),
+        ("exercise lecture --kind tracing", "'tracing' is not one of"),
+        ("exercise lecture --kind shapes", "does not fit a graph of single numbers"),
+        ("exercise lecture --of xq", "no variable 'xq'"),
+        ("exercise --difficulty 4", "'4' is not one of"),
+        ("exercise -o class.csv", "class.csv is no folder"),
+        ("check trace class.csv class.csv", "class.csv has no sheet in it"),
+        ("check trace none.json class.csv", "cannot read none.json"),
+        ("check trace", "Missing argument 'SHEET'"),
+    ],
+)
+def test_mistakes_are_one_line(line: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text("name,id\n")
+    assert message in bad(*line.split(), cwd=tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["class.csv"]
