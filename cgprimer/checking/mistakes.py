@@ -37,6 +37,7 @@ MISTAKES = {
     "product of averages": "factors are averaged over the batch before they are multiplied",
     "one path of several": "a path from the parameter to the output is left out, or kept alone",
     "= instead of +=": "contributions overwrite each other instead of adding up",
+    "not zeroed": "contributions of earlier calls stay",
     "inner function not evaluated": "an outer derivative is taken at x instead of at g(x)",
     "derivative at the wrong point": "right numbers of another point",
     "outer derivative missing": "the chain stops too early",
@@ -286,6 +287,9 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
     ):
         moved, noise = ({e: v[place] for e, v in of.items()} for of in (points.right, points.noise))
         yield Foretold(mistake, said, moved, rank, noise=noise)
+    sums, noise = ({e: np.cumsum(v) for e, v in of.items()} for of in (points.right, points.noise))
+    said = "the contributions of all calls before are added"
+    yield Foretold("not zeroed", said, sums, _ORDER["not zeroed"], noise=noise)
     numbers = {n: question.elements(n) for n in question.arguments}
     own = {n: numbers[n] for n in question.arguments if n in question.graph.values}
     filed: dict[str, Array] = {}

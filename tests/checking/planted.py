@@ -299,6 +299,18 @@ def wrong_point(graph: ExpressionGraph, number: int) -> Any:
     return check, (cached, mixed, starting)[number % 3]
 
 
+def not_zeroed(graph: ExpressionGraph, number: int) -> Any:
+    check = asked(graph, number)
+    good, kept = right(check), dict.fromkeys(check.question.wrt, 0.0)
+
+    def gradient(point: Point) -> dict[str, float]:
+        for name, value in good(point).items():
+            kept[name] += value
+        return dict(kept)
+
+    return check, gradient
+
+
 def summed(graph: ExpressionGraph, number: int) -> Any:
     if len(graph.outputs) > 1 or not graph.inputs:
         return None
@@ -347,6 +359,7 @@ PLANTED: dict[str, Any] = {
     "rounded": rounded,
     "inner function not evaluated": inner,
     "derivative at the wrong point": wrong_point,
+    "not zeroed": not_zeroed,
     "sum instead of mean": summed,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,34 @@ def test_prints_of_a_submission_are_no_answers(submission: Path) -> None:
     found = read_json("check", "gradient", "lecture", submission)
     assert found["points"] == 4
     assert '{"value": 1}' in found["output"]
+
+
+@pytest.mark.slow
+def test_eight_parameters_at_a_hundred_points_take_less_than_two_seconds(tmp_path: Path) -> None:
+    """As a whole process, the submission's included; of computing, whatever else runs here."""
+    graph, path = tmp_path / "network.cg", tmp_path / "ann.py"
+    graph.write_text("""\
+input x1 = 0.5, x2 = -1
+parameter w1 = 0.3, w2 = -0.2, w3 = 0.5, w4 = 0.7, b1 = 0.1, b2 = -0.3, v1 = 1.2, v2 = -0.8
+h1 = tanh(w1*x1 + w2*x2 + b1)
+h2 = sigmoid(w3*x1 + w4*x2 + b2)
+y = v1*h1 + v2*h2
+output y
+""")
+    path.write_text("""\
+import numpy as np
+def gradient(x1, x2, w1, w2, w3, w4, b1, b2, v1, v2):
+    h1 = np.tanh(w1*x1 + w2*x2 + b1)
+    h2 = 1/(1 + np.exp(-(w3*x1 + w4*x2 + b2)))
+    d1, d2 = v1, v2*h2*(1 - h2)
+    return [d1*x1, d1*x2, d2*x1, d2*x2, d1, d2, h1, h2]
+""")
+    before = os.times()
+    said = good("check", "gradient", graph, path, "--points", 100, env={})
+    after = os.times()
+    assert "that of tanh in h1" in said
+    spent = after.children_user + after.children_system
+    assert spent - before.children_user - before.children_system < 2
 
 
 @pytest.mark.parametrize(
