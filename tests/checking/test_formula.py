@@ -124,7 +124,7 @@ def test_likely_mistakes_are_named(answer, mistake):
 
 
 def test_the_inner_derivative_that_is_missing_is_named():
-    (part,) = check_formula(cgprimer.parse("y = b + sin(3*w)"), "cos(3*w)", wrt=["w"]).parts
+    (part,) = check_formula(cgprimer.parse("y = b + sin(w^2)"), "cos(w^2)", wrt=["w"]).parts
     assert (part.verdict, bool(part.mistake)) == ("wrong", True)
     assert "left out" in part.message
 
