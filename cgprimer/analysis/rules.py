@@ -116,8 +116,7 @@ def _read(
 ) -> tuple[dict[str, Expression], set[str], str]:
     """Expressions by name, the names that nothing defines, and what to differentiate."""
     if isinstance(formula, str):
-        rows = {n: [Primitive(Structural(n), ("",), spelling=n)] for n in (*ABSTRACT, *functions)}
-        table = _Table(FUNCTIONS | rows)
+        table = with_any((*ABSTRACT, *functions))
         if "=" not in formula:
             if of is not None:
                 raise UsageError("a single formula has no name: 'of' is for several expressions")
@@ -140,6 +139,11 @@ class _Table(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         return FUNCTIONS[name]
+
+
+def with_any(functions: Iterable[str]) -> dict[str, Any]:
+    """The functions of the language for its parser, and names that stand for any function."""
+    return _Table(FUNCTIONS | {n: [Primitive(Structural(n), ("",), spelling=n)] for n in functions})
 
 
 def _of_arrays(what: str) -> UsageError:

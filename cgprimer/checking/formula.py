@@ -17,6 +17,7 @@ import numpy as np
 from cgprimer.analysis.calculus import replaced
 from cgprimer.analysis.derivation import size
 from cgprimer.analysis.rules import rules
+from cgprimer.checking.any_function import is_about_any, with_formulas
 from cgprimer.checking.gradient import GOOD, GradientCheck, relative_errors
 from cgprimer.checking.handwritten import components, tree_of, values_at
 from cgprimer.checking.mistakes import name_mistakes
@@ -296,7 +297,11 @@ def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) 
         )
     body = read["of"] or read["inside"] or read["dashed"] + (read["behind"] or "")
     wrt = read["before"] or read["after"]
-    if read["dashed"] and not re.search(rf"\b{wrt or 'x'}\b", body):
+    functions = ""
+    if is_about_any(body, right):
+        body, right, functions = with_formulas(body, right)
+        wrt = wrt or "x"
+    elif read["dashed"] and not re.search(rf"\b{wrt or 'x'}\b", body):
         body, right = (_applied(part, wrt or "x") for part in (body, right))
     tree = parse_expression(body, "<left side>")
     names = list(dict.fromkeys(n.name for n in postorder(tree) if isinstance(n, Name)))
@@ -327,6 +332,10 @@ def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) 
         slope = f"the slope is {drawn.right[wrt][place]:.5g}, and this formula {gives}"
         part = replace(part, points=0.0, evidence=(f"at {where} {slope}",))
     message = part.message.replace(f" in {_VALUE}", "")
+    if functions:
+        proven = part.verdict == "right"
+        message = f"{'holds' if proven else 'does not hold'} for {functions}"
+        part = replace(part, mistake="")
     return Result("formula", text.strip(), (replace(part, name=name, message=message),))
 
 

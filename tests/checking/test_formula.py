@@ -74,6 +74,30 @@ def test_f18_slips_are_refuted_by_a_point(text):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("(f*g)' = f'*g + f*g'", True), ("(f*g)' = f'*g'", False),
+        ("(f/g)' = (f'*g - f*g')/g^2", True), ("(f/g)' = (f'*g + f*g')/g^2", False),
+        ("(u/v)' = u'/v'", False), ("(f + g - h)' = f' + g' - h'", True),
+        ("d(f(g(x))) = f'(g(x))*g'(x)", True), ("d(f(g(x))) = f'(g(x))", False),
+        ("d(f(g(h(x)))) = f'(g(h(x)))*g'(h(x))*h'(x)", True), ("(c*f)' = c*f'", True),
+        ("(f^n)' = n*f^(n - 1)*f'", True), ("(f^n)' = n*f^(n - 1)*n'", None),
+        ("(f^g)' = f^g*(g'*log(f) + g*f'/f)", True), ("(u^2)' = 2*u'", False),
+        ("(f')' = f''", True), ("d(f*g) = f''", False),
+    ],
+)  # fmt: skip
+def test_rules_about_any_functions(text, holds):
+    if holds is None:
+        with pytest.raises(cgprimer.CgprimerError):
+            check_formula(text)
+        return
+    (part,) = check_formula(text).parts
+    assert (part.verdict == "right") is holds
+    assert part.message.startswith("holds for " if holds else "does not hold for ")
+    assert ("= exp(x/2) + 1" in part.message) is ("f" in text)
+
+
 def test_domains_are_tried_on_both_sides():
     (part,) = check_formula("asec' = 1/(x*sqrt(x^2-1))", points=6).parts
     assert part.verdict == "wrong"

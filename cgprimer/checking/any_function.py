@@ -1,0 +1,62 @@
+"""Statements about any f and g: tried with functions that have nothing in common."""
+
+from __future__ import annotations
+
+import re
+
+from cgprimer.analysis.calculus import replaced
+from cgprimer.analysis.rules import ABSTRACT, rules, with_any
+from cgprimer.core.language import parser
+from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
+from cgprimer.core.primitives.notation import parse_expression, unparse
+
+_FORMULAS = {  # positive where powers and logarithms of them may be stated
+    "f": "exp(x/2) + 1", "g": "sin(x) + 2", "h": "x^2/4 + x + 2",
+    "u": "cosh(x)", "v": "log(3 + x^2)",
+}  # fmt: skip
+_DASHED = re.compile(rf"\b([{''.join(ABSTRACT)}])('+)")
+_ORDER = "_dashed_"
+
+
+def is_about_any(left: str, right: str) -> bool:
+    """Whether a statement is about functions without a formula: ``f'``, ``g(x)``."""
+    return bool(_DASHED.search(right) or re.search(rf"\b[{''.join(ABSTRACT)}]\(", left + right))
+
+
+def with_formulas(left: str, right: str) -> tuple[str, str, str]:
+    """Both sides with formulas in `x` for `f`, `g`, `h`, `u` and `v`, and which these are.
+
+    Raises:
+        SourceError: a side cannot be read.
+
+    >>> with_formulas("f*2", "f'*2")
+    ('(exp(x/2) + 1)*2', 'exp(x/2)/2*2', 'f = exp(x/2) + 1')
+    """
+    known: dict[str, Expression] = {}
+    trees = []
+    for text, side in ((left, "<left side>"), (right, "<right side>")):
+        plain = _DASHED.sub(lambda found: f"{found[1]}{_ORDER}{len(found[2])}", text)
+        for name in {*re.findall(r"\w+", plain)}:
+            letter, _, order = name.partition(_ORDER)
+            if letter in ABSTRACT:
+                formula = _FORMULAS[letter]
+                known[name] = (
+                    rules(formula, "x", order=int(order)).derivative
+                    if order
+                    else parse_expression(formula)
+                )
+        trees.append(parser.parse_expression(plain, with_any((*ABSTRACT, *known)), side))
+    used = sorted({name.partition(_ORDER)[0] for name in known})
+    sides = [unparse(_put(tree, known)) for tree in trees]
+    return sides[0], sides[1], ", ".join(f"{name} = {_FORMULAS[name]}" for name in used)
+
+
+def _put(tree: Expression, known: dict[str, Expression]) -> Expression:
+    def apply(name: str, arguments: list[Expression]) -> Expression:
+        if isinstance(name, Structural) and name in known:
+            return replaced(known[name], {"x": arguments[0]})
+        return Apply(name, tuple(arguments))
+
+    return fold(
+        tree, lambda leaf: known.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf, apply
+    )
