@@ -54,7 +54,13 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
         load(file)  # says what is wrong
     if file == "-" or not read_files():
         raise UsageError("--watch follows a file, and there is none", hint="give a FILE")
-    _follow(context, file or "the graph", port or 0, open_browser, bool(given["dark"]))
+    _follow(
+        context,
+        str(path_of(file)) if file else "the graph",
+        port or 0,
+        open_browser,
+        bool(given["dark"]),
+    )
     return None
 
 
@@ -70,7 +76,8 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
     def page() -> str:
         """What the command makes of the files as they stand now."""
         try:
-            with context.command.make_context(None, list(arguments), context) as again:
+            given = (context.info_name, list(arguments), context.parent or context)
+            with context.command.make_context(*given) as again:
                 made: str = context.command.invoke(again)
                 return made
         except Exception as error:

@@ -29,7 +29,8 @@ function buildRows() {
 function fitPanes(walk) { // what the trace and the program need; the graph has the rest
   const style = document.querySelector("main").style, longest = texts => Math.max(0, ...texts.map(text => text.length));
   const [name, expression] = [0, 1].map(k => longest(data.rows.map(row => row[k])));
-  const wide = (letters, more) => `calc(${0.95 * letters}ch + ${more}rem)`; // these are narrower than the zero of main
+  const wide = (letters, more) => data.arrays ? "100%" // they fill whatever there is
+    : `calc(${0.95 * letters}ch + ${more}rem)`; // these letters are narrower than the zero of main
   style.setProperty("--rows", wide(Math.max(4, name) + 1 + Math.max(10, expression) + 12 + 13, 4.6));
   style.setProperty("--code", wide(longest(walk.lines) + 9, 3.4));
 }
