@@ -65,8 +65,10 @@ def readable(text: str) -> str:
     )
 
 
-def place(source: Source, line: int | None, column: int = 1, end: int = 0) -> str:
-    """A line of a submission with a caret; columns count from 1, ``end`` is behind the last.
+def place(source: Source, line: int | None, column: int = 0, end: int = 0) -> str:
+    """A line of a submission with carets; columns count from 1, ``end`` is behind the last.
+
+    Without columns it is the whole line.
 
     >>> print(place(Source("ann.py", "x = 1 / 0"), 1, 5, 10))
     ann.py:1:5
@@ -77,6 +79,9 @@ def place(source: Source, line: int | None, column: int = 1, end: int = 0) -> st
     if line is None or not 1 <= line <= len(lines):
         return ""
     start = sum(len(text) + 1 for text in lines[: line - 1])
+    if not column:
+        own = lines[line - 1]
+        column, end = len(own) - len(own.lstrip()) + 1, len(own.rstrip()) + 1
     column = max(1, min(column, len(lines[line - 1]) + 1))
     span = Span(source, start + column - 1, start + max(column, end - 1))
     return f"{span.where()}\n{span.caret_lines()}"

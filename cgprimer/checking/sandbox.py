@@ -343,7 +343,7 @@ def _value(line: dict[str, Any], source: Source) -> Any:
     number = told.get("line")
     where = ""
     if isinstance(number, int):
-        column, end = told.get("column") or 1, told.get("end") or 0
+        column, end = told.get("column") or 0, told.get("end") or 0
         if isinstance(told.get("from"), int):  # in bytes, from 0
             lines = source.text.split("\n")
             text = lines[number - 1].encode() if 1 <= number <= len(lines) else b""
