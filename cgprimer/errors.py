@@ -12,6 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _FEW = 8  # names that a hint may list
+# Control characters and marks of direction would reach the terminal: each is shown as one sign, so
+# that carets stay in their place.
+_VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+_VISIBLE |= dict.fromkeys([*range(0x7F, 0xA0), 0x200E, 0x200F], 0xB7)
+_VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xB7)
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ class CgprimerError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+        said = f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+        return said.translate(_VISIBLE)
 
 
 class UsageError(CgprimerError):
@@ -112,7 +118,7 @@ class SourceError(CgprimerError):
         parts = [f"{span.where()}: {text}\n{span.caret_lines()}" for text, span in places]
         if self.hint:
             parts.append(f"  hint: {self.hint}")
-        return "\n".join(parts)
+        return "\n".join(parts).translate(_VISIBLE)
 
 
 class ExpressionSyntaxError(SourceError):
@@ -222,4 +228,13 @@ def plural(count: int, one: str, many: str = "") -> str:
     >>> plural(1, "pass", "passes"), plural(2, "input")
     ('1 pass', '2 inputs')
     """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{counted(count)} {one if count == 1 else many or one + 's'}"
+
+
+def counted(count: int) -> str:
+    """A count; one that nobody would read by its size.
+
+    >>> counted(12345), counted(2**20_000)
+    ('12,345', 'about 10^6020')
+    """
+    return f"{count:,}" if count < 10**15 else f"about 10^{int(count.bit_length() * 0.30103)}"

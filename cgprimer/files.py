@@ -38,7 +38,7 @@ def write_whole(path: str | Path, content: bytes | str, *, private: bool = False
         if path.exists() and not path.is_file() and not path.is_dir():
             path.write_bytes(data)  # a device, as /dev/stdout: nothing to rename
             return
-        partial = path.with_name(f".{path.name}.{urandom(8).hex()}.part")
+        partial = path.with_name(f".{urandom(8).hex()}.part")  # shorter than any name need be
         # Exclusively, so that nobody can have put a link in its place.
         with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             try:
@@ -62,9 +62,13 @@ def check_writable(path: str | Path) -> None:
     """
     path = Path(path)
     folder = path.parent
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), folder.is_dir()
+    except OSError as error:  # a name that is too long, a folder that cannot be searched
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    if is_folder:
         raise UsageError(f"cannot write {path}: it is a folder")
-    if not folder.is_dir():
+    if not is_there:
         raise UsageError(f"cannot write {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {path}: the folder {folder} cannot be written to")

@@ -37,6 +37,8 @@ def load(path: str | Path) -> ExpressionGraph:
     if str(path) != str(Path(name)):
         name = f"{name}.cg"
     try:
+        if name == "-" and sys.stdin is None:
+            raise UsageError("there is no standard input to read: it is closed")
         if name == "-":
             return parse(sys.stdin.read(), name="<stdin>")
         text = path.read_text(encoding="utf-8-sig")
@@ -48,4 +50,4 @@ def load(path: str | Path) -> ExpressionGraph:
         ) from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    return parse(text, name=name)
+    return parse(text, name=name.encode("utf-8", "replace").decode())  # for pages and pictures

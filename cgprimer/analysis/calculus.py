@@ -26,7 +26,7 @@ from cgprimer.core.language.syntax import (
 )
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import OPERANDS, RESULT, Primitive, partial_tree, primitive
-from cgprimer.errors import ExpressionSwellError
+from cgprimer.errors import ExpressionSwellError, counted
 
 _LARGEST = 200_000  # nodes of a formula that is written out
 LAWS = {
@@ -65,9 +65,8 @@ def check_size(nodes: int) -> None:
         ExpressionSwellError: the formula is too large to be written.
     """
     if nodes > _LARGEST:
-        about = f"{nodes:,}" if nodes < 10**9 else f"about 10^{int(nodes.bit_length() * 0.30103)}"
         raise ExpressionSwellError(
-            f"written out, the formula has {about} names, numbers and operations",
+            f"written out, the formula has {counted(nodes)} names, numbers and operations",
             hint="'cgprimer grad' does without it; of several expressions, inner='chain'"
             " (--inner chain) differentiates each by itself",
         )

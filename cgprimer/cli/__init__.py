@@ -142,10 +142,13 @@ def main() -> None:
     except Exception as error:  # a defect of ours: say so, in one line
         if os.environ.get("CGPRIMER_DEBUG"):
             raise
-        click.echo(
-            f"error: this is a defect of cgprimer: {type(error).__name__}: {error}\n"
-            "  hint: run again with CGPRIMER_DEBUG=1 for the traceback, and report it",
-            err=True,
+        said = (
+            f"this is a defect of cgprimer: {type(error).__name__}: {error}\n"
+            "  hint: run again with CGPRIMER_DEBUG=1 for the traceback, and report it"
         )
-        code = 1
+        if isinstance(error, OSError):  # a full disk behind stdout, a name that is too long
+            where = "the output" if error.filename is None else repr(error.filename)
+            said = f"the system refuses {where}: {error.strerror or error}"
+        click.echo(f"error: {said}", err=True)
+        code = 2 if getattr(error, "filename", None) else 1
     sys.exit(code or 0)

@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, TypeVar
 
 import click
@@ -107,6 +107,12 @@ def read_and_checked(takes: str, check: Callable[[Any], Any]) -> Callable[[Any],
     return check if read is None else lambda given: check(read(given))
 
 
+class _Between(click.FloatRange):
+    def convert(self, value: Any, *where: Any) -> Any:
+        found = super().convert(value, *where)
+        return self.fail(f"{value!r} is not a number", *where) if isnan(found) else found
+
+
 def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str, Any]:
     """What click is told about the value that an option takes."""
     if takes is None:
@@ -115,7 +121,7 @@ def _taken(takes: str | None, default: str | None, *, switch: bool) -> dict[str,
     if limits := _RANGE.fullmatch(takes):
         number = float if "." in limits[1] else int
         ends: list[Any] = [number(limit) if limit else None for limit in limits.groups()]
-        return found | {"type": (click.IntRange if number is int else click.FloatRange)(*ends)}
+        return found | {"type": (click.IntRange if number is int else _Between)(*ends)}
     if "|" in takes and takes == takes.lower():
         choices = click.Choice(takes.removesuffix("...").split("|"))
         return found | {"type": choices, "multiple": takes.endswith("...")}
@@ -268,6 +274,7 @@ def _range(given: str | None) -> tuple[float, float] | None:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
+    "TEXT": lambda given: given and given.encode("utf-8", "replace").decode(),
     "LOW:HIGH": _range,
     "LOW:HIGH...": lambda given: tuple(map(_range, given)),
     "N,...": _whole_numbers,

@@ -48,7 +48,7 @@ def saved_point(path: str | Path) -> dict[str, Any] | None:
         fields = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(fields, dict) or fields.get("format") != FORMAT:
             return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     try:
         vectors = Vectors(parse(str(fields["graph"]), name=str(path)))

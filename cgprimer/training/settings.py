@@ -63,6 +63,15 @@ def _metrics(given: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_of("metric", name, METRICS) for name in names))
 
 
+def _word(what: str) -> Callable[[Any], Any]:
+    def check(given: Any) -> Any:
+        if not (isinstance(given, str) or hasattr(given, "compile")):
+            raise UsageError(f"there is no {what} {given!r}")
+        return given
+
+    return check
+
+
 def _checkpoint_every(given: Any) -> str | int:
     if isinstance(given, str) and given.endswith("s"):
         with suppress(ValueError):
@@ -125,9 +134,13 @@ def _as_it_is(given: Any) -> Any:  # checked where it is looked up
 class Settings:
     """All settings of a run. Made by :func:`settings_of`, which checks them."""
 
-    method: str = _setting("reverse", _as_it_is, "", "The differentiator that gives the gradient.")
-    engine: str = _setting("auto", _as_it_is, "", "The engine that runs it.")
-    dtype: str = _setting("float64", _as_it_is, "|".join(DTYPES), "Precision of the computation.")
+    method: str = _setting(
+        "reverse", _word("method"), "", "The differentiator that gives the gradient."
+    )
+    engine: str = _setting("auto", _word("engine"), "", "The engine that runs it.")
+    dtype: str = _setting(
+        "float64", _word("dtype"), "|".join(DTYPES), "Precision of the computation."
+    )
     loss: str = _setting(
         "squared-error", _as_it_is, "NAME|TEXT",
         "squared-error, half-squared-error, absolute-error, huber(1), cross-entropy,"

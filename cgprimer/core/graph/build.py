@@ -15,6 +15,7 @@ from cgprimer.errors import CycleError, DefinitionError, Source, UsageError, nam
 from cgprimer.garbage_collection import collector_paused
 
 Edges = Mapping[str, list[str]]
+_SHOWN = 12  # vertices of a circle
 
 
 def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> ExpressionGraph:
@@ -127,8 +128,10 @@ def _cycle(source: Source, depends_on: Edges, stuck: set[str]) -> CycleError:
     circle = walk[seen[following] :][::-1]
     start = circle.index(next(t for t in tokens if seen.get(t, -1) >= seen[following]))
     path = (*circle[start:], *circle[: start + 1])
+    shown = path if len(path) <= _SHOWN else (*path[: _SHOWN - 3], "...", *path[-2:])
+    many = "" if shown is path else f" ({len(circle):,} of them)"
     return CycleError(
-        f"these definitions run in a circle: {' -> '.join(path)}",
+        f"these definitions run in a circle: {' -> '.join(shown)}{many}",
         spans(source)[tokens.index(path[0])],
         path=path,
         hint="a graph of expressions has no circles: one of these must not use the other",

@@ -21,7 +21,7 @@ from cgprimer.core.methods.edges import edge_partials
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import PathLimitError
+from cgprimer.errors import PathLimitError, counted
 
 LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise
 _HINT = "reverse mode needs one pass, or raise the limit: limit=... (--path-limit N)"
@@ -50,7 +50,7 @@ def differentiate(
     total = sum(leading[root].get(source, 0) for root in roots for source in sources)
     if total > limit:
         raise PathLimitError(
-            f"there are {total:,} paths, more than the limit of {limit:,}",
+            f"there are {counted(total)} paths, more than the limit of {limit:,}",
             hint=_HINT,
         )
     walked = sum(

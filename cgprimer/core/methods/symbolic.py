@@ -26,7 +26,7 @@ from cgprimer.core.primitives.formulas import form, opaque_function, symbolic_ca
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import DifferentiationError, ExpressionSwellError
+from cgprimer.errors import DifferentiationError, ExpressionSwellError, counted
 
 LIMIT = 5_000  #: operations of the written-out expression beyond which the method refuses
 
@@ -54,7 +54,7 @@ def differentiate(
         size = written_out_size(tape, root)
         if size > limit:
             raise ExpressionSwellError(
-                f"written out in full, {name} has {size:,} operations,"
+                f"written out in full, {name} has {counted(size)} operations,"
                 f" more than the limit of {limit:,}",
                 hint="use reverse mode, or raise the limit: limit=... (--symbolic-limit N)",
             )

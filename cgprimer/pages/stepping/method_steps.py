@@ -16,7 +16,7 @@ from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable, with_seeds
 from cgprimer.core.tape.printing import shown_name
-from cgprimer.errors import DifferentiationError, PathLimitError
+from cgprimer.errors import DifferentiationError, PathLimitError, counted
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
@@ -152,7 +152,8 @@ def _path_sum(scene: Scene) -> Walk:
     paths = sum(leading.get(source, 0) for source in sources)
     if paths > MOST_PATHS:
         raise PathLimitError(
-            f"there are {paths:,} paths, more than the {MOST_PATHS} that one would step through",
+            f"there are {counted(paths)} paths, more than the {MOST_PATHS} that one would step"
+            " through",
             hint="choose fewer names: --wrt NAME (in Python wrt=...)",
         )
     labels, numbers = plain.labels, scene.edge_of
