@@ -272,7 +272,7 @@ def test_the_house_does_not_grow() -> None:
 def test_a_gradient_in_three_lines_loads_few() -> None:
     loaded = {name.partition(".")[2] for name in loaded_after(GRADIENT) if name.startswith("cgp")}
     found = {name: lines(MODULES[name]) for name in sorted(loaded)}
-    assert sum(found.values()) <= 4_240, found
+    assert sum(found.values()) <= 4_256, found
 
 
 # --- what is loaded ------------------------------------------------------------------------------
