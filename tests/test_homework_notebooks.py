@@ -1,0 +1,170 @@
+"""The notebooks under examples/notebooks: they run, and without solutions their checks say so."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "examples" / "notebooks").glob("*.ipynb"))
+HOMEWORK = [path for path in NOTEBOOKS if path.stem.startswith("homework")]
+SOLUTION = re.compile(
+    r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION\n?", re.DOTALL | re.MULTILINE
+)
+HIDDEN = re.compile(
+    r"^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS\n?", re.DOTALL | re.MULTILINE
+)
+
+
+def named(paths: list[Path]) -> list[Any]:
+    return [pytest.param(path, id=path.stem) for path in paths]
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return found
+
+
+def about(cell: dict[str, Any]) -> dict[str, Any]:
+    return cell["metadata"].get("nbgrader", {})  # type: ignore[no-any-return]
+
+
+def text(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"]) + "\n"
+
+
+def as_given_out(cell: dict[str, Any]) -> str:
+    """What nbgrader's ClearSolutions and ClearHiddenTests leave of a cell."""
+    stub = r"\1# YOUR CODE HERE\n\1raise NotImplementedError()\n"
+    if cell["cell_type"] == "markdown":
+        stub = "YOUR ANSWER HERE\n"
+    return HIDDEN.sub("", SOLUTION.sub(stub, text(cell)))
+
+
+def runs(sources: list[tuple[dict[str, Any], str]]) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Each cell of code, and the exception that it ends with, as Jupyter would run them."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for cell, source in sources:
+        if cell["cell_type"] == "code":
+            try:
+                exec(compile(source, cell["id"], "exec"), names)  # noqa: S102
+                ended = None
+            except Exception as error:
+                ended = error
+            plt.close("all")
+            yield cell, ended
+
+
+def first_failure(sources: list[tuple[dict[str, Any], str]]) -> tuple[dict[str, Any], Any]:
+    """The first cell that ends with an exception, and the exception."""
+    return next((cell, error) for cell, error in runs(sources) if error is not None)
+
+
+@pytest.mark.parametrize("path", named(NOTEBOOKS))
+def test_cells_are_what_nbgrader_wants_and_hold_no_outputs(path: Path) -> None:
+    found = cells(path)
+    assert len({cell["id"] for cell in found}) == len(found)
+    for cell in found:
+        assert cell.get("outputs", []) == []
+        assert cell.get("execution_count") is None
+        own, source = about(cell), text(cell)
+        if not own:
+            assert path not in HOMEWORK
+            continue
+        assert own["schema_version"] == 3
+        assert own["grade_id"] == cell["id"]
+        assert own["task"] is False
+        assert own["solution"] is bool(SOLUTION.search(source)), cell["id"]
+        assert own["locked"] is not own["solution"]
+        assert ("points" in own) is own["grade"]
+        assert not HIDDEN.search(source) or (own["grade"] and not own["solution"])
+        assert source.count("### BEGIN") == source.count("### END")
+    assert path not in HOMEWORK or sum(about(cell).get("points", 0) for cell in found) >= 15
+
+
+@pytest.mark.parametrize("path", named(NOTEBOOKS))
+def test_notebooks_are_in_the_format(path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="the extra 'notebook' has it")
+    nbformat.validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+QUICK = ("homework_3_training_and_fitting",)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, id=p.stem, marks=[] if p.stem in QUICK else pytest.mark.slow)
+     for p in NOTEBOOKS],
+)  # fmt: skip
+def test_with_solutions_they_run_from_top_to_bottom(path: Path) -> None:
+    for cell, error in runs([(cell, text(cell)) for cell in cells(path)]):
+        if error is not None:
+            raise AssertionError(f"{path.name}, {cell['id']}: {error!r}") from error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", named(NOTEBOOKS))
+def test_they_run_in_a_kernel(path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="the extra 'notebook' has it")
+    nbclient = pytest.importorskip("nbclient", reason="the extra 'notebook' has it")
+    pytest.importorskip("ipykernel", reason="the extra 'notebook' has it")
+    book = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
+    shown = {cell["id"] for cell in book.cells if any("data" in o for o in cell.get("outputs", []))}
+    pictures = {"gradient-picture", "network-picture", "compare-run", "adjoints"}
+    assert shown & pictures, shown
+
+
+@pytest.mark.parametrize("path", named(HOMEWORK))
+def test_without_solutions_the_first_failure_is_a_check_that_says_what_is_missing(
+    path: Path,
+) -> None:
+    given = [(cell, as_given_out(cell)) for cell in cells(path)]
+    assert not any("SOLUTION" in source or "HIDDEN" in source for _, source in given)
+    cell, error = first_failure(given)
+    assert about(cell)["grade"], (cell["id"], error)
+    assert type(error) is AssertionError
+    assert re.search(r"not written yet|^0 of \d+ points$", str(error))
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    assert frame is not None
+    assert "cgprimer" not in frame.tb_frame.f_code.co_filename, "it ends in a cell, not in ours"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", named(HOMEWORK))
+def test_without_solutions_every_check_fails_and_nothing_else_of_ours(path: Path) -> None:
+    for cell, error in runs([(cell, as_given_out(cell)) for cell in cells(path)]):
+        if about(cell)["grade"]:
+            assert type(error) is AssertionError, (cell["id"], error)
+        else:
+            assert error is None or type(error) is NotImplementedError, (cell["id"], error)
+
+
+@pytest.mark.parametrize(
+    ("stem", "right", "wrong", "check", "said"),
+    [
+        ("homework_2", "parent.grad +=", "parent.grad =", "sweep-check", "= instead of +="),
+        ("homework_2", "for value in order:\n        value.grad = 0.0", "pass", "sweep-check",
+         "the adjoint 54.0"),
+        ("homework_3", "self.velocity.get(k, 0.0) + gradient\n            parameters[k] -=",
+         "self.velocity.get(k, 0.0) + gradient\n            parameters[k] +=", "momentum-check",
+         "sign"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_a_student_is_seen(
+    stem: str, right: str, wrong: str, check: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = next(p for p in HOMEWORK if p.stem.startswith(stem))
+    planted = [(c, text(c)) for c in cells(path) if not c["id"].endswith("-picture")]
+    assert any(right in s for _, s in planted)
+    cell, error = first_failure([(c, s.replace(right, wrong)) for c, s in planted])
+    assert cell["id"] == check, error
+    assert type(error) is AssertionError
+    assert said in capsys.readouterr().out + str(error)
