@@ -35,7 +35,7 @@ def with_formulas(left: str, right: str) -> tuple[str, str, str]:
     known: dict[str, Expression] = {}
     trees = []
     for text, side in ((left, "<left side>"), (right, "<right side>")):
-        plain = _DASHED.sub(lambda found: f"{found[1]}{_ORDER}{len(found[2])}", text)
+        plain = _DASHED.sub(lambda found: f"{found[1]}{_ORDER}{len(found[2])} ", text)
         for name in {*re.findall(r"\w+", plain)}:
             letter, _, order = name.partition(_ORDER)
             if letter in ABSTRACT:

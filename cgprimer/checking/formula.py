@@ -128,8 +128,9 @@ def _checked(
         names = tuple(n for n in answered.wrt if alone == ({*question.elements(n)} <= own))
         if names:
             asked = replace(question, wrt=names)
-            found = _numbers(asked, _first(drawn), trees) if alone else ()
-            parts |= {p.name: p for p in found or _formulas(asked, drawn, trees, values)}
+            here = _about(asked, drawn)
+            found = _numbers(asked, _first(here), trees) if alone else ()
+            parts |= {p.name: p for p in found or _formulas(asked, here, trees, values)}
     return Result("formula", "", tuple(parts[name] for name in question.wrt))
 
 
@@ -243,15 +244,23 @@ def _on_both_sides(question: Question, count: int, seed: int) -> Points:
     )  # fmt: skip
 
 
+def _about(question: Question, drawn: Points) -> Points:
+    """What is right at the points, of the names that a question has."""
+    wanted = {*question.sources}
+    right = {e: v for e, v in drawn.right.items() if e in wanted}
+    noise = {e: v for e, v in drawn.noise.items() if e in wanted or e not in drawn.right}
+    return replace(drawn, right=right, noise=noise)
+
+
 def _first(drawn: Points) -> Points:
     """The first point alone: the declared values, where there are."""
 
     def first(of: Mapping[str, Array]) -> dict[str, Array]:
         return {name: value[..., :1] for name, value in of.items()}
 
-    return Points(
-        first(drawn.given), drawn.value[:1], first(drawn.right), first(drawn.noise),
-        drawn.smooth[:1],
+    return replace(
+        drawn, given=first(drawn.given), value=drawn.value[:1], right=first(drawn.right),
+        noise=first(drawn.noise), smooth=drawn.smooth[:1],
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.checking.questions import Points, Question
 from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold, postorder
 from cgprimer.core.primitives import floats, formulas
-from cgprimer.core.primitives.notation import parse_expression, unparse
+from cgprimer.core.primitives.notation import parse_expression, setting_texts, unparse
 from cgprimer.errors import UsageError, listed, name_hint
 
 Array = Any
@@ -148,6 +148,10 @@ def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
 
     def apply(name: str, arguments: list[Any]) -> Any:
         if isinstance(name, Structural):
+            if not all(isinstance(argument, Name) for argument in arguments):
+                raise UsageError(
+                    f"[{', '.join(setting_texts(name))}] stands behind a single number"
+                )
             element = unparse(Apply(name, tuple(arguments)))
             if element not in known:
                 raise UsageError(f"{element} is no single number")

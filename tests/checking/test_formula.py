@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer import check_formula, rules
 from cgprimer.checking.report import report
 from tests.cli.cli_tools import bad, good, read_json
+from tests.methods.graph_strategies import Case, cases
 
 BOWL = "input x = 4, y = 5; z = 2*x^2 + 3*y^2"
 LECTURE = cgprimer.load("lecture")
@@ -121,6 +124,26 @@ def test_formulas_by_name_in_order_with_inner_variables_and_constants():
     assert check_formula(circle, "6.2832*r").parts[0].verdict == "suspicious"
 
 
+def test_some_components_may_be_numbers_and_some_missing():
+    graph = cgprimer.parse(BOWL)
+    assert verdicts(check_formula(graph, "16, 6*x")) == {"x": "right", "y": "wrong"}
+    assert verdicts(check_formula(graph, "dy = 31")) == {"x": "not run", "y": "wrong"}
+
+
+@given(cases(most=3), st.data())
+@settings(max_examples=25, deadline=None)
+def test_right_formulas_of_random_graphs_are_right_and_others_are_not(case: Case, data):
+    name = data.draw(st.sampled_from([*case.graph.inputs, *case.graph.parameters]))
+    right = rules(case.graph, name, inner="substitute").result
+    try:
+        assert check_formula(case.graph, right, wrt=[name]).points == 1
+    except cgprimer.CgprimerError:  # no points with slopes, or nothing depends on the name
+        return
+    if not re.fullmatch("0|.* - .*", right):  # which may be 0 everywhere
+        wrong = check_formula(case.graph, f"1.001*({right})", wrt=[name])
+        assert wrong.parts[0].verdict != "right"
+
+
 def test_numbers_are_compared_to_the_digits_that_are_given():
     graph = cgprimer.load("baydin")  # 5.5 and 1.7163378145367737
     for answer, points in (
@@ -180,6 +203,7 @@ def test_the_package_agrees_with_itself_on_all_rows_of_derivations():
         (BOWL, "4*x(, 6*y", "1 of 2 components"),
         (BOWL, "4*x+, 6*y", "<answer for x>:1:5"),
         (BOWL, "4*ln(x), 6*y", "log(a)"),
+        (BOWL, "x[0], 6*y", "[0] stands behind a single number"),
         ("d(sin(x)) = cos(y)", None, "'y' in the answer"),
         ("d(sin(x)*y*z)= 1", "2", "a statement has its answer"),
         ("d(sin(a)*b)= 1", None, "by what"),
