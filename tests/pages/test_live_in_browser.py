@@ -139,6 +139,20 @@ def test_an_error_stands_over_the_last_page(followed: Followed) -> None:
     assert followed.inside("return $('what').textContent") == before
 
 
+def test_keys_reach_the_page_and_full_screen_stays(followed: Followed) -> None:
+    press(followed.browser, "f", "2", "\ue014")
+    full = "document.fullscreenElement !== null"
+    wait(followed.browser, full)
+    for number in (1, 2):
+        assert followed.inside("return [state.walk, here()]") == [1, number]
+        followed.edit(f"{LECTURE.text}\n# {'more' * number}\nx{number} = {number}*xw\n")
+        followed.browser.execute_async_script("setTimeout(arguments[0], 100)")
+        assert followed.browser.execute_script(f"return {full}")
+        press(followed.browser, "\ue014")
+    press(followed.browser, "f")
+    wait(followed.browser, f"!({full})")
+
+
 def test_every_tab_is_told(followed: Followed) -> None:
     browser, address = followed.browser, followed.browser.current_url
     first = browser.current_window_handle

@@ -22,7 +22,7 @@ function swap(version) { // resolves to whether the new page is there
     { src: `page?${version}${frame ? "" : location.hash}`, title: "the page", allow: "fullscreen" });
   next.dataset.live = "yes"; // its full screen is the one of this window, which outlives it
   return new Promise(done => next.addEventListener("load", () => {
-    const page = next.contentDocument, before = frame?.contentDocument;
+    const page = next.contentDocument, before = frame?.contentDocument, focused = document.hasFocus();
     if (!page?.querySelector("main")) { // the server has gone in between
       next.remove();
       return done(false);
@@ -34,12 +34,13 @@ function swap(version) { // resolves to whether the new page is there
       next.contentWindow.press?.();
       if (frame.contentWindow.keepPlace) next.contentWindow.takePlace?.(frame.contentWindow.keepPlace());
       page.documentElement.scrollTo(0, before.documentElement.scrollTop);
-      if (focus) page.getElementById(focus)?.focus();
       frame.remove();
+      if (focus) page.getElementById(focus)?.focus();
     }
     frame = next;
     document.title = page.title;
-    if (document.hasFocus()) next.contentWindow.focus();
+    // Else keys would reach this window alone; and not at once, when the old page is still going.
+    if (focused) setTimeout(() => next.contentWindow.focus());
     page.addEventListener("keydown", prints);
     new MutationObserver(sameLook).observe(page.documentElement, { attributes: true });
     sameLook();
@@ -59,5 +60,5 @@ async function look() {
   setTimeout(look, EVERY);
 }
 document.addEventListener("keydown", prints);
-window.addEventListener("focus", () => frame?.contentWindow.focus());
+window.addEventListener("focus", () => frame?.focus());
 look();
