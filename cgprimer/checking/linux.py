@@ -145,7 +145,7 @@ def another_user(uid: int, folder: str) -> tuple[int | None, int]:
     others, the right to read what is not one's own stays; Landlock then says what. Nobody, in a
     container that has no other users, or where that right is not there.
     """
-    places = (sys.prefix, sys.base_prefix, os.path.dirname(json.__file__))
+    places = (folder, sys.prefix, sys.base_prefix, os.path.dirname(json.__file__))
     try:
         os.chown(folder, uid, uid)
         os.seteuid(uid)

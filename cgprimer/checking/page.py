@@ -139,6 +139,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _row(result: Result, parts: Sequence[str], same: str) -> list[str]:
     known = {part.name: part for part in result.parts}
     details = [f"{part.name}: {part}" for part in result.parts if part.message]
+    details += [note for note in result.notes if note.startswith("imports")]
     if result.failure:
         details.insert(0, str(result.failure))
     if same:
