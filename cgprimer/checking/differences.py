@@ -109,6 +109,7 @@ def _truncated(question: Question, points: Points, yours: Array, name: str) -> s
     ours, noise = points.right[name], points.noise[VALUE]
     error, x = yours - ours, points.given[name]
     here = points.smooth & np.isfinite(yours)
+    wrong = here & (np.abs(error) > 1e-7 * np.abs(ours) + points.noise[name])
 
     def quotient(scheme: str, step: Array) -> Array:
         ends = (step, -step) if scheme == "central" else (step, 0.0 * step)
@@ -124,7 +125,7 @@ def _truncated(question: Question, points: Points, yours: Array, name: str) -> s
                 step = 1e-3
                 for _ in range(12):
                     made = quotient(scheme, step * scale(x)) - ours
-                    known = here & (np.abs(made) > 10 * noise / abs(step))
+                    known = here & (np.abs(made) > noise / abs(step))
                     if np.sum(known) < _FEW:
                         break
                     ratio = float(np.median(error[known] / made[known]))
@@ -136,9 +137,10 @@ def _truncated(question: Question, points: Points, yours: Array, name: str) -> s
                     if abs(ratio - 1) < 1e-9:
                         break
                 made = quotient(scheme, step * scale(x)) - ours
-                near = np.abs(error - made) <= 0.01 * np.abs(made) + 4 * noise / abs(step)
-                shown = here & (np.abs(made) > 10 * noise / abs(step))
-                if np.all(near[here]) and np.sum(shown) >= max(_FEW, np.sum(here) / 2):
+                near = np.abs(error - made) <= 0.01 * np.abs(made) + noise / abs(step) / 2
+                shown = here & (np.abs(made) > noise / abs(step))
+                most = np.mean(shown[wrong]) > 0.5 and np.sum(shown) >= _FEW
+                if np.all(near[here]) and most:
                     kind = "backward" if scheme == "forward" and step < 0 else scheme
                     text = way.replace("h", f"{abs(step):.1g}", 1)
                     return f"{kind} differences with a step of about {text}"

@@ -13,7 +13,7 @@ of Numerical Algorithms", section 3.3.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
@@ -180,6 +180,8 @@ def ask(
         )
     if batch and (moved := [n for n in names if n not in whole.parameters]):
         raise UsageError(f"{moved[0]} has a value for each sample: ask without a batch")
+    if batch and not whole.inputs:
+        raise UsageError("the graph has no input: all samples of a batch are the same")
     if strange := [n for n in names if element_place(n)[1]]:
         raise UsageError(f"ask for the whole array, not for {strange[0]}")
     cost = cost_of_numbers(primal)[0] if primal.shapes else len(primal)
@@ -253,7 +255,7 @@ def points(question: Question, count: int = 20, seed: int = 0) -> Points:
     draw, found = Random(seed), 0
     known = all(n in graph.values for n in question.graph.parameters)
     if known:
-        first = _drawn(question, draw, 1, own, 0.0, keep=set(graph.values))
+        first = _drawn(question, draw, 1, own, 0.0, keep=graph.values)
         if np.isfinite(question.run(question.answering, first)[VALUE]).all():
             kept, found = {n: [v] for n, v in first.items()}, 1
     for width in _WIDTHS:
@@ -292,7 +294,7 @@ def _drawn(
     count: int,
     centre: Mapping[str, float],
     width: float,
-    keep: set[str] = frozenset(),  # type: ignore[assignment]
+    keep: Collection[str] = (),
 ) -> dict[str, Array]:
     """Points around a centre, each number with two or three digits; some names stay there."""
     targets = [n for n in question.graph.inputs if n.startswith("target")] if question.loss else []

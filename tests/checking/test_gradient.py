@@ -413,6 +413,11 @@ def test_questions_that_cannot_be_asked(settings: dict[str, Any], said: str) -> 
     assert said in str(error.value)
 
 
+def test_a_batch_needs_inputs() -> None:
+    with pytest.raises(cgprimer.UsageError, match="no input"):
+        cgprimer.check_gradient(cgprimer.load("olah"), lambda a, b: 0, batch=2)
+
+
 def test_without_a_point_there_is_no_question() -> None:
     with pytest.raises(cgprimer.DifferentiationError, match="too few points"):
         cgprimer.check_gradient(cgprimer.parse("y = log(0 - a^2); output y"), lambda a: 0)
