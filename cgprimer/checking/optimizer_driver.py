@@ -42,6 +42,8 @@ def tried(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
     """
     target = getattr(module, name)
     taken, given, defaults = _settings(target, question)
+    if question["hyper"]["weight_decay"] and "weight_decay" not in taken:
+        return {"taken": taken}
     best: dict[str, Any] = {}
     tries: dict[str, str] = {}
     for form in (*_FORMS, *(_AHEAD if question["ahead"] else ())):
