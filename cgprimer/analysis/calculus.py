@@ -195,6 +195,8 @@ class _Work:
             rule, outside, inside = "power", _power_rule(base, exponent), base
         else:
             rule, outside, inside = "exponential", _mul(part, logarithm), exponent
+            if isinstance(base, Name) and base.name == "e":
+                self.notes["e is a name like any other here: write exp(x) for e^x"] = None
         if self.is_variable(inside):
             return _Rewritten(rule, outside)
         return _Rewritten("chain", _mul(outside, self.derivative(inside)), rule)

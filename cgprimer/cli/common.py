@@ -27,6 +27,7 @@ _ELSEWHERE = {  # words of other libraries and of lectures
     "--lr": "--learning-rate", "--rate": "--learning-rate", "--weight-decay": "--l2",
     "--early-stopping": "--patience", "--iterations": "--epochs", "--fix": "--freeze",
     "--momentum": "--hyper", "--beta": "--hyper", "--criterion": "--loss", "--val": "--validation",
+    "--by": "--wrt",
 }  # fmt: skip
 _EXPRESSION = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
 

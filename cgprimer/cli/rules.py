@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from os import path
 from typing import Any
 
@@ -68,7 +69,8 @@ def command(
 
 def _is_formula(text: str) -> bool:
     """Whether it is a formula; `x.cg`, `homework/x` and `lectrue` are files that are not there."""
-    if text == "-" or text in examples() or path.exists(text):
+    if text == "-" or text in examples() or path.exists(text) or re.search(r"\.[a-zA-Z]\w*$", text):
         return False
-    folder = path.isdir(path.dirname(text)) or "." in text
-    return any(sign in text for sign in "()^*=+ ") or len(text) == 1 or ("/" in text and not folder)
+    if "/" in text and path.isdir(path.dirname(text)):
+        return False
+    return len(text) == 1 or not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_.-]*", text)

@@ -33,6 +33,8 @@ def test_latex_and_long_derivations():
     ("arguments", "said"),
     [
         (["lectrue"], "did you mean 'lecture'?"),
+        (["x²"], "write '^2'"),
+        (["2x"], "2*x"),
         (["homework/x.cg"], "cannot read homework/x.cg"),
         (["x*"], "<formula>:1:3"),
         (["x*foo(x)"], "there is no function 'foo'"),
