@@ -259,10 +259,8 @@ def _attend(process: subprocess.Popen[bytes], setup: bytes, limits: Limits) -> _
     try:
         with suppress(BrokenPipeError), process.stdin:
             process.stdin.write(setup)
-        try:
-            process.wait(2 * limits.time + 2)
-        except subprocess.TimeoutExpired:
-            late = True
+        readers[0].join(2 * limits.time + 2)  # to the end of the answers: waiting would poll
+        late = readers[0].is_alive()
     finally:
         process.terminate()  # what came of it goes with it
         try:
