@@ -172,6 +172,7 @@ def test_errors(case: Case) -> None:
     first, line, carets, *_ = str(error).split("\n")
     assert first.startswith(f"lesson.cg:{case.line}:{case.column}: ")
     assert case.says in first
+    line = line.replace("\N{SYMBOL FOR NULL}", "\x00")  # shown, as every control character is
     assert line[2:] == case.text.split("\n")[case.line - 1]
     assert underlined(line, carets) == case.under
     assert carets.index("^") == 2 + case.column - 1

@@ -36,7 +36,7 @@ def test_a_name_that_is_taken_is_not_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "urandom", lambda size: b"\x00" * size)
-    taken = tmp_path / f".y.txt.{'00' * 8}.part"
+    taken = tmp_path / f".{'00' * 8}.part"
     taken.write_text("somebody else's")
     with pytest.raises(UsageError, match=r"cannot write .*y\.txt"):
         write_whole(tmp_path / "y.txt", "new")
