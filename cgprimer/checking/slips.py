@@ -48,7 +48,7 @@ class Slip:
             step`` where those of one expression do add up.
         of: the vertices at which it does; empty for all.
         deep: whether the sweep goes in the order of a search in depth, not in that of the text.
-        root: where the sweep begins, if not at its end.
+        roots: where the sweep begins, if not at its end.
     """
 
     mistake: str
@@ -62,7 +62,7 @@ class Slip:
     keeps: str = ""
     of: frozenset[int] = frozenset()
     deep: bool = False
-    root: int | None = None
+    roots: tuple[int, ...] = ()
 
 
 class Candidate(NamedTuple):
@@ -130,7 +130,7 @@ class _Slips(Places):
     def _sweep(self, slip: Slip) -> dict[str, int]:
         """The gradient of a sweep with a slip in it."""
         hands = _Hands(self.builder, slip, self.owner)
-        adjoints = {self.root if slip.root is None else slip.root: self.builder.constant(1.0)}
+        adjoints = dict.fromkeys(slip.roots or (self.root,), self.builder.constant(1.0))
         sweep(hands, self._steps(slip, hands, adjoints), adjoints)
         self.builder.shares.clear()
         self.work += len(adjoints) + len(self.region) // 4
@@ -183,8 +183,9 @@ class _Slips(Places):
         said = "the derivative of the loss by {} is left out"
         outputs = self.question.output.split(",")
         vertices = [v for v in self.vertices() if element_place(tape.labels[v])[0] in outputs]
-        if len(vertices) == 1:
-            yield Slip("loss factor missing", said.format(self.text(*vertices)), root=vertices[0])
+        if vertices:
+            names = listed(map(self.text, vertices))
+            yield Slip("loss factor missing", said.format(names), roots=tuple(vertices))
         loss = [i for i in self.region if i > max(vertices, default=-1)]
         squares = {
             head: inner
@@ -206,7 +207,9 @@ class _Slips(Places):
             if v in tape.labels and v in self.region
         ]
         if not vertices and len(predicted) == 1:
-            yield Slip("loss factor missing", said.format(self.text(*predicted)), root=predicted[0])
+            yield Slip(
+                "loss factor missing", said.format(self.text(*predicted)), roots=(*predicted,)
+            )
 
     def _functions(self) -> Iterator[Slip]:
         """The derivative of an activation left out: of one, of a line, of all of a kind."""
@@ -221,7 +224,10 @@ class _Slips(Places):
         for head in applied:
             groups.setdefault(frozenset({head}), f"that of {self.said(head)}")
         for line, heads in grouped(applied, lambda h: element_place(self.line(h))[0]):
-            groups.setdefault(heads, f"that of {listed({called[h] for h in heads})} in {line}")
+            groups.setdefault(
+                heads,
+                f"that of {listed(dict.fromkeys(called[h] for h in sorted(heads)))} in {line}",
+            )
         depth: dict[int, int] = {}  # functions on the longest way from the leaves
         for index in range(self.tape.size):
             instruction = self.tape.instruction(index)
@@ -265,14 +271,11 @@ class _Slips(Places):
         for keeps, deep in product(("last step", "last", "first"), (False, True)):
             yield Slip("= instead of +=", said.format(keeps.split()[0]), keeps=keeps, deep=deep)
         sources = frozenset(self.sources.values())
-        for tail, uses in self.merging().items():
-            if len(uses) > 1:
-                name = self.text(tail)
-                for keeps in ("last step", "last", "first"):
-                    word = keeps.split()[0]
-                    yield Slip("= instead of +=",
-                               f"{name} keeps its {word} contribution instead of their sum",
-                               keeps=keeps, of=frozenset({tail}))  # fmt: skip
+        for tail in self.merging():
+            for keeps in ("last step", "last", "first"):
+                said = f"{self.text(tail)} keeps its {keeps.split()[0]} contribution"
+                yield Slip("= instead of +=", f"{said} instead of their sum",
+                           keeps=keeps, of=frozenset({tail}))  # fmt: skip
         inner = frozenset(t for _, _, t in self.shares) - sources
         for keeps in ("last step", "last", "first"):
             said = f"the {keeps.split()[0]} contribution is kept instead of the sum: {{}}"
@@ -360,7 +363,7 @@ class _Slips(Places):
                 name = self.tape.labels[vertex]
                 yield Slip("outer derivative missing",
                            f"this is the derivative of {name}: the factors behind it are left out",
-                           root=vertex)  # fmt: skip
+                           roots=(vertex,))  # fmt: skip
 
     # --- paths -------------------------------------------------------------------------------
 

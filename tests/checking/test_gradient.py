@@ -361,6 +361,17 @@ def test_arrays_in_any_form() -> None:
     assert found["W1"].mistake == found["w2"].mistake == "sign"
 
 
+def test_the_error_left_out_behind_a_layer() -> None:
+    text = "input x[2] = [1, 2]; parameter W[3,2] = 1; xo = tanh(W @ x); output xo"
+
+    def without(x: Any, target: Any, W: Any) -> Any:
+        return np.outer(1 - np.tanh(np.asarray(W) @ x) ** 2, x)
+
+    part = parts(cgprimer.parse(text), without, loss="squared-error")["W"]
+    assert part.mistake == "loss factor missing"
+    assert "xo[0], xo[1], xo[2]" in part.message
+
+
 def test_a_transposed_matrix() -> None:
     graph = cgprimer.parse(
         "input x[2] = [1, 2]; parameter W[2,2] = 1; y = sum(tanh(W @ x)); output y"
