@@ -18,6 +18,7 @@ from cgprimer.checking.sheets.answers import (
     ENDINGS,
     Answers,
     Place,
+    answers_in,
     array_in,
     is_empty,
     names_in,
@@ -26,7 +27,8 @@ from cgprimer.checking.sheets.answers import (
     read_answers,
     shape_in,
 )
-from cgprimer.checking.sheets.problems import Blank, Sheet, Worksheet, read_sheets
+from cgprimer.checking.sheets.forms import form_python
+from cgprimer.checking.sheets.problems import Blank, Sheet, Worksheet, read_sheets, sheet_from
 from cgprimer.checking.sheets.questions import same, unit
 from cgprimer.checking.sheets.tables import value_of
 from cgprimer.checking.sheets.worked import worked
@@ -57,18 +59,18 @@ _SENTENCES = {
 
 
 def check_trace(
-    sheet: Sheet | str | Path,
-    answers: Answers | str | Path | Mapping[Place, str],
+    sheet: Sheet | str | Path | Mapping[str, Any],
+    answers: Answers | str | Path | Mapping[Any, Any],
     *,
     name: str = "answers",
 ) -> Result:
     """Grade the answers to a sheet.
 
     Args:
-        sheet: a :class:`Sheet`, a sheet in any of its formats, or the ``sheets.json`` of a class,
-            of which the sheet is taken that the answers name.
-        answers: a CSV, JSON or Markdown file, a notebook, or a text for each
-            ``(problem, row, column)``.
+        sheet: a :class:`Sheet` or its ``to_dict()``, a sheet in any of its formats, or the
+            ``sheets.json`` of a class, of which the sheet is taken that the answers name.
+        answers: a CSV, JSON, Markdown or Python file, a notebook, or the names of a notebook that
+            is running (``globals()``), or a text for each ``(problem, row, column)``.
         name: what the answers are called in the result; a file has its own.
 
     Returns:
@@ -89,8 +91,12 @@ def check_trace(
     """
     if isinstance(answers, str | Path):
         name, answers = Path(answers).name, read_answers(answers)
+    elif isinstance(answers, Mapping) and any(isinstance(key, str) for key in answers):
+        answers = answers_in(answers)
     elif isinstance(answers, Mapping):
         answers = Answers("", {(k, plain(r), plain(c)): str(t) for (k, r, c), t in answers.items()})
+    if isinstance(sheet, Mapping):
+        sheet = sheet_from(sheet, "the sheet")
     one = sheet if isinstance(sheet, Sheet) else _chosen(read_sheets(sheet), answers, sheet, name)
     if answers.sheet and answers.sheet != one.identifier:
         what = f"{name} answers sheet {answers.sheet}, and this is sheet {one.identifier}"
@@ -122,7 +128,11 @@ def trace_check(sheet: str | Path) -> Check:
         except DataError as error:
             return not_run("trace", name, parts, Failure("answers", error.message))
 
-    return Check("trace", ",".join(sheets), run, parts=parts, endings=ENDINGS)
+    calls = [f"cgprimer.check_trace({one.to_dict()!r}, NAMES)" for one in only]
+    forms = [form_python(one) for one in only]
+    return Check(
+        "trace", ",".join(sheets), run, "".join(forms), "".join(calls), parts, endings=ENDINGS
+    )
 
 
 def parts_of(sheet: Sheet) -> list[str]:

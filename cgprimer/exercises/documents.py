@@ -1,4 +1,4 @@
-"""Sheets as Markdown, as a notebook, and as forms for answers; and what all formats share.
+"""Sheets as Markdown and as notebooks, and what all formats share.
 
 A student's file holds questions. A solution has the same tables filled in, and beside a derivative
 how it follows; both are worked out when the file is written.
@@ -6,8 +6,6 @@ how it follows; both are worked out when the file is written.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from base64 import b64encode
@@ -17,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from cgprimer.analysis.tables import table
-from cgprimer.checking.sheets.answers import COLUMNS
+from cgprimer.checking.sheets.forms import dictionary
 from cgprimer.checking.sheets.problems import Blank, Cell, Problem, Sheet, Worksheet, cell_text
 from cgprimer.checking.sheets.worked import worked
 from cgprimer.core.graph import parse
@@ -202,7 +200,7 @@ def notebook(
         if not solution:
             cells.append({
                 "cell_type": "code", "execution_count": None, "id": f"answers-{section.place}",
-                "metadata": {}, "outputs": [], "source": _dictionary(section),
+                "metadata": {}, "outputs": [], "source": dictionary(section.place, section.made),
             })  # fmt: skip
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     about = {"cgprimer": sheet.to_dict(), "kernelspec": kernel}
@@ -212,45 +210,3 @@ def notebook(
 def _text_cell(text: str, place: int, attachments: dict[str, Any] | None = None) -> dict[str, Any]:
     more = {"attachments": attachments} if attachments else {}
     return {"cell_type": "markdown", "id": f"text-{place}", "metadata": {}, "source": text, **more}
-
-
-def _dictionary(section: Section) -> str:
-    lines = ["# Write numbers, or texts such as \"3/4\"; this cell need not be run.",
-             f"answers_{section.place} = {{"]  # fmt: skip
-    for row, columns in form(section).items():
-        inner = ", ".join(f'{json.dumps(c, ensure_ascii=False)}: ""' for c in columns)
-        lines.append(f"    {json.dumps(row, ensure_ascii=False)}: {{{inner}}},")
-    return "\n".join([*lines, "}"])
-
-
-# --- forms ---------------------------------------------------------------------------------------
-
-
-def form(section: Section) -> dict[str, list[str]]:
-    """Of each row the columns that are asked for, in the order of the table."""
-    found: dict[str, list[str]] = {}
-    for row in section.made.rows:
-        for cell in row:
-            if isinstance(cell, Blank):
-                found.setdefault(cell.row, []).append(cell.column)
-    return found
-
-
-def form_csv(sheet: Sheet) -> str:
-    """A line for each blank; the last column is filled in."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for section in sections(sheet):
-        for row, columns in form(section).items():
-            writer.writerows((sheet.identifier, section.place, row, c, "") for c in columns)
-    return out.getvalue()
-
-
-def form_json(sheet: Sheet) -> str:
-    """A text for each blank, below the problem, the row and the column."""
-    answers = {
-        str(s.place): {row: dict.fromkeys(columns, "") for row, columns in form(s).items()}
-        for s in sections(sheet)
-    }
-    return json_text({"sheet": sheet.identifier, "answers": answers}) + "\n"

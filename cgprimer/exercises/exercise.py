@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from cgprimer.checked_numbers import one_of, whole_number
+from cgprimer.checking.sheets.forms import form_csv
 from cgprimer.checking.sheets.problems import KINDS, Sheet, sheets_json
 from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.graph import ExpressionGraph, checked_graph
@@ -53,7 +54,7 @@ class Exercise(Sheet):
 
     def to_csv(self) -> str:
         """A form for answers: a line for each blank."""
-        return documents.form_csv(self)
+        return form_csv(self)
 
 
 def exercise(
@@ -217,7 +218,7 @@ def write_exercises(
         if not made:  # a graph that does not fit leaves no folders behind
             _make_folders(root)
         made.append(sheet)
-        write_whole(root / STUDENTS / f"{student.file}.csv", documents.form_csv(sheet))
+        write_whole(root / STUDENTS / f"{student.file}.csv", form_csv(sheet))
         for name in formats:
             for part, solution in ((STUDENTS, False), (GRADER, True))[: 1 + solutions]:
                 ending = f"{'-solution' if solution else ''}.{FORMATS[name]}"

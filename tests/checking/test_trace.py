@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -13,15 +15,16 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.checking.batch import Check
 from cgprimer.checking.results import Result
 from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.answers import Place, number_in, read_answers
+from cgprimer.checking.sheets.forms import form_json, form_python
 from cgprimer.checking.sheets.problems import KINDS, Blank, Problem, Sheet, Worksheet, sheets_json
 from cgprimer.checking.sheets.tables import value_of
 from cgprimer.checking.sheets.worked import worked
 from cgprimer.checking.trace import FOLLOWS, check_trace, trace_check
 from cgprimer.errors import DataError
-from cgprimer.exercises.documents import form_json
 from cgprimer.exercises.exercise import Exercise
 from cgprimer.number_format import number, numbers
 
@@ -248,14 +251,27 @@ def filled(sheet: Exercise, kind: str) -> str:
     if kind == "csv":
         lines = sheet.to_csv().splitlines()
         return "\n".join([lines[0], *(f'{line}"{answers[place_of(line)]}"' for line in lines[1:])])
+    if kind == "py":
+        return with_answers(form_python(sheet), answers)
     book = json.loads(sheet.to_notebook())
     for cell in book["cells"]:
-        for (place, row, column), text in answers.items():
-            if cell["id"] == f"answers-{place}":
-                source, mark = cell["source"], f"{json.dumps(row)}: {{"
-                at = source.index(f'"{column}": ""', source.index(mark)) + len(f'"{column}": ')
-                cell["source"] = f"{source[:at]}{json.dumps(text)}{source[at + 2 :]}"
+        if cell["cell_type"] == "code":
+            cell["source"] = with_answers(cell["source"], answers)
     return json.dumps(book)
+
+
+def with_answers(source: str, answers: Answered) -> str:
+    """Dictionaries filled in: numbers as numbers, all else as texts."""
+    parts = re.split(r"(?m)^(?=answers_)", source)
+    for k, part in enumerate(parts):
+        for (place, row, column), text in answers.items():
+            if part.startswith(f"answers_{place} "):
+                at = part.index(f'"{column}": ""', part.index(f"{json.dumps(row)}: {{"))
+                at += len(f'"{column}": ')
+                written = text if re.fullmatch(r"-?[\d.]+", text) else json.dumps(text)
+                part = f"{part[:at]}{written}{part[at + 2 :]}"  # noqa: PLW2901
+        parts[k] = part
+    return "".join(parts)
 
 
 def place_of(line: str) -> Place:
@@ -266,7 +282,7 @@ def place_of(line: str) -> Place:
 FEW = ("adjoint", "shapes", "optimizer", "mistake")
 
 
-@pytest.mark.parametrize("kind", ["csv", "json", "md", "ipynb"])
+@pytest.mark.parametrize("kind", ["csv", "json", "md", "ipynb", "py"])
 def test_answers_from_files(kind: str, tmp_path: Path) -> None:
     sheet = cgprimer.exercise(kinds=FEW, seed=6, difficulty=2)
     file = tmp_path / f"ann.{kind}"
@@ -278,6 +294,27 @@ def test_answers_from_files(kind: str, tmp_path: Path) -> None:
     class_ = tmp_path / "sheets.json"
     class_.write_text(sheets_json([cgprimer.exercise(kinds=FEW, seed=7), sheet]))
     assert accused(check_trace(class_, file)) == []
+
+
+def test_answers_of_a_running_notebook() -> None:
+    sheet = cgprimer.exercise(kinds=FEW, seed=6)
+    names: dict[str, Any] = {"math": math, "answers": 3}
+    for (place, row, column), text in right(sheet).items():
+        value: Any = float(text) if re.fullmatch(r"-?[\d.]+", text) else text
+        names.setdefault(f"answers_{place}", {}).setdefault(row, {})[column] = value
+    assert accused(check_trace(sheet.to_dict(), names)) == []
+    with pytest.raises(DataError, match="dictionaries of dictionaries"):
+        check_trace(sheet, {"answers_1": 3})
+    check = trace_check_of(sheet)
+    assert "NAMES" in check.call
+    assert "sheet = " in check.skeleton
+
+
+def trace_check_of(sheet: Sheet) -> Check:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "sheets.json")
+        file.write_text(sheets_json([sheet]))
+        return trace_check(file)
 
 
 def test_other_separators_and_orders(tmp_path: Path) -> None:

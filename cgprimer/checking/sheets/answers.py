@@ -1,4 +1,4 @@
-"""Answers that students filled in: read as text from four formats; nothing of them is executed."""
+"""Answers that students filled in: read as text, from files; nothing of them is executed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import CgprimerError, DataError
 
-ENDINGS = (".csv", ".json", ".md", ".ipynb")
+ENDINGS = (".csv", ".json", ".md", ".ipynb", ".py")
 COLUMNS = ("sheet", "problem", "row", "column", "answer")
-_LONGEST = 300  # characters of an answer
+_LONGEST, _LONGEST_PROGRAM = 300, 200_000  # characters of an answer, and of a cell
+_ASSIGNED = re.compile(r"^(answers_\d+)\s*=", re.MULTILINE)
 _CONSTANTS = {"e": math.e, "pi": math.pi, "π": math.pi}
 _EMPTY = ("", "-", "_", "?", "...", "…")
 
@@ -52,13 +53,14 @@ def plain(text: str) -> str:
 
 
 def read_answers(path: str | Path) -> Answers:
-    """Answers from a CSV, JSON or Markdown file or a notebook; the ending says which.
+    """Answers from a CSV, JSON, Markdown or Python file or a notebook; the ending says which.
 
     Raises:
         DataError: the file cannot be read or is no such file; the message says what is missing.
     """
     kind = Path(path).suffix.lower()
     readers = {".csv": _csv, ".txt": _csv, ".json": _json, ".md": _markdown, ".ipynb": _notebook}
+    readers[".py"] = _python
     if kind not in readers:
         raise DataError(f"{path} has no answers: its ending is none of {', '.join(ENDINGS)}")
     try:
@@ -129,20 +131,39 @@ def _notebook(text: str) -> Answers:
     for cell in data["cells"]:
         source = cell.get("source", "")
         source = "".join(source) if isinstance(source, list) else str(source)
-        name = re.search(r"^answers_(\d+)\s*=", source, re.MULTILINE)
-        if cell.get("cell_type") != "code" or not name:
-            continue
-        try:
-            tree = ast.parse(source[:200_000])
-        except (SyntaxError, MemoryError) as error:
-            said = getattr(error, "msg", "too deep")
-            raise ValueError(f"the cell answers_{name[1]} is no Python: {said}") from None
-        for node in tree.body:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
-                for row, columns in _pairs(node.value):
-                    for column, answer in _pairs(columns):
-                        found[_place(name[1], _said(row), _said(column))] = _said(answer)
+        if cell.get("cell_type") == "code" and _ASSIGNED.search(source):
+            found |= _python(source).texts
     return Answers(sheet, found)
+
+
+def _python(text: str) -> Answers:
+    """Such dictionaries in a file of their own, below ``sheet = "..."``."""
+    try:
+        tree = ast.parse(text[:_LONGEST_PROGRAM])
+    except (SyntaxError, MemoryError) as error:
+        name, said = _ASSIGNED.search(text), getattr(error, "msg", "too deep")
+        raise ValueError(f"{name[1] if name else 'it'} is no Python: {said}") from None
+    sheet, found = "", dict[Place, str]()
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
+            continue
+        if target.id == "sheet":
+            sheet = _said(node.value)
+        elif _ASSIGNED.match(f"{target.id} ="):
+            for row, columns in _pairs(node.value):
+                for column, answer in _pairs(columns):
+                    found[_place(target.id, _said(row), _said(column))] = _said(answer)
+    return Answers(sheet, found)
+
+
+def answers_in(names: Mapping[str, Any]) -> Answers:
+    """The same from the names of a notebook that is running: ``globals()``."""
+    own = {name: value for name, value in names.items() if _ASSIGNED.match(f"{name} =")}
+    try:
+        return Answers("", dict(_nested(own)))
+    except AttributeError:
+        raise DataError("answers are dictionaries of dictionaries, as the form has them") from None
 
 
 def _pairs(node: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr]]:

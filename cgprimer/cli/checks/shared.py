@@ -117,6 +117,8 @@ def _write_files(
     **_: Any,
 ) -> bool:
     """Write what students and courses need; whether any of it was asked for."""
+    if (otter or nbgrader) and not check.call:
+        raise UsageError("of several sheets there is no notebook", hint="give it one sheet")
     check_outputs(force, autograder, otter, nbgrader)
     made: dict[str, bytes | str] = {}
     if autograder or otter or nbgrader:

@@ -20,8 +20,8 @@ def command(sheet: str) -> Check:
       cgprimer check trace homework/grader/sheets.json answers/ --feedback part
 
     SHEET is the grader's sheets.json, from which each submission's own sheet is taken, or one
-    sheet in any format but PDF. A SUBMISSION is a form as CSV or JSON, the Markdown sheet or the
-    notebook with its blanks filled in, or a folder of them. What is right given an earlier mistake
-    counts. Nothing of a submission is run.
+    sheet in any format but PDF. A SUBMISSION is a form as CSV, JSON or Python, the Markdown sheet
+    or the notebook with its blanks filled in, or a folder of them. What is right given an earlier
+    mistake counts. Nothing of a submission is run.
     """
     return trace_check(sheet)
