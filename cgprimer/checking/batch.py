@@ -20,6 +20,7 @@ from cgprimer.errors import CgprimerError, DataError, UsageError, listed
 from cgprimer.files import write_whole
 
 ENDINGS = (".py", ".ipynb")  # of programs
+_LARGEST = 10_000_000  # bytes of a file that is read to see whether it has changed
 _SECONDS = 1.0  # between two writings of a journal
 
 
@@ -111,7 +112,7 @@ def submissions_in(
     for path in paths:
         if not path.exists():
             raise UsageError(f"there is no file {path}")
-        inside = [path]
+        inside = [path.resolve()]  # a link that is named may lead anywhere, one in a folder may not
         if path.is_dir():
             inside = [
                 _file_in(entry, endings, called) if entry.is_dir() else entry
@@ -124,7 +125,8 @@ def submissions_in(
                 raise UsageError(f"there are no submissions in {path}: no file ends in {ending}")
         for file in inside:
             own = path.is_dir() and file.parent != path  # in a folder of the student's own
-            name = readable((file.parent if own else file).name)
+            shown = path if not path.is_dir() else file.parent if own else file
+            name = readable(shown.name)
             found[name if name not in found else readable(str(file))] = file
     if not found:
         raise UsageError(f"which submission? Give a {endings[0]} file, or a folder of them")
@@ -173,7 +175,7 @@ def check_all(
     batch has what is finished.
 
     Raises:
-        UsageError: a file cannot be read, the journal cannot be written.
+        UsageError: the journal cannot be written, or the sandbox cannot start.
     """
     content = {name: _content(path) for name, path in files.items()}
     keys = {name: check.key(data, limits) for name, data in content.items()}
@@ -216,13 +218,15 @@ def check_all(
 def _run(check: Check, path: Path, limits: Limits) -> Result:
     """The result of one; where the grader itself has a defect, the others are graded still."""
     try:
-        if not path.is_dir():
+        if _is_file_here(path):
             return check.run(path, limits)
-        files = sorted(file.name for file in path.iterdir() if file.suffix in check.endings)
-        there = (
-            f"which file is it? There are {listed(files)}" if files else "there is no file in it"
-        )
-        failure = Failure("missing", readable(there))
+        why = "it is no file that can be read"
+        if path.is_symlink():
+            why = "it is a link to another place"
+        elif path.is_dir():
+            files = sorted(file.name for file in path.iterdir() if file.suffix in check.endings)
+            why = f"which file is it? There are {listed(files)}" if files else "it has no file"
+        failure = Failure("missing", readable(why))
     except CgprimerError:
         raise
     except Exception as error:
@@ -230,13 +234,20 @@ def _run(check: Check, path: Path, limits: Limits) -> Result:
     return not_run(check.name, path.name, check.parts, failure)
 
 
+def _is_file_here(path: Path) -> bool:
+    """Whether it is a file that can be read, and no link that leads out of its folder."""
+    here = path.is_file() and path.resolve().is_relative_to(path.parent.resolve())
+    return here and os.access(path, os.R_OK)
+
+
 def _content(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            return repr(sorted(os.listdir(path))).encode()
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    """What tells whether a submission has changed."""
+    if path.is_dir():
+        return repr(sorted(os.listdir(path))).encode()
+    about = path.lstat()
+    if not _is_file_here(path) or about.st_size > _LARGEST:
+        return repr(about).encode()
+    return path.read_bytes()
 
 
 def by_mistake(results: Sequence[Result]) -> dict[str, list[str]]:

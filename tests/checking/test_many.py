@@ -253,7 +253,7 @@ def test_folders_of_students_and_what_is_wrong_with_them(tmp_path: Path) -> None
     assert points == {"Ann.py": "1", "ann": "3", "bob": "0", "cyd.py": "0", "dan": "1", "eve": "0"}
     failures = {row["submission"]: row["failure"] for row in rows}
     assert "which file is it? There are homework.py, second.py" in failures["bob"]
-    assert "there is no file in it" in failures["eve"]
+    assert "it has no file" in failures["eve"]
     with pytest.raises(UsageError, match="there are no submissions in"):
         submissions_in([handed / ".hidden"])
     with pytest.raises(UsageError, match="there is no file"):
@@ -262,6 +262,24 @@ def test_folders_of_students_and_what_is_wrong_with_them(tmp_path: Path) -> None
         submissions_in([])
     twice = submissions_in([handed / "cyd.py", handed])
     assert len(twice) == len(submissions_in([handed])) + 1  # by its path, too
+
+
+def test_what_lies_in_a_folder_and_is_no_file_of_the_students(folder: Path) -> None:
+    (folder.parent / "solution.py").write_text(RIGHT)
+    for name in ("bob", "cyd", "eve"):
+        (folder / f"{name}.py").unlink()
+    (folder / "bob.py").symlink_to(folder.parent / "solution.py")
+    (folder / "fay.py").symlink_to("nosuch.py")
+    os.mkfifo(folder / "cyd.py")
+    (folder / "eve.py").write_bytes(b"#" * 11_000_000)
+    found = check_all(half_check(), submissions_in([folder]), Limits())
+    said = {result.submission: str(result.failure) for result in found.results}
+    assert "it is a link to another place" in said["bob.py"]
+    assert "it is a link to another place" in said["fay.py"]
+    assert "it is no file" in said["cyd.py"]
+    assert "larger than 1,000,000 bytes" in said["eve.py"]
+    named = check_all(half_check(), submissions_in([folder / "bob.py"]), Limits())
+    assert [(r.submission, r.points) for r in named.results] == [("bob.py", 3)]  # it was asked for
 
 
 # --- reports --------------------------------------------------------------------------------------
@@ -360,7 +378,7 @@ def autograder(folder: Path, *options: str) -> Path:
     """A tree as Gradescope makes it, from the .zip that the command writes."""
     here = folder.parent
     (here / "my notes.txt").write_text("halves")
-    what = ("check", "half", "my notes.txt", *options, "--autograder", "auto.zip")
+    what = ("check", "half", "my notes.txt", "class/ann.py", *options, "--autograder", "auto.zip")
     good(*what, cwd=here)
     root = here / "autograder"
     for name in ("source", "submission", "results"):

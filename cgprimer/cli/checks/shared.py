@@ -92,7 +92,7 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
             limits = Limits(time, memory, output_limit, processes, forbidden=forbid)
             check = function(**given)
             paths = list(map(Path, submissions))
-            written = _write_files(check, **how)
+            written = _write_files(check, submissions, **how)
             if paths or not written:
                 _check(check, paths, limits, **how)
 
@@ -107,6 +107,7 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
 
 def _write_files(
     check: Check,
+    submissions: Sequence[str],
     *,
     skeleton: bool,
     autograder: str | None,
@@ -125,7 +126,8 @@ def _write_files(
         from cgprimer.checking import courses
 
         if autograder:
-            arguments, files = _for_autograder(sys.argv[1:])
+            words = [word for word in sys.argv[1:] if word not in submissions]
+            arguments, files = _for_autograder(words)
             made[autograder] = courses.autograder(check.name, arguments, files)
         if otter:
             made[otter] = courses.otter_test(check, feedback)
