@@ -7,6 +7,7 @@ blanks before it. So one mistake costs one point, and what was done right afterw
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,8 @@ def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator
         expected = blank.value
         if blank.tree is not None:
             expected = value_of(blank.tree, own)
+            if isinstance(expected, float) and not isfinite(expected):
+                expected = blank.value  # nobody can go on from there
         own[blank.name] = expected
         if blank.name not in read:
             message = f"not readable: {complaints[blank.name]}" if blank.name in complaints else ""

@@ -110,6 +110,8 @@ def planted(kinds: tuple[str, ...], seeds: range) -> tuple[Counter[str], Counter
             for wanted in sorted({name for _, name, _ in options}):
                 blank, name, value = draw.choice([o for o in options if o[1] == wanted])
                 own = worked_through(table, (blank, value))
+                if not all(math.isfinite(v) for v in own.values() if isinstance(v, float)):
+                    continue  # the root of a number below 0: nobody can go on from there
                 result = check_trace(sheet, as_answers(table, own))
                 part = next(p for p in result.parts if p.name == f"1 {blank.row} {blank.column}")
                 # Where two slips give the same number, either name is right.
