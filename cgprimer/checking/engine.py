@@ -1,0 +1,198 @@
+"""The ladder: how far an engine has come that students write themselves, stage by stage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cgprimer.checking.results import Failure, Part, Result, not_run
+from cgprimer.checking.sandbox import Limits, Submission, run_submission
+from cgprimer.checking.stages import learning, quotients, tapes, values
+from cgprimer.checking.stages.graphs import student_graph
+from cgprimer.checking.stages.stage import Case, Stage
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import parse
+from cgprimer.errors import CgprimerError, UsageError, listed
+
+STAGES: tuple[Stage, ...] = (
+    quotients.QUOTIENTS,
+    values.VALUE,
+    values.ORDER,
+    values.REVERSE,
+    values.ACCUMULATION,
+    values.ZEROING,
+    learning.OPTIMIZER,
+    tapes.TAPE,
+    quotients.SECOND,
+    learning.NETWORK,
+)
+_PAGES = Path(__file__).parent / "stages"
+DRIVER = _PAGES / "driver.py"
+_SHOWN = "e = (a + b)*(b + 1)"  # that is drawn unless another expression is asked for
+
+
+def check_engine(
+    submission: Submission, stage: int | None = None, *, limits: Limits | None = None
+) -> Result:
+    """Check an engine that a student wrote: a stage of the ladder, or how far it has come.
+
+    Args:
+        submission: a file, or the ``globals()`` of a notebook.
+        stage: from 1 to 10 (:func:`page` tells what to write); all of them unless given.
+        limits: what the submission may use.
+
+    Returns:
+        The parts of a stage; of all stages a part each.
+
+    Raises:
+        UsageError: there is no such stage, or no such file.
+
+    >>> def difference_quotient(f, x, h=1e-5):
+    ...     return (f(x + h) - f(x - h))/h
+    >>> def numerical_gradient(f, xs, h=1e-5):
+    ...     return [(f([*xs[:k], x + h, *xs[k + 1:]]) - f(xs))/h for k, x in enumerate(xs)]
+    >>> for part in check_engine(globals() | locals(), 1).parts:
+    ...     print(part.name, part.verdict, part.mistake, sep=", ")
+    difference quotient, wrong, divided by h instead of 2h
+    gradient by differences, right,
+    the point stays as it is, right,
+    """
+    name = "notebook" if isinstance(submission, Mapping) else Path(submission).name
+    stages = STAGES if stage is None else (_stage(stage),)
+    requests = [request for one in stages for request in one.asks]
+    answers = run_submission(
+        submission,
+        [{"call": "names", "arguments": []}, *requests],
+        limits,
+        driver=DRIVER,
+        restarts=len(stages),
+    )
+    there, *rest = answers.values
+    if isinstance(there, Failure):
+        found = not_run("engine", name, possible(stage), there)
+        return replace(found, output=answers.output, seconds=answers.seconds)
+    parts: list[Part] = []
+    for one in stages:
+        own, rest = rest[: len(one.asks)], rest[len(one.asks) :]
+        judged = _judged(one, there, own)
+        parts += judged if stage is not None else [_whole(one, judged)]
+    return Result("engine", name, tuple(parts), answers.output, answers.seconds)
+
+
+def possible(stage: int | None = None) -> dict[str, float]:
+    """The points that each part of a stage, or each stage, can bring."""
+    if stage is not None:
+        return dict(_stage(stage).possible)
+    return {_title(one): sum(one.possible.values()) for one in STAGES}
+
+
+def _stage(number: int) -> Stage:
+    if number not in range(1, len(STAGES) + 1):
+        raise UsageError(f"there is no stage {number!r}", hint=f"stages 1 to {len(STAGES)}")
+    return STAGES[number - 1]
+
+
+def _title(stage: Stage) -> str:
+    return f"stage {stage.number}: {stage.name}"
+
+
+def _judged(stage: Stage, there: Sequence[str], answers: Sequence[Any]) -> list[Part]:
+    missing = [name for name in stage.needs if name not in there]
+    if missing:
+        says = f"there is no {listed(missing)}"
+        return [Part(n, p, 0, "not run", "", says) for n, p in stage.possible.items()]
+    return stage.judge(answers)
+
+
+def _whole(stage: Stage, parts: Sequence[Part]) -> Part:
+    """A stage as one part: its points, and the first thing that is not right."""
+    points, most = sum(part.points for part in parts), sum(part.possible for part in parts)
+    bad = [part for part in parts if part.verdict != "right"]
+    if not bad:
+        return Part(_title(stage), most, points, "right")
+    order = ("wrong", "not run", "suspicious")
+    first = min(bad, key=lambda part: order.index(part.verdict))
+    alone = all(part.message == first.message for part in parts)
+    message = first.message if alone else f"{first.name}: {first.message}"
+    return replace(first, name=_title(stage), possible=most, points=points, message=message)
+
+
+# --- pages and skeletons --------------------------------------------------------------------------
+
+
+def page(stage: int) -> str:
+    """The page of a stage, in Markdown: the idea, the formula, what to write, how it is checked.
+
+    >>> page(1).splitlines()[0]
+    '# 1. The difference quotient'
+    """
+    (file,) = _PAGES.glob(f"{_stage(stage).number:02}-*.md")
+    return file.read_text(encoding="utf-8")
+
+
+def skeleton(stage: int | None = None) -> str:
+    """What students start from: of a stage what is new in it, else of all stages.
+
+    >>> print(skeleton(6))
+    def zero_grad(values):
+        \"\"\"Set the gradient of each value to 0.0.\"\"\"
+        raise NotImplementedError  # TODO
+    <BLANKLINE>
+    """
+    numbers = range(1, len(STAGES) + 1) if stage is None else [_stage(stage).number]
+    parts = []
+    for number in numbers:
+        found = re.search(r"```python\n(.*?)```", page(number), re.DOTALL)
+        assert found is not None
+        head = f"# --- stage {number}: {STAGES[number - 1].name} ---\n\n" if stage is None else ""
+        parts.append(head + found[1])
+    return "\n\n".join(parts)
+
+
+# --- what they wrote, drawn and traced ------------------------------------------------------------
+
+
+def engine_graph(
+    submission: Submission, text: str = _SHOWN, at: Mapping[str, float] | None = None,
+    *, limits: Limits | None = None,
+) -> tuple[ExpressionGraph, dict[str, float]]:  # fmt: skip
+    """The graph that a student's values make of an expression, and the gradients that they hold.
+
+    Args:
+        submission: a file, or the ``globals()`` of a notebook.
+        text: an expression, or several with one output.
+        at: numbers for its inputs and parameters; declared values, else 2, 3, 4 and so on.
+        limits: what the submission may use.
+
+    Returns:
+        A graph that cgprimer draws and traces like any other, with the student's numbers as
+        declared values, and by vertex the student's gradient after a backward pass; empty where
+        the engine has none yet.
+
+    Raises:
+        UsageError: the engine fails on it; the message has the line.
+    """
+    graph = parse(text)
+    names = [*graph.inputs, *graph.parameters]
+    point = {name: float(k) for k, name in enumerate(names, 2)}
+    case = Case(text, point | {n: float(v) for n, v in graph.values.items()} | dict(at or {}))
+    requests = [case.asked("built", "backward"), case.asked("built")]
+    answers = run_submission(submission, requests, limits, driver=DRIVER, restarts=1)
+    swept, plain = answers.values
+    found = plain if isinstance(swept, Failure) else swept
+    if isinstance(found, Failure):
+        raise UsageError(f"the engine fails on {text}: {found}")
+    labels = {found["at"][k]: name for k, name in enumerate(case.names)}
+    for index, name in case.tape.labels.items():
+        labels.setdefault(found["at"][index], name)
+    labels.pop(-1, None)
+    drawn = student_graph(found["nodes"], labels)
+    grads = {
+        labels.get(k, f"v{k}"): node["grad"]
+        for k, node in enumerate(found["nodes"])
+        if found is swept and isinstance(node["grad"], float)
+    }
+    return drawn, grads

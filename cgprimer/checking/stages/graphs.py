@@ -1,0 +1,245 @@
+"""The graph that a student's values make: as an expression graph, and how gradients go wrong on it.
+
+Sweeps here read shares: the partial on every edge of the student's own graph. What a mistake would
+give is what the sweep gives when it overwrites, takes values in another order, or leaves something
+out; the one that gives the student's numbers is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Any
+
+from cgprimer.checking.stages.stage import close
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.methods import differentiate
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.primitives import floats
+from cgprimer.core.run import values_of
+from cgprimer.errors import CgprimerError
+
+Node = Mapping[str, Any]
+Edges = list[list[tuple[int, float]]]
+_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^"}
+_NAMES = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "^": "pow", "truediv": "div",
+    "power": "pow", "plus": "add", "minus": "sub", "times": "mul", "multiply": "mul",
+    "subtract": "sub", "divide": "div", "negative": "neg", "ln": "log",
+}  # fmt: skip
+OPERATIONS = ("add", "sub", "mul", "div", "pow", "neg", "exp", "log", "sin", "tanh", "relu")
+
+
+_SAYS = {
+    "seed missing": "nothing flows: the gradient of the result by itself is 1",
+    "upstream gradient left out": "each local derivative is to be multiplied by the gradient of the"
+    " result",
+    "= instead of +=": "what comes from several places is to be added up, not overwritten",
+    "child before parent": "a value passes its gradient on before all of it has arrived: reverse"
+    " topological order",
+    "sent on again and again": "a value passes on all it has whenever something arrives, so parts"
+    " are counted several times",
+    "= instead of += and child before parent": "gradients are overwritten, and passed on before all"
+    " has arrived",
+}
+
+
+def operation(text: str) -> tuple[str, float | None]:
+    """The operation that a student's name for it means, and the exponent in it, if there is one.
+
+    >>> operation("+"), operation("**2"), operation("ReLU")
+    (('add', None), ('pow', 2.0), ('relu', None))
+    """
+    plain = text.strip().strip("_").casefold()
+    power = re.fullmatch(r"(?:\*\*|\^|pow) *\(?(-?[0-9.]+)\)?", plain)
+    if power:
+        return "pow", float(power[1])
+    return _NAMES.get(plain, plain), None
+
+
+def as_lines(nodes: Sequence[Node], names: Mapping[int, str]) -> list[str]:
+    """For each node a statement of the language; what cannot be told is an input."""
+    lines = []
+    for k, node in enumerate(nodes):
+        own = names[k]
+        made = _expression(nodes, node, names) if node["parents"] else None
+        if made is None:
+            data = node["data"]
+            number = f" = {data!r}" if isinstance(data, float) and abs(data) < 1e300 else ""
+            lines.append(f"input {own}{number}")
+        else:
+            lines.append(f"{own} = {made}")
+    return lines
+
+
+def _expression(nodes: Sequence[Node], node: Node, names: Mapping[int, str]) -> str | None:
+    """What gives a node's number from its parents', as the operation's name says if it does."""
+    said, exponent = operation(node["op"])
+    parents = list(node["parents"])
+    if node["set"] and len(parents) == 1 and said in _SYMBOLS and exponent is None:
+        parents *= 2  # a set has a*a's operand once
+    orders = permutations(parents) if node["set"] else [tuple(parents)]
+    for order in orders:
+        data = [nodes[k]["data"] for k in order]
+        if not all(isinstance(number, float) for number in data):
+            return None
+        for name in (said, *(o for o in OPERATIONS if o != said)):
+            if name not in OPERATIONS:
+                continue
+            numbers = [*data, exponent] if name == "pow" and exponent is not None else data
+            if len(numbers) != (2 if name in _SYMBOLS else 1):
+                continue
+            if close(node["data"], floats.function(name)(*numbers)):
+                texts = [names[k] for k in order]
+                if exponent is not None:
+                    texts.append(f"({exponent!r})")
+                if name == "neg":
+                    return f"-{texts[0]}"
+                symbol = _SYMBOLS.get(name)
+                return f" {symbol} ".join(texts) if symbol else f"{name}({texts[0]})"
+    return None
+
+
+def student_graph(nodes: Sequence[Node], names: Mapping[int, str] | None = None) -> ExpressionGraph:
+    """What a student's values make, as a graph that cgprimer draws and traces.
+
+    Args:
+        nodes: from the driver: ``data``, ``op``, ``parents``; parents before children.
+        names: of some nodes; the others are called ``v0``, ``v1`` and so on.
+
+    Raises:
+        SourceError: there is nothing that was computed.
+
+    >>> leaf = {"data": 3.0, "op": "", "parents": [], "set": False}
+    >>> print(student_graph([leaf, {"data": 9.0, "op": "*", "parents": [0, 0], "set": False}]))
+    input v0 = 3
+    v1 = v0*v0
+    """
+    known = {k: f"v{k}" for k in range(len(nodes))} | dict(names or {})
+    return parse("\n".join([*as_lines(nodes, known), f"output {known[len(nodes) - 1]}"]))
+
+
+def edges_of(nodes: Sequence[Node]) -> Edges | None:
+    """For each node its parents, with the partial on the edge; None where it has no text."""
+    graph = student_graph(nodes)
+    if len(graph.definitions) != sum(bool(node["parents"]) for node in nodes):
+        return None
+    leaves = [f"v{k}" for k, node in enumerate(nodes) if not node["parents"]]
+    try:
+        program = differentiate(tape_of(graph), wrt=leaves, method="reverse")
+    except CgprimerError:
+        return None
+    numbers = values_of(program.tape, graph.values)
+    place = {value: int(name[1:]) for value, name in program.tape.labels.items() if name[0] == "v"}
+    place |= {
+        k: int(leaf.name[1:])
+        for k, leaf in enumerate(program.tape.leaves)
+        if leaf.name.startswith("v")
+    }
+    edges: Edges = [[] for _ in nodes]
+    for share in program.shares:
+        if share.tail in place and share.head in place:
+            edges[place[share.head]].append((place[share.tail], numbers[share.partial]))
+    return edges
+
+
+def swept(
+    edges: Edges, order: Sequence[int], *, assign: bool = False, upstream: bool = True
+) -> list[float]:
+    """What backward passes leave at each node when nodes are done in an order.
+
+    >>> swept([[], [(0, 3.0), (0, 3.0)]], [1, 0]), swept([[], [(0, 3.0), (0, 3.0)]], [1, 0], assign=True)
+    ([6.0, 1.0], [3.0, 1.0])
+    """
+    bars = [0.0] * len(edges)
+    bars[-1] = 1.0
+    for node in order:
+        for parent, partial in edges[node]:
+            product = partial * bars[node] if upstream else partial
+            bars[parent] = product if assign else bars[parent] + product
+    return bars
+
+
+def by_path(edges: Edges, most: int = 5_000) -> list[float]:
+    """Each node sends on all that it has whenever something reaches it: a recursion without order."""
+    bars = [0.0] * len(edges)
+    bars[-1] = 1.0
+    stack = [(len(edges) - 1, 0)]
+    while stack and most:
+        most -= 1
+        node, done = stack.pop()
+        if done < len(edges[node]):
+            parent, partial = edges[node][done]
+            stack.append((node, done + 1))
+            bars[parent] += partial * bars[node]
+            stack.append((parent, 0))
+    return bars
+
+
+def _orders(edges: Edges, order: Sequence[int]) -> Iterator[list[int]]:
+    """Orders in which a child does not wait for all that comes from above."""
+    yield list(range(len(edges)))
+    if sorted(order) == list(range(len(edges))):
+        yield list(order)
+    seen, queue = {len(edges) - 1}, [len(edges) - 1]
+    for node in queue:  # by breadth
+        for parent, _ in edges[node]:
+            if parent not in seen:
+                seen.add(parent)
+                queue.append(parent)
+    yield queue
+    for flip in (False, True):  # by depth
+        deep: list[int] = []
+        stack = [len(edges) - 1]
+        while stack:
+            node = stack.pop()
+            if node not in deep:
+                deep.append(node)
+                below = [parent for parent, _ in edges[node]]
+                stack += below if flip else below[::-1]
+        yield deep
+
+
+def explained(
+    nodes: Sequence[Node], grads: Mapping[int, float], order: Sequence[int] = ()
+) -> dict[str, str]:
+    """The mistakes that give a student's gradients, likeliest first, each with a sentence.
+
+    Args:
+        nodes: the student's graph, the result last.
+        grads: by node, those of the leaves.
+        order: of the student's own topological order, if there is one.
+    """
+    edges = edges_of(nodes)
+    if edges is None:
+        return {}
+    found: dict[str, str] = {}
+    back = [k for k in reversed(order) if k >= 0]
+    down = list(range(len(edges)))[::-1]
+    good = [down, *([back] if sorted(back) == sorted(down) else [])]
+    others = [way for one in _orders(edges, list(order)) for way in (one, one[::-1])]
+
+    def gives(bars: Sequence[float]) -> bool:
+        return all(close(value, bars[k]) for k, value in grads.items())
+
+    def note(name: str, fits: bool) -> None:
+        if fits:
+            found.setdefault(name, _SAYS[name])
+
+    if not any(grads.values()) and nodes[-1]["grad"] != 1:
+        return {"seed missing": _SAYS["seed missing"]}
+    both = (edges, [one[::-1] for one in edges])
+    for way in good:
+        note("upstream gradient left out", gives(swept(edges, way, upstream=False)))
+        for these in both:
+            note("= instead of +=", gives(swept(these, way, assign=True)))
+    for these in both:
+        note("child before parent", any(gives(swept(these, way)) for way in others))
+        note("sent on again and again", gives(by_path(these)))
+    for these in both:
+        note(
+            "= instead of += and child before parent",
+            any(gives(swept(these, way, assign=True)) for way in others),
+        )
+    return found
