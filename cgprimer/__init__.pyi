@@ -13,6 +13,7 @@ from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace
 from cgprimer.analysis.why import Why as Why
 from cgprimer.analysis.why import why as why
+from cgprimer.checking.engine import check_engine as check_engine
 from cgprimer.checking.formula import check_formula as check_formula
 from cgprimer.checking.gradient import check_gradient as check_gradient
 from cgprimer.checking.optimizer import check_optimizer as check_optimizer

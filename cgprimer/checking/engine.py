@@ -10,20 +10,19 @@ from typing import Any
 
 from cgprimer.checking.results import Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits, Submission, run_submission
-from cgprimer.checking.stages import learning, quotients, tapes, values
+from cgprimer.checking.stages import backward, learning, quotients, tapes, values
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.stage import Case, Stage
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.graph import parse
-from cgprimer.errors import CgprimerError, UsageError, listed
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.errors import UsageError, listed
 
 STAGES: tuple[Stage, ...] = (
     quotients.QUOTIENTS,
     values.VALUE,
     values.ORDER,
-    values.REVERSE,
-    values.ACCUMULATION,
-    values.ZEROING,
+    backward.REVERSE,
+    backward.ACCUMULATION,
+    backward.ZEROING,
     learning.OPTIMIZER,
     tapes.TAPE,
     quotients.SECOND,

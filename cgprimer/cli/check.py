@@ -9,6 +9,7 @@ import click
 from cgprimer.cli import Lazy
 
 _KINDS = {
+    "engine": "An engine that students write themselves, in ten stages.",
     "formula": "A gradient worked out by hand, or a rule that somebody states.",
     "gradient": "A function that computes a gradient.",
     "optimizer": "Optimizers: SGD, momentum, Nesterov, AdaGrad, RMSprop, Adam, AdamW.",

@@ -1,5 +1,6 @@
 """A right solution of all ten stages. It is not packaged: students are not to find it."""
 
+# ruff: noqa: B905, PLW0108
 import math
 
 

@@ -236,7 +236,7 @@ def _inner(value: Any) -> Any:
 
 def long_tape(module: Any, length: int) -> dict[str, Any]:
     """The adjoints of a long tape that is no student's: a leaf, and sums with it."""
-    tape = [("input", (), 1.0)]
+    tape: list[tuple[str, tuple[int, ...], float]] = [("input", (), 1.0)]
     tape += [("add", (k, 0), k + 2.0) for k in range(length)]
     try:
         return {"first": _number(_inner(module.adjoints(tape)[0])), "error": ""}

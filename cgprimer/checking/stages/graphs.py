@@ -13,9 +13,9 @@ from itertools import permutations
 from typing import Any
 
 from cgprimer.checking.stages.stage import close
+from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate
-from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.primitives import floats
 from cgprimer.core.run import values_of
 from cgprimer.errors import CgprimerError
@@ -115,9 +115,12 @@ def student_graph(nodes: Sequence[Node], names: Mapping[int, str] | None = None)
     >>> print(student_graph([leaf, {"data": 9.0, "op": "*", "parents": [0, 0], "set": False}]))
     input v0 = 3
     v1 = v0*v0
+    output v1
     """
     known = {k: f"v{k}" for k in range(len(nodes))} | dict(names or {})
-    return parse("\n".join([*as_lines(nodes, known), f"output {known[len(nodes) - 1]}"]))
+    lines = as_lines(nodes, known)
+    computed = not lines[-1].startswith("input ")
+    return parse("\n".join([*lines, *([f"output {known[len(nodes) - 1]}"] if computed else [])]))
 
 
 def edges_of(nodes: Sequence[Node]) -> Edges | None:
@@ -149,7 +152,8 @@ def swept(
 ) -> list[float]:
     """What backward passes leave at each node when nodes are done in an order.
 
-    >>> swept([[], [(0, 3.0), (0, 3.0)]], [1, 0]), swept([[], [(0, 3.0), (0, 3.0)]], [1, 0], assign=True)
+    >>> square = [[], [(0, 3.0), (0, 3.0)]]
+    >>> swept(square, [1, 0]), swept(square, [1, 0], assign=True)
     ([6.0, 1.0], [3.0, 1.0])
     """
     bars = [0.0] * len(edges)
@@ -162,7 +166,7 @@ def swept(
 
 
 def by_path(edges: Edges, most: int = 5_000) -> list[float]:
-    """Each node sends on all that it has whenever something reaches it: a recursion without order."""
+    """Each node sends on all that it has whenever something reaches it, as a recursion does."""
     bars = [0.0] * len(edges)
     bars[-1] = 1.0
     stack = [(len(edges) - 1, 0)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part
+from cgprimer.checking.sandbox import Request
 from cgprimer.checking.stages.stage import Case, Stage, close, failed, right, wrong
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import parse
@@ -36,9 +37,7 @@ def descended(
             if name in fixed:
                 continue
             total[name] += slope
-            at[name] = (
-                move(at[name], slope, total[name], step) if move else at[name] - rate * slope
-            )
+            at[name] = move(at[name], slope, total[name], step) if move else at[name] - rate * slope
         found.append(dict(at))
     return found
 
@@ -97,7 +96,9 @@ def _seventh(answers: Sequence[Any]) -> list[Part]:
 
 def _same(rows: Sequence[dict[str, Any]], expected: Sequence[dict[str, float]]) -> bool:
     return all(
-        close(row[name], good[name]) for row, good in zip(rows, expected, strict=True) for name in row
+        close(row[name], good[name])
+        for row, good in zip(rows, expected, strict=True)
+        for name in row
     )
 
 
@@ -159,11 +160,15 @@ def network_text(
         for unit, row in enumerate(rows, 1):
             terms = [f"w{layer}_{unit}_{k}*x{layer - 1}_{k}" for k in range(1, len(row) + 1)]
             total = " + ".join([*terms, f"b{layer}_{unit}"] if offsets else terms)
-            lines.append(f"x{layer}_{unit} = {outer}({total})" if outer else f"x{layer}_{unit} = {total}")
+            lines.append(
+                f"x{layer}_{unit} = {outer}({total})" if outer else f"x{layer}_{unit} = {total}"
+            )
     return "\n".join(lines)
 
 
-def _points(weights: Sequence[Any], biases: Sequence[Any], inputs: Sequence[float]) -> dict[str, float]:
+def _points(
+    weights: Sequence[Any], biases: Sequence[Any], inputs: Sequence[float]
+) -> dict[str, float]:
     at = {f"x0_{k}": value for k, value in enumerate(inputs, 1)}
     for layer, (rows, offsets) in enumerate(zip(weights, biases, strict=True), 1):
         for unit, (row, offset) in enumerate(zip(rows, offsets, strict=True), 1):
@@ -285,7 +290,7 @@ def _learned(trained: Sequence[Any]) -> Part:
     return wrong(name, points, "", f"after {_EPOCHS} epochs the network is not where it should be")
 
 
-def _training(w: float, b: float) -> dict[str, Any]:
+def _training(w: float, b: float) -> Request:
     data = [[[1.0], [0.0]]]
     return {"call": "trained", "arguments": [[[[w]]], [[b]], data, _LEARNING, _EPOCHS]}
 
@@ -297,7 +302,7 @@ NETWORK = Stage(
     (
         {"call": "network", "arguments": list(_TAUGHT)},
         {"call": "network", "arguments": list(_DISTINCT)},
-        *({"call": "trained", "arguments": _training(*start)["arguments"]} for start in _NIELSEN),
+        *(_training(*start) for start in _NIELSEN),
     ),
     _tenth,
     {"outputs": 3, "parameters and their gradients": 3, "training": 4},

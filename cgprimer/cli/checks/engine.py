@@ -1,0 +1,106 @@
+"""``cgprimer check engine``: engines that students write themselves, on a ladder of ten stages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from cgprimer.checking.batch import Check, submissions_in
+from cgprimer.cli.checks.shared import check_command
+from cgprimer.cli.common import check_outputs, note
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.errors import UsageError
+from cgprimer.number_format import number
+
+
+@check_command(
+    "--stage 1..  Of 1 difference quotient, 2 values, 3 topological order, 4 reverse,"
+    " 5 accumulation, 6 zeroing, 7 optimizer, 8 tape, 9 second order, 10 small network (default:"
+    " how far a submission gets).",
+    "--about (told)  Print the page of the stage: idea, formula, what to write, how it is checked.",
+    "--draw PATH  Draw the graph that the submission's values make, as .svg, .png or .pdf.",
+    "--trace (traced)  Print the values that it makes, one by one, with their gradients.",
+    "-e, --expression (text) TEXT  What is drawn or traced (default: e = (a + b)*(b + 1)).",
+)
+def command(
+    stage: int | None, told: bool, draw: str | None, traced: bool, text: str | None
+) -> Check:
+    """Check an engine that students write themselves, from difference quotients to a network.
+
+    \b
+    Examples:
+      cgprimer check engine --stage 2 --about
+      cgprimer check engine --stage 2 --skeleton > engine.py
+      cgprimer check engine engine.py --stage 2
+      cgprimer check engine engine.py
+      cgprimer check engine engine.py --draw graph.svg -e "y = x*x + x"
+    """
+    from cgprimer.checking.engine import check_engine, page, possible, skeleton
+
+    context = click.get_current_context()
+    check = Check(
+        "engine",
+        f"{stage}",
+        lambda submission, limits: check_engine(submission, stage, limits=limits),
+        skeleton(stage),
+        f"cgprimer.check_engine(NAMES, {stage})",
+        possible(stage),
+    )
+    if told:
+        if stage is None:
+            raise UsageError("the page of which stage?", hint="--stage 1 to --stage 10")
+        click.echo(page(stage), nl=False)
+        context.exit()
+    if draw or traced:
+        paths = [Path(path) for path in context.params["submissions"]]
+        for path in submissions_in(paths).values():
+            _show(path, draw, traced, text, context.params["force"])
+        context.exit()
+    if text:
+        raise UsageError("an expression is for --draw or --trace")
+    return check
+
+
+def _show(path: Path, draw: str | None, traced: bool, text: str | None, force: bool) -> None:
+    from cgprimer.checking.engine import engine_graph
+
+    check_outputs(force, draw)
+    graph, grads = engine_graph(path, text) if text else engine_graph(path)
+    if traced:
+        from cgprimer.analysis.tables import table
+
+        click.echo(table(["value", "made by", "data", "grad"], _rows(graph, grads), left=(0, 1)))
+    if draw:
+        _draw(graph, grads, Path(draw))
+
+
+def _rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
+    numbers = graph.evaluate()
+    return [
+        [
+            name,
+            graph.expression(name) if name in graph.definitions else "",
+            number(float(numbers[name])),
+            number(grads[name]) if name in grads else "",
+        ]
+        for name in graph.variables
+    ]
+
+
+def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
+    from cgprimer.pictures.formats import formats, save_diagram
+    from cgprimer.pictures.graph_diagrams import graph_diagram
+    from cgprimer.pictures.saving import check_picture_path
+
+    check_picture_path(path, formats())
+    diagram = graph_diagram(graph, values=True)
+    nodes = tuple(
+        replace(node, detail=(*node.detail, f"grad = {number(grads[node.key])}"))
+        if node.key in grads
+        else node
+        for node in diagram.nodes
+    )
+    save_diagram(replace(diagram, nodes=nodes), path)
+    note(f"wrote {path}")

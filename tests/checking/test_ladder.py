@@ -1,0 +1,233 @@
+"""The engine ladder: right engines of several kinds pass, planted mistakes are named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cgprimer
+from cgprimer.checking.engine import STAGES, engine_graph, page, possible, skeleton
+from cgprimer.checking.stages.graphs import student_graph
+from cgprimer.checking.stages.learning import descended
+from cgprimer.checking.stages.stage import Case
+from tests.checking.ladder_mistakes import MISTAKES, SOLUTION, planted
+from tests.checking.student_optimizers import names_of
+from tests.cli.cli_tools import here
+
+FILE = Path(__file__).with_name("ladder_solution.py")
+WARNINGS = {"parents in a set", "recursion too deep", "inner gradients kept"}
+MICROGRAD = """
+import math
+class Value:
+    def __init__(self, data, _children=(), _op=""):
+        self.data, self.grad, self._backward = data, 0, lambda: None
+        self._prev, self._op = CHILDREN, _op
+    def __add__(self, other):
+        other = other if isinstance(other, Value) else Value(other)
+        out = Value(self.data + other.data, (self, other), "+")
+        def _backward():
+            self.grad += out.grad
+            other.grad += out.grad
+        out._backward = _backward
+        return out
+    def __mul__(self, other):
+        other = other if isinstance(other, Value) else Value(other)
+        out = Value(self.data * other.data, (self, other), "*")
+        def _backward():
+            self.grad += other.data * out.grad
+            other.grad += self.data * out.grad
+        out._backward = _backward
+        return out
+    def __pow__(self, other):
+        return self._unary(self.data**other, lambda _: other * self.data**(other - 1), f"**{other}")
+    def _unary(self, data, local, op):
+        out = Value(data, (self,), op)
+        def _backward():
+            self.grad += local(data) * out.grad
+        out._backward = _backward
+        return out
+    def exp(self): return self._unary(math.exp(self.data), lambda y: y, "exp")
+    def log(self): return self._unary(math.log(self.data), lambda y: 1/self.data, "log")
+    def sin(self): return self._unary(math.sin(self.data), lambda y: math.cos(self.data), "sin")
+    def tanh(self): return self._unary(math.tanh(self.data), lambda y: 1 - y**2, "tanh")
+    def relu(self): return self._unary(max(0, self.data), lambda y: float(y > 0), "ReLU")
+    def backward(self):
+        self.grad = 1
+        for v in reversed(topological_order(self)):
+            v._backward()
+    def __neg__(self): return self * -1
+    def __radd__(self, other): return self + other
+    def __sub__(self, other): return self + (-other)
+    def __rsub__(self, other): return other + (-self)
+    def __rmul__(self, other): return self * other
+    def __truediv__(self, other): return self * other**-1
+    def __rtruediv__(self, other): return other * self**-1
+def topological_order(root):
+    topo, visited = [], set()
+    def build(v):
+        if v not in visited:
+            visited.add(v)
+            for child in v._prev: build(child)
+            topo.append(v)
+    build(root)
+    return topo
+def zero_grad(values):
+    for v in values: v.grad = 0.0
+"""
+BY_PATH = SOLUTION.replace(
+    SOLUTION[SOLUTION.index("        order = topological_order(self)") : SOLUTION.index("FORWARD")],
+    """        self.send(1.0)
+
+    def send(self, bar):
+        self.grad += bar
+        data = [parent.data for parent in self.parents]
+        for k, parent in enumerate(self.parents):
+            parent.send(bar * LOCAL[self.op][k](*data))
+
+
+""",
+)  # fmt: skip
+
+
+def test_the_solution_is_right_in_the_sandbox() -> None:
+    result = cgprimer.check_engine(FILE)
+    assert [part.verdict for part in result.parts] == ["right"] * 10
+    assert result.points == result.possible == sum(possible().values())
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_each_stage_of_the_solution_is_right(number: int) -> None:
+    result = cgprimer.check_engine(names_of(SOLUTION), number)
+    assert {part.verdict for part in result.parts} == {"right"}
+    assert {part.name: part.possible for part in result.parts} == possible(number)
+
+
+@pytest.mark.parametrize(
+    "text", [MICROGRAD.replace("CHILDREN", c) for c in ("set(_children)", "_children")] + [BY_PATH]
+)
+def test_other_right_engines_are_not_accused(text: str) -> None:
+    for number in range(2, 7):
+        result = cgprimer.check_engine(names_of(text), number)
+        assert result.points == result.possible, [str(part) for part in result.parts]
+        assert set(result.mistakes) <= WARNINGS
+
+
+@pytest.mark.parametrize(
+    ("number", "mistake", "swaps"), MISTAKES, ids=[f"{n}-{m}" for n, m, _ in MISTAKES]
+)
+def test_planted_mistakes_are_named(number: int, mistake: str, swaps: Any) -> None:
+    result = cgprimer.check_engine(names_of(planted(swaps)), number)
+    assert result.mistakes[0] == mistake
+    full = mistake in WARNINGS | {"backward zeroes"}
+    assert (result.points == result.possible) == full
+
+
+def test_no_message_shows_a_right_number() -> None:
+    for number, _, swaps in MISTAKES[::4]:
+        for part in cgprimer.check_engine(names_of(planted(swaps)), number).parts:
+            assert not re.search(r"expected|should be \d|instead of \d\.\d", str(part))
+
+
+def test_how_far_a_submission_gets(tmp_path: Path) -> None:
+    file = tmp_path / "ann.py"
+    file.write_text(SOLUTION[: SOLUTION.index("def zero_grad")] + "print('so far')\n")
+    result = cgprimer.check_engine(file)
+    assert [part.verdict for part in result.parts] == ["right"] * 5 + ["not run"] * 5
+    assert result.parts[5].message == "there is no zero_grad"
+    assert "so far" in result.output
+
+
+def test_a_stage_that_never_ends_leaves_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "bob.py"
+    endless = "def zero_grad(values):\n    while True: pass\n"
+    leaving = "def record(f, inputs):\n    raise SystemExit\n"
+    file.write_text(f"{SOLUTION}\n{endless}{leaving}")
+    limits = cgprimer.checking.sandbox.Limits(time=1)
+    result = cgprimer.check_engine(file, limits=limits)
+    assert [p.name for p in result.parts if p.verdict != "right"] == [
+        "stage 6: zeroing", "stage 8: tape", "stage 10: small network",
+    ]  # fmt: skip
+    assert {"out of time", "ends the program"} <= set(result.mistakes)
+
+
+def test_pages_and_skeletons() -> None:
+    for stage in STAGES:
+        text = page(stage.number)
+        assert text.startswith(f"# {stage.number}. ")
+        for heading in ("The idea.", "The formula.", "What to write.", "How it is checked.",
+                        "What to look at next."):  # fmt: skip
+            assert heading in text
+        code = skeleton(stage.number)
+        assert "TODO" in code
+        compile(code, "skeleton.py", "exec")
+        for name in set(stage.needs) - {"Value"}:
+            assert name in code
+        result = cgprimer.check_engine(names_of(skeleton()), stage.number)
+        assert result.points <= 1
+        assert not set(result.mistakes) - {"gradients not zeroed"}
+    with pytest.raises(cgprimer.UsageError, match="no stage 11"):
+        page(11)
+
+
+def test_the_solution_is_not_packaged() -> None:
+    package = Path(cgprimer.__file__).parent
+    for file in (package / "checking" / "stages").glob("*.md"):
+        assert "def __radd__" not in file.read_text()
+
+
+def test_what_a_student_wrote_becomes_a_graph() -> None:
+    graph, grads = engine_graph(names_of(SOLUTION), "e = (a + b)*(b + 1)", {"a": 2, "b": 1})
+    assert graph.outputs == ("e",)
+    assert grads["a"] == 2
+    assert grads["b"] == 5
+    assert cgprimer.gradient(graph, wrt=["a", "b"]) == {"a": 2.0, "b": 5.0}
+    assert cgprimer.trace(graph, of="e", method="reverse").rows
+    other, _ = engine_graph(
+        names_of(MICROGRAD.replace("CHILDREN", "set(_children)")), "e = x*x - x/y"
+    )
+    assert float(other.evaluate()["e"]) == 4 - 2 / 3
+
+
+def test_operations_without_a_name_are_recognised() -> None:
+    rows: list[dict[str, Any]] = [
+        {"data": 2.0, "op": "", "parents": [], "set": False},
+        {"data": 3.0, "op": "", "parents": [], "set": False},
+        {"data": -1.0, "op": "MinusBackward", "parents": [0, 1], "set": False},
+        {"data": 9.0, "op": "**2", "parents": [1], "set": False},
+        {"data": 77.0, "op": "mystery", "parents": [2, 3], "set": False},
+    ]
+    assert student_graph(rows).expression("v2") == "v0 - v1"
+    assert student_graph(rows).expression("v3") == "v1^2"
+    assert "v4" in student_graph(rows).inputs
+
+
+def test_nielsens_neuron() -> None:
+    """Case E8: the same neuron from two starts, 300 epochs."""
+    for start, before, after in ((0.6, 0.81757, 0.09396), (2.0, 0.98201, 0.20284)):
+        at = {"w": start, "c": 0.9 if start == 0.6 else 2.0, "x": 1.0}
+        case = Case("y = sigmoid(w*x + c); l = y^2/2", at)
+        rows = descended(case, 0.15, 300, fixed=["x"])
+        assert case.graph.evaluate(at)["y"] == pytest.approx(before, abs=6e-6)
+        assert case.graph.evaluate({**rows[-1]})["y"] == pytest.approx(after, abs=1e-5)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "ann.py"
+    file.write_text(SOLUTION)
+    done = here("check", "engine", file, "--stage", 5, cwd=tmp_path)
+    assert "7 of 7 points" in done.stdout
+    done = here("check", "engine", "--stage", 3, "--about", cwd=tmp_path)
+    assert done.stdout.startswith("# 3. Topological order")
+    done = here("check", "engine", "--stage", 3, "--skeleton", cwd=tmp_path)
+    assert done.stdout.startswith("def topological_order")
+    done = here("check", "engine", file, "--trace", "-e", "y = x*x + x", cwd=tmp_path)
+    assert re.search(r"x +2 +5", done.stdout), done.stdout
+    done = here("check", "engine", file, "--draw", "graph.svg", cwd=tmp_path)
+    assert "grad = 5" in (tmp_path / "graph.svg").read_text() or done.returncode == 0
+    assert (tmp_path / "graph.svg").stat().st_size > 1000
+    assert here("check", "engine", file, "--draw", "graph.svg", cwd=tmp_path).returncode == 2
+    assert here("check", "engine", "--about", cwd=tmp_path).returncode == 2
+    assert here("check", "engine", file, "--stage", 12, cwd=tmp_path).returncode == 2
