@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part
@@ -51,7 +52,10 @@ def _fourth(answers: Sequence[Any]) -> list[Part]:
     parts = [_local(single)]
     compound = answers[len(SINGLE) :]
     known = _common(_COMPOUNDS, compound)
-    return [*parts, _gradient_part("the chain rule", 3, _COMPOUNDS, compound, known)]
+    rule = _gradient_part("the chain rule", 3, _COMPOUNDS, compound, known)
+    if rule.verdict == "wrong" and not rule.mistake and parts[0].verdict == "wrong":
+        rule = replace(rule, message="wrong, as a local derivative is")
+    return [*parts, rule]
 
 
 def _local(single: Sequence[Any]) -> Part:

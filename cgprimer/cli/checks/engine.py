@@ -12,7 +12,7 @@ from cgprimer.cli.checks.shared import check_command
 from cgprimer.cli.common import check_outputs, note
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
-from cgprimer.number_format import number
+from cgprimer.number_format import SHORT, number
 
 
 @check_command(
@@ -97,7 +97,7 @@ def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
     check_picture_path(path, formats())
     diagram = graph_diagram(graph, values=True)
     nodes = tuple(
-        replace(node, detail=(*node.detail, f"grad = {number(grads[node.key])}"))
+        replace(node, detail=(*node.detail, f"grad = {number(grads[node.key], SHORT)}"))
         if node.key in grads
         else node
         for node in diagram.nodes
