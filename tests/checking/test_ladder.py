@@ -131,6 +131,43 @@ def test_no_message_shows_a_right_number() -> None:
             assert not re.search(r"expected|should be \d|instead of \d\.\d", str(part))
 
 
+JUNK = (
+    None,
+    "x",
+    [],
+    [[]],
+    {},
+    3,
+    [float("nan")] * 4,
+    [("a", (), 1)],
+    [("add", (5, 7), 2.0)] * 3,
+    1j,
+)
+RESULTS = ("difference_quotient", "numerical_gradient", "record", "adjoints", "derivatives",
+           "hessian", "train", "Network", "SGD")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*RESULTS, "topological_order", "zero_grad", "Value"])
+def test_whatever_a_function_returns_the_check_goes_on(name: str) -> None:
+    for junk in JUNK:
+        names = names_of(SOLUTION) | {name: lambda *_, junk=junk: junk}
+        for stage in STAGES:
+            if name in stage.needs:
+                result = cgprimer.check_engine(names, stage.number)
+                assert result.points < result.possible or name not in RESULTS
+
+
+@pytest.mark.parametrize("attribute", ["data", "grad", "parents", "op"])
+def test_whatever_a_value_holds_the_check_goes_on(attribute: str) -> None:
+    held = f"class Value(Value):\n    {attribute} = property(lambda s: J, lambda s, v: None)\n"
+    for junk in JUNK:
+        names = names_of(f"{SOLUTION}\n{held}")
+        names["J"] = junk
+        for number in (2, 3, 5, 8):
+            result = cgprimer.check_engine(names, number)
+            assert result.points < result.possible or (attribute, number) != ("parents", 3)
+
+
 def test_how_far_a_submission_gets(tmp_path: Path) -> None:
     file = tmp_path / "ann.py"
     file.write_text(SOLUTION[: SOLUTION.index("def zero_grad")] + "print('so far')\n")

@@ -200,6 +200,15 @@ def test_errors_have_their_line(tmp_path: Path) -> None:
     assert "nothing" in text
 
 
+@pytest.mark.parametrize(
+    "junk", ["None", "'x'", "[]", "{}", "[[]]", "(1, 2)", "[None]*3", "float('nan')", "1j", "p"]
+)
+def test_whatever_a_step_returns_the_check_goes_on(junk: str) -> None:
+    text = f"class Adam:\n    def step(self, p, g):\n        return {junk}\n"
+    result = cgprimer.check_optimizer(names_of(text))
+    assert result.points == 0
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     file = tmp_path / "cal.py"
     file.write_text("def helper(x): return x\n")

@@ -266,6 +266,8 @@ def _learned(trained: Sequence[Any]) -> Part:
         losses = [one["losses"] for one in trained]
         if not all(len(one) == _EPOCHS for one in losses):
             return wrong(name, points, "losses missing", "train returns the loss of every epoch")
+        if any(isinstance(loss, str) for one in losses for loss in one):
+            return wrong(name, points, "losses are no numbers", "a loss is data, not a value")
         if any(one[-1] >= one[0] for one in losses):
             return wrong(name, points, "wrong losses", "the losses that are returned do not fall")
         return right(name, points)

@@ -164,6 +164,8 @@ _MATRIX = Case("y = 6*(x1 + x2^2*x3) + x1*x3", {"x1": 1.0, "x2": 2.0, "x3": 3.0}
 def _wrong_orders(found: Sequence[float], expected: Sequence[float]) -> tuple[str, str]:
     """What went wrong from the second derivative on."""
     numbers = list(found)
+    if len(numbers) != len(expected) or not all(isinstance(one, float) for one in numbers):
+        return "wrong length", "a number for each order, from the first on"
     orders = range(len(expected))
     sums = [sum(expected[: k + 1]) for k in orders]
     sums_of_sums = [sum(comb(k, j) * expected[j] for j in range(k + 1)) for k in orders]
@@ -198,11 +200,8 @@ def _ninth(answers: Sequence[Any]) -> list[Part]:
     else:
         bad = next(k for k, e in enumerate(_EXACT) if not close(powers[k]["value"], e))
         value = powers[bad]["value"]
-        if len(value) != 4 or not all(isinstance(one, float) for one in value):
-            parts.append(wrong(name, 3, "wrong length", "one number for each order, from 1 on"))
-        else:
-            mistake, says = _wrong_orders(value, _EXACT[bad])
-            parts.append(wrong(name, 3, mistake, says or f"not those of {_POWERS[bad]}"))
+        mistake, says = _wrong_orders(value, _EXACT[bad])
+        parts.append(wrong(name, 3, mistake, says or f"not those of {_POWERS[bad]}"))
     name, answer = "derivatives of tanh", answers[len(_POWERS)]
     second = hessian(_TANH.graph, dict(_TANH.at), wrt="x")["x"]["x"]
     expected = [_TANH.gradient[0], float(second)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part
-from cgprimer.checking.stages.graphs import explained, operation
+from cgprimer.checking.stages.graphs import OPERATIONS, explained, operation
 from cgprimer.checking.stages.stage import Case, Stage, close, doubtful, failed, right, wrong
-from cgprimer.core.primitives import floats
+from cgprimer.core.primitives import floats, primitive
 
 _CASES = (
     Case("t1 = z*(-1); t2 = exp(t1); t3 = t2 + 1; y = 1/t3", {"z": 1.5}),
@@ -64,11 +65,10 @@ def _tape(name: str, points: float, case: Case, answer: Any) -> Part:
         said, exponent = operation(op)
         data = [tape[operand][2] for operand in operands]
         data += [exponent] if exponent is not None else []
-        try:
-            good = close(value, floats.function(said)(*data))
-        except (KeyError, LookupError, TypeError, ValueError, AttributeError):
-            says = "with this operation and these operands it is not known what was computed"
-            return doubtful(name, points, "unusual operation", f"{says}: {where}")
+        if said not in OPERATIONS:
+            says = f"{op!r} is no operation that is known here"
+            return doubtful(name, points, "unusual operation", says)
+        good = close(value, _replayed(said, data))
         if not good:
             says = "the operation, done with the values of its operands, gives another value"
             return wrong(name, points, "rows do not replay", says, where)
@@ -78,6 +78,11 @@ def _tape(name: str, points: float, case: Case, answer: Any) -> Part:
     if not all(any(close(v, float(case.at[n])) for v in inputs) for n in case.names):
         return wrong(name, points, "inputs missing", "every input has a row without operands")
     return right(name, points)
+
+
+def _replayed(name: str, data: Sequence[float]) -> float:
+    """What an operation gives; nan where it takes another number of operands."""
+    return float(floats.function(name)(*data)) if primitive(name).arity == len(data) else nan
 
 
 def _adjoints(name: str, points: float, case: Case, answer: Any) -> Part:

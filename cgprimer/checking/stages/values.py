@@ -165,6 +165,10 @@ def _order_part(name: str, points: float, case: Case, answer: Any) -> Part:
     if isinstance(answer, Failure):
         return failed(name, points, answer, case.text)
     nodes, order = answer["nodes"], answer["order"]
+    kinds = [kind for kind, _ in case.program["leaves"]]
+    if any(at < 0 for at, kind in zip(answer["at"], kinds, strict=False) if kind == "input"):
+        says = "from the result some of the inputs cannot be reached: its parents are not there"
+        return wrong(name, points, "parents missing", says)
     every = set(range(len(nodes)))
     if order and order[0] == len(nodes) - 1 and _in_order(nodes, order[::-1]) and len(order) > 1:
         says = "children stand before their parents: the whole order is the wrong way round"
