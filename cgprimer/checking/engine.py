@@ -14,7 +14,7 @@ from cgprimer.checking.stages import backward, learning, quotients, tapes, value
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.stage import Case, Stage
 from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import UsageError
 
 STAGES: tuple[Stage, ...] = (
     quotients.QUOTIENTS,
@@ -101,7 +101,7 @@ def _title(stage: Stage) -> str:
 def _judged(stage: Stage, there: Sequence[str], answers: Sequence[Any]) -> list[Part]:
     missing = [name for name in stage.needs if name not in there]
     if missing:
-        says = f"there is no {listed(missing)}"
+        says = f"there is no {' and no '.join(missing)}"
         return [Part(n, p, 0, "not run", "", says) for n, p in stage.possible.items()]
     return stage.judge(answers)
 
