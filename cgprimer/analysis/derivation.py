@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.core.language.syntax import Apply, Expression, Structural
 from cgprimer.core.primitives.notation import unparse
+from cgprimer.errors import plural
 
 PENDING = "d/d"  #: how the node begins whose argument is still to be differentiated
 _WIDEST = 100  # characters of a line that is shown as a whole
@@ -194,7 +195,7 @@ class Derivation:
         return "\n\n".join([*parts, "\n".join([*said, *self.notes])])
 
     def __repr__(self) -> str:
-        return f"<Derivation by {self.wrt}, {len(self.steps)} steps: {self.result:.80}>"
+        return f"<Derivation by {self.wrt}, {plural(len(self.steps), 'step')}: {self.result:.80}>"
 
     def latex(self) -> str:
         r"""An ``align*`` with a line for each step; the part that is next is underlined.

@@ -270,7 +270,7 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
         return False
     try:
         ours = rules(question.graph, name, of=question.of, inner="substitute").derivative
-        theirs = _substituted(question.graph, trees[name][1])
+        theirs = _substituted(question.graph, trees[name][1], name)
         if size(ours) + size(theirs) > _LARGEST_PROOF:
             return False
         import sympy
@@ -284,11 +284,12 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
         return False  # no rule for it, or nothing that sympy can do
 
 
-def _substituted(graph: ExpressionGraph, tree: Expression) -> Expression:
-    """A formula with what inner variables stand for."""
+def _substituted(graph: ExpressionGraph, tree: Expression, wrt: str) -> Expression:
+    """A formula with what inner variables stand for, but for the one to differentiate by."""
     whole: dict[str, Expression] = {}
     for name, definition in graph.definitions.items():
-        whole[name] = replaced(definition, whole)
+        if name != wrt:
+            whole[name] = replaced(definition, whole)
     return replaced(tree, whole)
 
 

@@ -138,7 +138,7 @@ def slopes_of_sections(found: cgprimer.Derivation, values: dict[str, float]) -> 
 
 
 @given(cases(most=4), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_random_graphs_agree_with_the_exact_gradient(case: Case, data):
     graph, at = case.graph, case.at
     name = data.draw(st.sampled_from([*graph.inputs, *graph.parameters]))
@@ -167,7 +167,7 @@ def test_every_primitive_agrees_with_its_gradient_inside_a_chain(row):
 
 
 @given(expressions(("f", "g", "x"), 2), st.floats(0.2, 2.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_functions_without_formulas_hold_when_formulas_are_put_in(text, x):
     text = f"x*f + ({text})*g"
     formulas = {"f": "sin(2*x)", "g": "x^2/(1 + x)", "f'": "2*cos(2*x)"}
@@ -210,7 +210,7 @@ def test_d8_expression_swell_is_counted_and_refused():
     counts = rules(text).to_dict()["sections"][0]["operations"]
     assert counts["after"] > 3 * counts["before"]
     with pytest.raises(cgprimer.ExpressionSwellError, match="names, numbers"):
-        rules("*".join(f"(x + {k})" for k in range(500)))
+        rules("*".join(f"(x + {k})" for k in range(400)))
     lines = "\n".join(f"x{k + 1} = x{k}*x{k} + x0" for k in range(60))
     with pytest.raises(cgprimer.ExpressionSwellError, match=r"about 10\^\d+ names"):
         rules(cgprimer.parse(lines), inner="substitute")
@@ -219,11 +219,11 @@ def test_d8_expression_swell_is_counted_and_refused():
 
 def test_long_formulas_do_not_recurse_and_cost_what_they_are_long():
     begin = time.process_time()
-    found = rules(" + ".join(f"{k}*x^{k}" for k in range(1, 3001)))
-    assert len(found.steps) == 6002
-    assert "operations: 8,999 before" in str(found)
-    nested = rules("sin(" * 300 + "x" + ")" * 300)
-    assert nested.result.count("cos(") == 300
+    found = rules(" + ".join(f"{k}*x^{k}" for k in range(1, 1001)))
+    assert len(found.steps) == 2002
+    assert "operations: 2,999 before" in str(found)
+    nested = rules("sin(" * 100 + "x" + ")" * 100)
+    assert nested.result.count("cos(") == 100
     assert time.process_time() - begin < 5
 
 
