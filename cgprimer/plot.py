@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.sweep import sweep as sweep  # noqa: PLC0414
     from cgprimer.plots.swell import swell
     from cgprimer.plots.variance import variance
+    from cgprimer.plots.workers import workers
 
 __all__ = [
     "batches",
@@ -47,6 +48,7 @@ __all__ = [
     "surface",
     "swell",
     "variance",
+    "workers",
 ]
 _OF_VALUES = ["fit", "memory", "sweep"]  # of objects in Python: `plot` draws none of them
 

@@ -33,7 +33,13 @@ _WITHOUT = (  # FILE or -e; the end of --range; an older name; steps of `error`
     ("dataset", "Dataset | None"),
     ("steps", "float | Sequence[float] | None"),
 )
-_CHOICES = {"by": "BY", "log": "LOG", "family": "FAMILIES", "schemes": "SCHEMES"}  # constants
+_CHOICES = {
+    "by": "BY",
+    "log": "LOG",
+    "family": "FAMILIES",
+    "schemes": "SCHEMES",
+    "show": "SHOW",
+}  # constants
 _TAKES = {"of": "NAME", "wrt": "NAME", "loss": "NAME|TEXT", "low": "LOW:HIGH"}
 _TAKES |= {"ranges": "LOW:HIGH...", "columns": "NAME=COLUMN,...", "data": "PATH"}
 _HELPS = {"dark": "For dark slides", "title": "Above the picture"}  # where a kind says no more
