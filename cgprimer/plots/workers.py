@@ -14,14 +14,15 @@ from cgprimer.plots import slide
 from cgprimer.plots.loss import smoothed
 from cgprimer.plots.runs import Run, named_runs
 from cgprimer.training.runs import TrainingRun
-from cgprimer.workers.record import WORDS, Record, record_of
+from cgprimer.workers.record import Record, record_of
 
 SHOW = ("auto", "timeline", "loss", "staleness")
+_NUMBERED = 66  # of such a part of the picture a span has room for the number of its micro-batch
 _ROWS = 16  # workers in a timeline
 _STEPS = 60  # whose moments are lines in a timeline
 _AGES = 40  # bars of a histogram
 _SMOOTH = 40  # parts of a curve, of each of which the mean is drawn
-_TOGETHER = ("sync", "backup")  # protocols whose steps end what all workers do
+_TOGETHER = ("sync", "backup", "layers")  # protocols whose steps end what all workers do
 _LOOKS = {  # of a span: which colour of the curves, how much of it, what is drawn into it
     "compute": (0, 0.75, ""),
     "forward": (0, 0.75, ""),
@@ -98,15 +99,21 @@ def timeline(
     rows = min(record.workers, _ROWS)
     pace = number(record.clock / steps, 4)
     usual = f"{plural(record.workers, 'worker')}, {record.protocol}: {pace} s a step"
+    if record.placed:
+        usual += f", bubble {100 * record.shares()['wait']:.0f} %"
     clock = "seconds of the virtual clock" if record.virtual else "seconds"
     figure, axes, look = slide.framed(dark, title, usual, x=clock, y="")
-    seen, alone = dict[str, Any](), record.protocol not in _TOGETHER
+    seen, alone = dict[str, Any](), record.protocol.partition(":")[0] not in _TOGETHER
     for span in record.spans:
         if span.worker < rows and span.begin < end:
             width = min(span.end, end) - span.begin
             seen[span.kind] = axes.barh(
                 span.worker, width, left=span.begin, height=0.62, **_look(span.kind, look)
             )
+            if record.placed and width > end / _NUMBERED:
+                place = span.begin + width / 2, span.worker
+                slide.beside(axes, str(span.version), place, (0, 0), look, ha="center",
+                             va="center", zorder=4, weight="bold")  # fmt: skip
     made = [time for time in record.times if time <= end]
     if len(made) <= _STEPS:
         ends = {span.end: span.worker for span in record.spans}  # the last one's gradient arrives
@@ -115,16 +122,23 @@ def timeline(
             from_to = (row - 0.42, row + 0.42) if alone else (-0.5, rows - 0.5)
             axes.plot([time] * 2, from_to, color=look.ink, linewidth=3.0 if alone else 1.4,
                       linestyle="-" if alone else (0, (2, 2)), zorder=3)  # fmt: skip
-        mark = {"linestyle": "", "marker": "|", "markersize": 18, "markeredgewidth": 2.0}
-        axes.plot([], [], color=look.ink, **mark, label="makes a step" if alone else "a step")
+        mark: dict[str, Any] = {"marker": "|", "markersize": 18, "markeredgewidth": 2.0}
+        axes.plot(
+            [],
+            [],
+            color=look.ink,
+            linestyle="",
+            **mark,
+            label="makes a step" if alone else "a step",
+        )
     for worker in range(rows):
         axes.plot([0, end], [worker, worker], color=look.edge, linewidth=1.0, zorder=0)
         text = f"{100 * record.busy[worker]:.0f} %"
         slide.beside(axes, text, (end, worker), (8, 0), look, ha="left", va="center")
     slide.beside(axes, "used", (end, -0.5), (8, 4), look, ha="left", va="bottom")
     for kind, bars in seen.items():
-        bars.set_label(WORDS[kind][1])
-    axes.plot([], [], color=look.edge, linewidth=1.0, label=WORDS["wait"][1])
+        bars.set_label(record.word(kind))
+    axes.plot([], [], color=look.edge, linewidth=1.0, label=record.word("wait"))
     axes.set_xlim(0, end)
     axes.set_ylim(rows - 0.5, -0.5)
     names = [f"worker {k + 1}" for k in range(rows)]

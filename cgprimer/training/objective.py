@@ -148,7 +148,7 @@ class Objective:
         places = self.vectors.parts(np.arange(len(free)))
         return wrt, np.concatenate([places[n].ravel() for n in wrt])
 
-    def _spread(self, gradient: Array) -> Array:
+    def spread(self, gradient: Array) -> Array:
         """The derivatives, with zeros for what is not differentiated."""
         if self.places is None:
             return gradient
@@ -228,7 +228,7 @@ class Objective:
                 scalars = dict(zip(self.parameters, values.tolist(), strict=True))
                 found = runner(dict(zip(names, sample, strict=True)), scalars, 1)
                 gradient = [found.derivatives[LOSS, name] for name in self.wrt]
-                return found.values[LOSS], self._spread(np.array(gradient))
+                return found.values[LOSS], self.spread(np.array(gradient))
 
             return pass_by_pass
         tape = optimize(tape)
@@ -241,7 +241,7 @@ class Objective:
             point = (*sample, *values.tolist())
             found = run_steps(functions, [*[point[k] for k in order], *constants])
             loss, *gradient = [found[k] for k in outputs]
-            return loss, self._spread(np.array(gradient))
+            return loss, self.spread(np.array(gradient))
 
         return in_one_pass
 
@@ -255,13 +255,13 @@ class Objective:
     def _sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
         if self._at_once is not None:
             loss, gradient = self._at_once(columns, values, samples)
-            return loss, self._spread(gradient)
+            return loss, self.spread(gradient)
         found = self.runner(columns, self.scalars(values), samples)
         gradient = [found.derivatives[LOSS, name] for name in self.wrt]
         if self.program.tape.shapes:
             parts = [np.ravel(part) for part in gradient]
             gradient = np.concatenate(parts, dtype=self.precision, casting="same_kind")
-        return float(found.values[LOSS]), self._spread(np.asarray(gradient, self.precision))
+        return float(found.values[LOSS]), self.spread(np.asarray(gradient, self.precision))
 
     def scalars(self, values: Array) -> dict[str, Any]:
         """The parameters by their names on the tape."""

@@ -27,6 +27,7 @@ from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
+from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.protocols import PROTOCOLS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -124,6 +125,11 @@ def _by_name(what: str, *, one: bool = False) -> Callable[[Any], Any]:
 
 def _norm(given: Any) -> float:
     return math.inf if given in ("inf", math.inf) else real_number("norm", given, least=1)
+
+
+def _place(given: Any) -> str:
+    stages_of(given)
+    return str(given)
 
 
 def _as_it_is(given: Any) -> Any:  # checked where it is looked up
@@ -266,6 +272,14 @@ class Settings:
         "What a gradient takes a simulated worker, in seconds: constant, exponential(1),"
         " pareto(2), or a time for each, such as 1,1,5; and slow(5) for a slow worker, dies(10,20)"
         " for one that is away, network(1e-9) for the seconds of a byte.",
+    )  # fmt: skip
+    place: str | None = _setting(
+        None, _place, "layers:N",
+        "Cut the graph by layers into parts, each on a worker of its own: layers:2.", same=_INSTEAD,
+    )  # fmt: skip
+    micro_batches: int = _setting(
+        1, partial(_count, "micro_batches"), "1..",
+        "place: into how many parts a batch is cut that go through the stages one after the other.",
     )  # fmt: skip
     short_run_records: int = _setting(
         WITHIN, partial(whole_number, "short_run_records", least=1), "",

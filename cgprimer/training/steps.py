@@ -34,6 +34,7 @@ from cgprimer.training.settings import DEFAULTS, Settings
 from cgprimer.training.update_rules import Optimizer, State
 from cgprimer.training.vectors import Vectors
 from cgprimer.training.whole_batch import Iterations
+from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.protocols import Plan, plan
 
 Array = Any
@@ -108,13 +109,28 @@ def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan |
         UsageError: what cannot be done together, or says something of workers that are not there.
     """
     own = ("staleness", "backup", "groups")
-    if settings.workers is None:
+    workers, samples, name = settings.workers, sum(lengths), settings.place
+    if name is not None:
+        if workers not in (None, stages_of(name)):
+            what = f"{name} has {stages_of(name)} workers, not {workers}"
+            raise UsageError(what, hint="leave --workers out")
+        if settings.protocol != "sync":
+            hint = f"leave --protocol {settings.protocol} out"
+            raise UsageError(
+                "the parts of one graph work together: place goes with sync", hint=hint
+            )
+        workers = stages_of(name)
+    if settings.micro_batches > min(samples, settings.batch_size or samples) or (
+        settings.micro_batches > 1 and not name
+    ):
+        what = f"{settings.micro_batches} micro-batches are parts of the batch of a placed graph"
+        raise UsageError(what, hint="place='layers:2' (--place layers:2), and as many samples")
+    if workers is None:
         for name in ("simulate", "protocol", *own, "delays"):
             if getattr(settings, name) != DEFAULTS[name]:
                 hint = "say how many: workers=8 (--workers 8)"
                 raise UsageError(f"{name} is about many workers", hint=hint)
         return None
-    workers, samples = settings.workers, sum(lengths)
     if not settings.simulate:
         hint = "on a virtual clock: simulate=True (--simulate)"
         raise UsageError(f"where do the {workers:,} workers work?", hint=hint)
@@ -123,6 +139,8 @@ def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan |
         raise UsageError(what, hint="an optimizer of gradients, such as sgd, momentum or adam")
     if workers > samples:
         raise UsageError(f"there are {workers:,} workers, more than the {samples:,} samples")
+    if settings.place:
+        return plan("sync", 1)  # one gradient at a time
     return plan(settings.protocol, workers, **{name: getattr(settings, name) for name in own})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -44,18 +45,15 @@ class Gradients:
         """The sums at some parameters; zeros for a task without samples."""
         if not task.samples:
             return 0.0, np.zeros(len(self.objective.vectors), self.objective.precision)
-        if task.samples == self.samples:  # the order makes no difference, unless masks have one
-            columns = self.data.block(0)[1]
-            if self.masks.leaves:
-                columns = self._ordered(task.epoch)
-        else:
-            columns = {
-                name: column[task.start : task.stop]
-                for name, column in self._ordered(task.epoch).items()
-            }
-        if self.masks.leaves:
-            columns = {**columns, **self.drawn(task)}
-        return self.objective.sums(columns, values, task.samples)
+        return self.objective.sums(self.columns(task), values, task.samples)
+
+    def columns(self, task: Task) -> Mapping[str, Array]:
+        """The columns of a task's samples, masks among them."""
+        if task.samples == self.samples and not self.masks.leaves:
+            return self.data.block(0)[1]  # the order makes no difference
+        part = slice(task.start, task.stop)
+        found = {name: column[part] for name, column in self._ordered(task.epoch).items()}
+        return {**found, **self.drawn(task)}
 
     def _in_order(self, epoch: int) -> dict[str, Array]:
         order = self.order(epoch)

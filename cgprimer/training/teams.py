@@ -15,9 +15,12 @@ import numpy as np
 
 from cgprimer.errors import UsageError
 from cgprimer.training.runs import TrainingRun
+from cgprimer.training.stages import Stages
 from cgprimer.training.steps import Done, Steps, stepped
 from cgprimer.training.tasks import Gradients
+from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.delays import delays_of
+from cgprimer.workers.pipeline import SimulatedPipeline
 from cgprimer.workers.protocols import Arrival, Task, Team
 from cgprimer.workers.protocols import Steps as Protocol
 from cgprimer.workers.simulator import SimulatedTeam
@@ -101,18 +104,18 @@ class TeamSteps(Steps):
         }
 
     def _team(self, steps: int, numbers: int) -> Team:
-        settings, how = self.settings, self.how
-        assert settings.workers is not None
-        before = self._before
-        return SimulatedTeam(
-            settings.workers,
-            self._tasks(steps * self.plan.together, before.get("pending", [])),
-            self.gradients,
-            delays_of(settings.delays, settings.workers),
-            settings.seed,
-            numbers * np.dtype(how.settings.dtype).itemsize,
-            before=before,
-        )
+        settings, before = self.settings, self._before
+        tasks = self._tasks(steps * self.plan.together, before.get("pending", []))
+        size = np.dtype(settings.dtype).itemsize
+        if settings.place:
+            stages = Stages(self.gradients, count := stages_of(settings.place))
+            delays = delays_of(settings.delays, count)
+            way = settings.seed, settings.micro_batches, size
+            return SimulatedPipeline(tasks, stages, delays, *way, before=before)
+        workers = self.plan.workers
+        delays, size = delays_of(settings.delays, workers), numbers * size
+        gradients, seed = self.gradients, settings.seed
+        return SimulatedTeam(workers, tasks, gradients, delays, seed, size, before=before)
 
     def _tasks(self, first: int, pending: Sequence[int]) -> Iterator[Task]:
         """Tasks to the end of the run, those first that were under way when it ended before."""

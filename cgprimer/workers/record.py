@@ -41,7 +41,7 @@ class Record:
             sent and its own, to how many gradients that was so.
         spans: what workers did, in the order of the ends; of long runs the first ones.
         seconds: for each kind of span those of each worker.
-        protocol: whose steps they are.
+        protocol: whose steps they are; of a graph that was placed, how.
         virtual: whether the clock is.
     """
 
@@ -60,6 +60,15 @@ class Record:
         each = zip(*(self.seconds[kind] for kind in _BUSY if kind in self.seconds), strict=True)
         return [sum(parts) / self.clock if self.clock else 0.0 for parts in each]
 
+    @property
+    def placed(self) -> bool:
+        """Whether the workers are stages of one graph."""
+        return self.protocol.startswith("layers")
+
+    def word(self, kind: str) -> str:
+        """What a worker does; one that waits for its neighbours is a part of the bubble."""
+        return "bubble" if self.placed and kind == "wait" else WORDS[kind][1]
+
     def shares(self) -> dict[str, float]:
         """Of the time of all workers together, the share of each kind, waiting among them."""
         whole = self.clock * self.workers or 1.0
@@ -73,7 +82,9 @@ class Record:
         return sum(age * n for age, n in self.staleness.items()) / count if count else 0.0
 
     def beginning(self) -> float:
-        """A time up to which a timeline can be read: that of some spans of each worker."""
+        """A time up to which a timeline can be read: of some spans of each worker, or two steps."""
+        if self.placed and self.times:
+            return self.times[min(1, len(self.times) - 1)]
         ends = sorted(span.end for span in self.spans)
         place = int(_SHOWN * self.workers * max(1, len(self.spans) // max(1, self._tasks())))
         return ends[min(place, len(ends) - 1)] if ends else self.clock
@@ -106,8 +117,10 @@ def record_of(run: Any) -> Record:
         clock, settings = float(team["clock"]), run.settings
     except (KeyError, TypeError, ValueError) as error:
         raise DataError("what the run says of its workers cannot be read") from error
-    how = str(settings.get("protocol", "sync")), bool(settings.get("simulate", True))
-    return Record(workers, clock, times, staleness, spans, seconds, *how)
+    how = str(settings.get("place") or settings.get("protocol", "sync"))
+    return Record(
+        workers, clock, times, staleness, spans, seconds, how, bool(settings.get("simulate", True))
+    )
 
 
 def summary(record: Record, steps: int) -> list[str]:
@@ -115,7 +128,7 @@ def summary(record: Record, steps: int) -> list[str]:
     shares = record.shares()
     least, most = (number(100 * end, 3) for end in (min(record.busy), max(record.busy)))
     said = [
-        f"{WORDS[kind][1]} {number(100 * share, 3)} %"
+        f"{record.word(kind)} {number(100 * share, 3)} %"
         for kind, share in shares.items()
         if share > 5e-4
     ]
@@ -168,9 +181,10 @@ def timeline(record: Record, until: float | None = None) -> list[str]:
     if record.workers > _ROWS:
         rows.append(f"... and {record.workers - _ROWS:,} more")
     seen = {letter for row in rows for letter, _ in groupby(row[wide + 2 :])}
+    known = [(letter, record.word(kind)) for kind, (letter, _) in WORDS.items()]
     legend = ", ".join(
         f"{letter if letter != ' ' else 'blank'} {word}"
-        for letter, word in (*WORDS.values(), (_NEXT, "goes on with another gradient"))
+        for letter, word in (*known, (_NEXT, "goes on with another one"))
         if letter in seen
     )
     end = f"{number(until, 3)} s"

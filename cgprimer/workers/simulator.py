@@ -13,7 +13,7 @@ the parameters of then.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,7 +37,7 @@ class Span(NamedTuple):
     kind: str  # of KINDS
     begin: float
     end: float
-    version: int  # of the parameters that it is about
+    version: int  # of the parameters that it is about; of a stage the micro-batch, from 1
 
 
 @dataclass
@@ -58,6 +58,13 @@ class Trace:
             self.seconds[kind][worker] += end - begin
             if len(self.spans) < MOST_SPANS:
                 self.spans.append(Span(worker, kind, begin, end, version))
+
+
+def begun_trace(before: Mapping[str, Any], workers: int, kinds: Sequence[str]) -> Trace:
+    """A trace that goes on with what a run has told."""
+    idle = {kind: [0.0] * workers for kind in kinds}
+    spans = [Span(*one) for one in before.get("spans", [])]
+    return Trace(spans, idle | deepcopy(before.get("seconds", {})))
 
 
 class _Work(NamedTuple):
@@ -105,9 +112,7 @@ class SimulatedTeam:
     ) -> None:
         self.workers, self.tasks, self.compute = range(workers), tasks, compute
         self.now, self.transfer = float(before.get("clock", 0.0)), delays.network * size
-        idle = {kind: [0.0] * workers for kind in KINDS}
-        spans = [Span(*one) for one in before.get("spans", [])]
-        self.trace = Trace(spans, idle | deepcopy(before.get("seconds", {})))
+        self.trace = begun_trace(before, workers, KINDS)
         self._delays = [delays.of_worker(worker, seed) for worker in self.workers]
         self._drawn = list(before.get("drawn", [0] * workers))
         for stream, drawn in zip(self._delays, self._drawn, strict=True):
