@@ -116,7 +116,8 @@ def timeline(
                              va="center", zorder=4, weight="bold")  # fmt: skip
     made = [time for time in record.times if time <= end]
     if len(made) <= _STEPS:
-        ends = {span.end: span.worker for span in record.spans}  # the last one's gradient arrives
+        last = "send" if "send" in seen else "compute"  # the end of what makes a step
+        ends = {span.end: span.worker for span in record.spans if span.kind == last}
         for time in made:
             row = ends.get(time, 0)
             from_to = (row - 0.42, row + 0.42) if alone else (-0.5, rows - 0.5)

@@ -88,7 +88,7 @@ def synchronous(team: Team) -> Steps:
 def asynchronous(team: Team, staleness: float = math.inf) -> Steps:
     """Each gradient makes a step as soon as it arrives, whatever the others are computing at.
 
-    With a bound, a worker waits that is so many gradients ahead of the slowest.
+    With a bound, a worker waits that is more gradients than that ahead of the slowest.
     """
     done, waiting = dict.fromkeys(team.workers, 0), set[int]()
     for worker in team.workers:

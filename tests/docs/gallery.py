@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.docs.test_docs import ROOT, Mismatch, run_file
 
 PAGE = ROOT / "docs" / "gallery.md"
-PAGES = (PAGE, ROOT / "docs" / "training.md")
+PAGES = (PAGE, ROOT / "docs" / "training.md", ROOT / "docs" / "workers.md")
 MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((\w+)/([\w.-]+)\)")
 

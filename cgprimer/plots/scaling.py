@@ -1,0 +1,168 @@
+"""How many gradients a second many workers bring: the simulator beside the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count as counting
+from typing import Any
+
+from cgprimer.checked_numbers import real_number, whole_number
+from cgprimer.errors import UsageError
+from cgprimer.number_format import number
+from cgprimer.plots import slide
+from cgprimer.plots.cost import as_counts
+from cgprimer.workers.delays import delays_of
+from cgprimer.workers.protocols import Task, plan
+from cgprimer.workers.simulator import SimulatedTeam
+
+_WORKERS = (10, 100, 1_000, 10_000)
+_GROUP, _SPARE = 10, 20  # workers of a group; of how many one is a backup worker
+_EVENTS = 5_000  # gradients of a point, at least
+_POINTS = 60  # of a formula's line
+_MOST = 100_000  # workers
+
+
+def scaling(
+    workers: int | Sequence[int] = _WORKERS,
+    *,
+    message: float = 1e-3,
+    seed: int = 0,
+    dark: bool = False,
+    title: str | None = None,
+) -> slide.Figure:
+    """Gradients a second of more and more workers: what the simulator says, and the formulas.
+
+    A gradient takes a second. On the left that is the mean of exponential times, and messages take
+    none; on the right it is exactly a second, and parameters and gradients go one after the other
+    through the server's line. Markers are simulated, lines are formulas (H is the harmonic number):
+    sync k/H(k), backup with one spare worker in twenty (k - b)/(H(k) - H(b)), groups of ten
+    k/H(10), async k; with messages of m seconds sync k/(1 + (k + 1)*m), async the smaller of
+    k/(1 + 2*m) and 1/m.
+
+    Args:
+        workers: how many, multiples of ten; from 10 to 10,000 unless given.
+        message: seconds that parameters, or a gradient, take through the server's line.
+        seed: of the times.
+        dark: for dark slides.
+        title: above the picture.
+
+    Raises:
+        UsageError: a number of workers is no multiple of ten, or a time not positive.
+
+    Command line:
+        cgprimer plot scaling -o scaling.png
+        cgprimer plot scaling --workers 10,20,50,100 --message 1e-2 -o slow.svg --dark
+
+    >>> scaling([10, 20]).axes[1].get_title()
+    'a message takes 0.001 s of the line'
+    """
+    counts = as_counts(workers, "workers")
+    message = real_number("the seconds of a message", message, above=0)
+    seed = whole_number("the seed", seed)
+    if wrong := [k for k in counts if k % _GROUP or k > _MOST]:
+        what = f"{wrong[0]} workers do not make groups of {_GROUP}"
+        raise UsageError(what, hint=f"multiples of {_GROUP} up to {_MOST:,}")
+    figure, look = slide.new_figure(dark, title, "Gradients a second: simulated and by formula")
+    both: Any = figure.subplots(1, 2, sharey=True)
+    words = "messages take no time", f"a message takes {number(message, 3)} s of the line"
+    for axes, curves, word in zip(both, curves_of(message), words, strict=True):
+        slide.dress(axes, look, x="workers", y="" if axes is both[1] else "gradients a second")
+        axes.set_title(word, **slide.text_style(look))
+        for order, curve in enumerate(curves):
+            style = slide.curve_style(order, look)
+            marker = {"marker": style.pop("marker"), "color": style["color"], "markersize": 11}
+            between = _between(counts[0], counts[-1])
+            formula = [curve.formula(k) for k in between]
+            axes.plot(between, formula, **style, linewidth=2.4, label=curve.name)
+            found = [curve.simulated(k, seed) for k in counts]
+            axes.plot(counts, found, linestyle="", markerfacecolor="none", markeredgewidth=2.0,
+                      **marker, label=f"_{curve.name}")  # fmt: skip
+        slide.log_axis(axes, "x")
+        slide.log_axis(axes, "y")
+    both[0].plot([], [], linestyle="", marker="o", markersize=11, markerfacecolor="none",
+                 markeredgewidth=2.0, color=look.ink, label="simulated")  # fmt: skip
+    slide.legend_below(figure, both[0], look)
+    return figure
+
+
+def _between(first: int, last: int) -> list[int]:
+    """Numbers of workers for a curve, denser where there are few."""
+    apart = (last / first) ** (1 / _POINTS)
+    return sorted({round(first * apart**k) for k in range(_POINTS + 1)})
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A protocol: gradients a second that are used, of so many workers.
+
+    Attributes:
+        name: of the protocol.
+        formula: workers to gradients a second.
+        protocol, delays: what is simulated.
+        own: workers to the protocol's own option.
+        size: bytes of a message.
+    """
+
+    name: str
+    formula: Callable[[int], float]
+    protocol: str
+    delays: str
+    own: Callable[[int], dict[str, int]] = lambda k: {}
+    size: int = 0
+
+    def simulated(self, workers: int, seed: int) -> float:
+        """What the simulator says, over some thousands of gradients.
+
+        >>> round(curves_of(0.1)[1][1].simulated(5, 0), 2)
+        4.17
+        """
+        made = plan(self.protocol, workers, **self.own(workers))
+        tasks = (Task(k, 0, k, k + 1) for k in counting())
+        delays = delays_of(self.delays, workers)
+        team = SimulatedTeam(workers, tasks, lambda v, t: (0.0, 0.0), delays, seed, self.size)
+        team.at(0.0, 0)
+        going, used, begun = made.steps(team), 0, (0, 0.0)
+        # What is under way at first has no past: asynchronous workers are counted from then on.
+        first = 2 * workers if self.protocol in ("async", "groups") else 0
+        for version in counting(1):
+            used += len(next(going))
+            team.at(0.0, version)
+            if used <= first:
+                begun = used, team.now
+            elif used - begun[0] >= max(_EVENTS, 3 * workers):
+                break
+        return (used - begun[0]) / (team.now - begun[1])
+
+
+def curves_of(message: float) -> tuple[list[Curve], list[Curve]]:
+    """The curves without messages, and with them."""
+
+    def spare(k: int) -> int:
+        return max(1, k // _SPARE)
+
+    law = "exponential"
+    line = f"constant,network({message!r})"
+    without = [
+        Curve("sync", lambda k: k / harmonic(k), "sync", law),
+        Curve("async", float, "async", law),
+        Curve("backup, 1 spare in 20",
+              lambda k: (k - spare(k)) / (harmonic(k) - harmonic(spare(k))),
+              "backup", law, lambda k: {"backup": spare(k)}),
+        Curve("groups of 10", lambda k: k / harmonic(_GROUP), "groups", law,
+              lambda k: {"groups": k // _GROUP}),
+    ]  # fmt: skip
+    with_line = [
+        Curve("sync", lambda k: k / (1 + (k + 1) * message), "sync", line, size=1),
+        Curve("async", lambda k: min(k / (1 + 2 * message), 1 / message), "async", line, size=1),
+    ]
+    return without, with_line
+
+
+def harmonic(n: int) -> float:
+    """The sum of 1/k for k from 1 to n: the mean of the largest of n exponential times.
+
+    >>> harmonic(4)
+    2.083333333333333
+    """
+    return sum(1 / k for k in range(1, n + 1))
