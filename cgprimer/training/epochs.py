@@ -133,7 +133,7 @@ class Epochs:
         run, (held, total) = self.run, self.at
         run.seconds = time.perf_counter() - self.clock
         run.steps, run.epoch_total = held.steps, total
-        run.state, run.team = held.state[: self.steps.own], self.steps.told()
+        run.state, run.team = held.state[: self.steps.own], self.steps.told(held.steps)
         del run.step_losses[-(-run.steps // run.steps_apart) :]
         for of in (run.epoch_losses, run.validation_losses, *run.metrics.values()):
             del of[run.epochs :]

@@ -180,8 +180,8 @@ class Steps:
     def taken_up(self, run: TrainingRun) -> None:
         """Go on with what a run says of those who did its steps."""
 
-    def told(self) -> dict[str, Any]:
-        """What is to be said of those who do the steps."""
+    def told(self, steps: int) -> dict[str, Any]:
+        """What is to be said of those who did so many steps."""
         return {}
 
     def begun(self, values: Array, state: State) -> State:

@@ -26,6 +26,7 @@ from cgprimer.workers.protocols import Steps as Protocol
 from cgprimer.workers.simulator import SimulatedTeam
 
 Array = Any
+_FIRST, _EACH, _NUMBERS = 48, 16, 8  # steps that are kept whole, gradients of each, parameters
 
 
 class TeamSteps(Steps):
@@ -53,12 +54,15 @@ class TeamSteps(Steps):
         self.pending: dict[int, None] = {}  # tasks under way, if they outlive a step
         self.apart, self._before, self._failed = 1, dict[str, Any](), Task(0, 0, 0, 0)
         self.team: Team | None = None
+        self.made: tuple[int, Sequence[Arrival]] = 0, ()  # the last step
+        self.first: list[Any] = []  # what the first steps were made of
 
     def taken_up(self, run: TrainingRun) -> None:
         """Go on with what a run has recorded of its workers."""
         self.apart, self._before = run.steps_apart, dict(run.team)
         self.stale.update({int(k): int(n) for k, n in self._before.get("staleness", [])})
         self.times = list(self._before.get("times", []))
+        self.first = list(self._before.get("first", []))
 
     def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
         """The steps of an epoch; gradients may be on their way over its end."""
@@ -78,7 +82,7 @@ class TeamSteps(Steps):
                 return
             values, state = stepped(self.rule, values, gradient, state, rate)
             values = values.astype(gradient.dtype, copy=False)
-            self._note(arrived, steps, samples)
+            self._note(arrived, steps, samples, values)
             steps += 1
             self.team.at(values, steps)
             yield Done(steps, values, state, [loss])
@@ -91,15 +95,25 @@ class TeamSteps(Steps):
         """Masks of the task that was not finite."""
         return self.gradients.drawn(self._failed)
 
-    def told(self) -> dict[str, Any]:
-        """What is known of the workers, as a run's file has it."""
+    def told(self, steps: int) -> dict[str, Any]:
+        """What is known of the workers, as a run's file has it.
+
+        The keys: ``clock``, the seconds so far; ``times`` of the steps whose losses the run has;
+        ``staleness``, pairs of an age in steps and of how many gradients had it; ``pending``, the
+        tasks that were under way; ``first``, of the first steps time, parameters and gradients;
+        and what the team tells: ``spans`` and ``seconds``
+        (:class:`cgprimer.workers.simulator.Trace`), ``drawn``.
+        """
         if self.team is None:
             return self._before
+        made, arrived = self.made
+        pending = {*self.pending, *(one.task.number for one in arrived if made > steps)}
         return {
             "clock": self.team.now,
-            "times": self.times,
+            "times": self.times[: -(-steps // self.apart)],  # Ctrl-C may have cut off the last
             "staleness": sorted(map(list, self.stale.items())),
-            "pending": sorted(self.pending) if not self.plan.resumes else [],
+            "pending": [] if self.plan.resumes else sorted(pending),
+            "first": self.first,
             **self.team.told(),
         }
 
@@ -124,11 +138,19 @@ class TeamSteps(Steps):
         for number in (*pending, *range(first + len(pending), last)):
             epoch, place = divmod(number, per_epoch)
             start = min(place * self.size, self.samples)
-            self.pending[number] = None
+            if not self.plan.resumes:
+                self.pending[number] = None
             yield Task(number, epoch, start, min(start + self.size, self.samples))
 
-    def _note(self, arrived: Sequence[Arrival], steps: int, samples: int) -> None:
-        """Take down how old the gradients of a step were, and when it was made."""
+    def _note(self, arrived: Sequence[Arrival], steps: int, samples: int, values: Array) -> None:
+        """Take down how old the gradients of a step were, when it was made, and of what."""
+        self.made = steps + 1, arrived
+        if steps == len(self.first) < _FIRST and len(arrived) <= _EACH and len(values) <= _NUMBERS:
+            gradients = [
+                [one.worker, one.version, (one.gradient / max(1, one.task.samples)).tolist()]
+                for one in arrived
+            ]
+            self.first.append([arrived[-1].time, values.tolist(), gradients])
         for one in arrived:
             self.stale[steps - one.version] += 1
             self.pending.pop(one.task.number, None)

@@ -48,6 +48,7 @@ def files(
     data = cgprimer.make_classes("xor", PLANE, samples=40)
     data.save("plane.csv")
     cgprimer.train(PLANE, data, epochs=2, batch_size=10).save("plane.json")
+    cgprimer.train(PLANE, data, epochs=1, workers=3, simulate=True, batch_size=5).save("team.json")
     return ["adam.json", "sgd.json"]
 
 
@@ -112,6 +113,8 @@ CASES: dict[str, tuple[list[str], Any]] = {
         ["-e", "xw = k*xa + b; parameter k = 3, b = -1", "--batches", "20"],
         lambda files: plot.variance(GRAPH, batches=20),
     ),
+    "scaling": (["--workers", "10,20"], lambda files: plot.scaling([10, 20])),
+    "workers": (["team.json", "--until", "5"], lambda files: plot.workers("team.json", until=5)),
     "points": (
         ["-e", "xw = sin(xa)", "--at", "xa=0:2:5"],
         lambda files: plot.points(SINE, {"xa": [0, 0.5, 1, 1.5, 2]}),

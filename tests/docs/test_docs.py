@@ -215,7 +215,7 @@ def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
 RUN_HERE = [path for path in FILES if path.stem != "gallery"]
 
 
-LONG = ("training.md", "command-line.md")  # they train, fit and draw
+LONG = ("training.md", "command-line.md", "workers.md")  # they train, fit and draw
 
 
 @pytest.mark.parametrize(
