@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cgprimer.plots.memory import memory as memory  # noqa: PLC0414
     from cgprimer.plots.parameters import parameters
     from cgprimer.plots.points import points
-    from cgprimer.plots.scaling import scaling
     from cgprimer.plots.surface import surface
     from cgprimer.plots.sweep import sweep as sweep  # noqa: PLC0414
     from cgprimer.plots.swell import swell
@@ -46,7 +45,6 @@ __all__ = [
     "loss",
     "parameters",
     "points",
-    "scaling",
     "surface",
     "swell",
     "variance",

@@ -24,13 +24,13 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-SLOW = ("batches", "boundary", "cost", "descent", "scaling", "surface", "workers")
+SLOW = ("batches", "boundary", "cost", "descent", "surface", "workers")
 
 
 def test_the_kinds() -> None:
     assert KINDS == (
         "batches", "boundary", "cost", "descent", "error", "function", "gradients", "loss",
-        "parameters", "points", "scaling", "surface", "swell", "variance", "workers",
+        "parameters", "points", "surface", "swell", "variance", "workers",
     )  # fmt: skip
 
 

@@ -113,7 +113,6 @@ CASES: dict[str, tuple[list[str], Any]] = {
         ["-e", "xw = k*xa + b; parameter k = 3, b = -1", "--batches", "20"],
         lambda files: plot.variance(GRAPH, batches=20),
     ),
-    "scaling": (["--workers", "10,20"], lambda files: plot.scaling([10, 20])),
     "workers": (["team.json", "--until", "5"], lambda files: plot.workers("team.json", until=5)),
     "points": (
         ["-e", "xw = sin(xa)", "--at", "xa=0:2:5"],

@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from cgprimer.pictures.saving import save_figure
+from tests.docs.scaling import scaling
 from tests.docs.test_docs import ROOT, Mismatch, run_file
 
 PAGE = ROOT / "docs" / "gallery.md"
@@ -39,6 +41,9 @@ def make(page: Path, folder: Path) -> list[Mismatch]:
     """Run the commands of a page in a folder; returns where they print something else."""
     _, found = run_file(page, folder)
     return found
+
+
+DRAWN = {"scaling.svg": scaling}  # by nobody's command
 
 
 def screenshot(page: str, picture: Path) -> None:
@@ -67,6 +72,8 @@ def main(names: list[str]) -> None:
             for name in shown(page):
                 if name in SCREENSHOTS:
                     screenshot(f"file://{place}/{SCREENSHOTS[name]}", Path(place) / name)
+                if name in DRAWN:
+                    save_figure(DRAWN[name](), Path(place) / name)
                 shutil.copyfile(Path(place) / name, pictures / name)
                 print(pictures / name)
 

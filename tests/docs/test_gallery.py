@@ -33,6 +33,8 @@ def made(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_picture_is_made_by_a_command_of_the_page(page: Path, made: Path) -> None:
     assert gallery.shown(page)
     for name in gallery.shown(page):
+        if name in gallery.DRAWN:
+            continue
         path = made / gallery.SCREENSHOTS.get(name, name).partition("#")[0]
         assert path.is_file(), name
         content = path.read_bytes()

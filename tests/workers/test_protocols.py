@@ -17,6 +17,7 @@ from cgprimer.workers.delays import Delays, delays_of
 from cgprimer.workers.protocols import PROTOCOLS, Task, asynchronous, plan
 from cgprimer.workers.record import record_of
 from cgprimer.workers.simulator import SimulatedTeam
+from tests.docs.scaling import Curve, curves_of
 
 LINE = cgprimer.parse("xw = k*x")
 PAIR = cgprimer.Dataset.from_arrays({"x": [1.0, 2.0]}, {"xw": [3.0, 6.0]})
@@ -363,3 +364,13 @@ def test_delays_are_data() -> None:
     assert delays_of("exponential(2) + slow(5,1) + network(1e-9)", 3) == Delays(
         "exponential", (2.0,), slow=((0, 5.0),), network=1e-9
     )
+
+
+# --- on paper ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "curve", [c for curves in curves_of(1e-3) for c in curves], ids=lambda c: c.name
+)
+def test_the_formulas_of_the_page_are_those_of_the_simulator(curve: Curve) -> None:
+    assert curve.simulated(100, 1) == pytest.approx(curve.formula(100), rel=0.04)

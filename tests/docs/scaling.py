@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count as counting
 from typing import Any
 
-from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.errors import UsageError
 from cgprimer.number_format import number
 from cgprimer.plots import slide
-from cgprimer.plots.cost import as_counts
 from cgprimer.workers.delays import delays_of
 from cgprimer.workers.protocols import Task, plan
 from cgprimer.workers.simulator import SimulatedTeam
@@ -20,50 +17,12 @@ _WORKERS = (10, 100, 1_000, 10_000)
 _GROUP, _SPARE = 10, 20  # workers of a group; of how many one is a backup worker
 _EVENTS = 5_000  # gradients of a point, at least
 _POINTS = 60  # of a formula's line
-_MOST = 100_000  # workers
 
 
-def scaling(
-    workers: int | Sequence[int] = _WORKERS,
-    *,
-    message: float = 1e-3,
-    seed: int = 0,
-    dark: bool = False,
-    title: str | None = None,
-) -> slide.Figure:
-    """Gradients a second of more and more workers: what the simulator says, and the formulas.
-
-    A gradient takes a second. On the left that is the mean of exponential times, and messages take
-    none; on the right it is exactly a second, and parameters and gradients go one after the other
-    through the server's line. Markers are simulated, lines are formulas (H is the harmonic number):
-    sync k/H(k), backup with one spare worker in twenty (k - b)/(H(k) - H(b)), groups of ten
-    k/H(10), async k; with messages of m seconds sync k/(1 + (k + 1)*m), async the smaller of
-    k/(1 + 2*m) and 1/m.
-
-    Args:
-        workers: how many, multiples of ten; from 10 to 10,000 unless given.
-        message: seconds that parameters, or a gradient, take through the server's line.
-        seed: of the times.
-        dark: for dark slides.
-        title: above the picture.
-
-    Raises:
-        UsageError: a number of workers is no multiple of ten, or a time not positive.
-
-    Command line:
-        cgprimer plot scaling -o scaling.png
-        cgprimer plot scaling --workers 10,20,50,100 --message 1e-2 -o slow.svg --dark
-
-    >>> scaling([10, 20]).axes[1].get_title()
-    'a message takes 0.001 s of the line'
-    """
-    counts = as_counts(workers, "workers")
-    message = real_number("the seconds of a message", message, above=0)
-    seed = whole_number("the seed", seed)
-    if wrong := [k for k in counts if k % _GROUP or k > _MOST]:
-        what = f"{wrong[0]} workers do not make groups of {_GROUP}"
-        raise UsageError(what, hint=f"multiples of {_GROUP} up to {_MOST:,}")
-    figure, look = slide.new_figure(dark, title, "Gradients a second: simulated and by formula")
+def scaling(message: float = 1e-3) -> slide.Figure:
+    """Left exponential times and no messages; right a second each, and messages of so many."""
+    counts = _WORKERS
+    figure, look = slide.new_figure(False, None, "Gradients a second: simulated and by formula")
     both: Any = figure.subplots(1, 2, sharey=True)
     words = "messages take no time", f"a message takes {number(message, 3)} s of the line"
     for axes, curves, word in zip(both, curves_of(message), words, strict=True):
@@ -75,7 +34,7 @@ def scaling(
             between = _between(counts[0], counts[-1])
             formula = [curve.formula(k) for k in between]
             axes.plot(between, formula, **style, linewidth=2.4, label=curve.name)
-            found = [curve.simulated(k, seed) for k in counts]
+            found = [curve.simulated(k, 0) for k in counts]
             axes.plot(counts, found, linestyle="", markerfacecolor="none", markeredgewidth=2.0,
                       **marker, label=f"_{curve.name}")  # fmt: skip
         slide.log_axis(axes, "x")
