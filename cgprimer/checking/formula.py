@@ -269,6 +269,8 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
     if question.graph.shapes or question.loss:
         return False
     try:
+        if size(_substituted(question.graph, Name(question.of), name)) > _LARGEST_PROOF:
+            return False
         ours = rules(question.graph, name, of=question.of, inner="substitute").derivative
         theirs = _substituted(question.graph, trees[name][1], name)
         if size(ours) + size(theirs) > _LARGEST_PROOF:
