@@ -159,8 +159,10 @@ def nbgrader_notebook(check: Check, level: str) -> str:
     Source: nbgrader's cell metadata, version 3, and ``nbgrader.utils.determine_grade``.
     """
     setup = f"import cgprimer\n\nresult = {check.call.replace('NAMES', 'globals()')}"
+    # Without these lines nbgrader would take the skeleton for the solution, and out.
+    skeleton = f"{check.skeleton.strip()}\n\n### BEGIN SOLUTION\n### END SOLUTION"
     cells = [
-        _cell(check.skeleton.strip(), f"{check.name}-solution", solution=True),
+        _cell(skeleton, f"{check.name}-solution", solution=True),
         _cell(setup, f"{check.name}-result", locked=True),
     ]
     for number, (part, points) in enumerate(check.parts.items(), 1):

@@ -506,6 +506,8 @@ def test_nbgrader_cells_grade_a_notebook(folder: Path) -> None:
     good("check", "half", "notes.txt", "--nbgrader", "half.ipynb", cwd=here)
     notebook = nbformat.read(here / "half.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)
+    assert notebook.cells[0].source.startswith("def half(x):")
+    assert notebook.cells[0].source.endswith("### BEGIN SOLUTION\n### END SOLUTION")
     about = [cell.metadata["nbgrader"] for cell in notebook.cells]
     keys = {"schema_version", "grade", "locked", "solution", "task", "grade_id"}
     for entry in about:
