@@ -37,7 +37,7 @@ def protection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def answers(folder: Path, text: str | bytes, *, name: str = "ann.py", **limits: Any) -> Answers:
     file = folder / name
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return run_submission(file, ASKED, Limits(**{"time": 1, **limits}))
+    return run_submission(file, ASKED, Limits(**limits))
 
 
 def test_values_come_back_to_the_last_bit(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_what_fails_in_one_call_and_not_in_another(tmp_path: Path) -> None:
     file.write_text("".join(texts))
     asked: list[Request] = [{"call": name, "arguments": [1, 0]} for name in CALLS]
     asked.append({"call": "divides", "arguments": [1, 2]})
-    found = run_submission(file, asked, Limits(time=2))
+    found = run_submission(file, asked)
     assert found.failure is None
     assert found.values[-1] == 0.5
     for (name, (text, kind, words)), value in zip(CALLS.items(), found.values, strict=False):
@@ -335,7 +335,7 @@ while True:
     try: os.fork()
     except OSError: pass
 """
-    found = answers(tmp_path, text)
+    found = answers(tmp_path, text, time=1)
     assert found.failure is not None
     assert found.failure.kind == "time"
     assert living(found.output.split()[0]) == []
