@@ -52,6 +52,7 @@ from cgprimer.errors import TrainingError as TrainingError
 from cgprimer.errors import UnknownFunctionError as UnknownFunctionError
 from cgprimer.errors import UsageError as UsageError
 from cgprimer.exercises.exercise import exercise as exercise
+from cgprimer.exporting.export import export as export
 from cgprimer.fitting.fit import fit as fit
 from cgprimer.fitting.result import Fit as Fit
 from cgprimer.lecture import ComputationalGraphPrimer as ComputationalGraphPrimer

@@ -33,6 +33,7 @@ ROOMS = (  # a module imports only from its own room or from rooms above it
     "registration",
     "native",
     "analysis",
+    "exporting",
     "data",
     "workers",
     "training",

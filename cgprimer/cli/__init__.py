@@ -37,6 +37,7 @@ _COMMANDS = {
     "tape": "The tape of a graph or of its derivative, and what passes do to it.",
     "exercise": "Problem sheets with neat numbers, for one or for a class.",
     "check": "Check homework, and name the mistake.",
+    "export": "A graph and its derivative as a file in Python, C, LaTeX, ... that checks itself.",
     "compare": "All methods side by side: results, errors, costs.",
     "data": "Make a dataset from a graph with known parameters.",
     "primitives": "The functions of the language and their derivatives.",

@@ -35,6 +35,7 @@ COMMANDS = (
     "trace",
     "tape",
     "exercise",
+    "export",
     "compare",
     "check",
     "data",

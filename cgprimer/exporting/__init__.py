@@ -1,0 +1,1 @@
+"""Export: a graph and its derivative program as source text in other languages."""

@@ -1,0 +1,180 @@
+"""The points that an exported file checks itself at, and what the package finds there."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Given
+from cgprimer.core.run import arithmetic, quiet, run_steps, with_functions
+from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.numbers_and_arrays import all_finite
+
+_MORE = 3  # points beside the one that is given
+_TRIES = 40  # to find one at which all is finite
+_NOISE = 6  # runs with other roundings
+_EXACT = "neg copy abs sign heaviside step max min clamp stop_gradient where less equal relu"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A point and what is right there.
+
+    Attributes:
+        at: a number, or an array, for each leaf.
+        value: of the name that is differentiated.
+        gradient: for each name.
+        rounding: by how much rounding errors may move each; the value's is called "".
+        smooth: whether the derivative has no jump right beside the point: other libraries have
+            their own conventions at kinks.
+    """
+
+    at: dict[str, Any]
+    value: Any
+    gradient: dict[str, Any]
+    rounding: dict[str, float]
+    smooth: bool
+
+
+def points(
+    program: DerivativeProgram, leaves: Sequence[Leaf], given: Mapping[str, Any]
+) -> Iterator[Checked]:
+    """The given point, if it has all values, and some beside it at which all is finite.
+
+    >>> import cgprimer
+    >>> tape = cgprimer.tape(cgprimer.parse("xw = k*xa^2"))
+    >>> program = cgprimer.differentiate(tape)
+    >>> first, *more = points(program, tape.leaves[:2], {"xa": 3.0, "k": 2.0})
+    >>> first.value, first.gradient, first.smooth, len(more)
+    (18.0, {'k': 9.0}, True, 3)
+    """
+    rng = random.Random(0)
+    if all(leaf.name in given for leaf in leaves):
+        yield _checked(program, {leaf.name: given[leaf.name] for leaf in leaves}, rng)
+    made = 0
+    for number in range(_TRIES):
+        near = number % 2 == 0  # what is given may stand where nothing else is in the domain
+        at = {leaf.name: _number(leaf, given.get(leaf.name), near, rng) for leaf in leaves}
+        found = _run(program, at)
+        finite = all(map(all_finite, (*found.values.values(), *found.derivatives.values())))
+        last_resort = number == _TRIES - 1 and not made and given.keys() < at.keys()
+        if finite or last_resort:
+            yield _checked(program, at, rng)
+            made += 1
+        if made == _MORE:
+            return
+
+
+def _number(leaf: Leaf, given: Any, near: bool, rng: random.Random) -> Any:
+    """A number of three decimals, or an array of them."""
+
+    def one(about: float) -> float:
+        return round((about if near and math.isfinite(about) else 0.0) + rng.uniform(-1.5, 1.5), 3)
+
+    if not leaf.shape:
+        return one(0.5 if given is None else given)
+    import numpy as np
+
+    about = np.broadcast_to(0.5 if given is None else given, leaf.shape)
+    return np.array([one(x) for x in about.flat]).reshape(leaf.shape)
+
+
+def _checked(program: DerivativeProgram, at: dict[str, Any], rng: random.Random) -> Checked:
+    right, others = _run(program, at), [_run(program, at, rng) for _ in range(_NOISE)]
+    (of,) = program.of
+    value = right.values[of]
+    here = _all(right, of)
+    gradient = {name: slope for name, slope in here.items() if name}
+    noisy = [_all(other, of) for other in others]
+    rounding = {name: _rounding(v, [one[name] for one in noisy]) for name, v in here.items()}
+    smooth = all(math.isfinite(_most(number)) for number in here.values())
+    for _ in range(4 * smooth):
+        moved = _all(_run(program, {n: v + _nudge(v, rng) for n, v in at.items()}), of)
+        for name, number in here.items():
+            smooth = smooth and _most(moved[name] - number) <= 1e-3 * (1 + _most(number))
+    return Checked(at, value, gradient, rounding, smooth)
+
+
+def _all(found: Derivatives, of: str) -> dict[str, Any]:
+    """The value, called "", and the slopes by name."""
+    return {"": found.values[of], **{n: v for (_, n), v in found.derivatives.items()}}
+
+
+def _nudge(value: Any, rng: random.Random) -> float:
+    """Next to nothing, beside a number or an array, to one side or the other."""
+    return rng.uniform(-1e-8, 1e-8) * (1 + _most(value))
+
+
+def _most(value: Any) -> float:
+    """The largest size in an array, or of a number; nan if there is one."""
+    if isinstance(value, float):
+        return abs(value)
+    import numpy as np
+
+    return float(np.max(np.abs(value), initial=0.0))
+
+
+def _rounding(right: Any, others: list[Any]) -> float:
+    """Some times what other roundings make of a number; where they decide a tie, next to nothing.
+
+    >>> _rounding(2.0, [2.0 + 2**-50]), _rounding(0.5, [1.0]), _rounding(float("inf"), [1.0])
+    (2.4e-14, 5e-14, 0.0)
+    """
+    size = _most(right)
+    if not math.isfinite(size):
+        return 0.0
+    off = max(_most(other - right) for other in others)
+    if not off <= 1e-3 * max(size, 1.0):
+        return float(f"{1e-13 * size:.1e}")
+    return float(f"{4 * off + 1e-14 * size:.1e}")
+
+
+def _run(program: DerivativeProgram, at: Given, noise: random.Random | None = None) -> Derivatives:
+    """A program at a point of numbers and arrays; with noise every operation is rounded anew."""
+    tape = program.tape
+
+    def execute(columns: Given, scalars: Given, samples: int) -> dict[str, Any]:
+        values = _values(tape, {**scalars, **columns}, noise)
+        return {name: values[index] for name, index in tape.outputs.items()}
+
+    def alone(number: int) -> Callable[..., dict[str, Any]]:
+        # As the file does it: a seed of 0 is a number like any other.
+        return lambda columns, scalars, samples: execute(
+            columns, {**scalars, **program.passes[number].seeds}, samples
+        )
+
+    columns = {leaf.name: at[leaf.name] for leaf in tape.leaves if leaf.name in at}
+    return program.run(execute, columns, {}, 1, alone=alone)
+
+
+def _values(tape: Tape, given: Given, noise: random.Random | None) -> list[Any]:
+    start = [f.value if f.kind == "constant" else given.get(f.name, 0.0) for f in tape.leaves]
+    lookup = arithmetic(start)
+    steps = with_functions(tape, lookup)
+    if noise:
+        exact = _EXACT.split()
+        steps = [
+            step if name in exact or _moves(name) else (partial(_rounded, step[0], noise), step[1])
+            for (name, _), step in zip(tape.instructions, steps, strict=True)
+        ]
+    with quiet(lookup):
+        return run_steps(steps, start)
+
+
+def _moves(name: str) -> bool:
+    return isinstance(name, Structural) and name.kind not in ("matmul", "sum", "batch_mean")
+
+
+def _rounded(function: Callable[..., Any], noise: random.Random, *operands: Any) -> Any:
+    made = function(*operands)
+    if isinstance(made, float):
+        return made * (1.0 + noise.choice((-1, 1)) * 2.0**-52)
+    import numpy as np
+
+    signs = [noise.choice((-1, 1)) for _ in range(np.size(made))]
+    return made * (1.0 + np.reshape(signs, np.shape(made)) * 2.0**-52)

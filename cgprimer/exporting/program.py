@@ -1,0 +1,269 @@
+"""A derivative program as lines that any language can write: a reader of its tape and its shares.
+
+Nothing is derived here. Which edge a product belongs to is read from the shares that the sweep
+left; which values are needed, from the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import Shape
+from cgprimer.core.methods.contract import DerivativeProgram, derivative_name
+from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.printing import labels, shown_names
+from cgprimer.core.tape.tape import Leaf, Tape, shape_of
+from cgprimer.errors import listed
+from cgprimer.exporting.names import identifiers
+
+Operand = str | float  #: the identifier of a value, or a number
+
+
+@dataclass(frozen=True)
+class Line:
+    """One instruction.
+
+    Attributes:
+        name: the identifier of the result.
+        primitive: what is applied; ``copy`` for a second name of a value.
+        operands: identifiers and numbers.
+        ranks: how many axes each operand has, for one sample.
+        shape: of the result, for one sample.
+        note: which edges it belongs to; empty for values of the graph itself.
+        begins: whether all of the graph's own lines stand before it, and the derivative behind.
+        alias: whether it gives a second name to a value, which no other line reads.
+    """
+
+    name: str
+    primitive: str
+    operands: tuple[Operand, ...]
+    ranks: tuple[int, ...]
+    shape: Shape
+    note: str = ""
+    begins: bool = False
+    alias: bool = False
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A function to be written: what it is given, its lines, and what it returns."""
+
+    arguments: tuple[str, ...]
+    lines: tuple[Line, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """All that a target needs to write a file.
+
+    Attributes:
+        graph: what is exported, with its loss.
+        program: its derivative.
+        of: the name that is differentiated, one number.
+        leaves: what the functions are given, in their order, without seeds.
+        idents: the identifier of each name of the program's tape.
+        shown: the identifier of each text that print shows, such as ``v1``.
+        value: computes ``of``.
+        sweep: computes the derivatives, or with seeds those along one direction.
+        seeds: of forward mode: for each name the argument that is 1 in its pass.
+    """
+
+    graph: ExpressionGraph
+    program: DerivativeProgram
+    of: str
+    leaves: tuple[Leaf, ...]
+    idents: Mapping[str, str]
+    shown: Mapping[str, str]
+    value: Routine
+    sweep: Routine
+    seeds: Mapping[str, str]
+
+    @property
+    def wrt(self) -> tuple[str, ...]:
+        """The names with respect to which it is differentiated."""
+        return self.program.wrt
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What ``value`` and ``gradient`` are given, as identifiers."""
+        return self.value.arguments
+
+    @property
+    def differences(self) -> bool:
+        """Whether derivatives are quotients of values, without lines of their own."""
+        return self.program.method == "finite-difference"
+
+    def quotients(self) -> Iterator[tuple[str, str, str]]:
+        """For each name how far it is moved, and the quotient of differences."""
+        rule = self.program.rule  # type: ignore[attr-defined]
+        one_sided = any(not one.shifted for one in self.program.passes)  # type: ignore[attr-defined]
+        for name in self.wrt:
+            own = self.idents[name]
+            up, down = (
+                ", ".join([f"{a} {sign} move" if a == own else a for a in self.arguments])
+                for sign in "+-"
+            )
+            base, width = (
+                (", ".join(self.arguments), "move") if one_sided else (down, "(2.0 * move)")
+            )
+            size = f"distance({own})" if rule.size is None else repr(rule.size)
+            yield name, size, f"(value({up}) - value({base})) / {width}"
+
+    def shape(self, name: str) -> Shape:
+        """The shape of a name, for one sample."""
+        return self.program.shapes.get(name, ())
+
+    @property
+    def renamed(self) -> list[tuple[str, str]]:
+        """Names of the graph that are others in the file, and what they are there."""
+        return [(n, i) for n, i in self.idents.items() if n != i and "." not in n]
+
+
+def exported(
+    graph: ExpressionGraph,
+    program: DerivativeProgram,
+    *,
+    ascii_only: bool,
+    taken: Callable[[str], bool],
+) -> Exported:
+    """Read a program of one output, a number, whose seeds are numbers.
+
+    Args:
+        graph: what it is the derivative of.
+        program: the derivative.
+        ascii_only, taken: of the target's identifiers, as :func:`identifiers` has them.
+    """
+    tape, (of,) = program.tape, program.of
+    shown, texts = shown_names(tape), labels(tape)
+    own = reachable(tape, [tape.outputs[of]])
+    free = (name for name in map("v{}".format, count(1)) if name not in {*texts, *shown.values()})
+    for index in range(len(tape.leaves), tape.size):  # a value of the graph that is a slope, too
+        if own[index] and "." in tape.labels.get(index, ""):
+            texts[index] = next(free)
+    first = [name for name in tape.names if "." not in name]  # a graph's own names stay, if any can
+    known = identifiers(
+        dict.fromkeys(filter(None, (*first, *program.wrt, *texts, *shown.values()))),
+        ascii_only=ascii_only,
+        taken=taken,
+    )
+    names = [known[text] if text else "" for text in texts]
+    idents = {name: known[shown.get(name, name)] for name in (*shown, *program.wrt)}
+    seeds = {
+        read.wrt: seed for one in program.passes for seed, v in one.seeds.items() if v
+        for read in one.reads
+    }  # fmt: skip
+    needed = reachable(tape, tape.outputs.values())
+    leaves = tuple(
+        leaf
+        for leaf, wanted in zip(tape.leaves, needed, strict=False)
+        if wanted and leaf.kind != "constant" and leaf.name not in seeds.values()
+    )
+    notes = _notes(program, names)
+    for (_, name), paths in (program.paths or {}).items():
+        said = ["-".join(path).replace("-", " -> ") for path in paths]
+        notes[tape.outputs[derivative_name(of, name)]] = listed(said, 3)
+    given = tuple(idents[leaf.name] for leaf in leaves)
+
+    def lines(tape: Tape, outputs: list[str], aliases: Iterable[str]) -> Iterator[Line]:
+        found = list(_lines(tape, names, outputs, notes, {n: idents[n] for n in aliases}))
+        own = {line.name for line in _lines(tape, names, [of], {}, {})}
+        last = max((k for k, line in enumerate(found) if line.name in own), default=-1)
+        for k, line in enumerate(found):
+            begins = k == last + 1 and {x.name for x in found[:k]} <= own
+            yield replace(line, begins=begins)
+
+    def routine(outputs: list[str], more: Iterable[str], aliases: Iterable[str]) -> Routine:
+        return Routine(
+            (*given, *more),
+            tuple(lines(tape, outputs, aliases)),
+            tuple(idents[name] for name in outputs),
+        )
+
+    value = routine([of], [], [])
+    if program.method == "finite-difference":
+        return Exported(graph, program, of, leaves, idents, known, value, value, {})
+    reads = [read.output for one in program.passes for read in one.reads]
+    own_seeds = {name: idents[seed] for name, seed in seeds.items()}
+    aliases = [n for n, i in {**tape.names, **tape.outputs}.items() if "." in n and needed[i]]
+    sweep = routine(list(dict.fromkeys(reads)) if seeds else reads, own_seeds.values(), aliases)
+    return Exported(graph, program, of, leaves, idents, known, value, sweep, own_seeds)
+
+
+def _operand(tape: Tape, names: list[str], index: int) -> Operand:
+    return names[index] or tape.leaves[index].value
+
+
+def _lines(
+    tape: Tape,
+    names: list[str],
+    outputs: list[str],
+    notes: Mapping[int | str, str],
+    aliases: Mapping[str, str],
+) -> Iterator[Line]:
+    """The instructions that some outputs need, and behind each the other names of its value."""
+    needed = reachable(tape, [tape.outputs[name] for name in outputs])
+    first, (of, *_) = len(tape.leaves), tape.outputs.values()
+    primal = reachable(tape, [of])
+    last = max((i for i in range(first, tape.size) if needed[i] and primal[i]), default=first - 1)
+    others, seen = dict[int, list[Line]](), set[str]()
+    for name, ident in aliases.items():
+        index = tape.names.get(name, tape.outputs.get(name, -1))
+        if ident != names[index] and ident not in seen:
+            seen.add(ident)
+            own, shape = (_operand(tape, names, index),), shape_of(tape, index)
+            line = Line(ident, "copy", own, (len(shape),), shape, notes.get(name, ""), alias=True)
+            others.setdefault(max(index, last), []).append(line)
+    yield from others.get(first - 1, ())
+    for index, (primitive, operands) in enumerate(tape.instructions, first):
+        if needed[index]:
+            ranks = tuple(len(shape_of(tape, o)) for o in operands)
+            given, shape = tuple(_operand(tape, names, o) for o in operands), shape_of(tape, index)
+            note = notes.get(index, "")
+            yield Line(names[index], primitive, given, ranks, shape, note)
+        yield from others.get(index, ())
+
+
+def _notes(program: DerivativeProgram, names: list[str]) -> dict[int | str, str]:
+    """Which edge each product and each sum of a sweep belongs to; of second names by name."""
+    tape, found = program.tape, dict[int | str, list[str]]()
+    vertex, reverse = _vertices(tape, names), program.method == "reverse"
+    primal = reachable(tape, [tape.outputs[name] for name in program.of])
+
+    def said(key: int | str, edge: str) -> None:
+        if edge not in found.setdefault(key, []):
+            found[key].append(edge)
+
+    totals: dict[int, int] = {}  # what flows out of each value, as far as it is known
+    for tail, head, partial, product, total in tape.shares:
+        source, target = (head, tail) if reverse else (tail, head)
+        ends = vertex.get(tail, names[tail]), vertex.get(head, names[head])
+        edge = f"inside {ends[1]}" if ends[0] == ends[1] else f"{ends[0]} -> {ends[1]}"
+        handed = totals.get(source) == product or primal[product] or not names[product]
+        if not handed:
+            said(product, edge)
+        elif total == product:  # the partial is 1, or the adjoint: nothing is computed
+            said(f"{'bar' if reverse else 'dot'}.{tape.labels.get(target)}", edge)
+        if total != product:
+            said(total, f"plus {edge}")
+        if not primal[partial] and names[partial] and partial != product:
+            said(partial, f"slope of {edge}")
+        totals[target] = total
+    return {key: ", ".join(edges) for key, edges in found.items()}
+
+
+def _vertices(tape: Tape, names: list[str]) -> dict[int, str]:
+    """For each value without a name the one vertex in whose expression it stands."""
+    found: dict[int, str] = {}
+    named = {index for name, index in tape.names.items() if "." not in name}
+    users: dict[int, set[str]] = {}
+    for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
+        homes = {names[index]} if index in named else users.get(index, set())
+        if index not in named and len(homes) == 1:
+            (found[index],) = homes
+        for operand in tape.instructions[index - len(tape.leaves)].operands:
+            users.setdefault(operand, set()).update(homes)
+    return found

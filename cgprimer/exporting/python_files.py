@@ -1,0 +1,333 @@
+"""Files in Python: with the standard library alone, with numpy, torch or jax."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from cgprimer.core.language.syntax import Structural
+from cgprimer.core.primitives.structural import numpy_key
+from cgprimer.exporting.array_functions import FUNCTIONS, METHODS
+from cgprimer.exporting.float_functions import definitions
+from cgprimer.exporting.languages import INFIX, UNARY, Language, aligned
+from cgprimer.exporting.points import Checked
+from cgprimer.exporting.program import Exported, Line, Routine
+
+ARRAYS = ("numpy", "torch", "jax")
+_PREFIX = {"numpy": "np", "torch": "torch", "jax": "jnp"}
+
+
+def define(name: str, arguments: Sequence[str], body: str) -> str:
+    """A function of Python's."""
+    return f"def {name}({', '.join(arguments)}):\n    return {body}"
+
+
+_SCALAR = {
+    "distance": """
+def distance(a):
+    \"\"\"How far a quotient moves a number: by its size, rounded to a power of two.\"\"\"
+    size = abs(a) if math.isfinite(a) else 1.0
+    return math.ldexp(RELATIVE, math.frexp(max(1.0, size))[1] - 1)""",
+    "same": """
+def same(found, expected, within):
+    \"\"\"Whether a number is right, an infinite one and one that is none, too.\"\"\"
+    alike = found == expected or (found != found and expected != expected)
+    return alike or abs(found - expected) <= within""",
+}
+PYTHON = Language(
+    texts={
+        **{name: text for name, text in INFIX.items() if name != "div"},
+        "pow": "power({a}, {b})", "abs": "abs({a})", "max": "maximum({a}, {b})",
+        "min": "minimum({a}, {b})", "where": "({b} if {a} != 0.0 else {c})",
+        "less": "float({a} < {b})", "equal": "float({a} == {b})",
+        **{name: f"{name}({{a}})" for name in (*UNARY, "sigmoid", "softplus", "relu", "gelu",
+                                               "sign", "heaviside")},
+    },
+    define=define,
+    helpers={**definitions(), **_SCALAR},
+    special=("inf", "nan"),
+)  # fmt: skip
+
+
+def _key_text(key: Sequence[Any], prefix: str) -> str:
+    """An index; torch has no steps backwards, so that places in other orders are listed."""
+    parts = []
+    for part in key:
+        if isinstance(part, range) and part.step > 0:
+            step = "" if part.step == 1 else f":{part.step}"
+            parts.append(f"{part.start}:{part.stop}{step}")
+        elif isinstance(part, (range, tuple)):
+            places = list(part) if isinstance(part, range) else numpy_key(part).tolist()
+            parts.append(f"{prefix}.{'tensor' if prefix == 'torch' else 'array'}({places})")
+        else:
+            parts.append(str(part))
+    return ", ".join(parts)
+
+
+def _structural(prefix: str) -> Callable[[Structural, Line, list[str]], str]:
+    """How a library writes the primitives that move elements."""
+
+    def written(name: Structural, line: Line, given: list[str]) -> str:
+        kind, setting = name.kind, name.setting
+        match kind:
+            case "matmul":
+                if setting == (2, 2):
+                    return f"{given[0]} @ {given[1]}"
+                form = {
+                    (1, 1): "...i,...i->...",
+                    (2, 1): "...ij,...j->...i",
+                    (1, 2): "...i,...ij->...j",
+                }[setting]
+                return f'{prefix}.einsum("{form}", {given[0]}, {given[1]})'
+            case "take":
+                return f"{given[0]}[..., {_key_text(setting[0], prefix)}]"
+            case "sum" | "largest":
+                return f"{prefix}.{'sum' if kind == 'sum' else 'amax'}({given[0]}, {setting[0]})"
+            case "scatter":
+                key, shape = setting
+                places = math.prod(shape)
+                made = f"{prefix}.arange({places}).reshape({shape})[{_key_text(key, prefix)}]"
+                return f"scattered({given[0]}, {made}, {shape})"
+            case "concatenate":
+                return f"joined([{', '.join(given)}], {setting[0]}, {line.ranks[0]})"
+            case "transpose":
+                return f"permuted({given[0]}, {setting[0]})"
+            case "batch_mean":
+                return f"batch_mean({given[0]}, {setting[0]})"
+        called = {"reshape": "reshaped", "broadcast": "repeated"}[kind]
+        return f"{called}({given[0]}, {setting[0]}, {setting[1]})"
+
+    return written
+
+
+def _library(target: str) -> Language:
+    p = _PREFIX[target]
+    texts = {
+        **INFIX, **{name: f"{p}.{name}({{a}})" for name in UNARY}, "pow": "({a} ** {b})",
+        "abs": f"{p}.abs({{a}})", "max": f"{p}.maximum({{a}}, {{b}})",
+        "min": f"{p}.minimum({{a}}, {{b}})", "logaddexp": f"{p}.logaddexp({{a}}, {{b}})",
+        "where": f"{p}.where({{a}} != 0.0, {{b}}, {{c}})",
+        "less": "(({a} < {b}) * 1.0)", "equal": "(({a} == {b}) * 1.0)",
+        **METHODS[target],
+    }  # fmt: skip
+    constant = "number({0})" if target == "torch" else "{0}"
+    return Language(texts, define, FUNCTIONS[target], constant=constant, structural=_structural(p))
+
+
+LANGUAGES = {"python": PYTHON, **{target: _library(target) for target in ARRAYS}}
+_OWN = """
+    math sys np torch jax jnp inf isnan nan copysign value gradient tangent found wrong autograd
+    batch main move slopes samples float abs range tuple dict zip getattr print POINTS RELATIVE
+    True False None
+"""
+_CHECKS = '''
+def found(**at):
+    """The value and the slopes at a point, by name."""
+    slopes = {f"d OF / d {name}": slope for name, slope in gradient(**at).items()}
+    return {"OF": value(**at), **slopes}
+
+
+def wrong(place, numbers, point, near=None):
+    """How many of some numbers are wrong; each is printed."""
+    count = 0
+    for name, number in numbers.items():
+        right = point["right"][name]
+        good = same(number, right, near(right) if near else point["within"][name])
+        count += not good
+        shown = getattr(number, "tolist", lambda: number)()
+        print("ok   " if good else "WRONG", place, name, "=", shown, "" if good else f"not {right}")
+    return count
+'''
+_AUTOGRAD = {
+    "torch": '''
+def autograd(**at):
+    """The slopes by torch's own reverse mode, where it finds numbers."""
+    leaves = dict(zip(at, (a.clone().requires_grad_() for a in arrays(*at.values()))))
+    result = value(**leaves)
+    if result.requires_grad:
+        result.backward()
+    slopes = {name: torch.zeros_like(a) if a.grad is None else a.grad for name, a in leaves.items()}
+    found = {f"d OF / d {name}": slopes[here] for name, here in ARGUMENTS}
+    return {name: slope for name, slope in found.items() if np.isfinite(np.asarray(slope)).all()}
+''',
+    "jax": '''
+def autograd(**at):
+    """The slopes by jax's own reverse mode, where it finds numbers."""
+    slopes = jax.grad(lambda point: value(**point))(dict(zip(at, arrays(*at.values()))))
+    found = {f"d OF / d {name}": slopes[here] for name, here in ARGUMENTS}
+    return {name: slope for name, slope in found.items() if np.isfinite(np.asarray(slope)).all()}
+''',
+}
+_BATCH = '''
+def batch():
+    """How many numbers are wrong when all points are the samples of one batch."""
+    names = POINTS[0]["at"]
+    rows = found(**{n: P.stack([arrays(point["at"][n])[0] for point in POINTS]) for n in names})
+    return sum(
+        wrong(f"sample {k}:", {name: numbers[k] for name, numbers in rows.items()}, point)
+        for k, point in enumerate(POINTS)
+    )
+'''
+_MAIN = '''
+def main():
+    """Check all that the file says; the exit code is 1 if something is wrong."""
+    count = 0
+    for k, point in enumerate(POINTS):
+        count += wrong(f"point {k}:", found(**point["at"]), point)
+CHECKS    print(f"{count} wrong" if count else "all right")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+_BY_AUTOGRAD = """\
+        if point["smooth"]:  # at a kink others have their own conventions
+            near = lambda right: NEAR * (1 + abs(np.asarray(right)))
+            count += wrong(f"point {k}, by LIBRARY:", autograd(**point["at"]), point, near)
+"""
+
+
+def taken(target: str) -> Callable[[str], bool]:
+    """Which identifiers a file keeps for itself."""
+    return reserved(LANGUAGES[target].words())
+
+
+def reserved(own: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a word is the language's or a file's, or one of these."""
+    words = {*_OWN.split(), *own}
+    return lambda name: name in words or keyword.iskeyword(name)
+
+
+def arguments(made: Exported) -> tuple[tuple[str, str], ...]:
+    """Of the names with respect to which it is differentiated those that are arguments."""
+    own = {leaf.name: made.idents[leaf.name] for leaf in made.leaves}
+    return tuple((name, own[name]) for name in made.wrt if name in own)
+
+
+def python_file(made: Exported, points: Sequence[Checked], target: str, header: str) -> str:
+    """The whole file.
+
+    Args:
+        made: the program.
+        points: where it checks itself.
+        target: ``python``, ``numpy``, ``torch`` or ``jax``.
+        header: what it says about itself: lines without quotes and backslashes.
+    """
+    language, prefix = LANGUAGES[target], _PREFIX.get(target, "")
+    written = list(functions(made, language, prefix))
+    checks, main = [_CHECKS], _MAIN
+    if target in _AUTOGRAD:
+        checks.append(_AUTOGRAD[target].replace("ARGUMENTS", repr(arguments(made))))
+        near = _BY_AUTOGRAD.replace("NEAR", "1e-5" if made.differences else "1e-9")
+        main = main.replace("CHECKS", near.replace("LIBRARY", target) + "CHECKS")
+    if prefix and not any("batch_mean" in name for name, _ in made.program.tape.instructions):
+        checks.append(_BATCH.replace("P.", f"{prefix}."))
+        main = main.replace("CHECKS", "    count += batch()\n")
+    checks = [text.replace("OF", made.of) for text in (*checks, main.replace("CHECKS", ""))]
+    helpers = language.needed(*written, *checks)
+    if made.differences:
+        relative = repr(made.program.rule.relative(52))  # type: ignore[attr-defined]
+        helpers = [text.replace("RELATIVE", relative) for text in helpers]
+    head = f'"""{header}\n"""\n\n' + _IMPORTS[target]
+    parts = [head, *helpers, *written, *tables(made, points, language), *checks]
+    return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+_IMPORTS = {
+    "python": "import math\nimport sys\nfrom math import copysign, inf, isnan, nan",
+    "numpy": "import math\nimport sys\n\nimport numpy as np",
+    "torch": "import math\nimport sys\n\nimport numpy as np\nimport torch\n\n"
+    "torch.set_default_dtype(torch.float64)",
+    "jax": "import math\nimport sys\n\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n\n"
+    'jax.config.update("jax_enable_x64", True)',
+}
+
+
+def functions(made: Exported, language: Language, prefix: str) -> Iterator[str]:
+    """``value``, what sweeps where there are seeds, and ``gradient``."""
+    what = "numbers, or arrays with the samples ahead" if prefix else "numbers"
+    of = f'"""{made.of} of {what}."""'
+    yield _function("value", made.value, language, prefix, of, [f"return {made.value.results[0]}"])
+    given, seeds = ", ".join(made.arguments), made.seeds
+    slopes: dict[str, str] = {}
+    before: list[str] = []
+    if made.differences:
+        before.append("slopes = {}")
+        for name, size, quotient in made.quotients():
+            slopes[name] = f'slopes["{name}"]'
+            before += [f"move = {size}", f"{slopes[name]} = {quotient}"]
+    elif seeds:
+        (result,) = made.sweep.results
+        along = f'"""The derivative of {made.of} along a direction: each name times its seed."""'
+        yield _function("tangent", made.sweep, language, prefix, along, [f"return {result}"])
+        for name in made.wrt:
+            ones = [f"{s}={float(s == seeds[name])}" for s in seeds.values()]
+            slopes[name] = f"tangent({', '.join([given, *ones])})"
+    else:
+        for name, result in zip(made.wrt, made.sweep.results, strict=True):
+            slopes[name] = result
+    if prefix:
+        leads = [
+            f"{made.idents[f.name]}.shape" + (f"[:-{len(f.shape)}]" if f.shape else "")
+            for f in made.leaves
+        ]
+        before.append(f"samples = {prefix}.broadcast_shapes({', '.join(leads)})")
+        for name, slope in slopes.items():
+            shape = f", {made.shape(name)}" if made.shape(name) else ""
+            slopes[name] = f"spread({slope}, samples{shape})"
+    entries = [f'    "{name}": {slope},' for name, slope in slopes.items()]
+    own = made.sweep if not (made.differences or seeds) else Routine(made.arguments, (), ())
+    said = f'"""The derivatives of {made.of}, by name: {made.program.method}."""'
+    end = [*before, "return {", *entries, "}"]
+    yield _function("gradient", own, language, prefix, said, end)
+
+
+def _function(
+    name: str, routine: Routine, language: Language, prefix: str, said: str, end: list[str]
+) -> str:
+    given = ", ".join(routine.arguments)
+    body = [(said, "")]
+    if prefix:
+        one = "," if len(routine.arguments) == 1 else ""
+        body.append((f"{given}{one} = arrays({given})", ""))
+    for line in routine.lines:
+        if line.begins:
+            body.append(("# the derivative", ""))
+        body.append((f"{line.name} = {language.line(line)}", line.note))
+    lines = aligned([(f"    {code}", note) for code, note in body], "#")
+    quiet = ['@np.errstate(all="ignore")'] if prefix == "np" else []
+    return "\n".join([*quiet, f"def {name}({given}):", *lines, *(f"    {line}" for line in end)])
+
+
+def tables(made: Exported, points: Sequence[Checked], language: Language) -> Iterator[str]:
+    """The points, with what is right there."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, float):
+            found = language.number(value)
+            return found[1:-1] if found.startswith("(") else found
+        if isinstance(value, list):
+            return f"[{', '.join(map(text, value))}]"
+        return text(value.tolist())
+
+    def table(key: str, values: Mapping[str, Any]) -> str:
+        entries = ", ".join([f'"{name}": {text(value)}' for name, value in values.items()])
+        return f'        "{key}": {{{entries}}},'
+
+    lines = ["# Points, what is right there, and by how much rounding errors may move each number."]
+    lines.append("POINTS = [")
+    for point in points:
+        labels = {"": made.of, **{n: f"d {made.of} / d {n}" for n in made.wrt}}
+        right = {"": point.value, **point.gradient}
+        lines += [
+            "    {",
+            table("at", {made.idents[n]: v for n, v in point.at.items()}),
+            table("right", {labels[n]: v for n, v in right.items()}),
+            table("within", {labels[n]: v for n, v in point.rounding.items()}),
+            f'        "smooth": {point.smooth},',
+            "    },",
+        ]
+    yield "\n".join([*lines, "]"])

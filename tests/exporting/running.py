@@ -1,0 +1,72 @@
+"""Exported files, run as their readers run them: in processes of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENDINGS = {"c": ".c", "latex": ".tex"}
+# A Python that has torch and jax, where this one has not.
+OTHER = os.environ.get("CGPRIMER_REFERENCE_PYTHON")
+COMPILE = ("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror")
+PRINTED = re.compile(
+    r"^(ok   |WRONG) (point|sample) (\d+)(?:, by (\w+))?: (.+?) = (.+?) (?:not .*)?$"
+)
+
+
+def python_for(target: str) -> str:
+    """The Python that runs a target; the test skips where there is none."""
+    if target in ("torch", "jax") and importlib.util.find_spec(target) is None:
+        if OTHER is None:
+            pytest.skip(f"{target} is not installed (CGPRIMER_REFERENCE_PYTHON may say where)")
+        return OTHER
+    return sys.executable
+
+
+def run(
+    text: str, target: str, folder: Path, name: str = "made"
+) -> subprocess.CompletedProcess[str]:
+    """Write a file, compile it if it is in C or LaTeX, and run it."""
+    file = folder / f"{name}{ENDINGS.get(target, '.py')}"
+    file.write_text(text, encoding="utf-8")
+    if target == "python":  # with nothing but the standard library
+        command = [sys.executable, "-I", "-S", file]
+    elif target == "c":
+        if shutil.which("gcc") is None:
+            pytest.skip("there is no gcc")
+        made = subprocess.run([*COMPILE, file, "-o", file.with_suffix(""), "-lm"],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        assert made.returncode == 0, made.stderr
+        command = [file.with_suffix("")]
+    elif target == "latex":
+        if shutil.which("pdflatex") is None:
+            pytest.skip("there is no pdflatex")
+        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", file.name]
+    else:
+        command = [python_for(target), file]
+    return subprocess.run(
+        map(str, command), capture_output=True, text=True, check=False, cwd=folder
+    )
+
+
+def right(text: str, target: str, folder: Path, name: str = "made") -> dict[str, float]:
+    """Run a file that must find itself right; what it printed of its first point, by name."""
+    done = run(text, target, folder, name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WRONG" not in done.stdout
+    if target == "latex":
+        return {}
+    assert done.stdout.endswith("all right\n")
+    found: dict[str, float] = {}
+    for line in done.stdout.splitlines()[:-1]:
+        said = re.match(r"ok {4}point 0: (.+?) = ([^\[\]]+)$", line)
+        if said:
+            found[said[1]] = float(said[2])
+    return found

@@ -1,0 +1,80 @@
+"""What cannot be exported is said before any work, with its place; files stay as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import cgprimer
+from cgprimer.errors import SourceError, UsageError
+from tests.cases.case_tools import example
+from tests.cli.cli_tools import bad, good, run
+
+
+def test_a_function_of_python_s_own_is_shown_in_its_place() -> None:
+    cgprimer.register_primitive("wobble", lambda a: a * a, partials="2*a")
+    try:
+        graph = cgprimer.parse("xb = 2*xa\nxw = k*wobble(xb + 1) + 3", name="wobbly.cg")
+        with pytest.raises(SourceError) as error:
+            cgprimer.export(graph, "c")
+        assert str(error.value) == (
+            "wobbly.cg:2:8: 'c' has no 'wobble', in 'xw'\n"
+            "  xw = k*wobble(xb + 1) + 3\n"
+            "         ^^^^^^^^^^^^^^\n"
+            "  hint: these can: latex"
+        )
+        assert "wobble" in cgprimer.export(graph, "latex")
+    finally:
+        cgprimer.unregister_primitive("wobble")
+
+
+def test_what_the_row_tells_sympy_goes_into_its_file() -> None:
+    own = {"partials": "2*a", "sympy": lambda s, a: a**2}
+    cgprimer.register_primitive("wobble", lambda a: a * a, **own)
+    try:
+        graph = cgprimer.parse("xw = k*wobble(xa)")
+        assert "v1 = xa**2" in cgprimer.export(graph, "sympy")
+        with pytest.raises(SourceError, match="these can: sympy, latex"):
+            cgprimer.export(graph, "numpy")
+    finally:
+        cgprimer.unregister_primitive("wobble")
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "said"),
+    [
+        ("lecture", {"to": "pyton"}, "did you mean 'python'"),
+        ("lecture", {"of": "xq"}, "no variable 'xq'"),
+        ("softmax", {"wrt": "x"}, r"take an element, of='s\[0\]'"),
+        ("lecture", {"at": {"xa": [1.0, 2.0]}}, "'xa' has many samples"),
+        ("lecture", {"to": "sympy", "method": "finite-difference"}, "quotients of numbers"),
+        ("lecture", {"wrt": "xx", "method": "finite-difference"}, "'xx' is computed"),
+        ("lecture", {"method": "finite-difference", "scheme": "complex-step"}, "complex numbers"),
+        ("lecture", {"method": "reverse", "carry": True}, "has no option 'carry'"),
+    ],
+    ids=str,
+)
+def test_wrong_use(name: str, how: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        cgprimer.export(example(name), **how)  # type: ignore[arg-type]
+
+
+def test_a_file_is_written_over_only_by_force(tmp_path: Path) -> None:
+    assert "wrote a.py" in run("export", "lecture", "-o", "a.py", cwd=tmp_path).stderr
+    text = (tmp_path / "a.py").read_text()
+    assert text == good("export", "lecture") == cgprimer.export(example("lecture"))
+    (tmp_path / "a.py").write_text("mine")
+    assert "a.py is there already" in bad("export", "lecture", "-o", "a.py", cwd=tmp_path)
+    assert (tmp_path / "a.py").read_text() == "mine"
+    good("export", "lecture", "-o", "a.py", "--force", cwd=tmp_path)
+    assert (tmp_path / "a.py").read_text() == text
+
+
+def test_options_reach_the_file() -> None:
+    text = good("export", "-e", "xw = k*xa", "--loss", "squared-error", "--wrt", "k,xa",
+                "--at", "k=2,xa=3,target=5", "--to", "numpy", "--method", "forward")  # fmt: skip
+    assert '"at": {"xa": 3.0, "target": 5.0, "k": 2.0},' in text
+    assert "def tangent(xa, target, k, dot_k, dot_xa):" in text
+    assert "cobol" in bad("export", "lecture", "--to", "cobol")
+    assert "belongs to --method finite-difference" in bad("export", "lecture", "--step", "1e-3")

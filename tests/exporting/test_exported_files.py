@@ -1,0 +1,280 @@
+"""Exported files run, find themselves right, and see a digit that was changed."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+import cgprimer
+from cgprimer.core.primitives import primitives
+from cgprimer.errors import UsageError
+from cgprimer.exporting.export import TARGETS
+from tests.arrays.array_graphs import array_cases
+from tests.cases.case_tools import example
+from tests.exporting.running import right, run
+from tests.methods.graph_strategies import Case, cases
+
+PROCESSES = settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+LIBRARIES = ("torch", "jax")
+LECTURE = {"ab": 5.671875, "ac": 11.34375, "bc": 5.671875, "cd": 0.25}
+CASES = {  # A1, B2, C1, E1, E3: what the lectures print
+    "lecture": ("xw", 21.546875, LECTURE),
+    "logistic_loss": ("l", 0.125, {"w": -0.25, "b": -0.125, "x": -0.0625}),
+    "two_paths": ("L", 15.0, {"a": 2.5, "w1": -1.0, "w2": -8.0, "w3": -6.0, "w4": 2.0}),
+    "baydin": ("v5", 11.652071455223084, {"x1": 5.5, "x2": 1.7163378145367737}),
+    "mazur": ("xe", 0.2983711087600027, {"w5": 0.08216704056423078, "w1": 0.0004385677344743471}),
+}
+SLOW = [pytest.mark.slow]
+
+
+def targets(*quick: str, of: tuple[str, ...] = TARGETS) -> list[object]:
+    """All targets, the slower ones for the slow tests."""
+    return [pytest.param(t, marks=[] if t in quick else SLOW) for t in of]
+
+
+@pytest.mark.parametrize("target", targets("python", "c"))
+@pytest.mark.parametrize("name", CASES)
+def test_the_lecture_cases(name: str, target: str, tmp_path: Path) -> None:
+    of, value, slopes = CASES[name]
+    found = right(cgprimer.export(example(name), target, wrt=tuple(slopes)), target, tmp_path)
+    if target != "latex":
+        near = {of: value, **{f"d {of} / d {n}": slope for n, slope in slopes.items()}}
+        assert found == pytest.approx(near, rel=1e-14)
+
+
+@pytest.mark.parametrize("target", targets("numpy"))
+def test_f1_matrix_back_propagation(target: str, tmp_path: Path) -> None:
+    graph = example("matrix_backpropagation")
+    text = cgprimer.export(graph, target, wrt=("w1", "w2"))
+    done = run(text, target, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if target in ("numpy", "torch", "jax"):
+        assert "ok    point 0: d L / d w1 = [[2.0, 0.0], [4.0, 0.0]]" in done.stdout
+        assert "ok    sample 3: d L / d w2 = " in done.stdout
+    elif target in ("python", "c"):
+        assert re.search(r"ok    point 0: d L / d w1(\[1,0\]|_1_0) = 4(\.0)?\b", done.stdout)
+
+
+@pytest.mark.parametrize("target", targets("python", of=TARGETS[:5]))
+@pytest.mark.parametrize(
+    "how",
+    [{"method": m} for m in ("forward", "path-sum", "symbolic", "finite-difference")]
+    + [{"method": "forward", "carry": True}, {"method": "finite-difference", "scheme": "forward"},
+       {"method": "finite-difference", "step": 1e-6}],
+    ids=str,
+)  # fmt: skip
+def test_every_method(target: str, how: dict[str, object], tmp_path: Path) -> None:
+    found = right(cgprimer.export(example("lecture"), target, **how), target, tmp_path)
+    exact = how["method"] != "finite-difference"
+    for name, slope in LECTURE.items():
+        rel = 1e-14 if exact else 1e-6 if how.get("scheme") != "forward" else 1e-5
+        assert found[f"d xw / d {name}"] == pytest.approx(slope, rel=rel)
+
+
+def exported(case: Case, target: str) -> str:
+    """A random graph as a file; those that are constant have none."""
+    try:
+        return cgprimer.export(case.graph, target, case.at, wrt=case.names)
+    except UsageError as error:
+        assume("it is a number" not in str(error))
+        raise
+
+
+def agrees(case: Case, target: str, folder: Path, rel: float) -> None:
+    """An exported random graph finds itself right, and what the package finds."""
+    found = right(exported(case, target), target, folder)
+    of = case.graph.outputs[0]
+    expected = cgprimer.gradient(case.graph, case.at, wrt=case.names)
+    printed = [v for name, v in found.items() if name.startswith(f"d {of} / d ")]
+    assert printed == pytest.approx(list(expected.values()), rel=rel, abs=rel * case.scale)
+
+
+@given(case=cases())
+@PROCESSES
+def test_random_graphs_in_python(case: Case, tmp_path_factory: pytest.TempPathFactory) -> None:
+    agrees(case, "python", tmp_path_factory.mktemp("run"), 1e-15)
+
+
+@given(case=cases())
+@PROCESSES
+def test_random_graphs_in_c_agree_to_1e_14(
+    case: Case, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    agrees(case, "c", tmp_path_factory.mktemp("run"), 1e-14)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["python", "c", "numpy", "torch", "jax", "sympy", "latex"])
+@given(case=cases())
+@settings(PROCESSES, max_examples=25)
+def test_many_random_graphs(
+    target: str, case: Case, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    if target in ("python", "c", "numpy"):
+        agrees(case, target, folder, 1e-14)
+    else:
+        right(exported(case, target), target, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["numpy", "torch", "jax", "c"])
+@given(case=array_cases())
+@settings(PROCESSES, max_examples=25)
+def test_random_graphs_of_arrays(
+    target: str, case: object, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    graph = case.graph  # type: ignore[attr-defined]
+    shape = cgprimer.tape(graph).shapes[cgprimer.tape(graph).outputs[graph.outputs[-1]]]
+    of = graph.outputs[-1] + (f"[{','.join('0' * len(shape))}]" if shape else "")
+    at = {name: case.values[name] for name in case.leaves}  # type: ignore[attr-defined]
+    free = (*graph.inputs, *graph.parameters)
+    text = cgprimer.export(graph, target, at, of=of, wrt=free)
+    right(text, target, tmp_path_factory.mktemp("run"))
+
+
+def inside(row: object) -> str:
+    """A row of the table applied to numbers at which it is finite, and so is its slope."""
+    operators = {"add": "{}+{}", "sub": "{}-{}", "mul": "{}*{}", "div": "{}/{}", "neg": "-{}",
+                 "copy": "{}", "pow": "{}^{}"}  # fmt: skip
+    call = f"{row.spelling}({', '.join(['{}'] * row.arity)})"  # type: ignore[attr-defined]
+    form = operators.get(row.name, call)  # type: ignore[attr-defined]
+    for given_ in (("a", "b", "c"), ("(a + 2)", "b", "c")):
+        text = form.format(*given_)
+        graph = cgprimer.parse(f"parameter a, b, c; w = {text}; output w")
+        if math.isfinite(cgprimer.gradient(graph, POINT, wrt="a")["a"]):
+            return text
+    raise AssertionError(row)
+
+
+POINT = {"a": 0.375, "b": 0.75, "c": 1.5}
+EDGES = (POINT, dict.fromkeys("abc", 0.0), dict.fromkeys("abc", 1.0), {"a": 800, "b": -2, "c": 1},
+         {"a": -math.inf, "b": math.inf, "c": math.nan})  # fmt: skip
+
+
+@pytest.mark.parametrize("target", targets("python", "c"))
+def test_every_primitive(target: str, tmp_path: Path) -> None:
+    rows = [row for row in primitives() if row.built_in]
+    lines = [f"v{k} = {inside(row)}" for k, row in enumerate(rows)]
+    total = " + ".join(f"{k + 1}*v{k}" for k in range(len(rows)))
+    graph = cgprimer.parse(["parameter a, b, c", *lines, f"w = {total}", "output w"])
+    right(cgprimer.export(graph, target, POINT), target, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["python", "c", "numpy", *LIBRARIES])
+def test_every_primitive_at_edges(target: str, tmp_path: Path) -> None:
+    """At poles, kinks, ties and far outside: each alone, since a sum of all would be nan."""
+    for row in primitives():
+        if not row.built_in:
+            continue
+        graph = cgprimer.parse(f"parameter a, b, c; w = 1*{inside(row)}; output w")
+        for k, at in enumerate(EDGES):
+            right(cgprimer.export(graph, target, at), target, tmp_path, f"{row.name}{k}")
+
+
+def functions(text: str, target: str) -> range:
+    """Where ``value`` and ``gradient`` stand in a file."""
+    begin = text.index("def value(" if target != "c" else "static double value(")
+    return range(begin, text.index("POINTS"))
+
+
+@pytest.mark.parametrize("target", targets("python", "c", of=TARGETS[:6]))
+def test_a_changed_digit_is_seen(target: str, tmp_path: Path) -> None:
+    """In any number of the program, and in any number that is carried."""
+    graph = cgprimer.parse(
+        "input xa = 0.75; parameter k = 1.25; xb = 3*k*xa^2; xw = xb^3/7 + 0.5*sin(k)"
+    )
+    text = cgprimer.export(graph, target)
+    assert run(text, target, tmp_path).returncode == 0
+    code = functions(text, target)
+    numbers = [
+        m for m in re.finditer(r"(?<![\w.])\d+(\.\d+)?(?![\w.\"]*\])", text) if m.start() in code
+    ]
+    wrong = text[m.start() : m.end()] if (m := numbers[0]) else ""
+    assert wrong
+    carried = re.search(r"(?<=\"d xw / d k\": )-?\d", text) or re.search(
+        r"(?<=\{)-?\d+\.\d+(?=, -?\d+\.\d+\},\n)", text
+    )
+    assert carried
+    for found in (*numbers, carried):
+        if "[" in text[found.start() - 7 : found.start()] and target == "c":
+            continue  # a place in an array
+        digit = text[found.start() + (text[found.start()] == "-")]
+        other = str((int(digit) + 1) % 10)
+        planted = text[: found.start()] + found[0].replace(digit, other, 1) + text[found.end() :]
+        done = run(planted, target, tmp_path, f"planted{found.start()}")
+        assert done.returncode == 1, (found[0], text[found.start() - 40 : found.end() + 10])
+        assert "WRONG" in done.stdout
+        assert done.stdout.splitlines()[-1] != "all right"
+
+
+def test_a_share_left_out_is_seen(tmp_path: Path) -> None:
+    text = cgprimer.export(example("two_paths"), "python", wrt="a")
+    planted, count = re.subn(r"(bar_\w+ = )(\w+) \+ \w+( +# plus.*)", r"\1\2\3", text, count=1)
+    assert count == 1, text
+    assert run(planted, "python", tmp_path).returncode == 1
+
+
+HOSTILE = """
+    lambda int for if while h value gradient exp sin power div main np torch jax jnp math inf nan
+    POINTS step same float print range I NULL NAN errno y0 j1 __LINE__ __name__ _ bar_w dot_w größe
+    α ж 中 def a b out True None sympy number at where double printf v1 v2 isfinite distance move
+    slopes tangent found wrong samples static register arrays spread near
+"""
+
+
+@pytest.mark.parametrize("target", targets("python", "c"))
+def test_names_of_the_language_and_hostile_texts(target: str, tmp_path: Path) -> None:
+    given_ = ", ".join(
+        f"{name} = {0.1 * (k % 7) + 0.2:.2f}" for k, name in enumerate(HOSTILE.split())
+    )
+    total = " + ".join(f"sin({name})*exp({name})" for name in HOSTILE.split())
+    text = f'# """ */ \\ \'\'\' %s ??/\nparameter {given_}\nw = {total} # */ """ \\\nz = w^2/3'
+    graph = cgprimer.parse(text, name='evil"""\\*/\nimport os#.cg')
+    made = cgprimer.export(graph, target)
+    found = right(made, target, tmp_path)
+    if target != "latex":
+        assert "double_" in made if target == "c" else "lambda_" in made
+        assert len(found) == 1 + len(HOSTILE.split())
+        expected = cgprimer.gradient(graph)
+        assert list(found.values())[1:] == pytest.approx(list(expected.values()), rel=1e-14)
+    assert "evil" not in made
+    assert "%s" not in made.replace('"%s point', "").replace(": %s =", "")
+
+
+@pytest.mark.parametrize("target", targets("python", "c", of=TARGETS[:5]))
+def test_numbers_that_are_not_finite(target: str, tmp_path: Path) -> None:
+    graph = cgprimer.parse(
+        "parameter a = 2; xb = a*(1/0) + 4.9e-324*a + (0/0); xc = a*1e308; xd = -a/0"
+        "; xw = where(less(a, 3), 2e-320*a, xb) + xc - xd; output xw"
+    )
+    found = right(cgprimer.export(graph, target), target, tmp_path)
+    assert found["xw"] == math.inf
+    assert math.isinf(cgprimer.gradient(graph)["a"]) == math.isinf(found["d xw / d a"])
+
+
+def test_comments_say_which_edge_a_product_belongs_to() -> None:
+    text = cgprimer.export(example("lecture"), "python")
+    lines = dict(re.findall(r"^    (\w+) = .*  # (.+)$", text, re.MULTILINE))
+    assert lines == {
+        "bar_cd": "cd -> xw", "bar_xz": "xz -> xw", "bar_xy": "xy -> xz",
+        "bar_ab": "bc -> xz, ab -> xy", "bar_ac": "ac -> xy",
+    }  # fmt: skip
+    paths = cgprimer.export(example("two_paths"), "python", wrt="a", method="path-sum")
+    assert "# a -> b -> d -> L, a -> c -> d -> L" in paths
+
+
+@pytest.mark.parametrize("target", targets("python", of=("python", "numpy", "torch", "jax")))
+def test_what_a_file_defines_is_there_for_others(target: str, tmp_path: Path) -> None:
+    """The file is also a module."""
+    (tmp_path / "exported.py").write_text(cgprimer.export(example("lecture"), target))
+    text = "import exported\nprint(float(exported.gradient(0.5, 1, 2, 3, 4)['ac']))"
+    done = run(text, target if target != "python" else "numpy", tmp_path)
+    assert done.stdout == "11.34375\n", done.stderr
