@@ -128,7 +128,7 @@ def _row(numbers: Iterable[float]) -> str:
 def _functions(made: Exported) -> Iterator[str]:
     of, given = made.idents[made.of], ", ".join(made.arguments)
     end = [(f"return {made.value.results[0]};", "")]
-    yield _function("double value", made.value, f"{made.of} of numbers.", end)
+    yield _function("double value", made.value, f"{made.of} at a point.", end)
     slopes, routine = made.wrt, made.sweep
     end = []
     if made.differences:
@@ -150,7 +150,7 @@ def _functions(made: Exported) -> Iterator[str]:
     else:
         for k, (name, result) in enumerate(zip(slopes, routine.results, strict=True)):
             end.append((f"slopes[{k}] = {result};", f"d {of} / d {made.idents[name]}"))
-    said = f"The derivatives of {made.of}, in the order of NAMES: {made.program.method}."
+    said = f"The derivatives of {made.of}, in the order of NAMES: {made.method}."
     yield _function("void gradient", routine, said, end, ["double *slopes"])
 
 

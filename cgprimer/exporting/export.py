@@ -85,10 +85,11 @@ def export(
     >>> text = export(parse("xw = k*xa^2"), "python")
     >>> print(text[text.index("def gradient") : text.index("# Points")].rstrip())
     def gradient(xa, k):
-        \"""The derivatives of xw, by name: reverse.\"""
+        \"""The derivatives of xw, by name: reverse mode.\"""
         v1 = power(xa, 2.0)
         # the derivative
-        bar_k = v1           # k -> xw
+        bar_xw = 1.0
+        bar_k = v1  # k -> xw
         return {
             "k": bar_k,
         }
@@ -148,7 +149,7 @@ def _header(made: Exported, to: str, loss: str | None) -> str:
     """What a file says about itself: words of ours, names, numbers and operators, no more."""
     called = re.sub(r"[^\w.-]", "", re.split(r"[/\\]", made.graph.source.name)[-1], flags=re.ASCII)
     lines = [
-        f"{called or 'A graph'}: {made.of}, and its derivatives by {made.program.method}.",
+        f"{called or 'A graph'}: {made.of}, and its derivatives by {made.method}.",
         "",
         *(f"    {line}" for line in str(made.graph).split("\n")),
         "",

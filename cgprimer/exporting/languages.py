@@ -98,7 +98,8 @@ class Language:
         if name == "div" and isinstance(divisor, float) and divisor:
             return f"{texts[0]} / {texts[1]}"
         text = self.applied(name, texts)
-        return text[1:-1] if self.texts.get(name, "").startswith("(") else text
+        bare = self.texts.get(name, "").startswith("(") or (name == "copy" and text[0] == "(")
+        return text[1:-1] if bare else text
 
     def _operand(self, name: str, operand: Operand) -> str:
         if isinstance(operand, str):

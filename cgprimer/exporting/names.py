@@ -39,12 +39,15 @@ def identifiers(
 def _plain(letter: str) -> str:
     """A letter in ASCII: Greek ones by name, others without their accents, or by their number.
 
-    >>> [_plain(letter) for letter in "xαéж"], _plain("中")
-    (['x', 'alpha', 'e', 'zhe'], 'u4e2d')
+    >>> [_plain(letter) for letter in "xαéжß中"]
+    ['x', 'alpha', 'e', 'zhe', 'ss', 'u4e2d']
     """
     if letter.isascii():
         return letter
-    bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if c.isascii())
+    parts = unicodedata.normalize(
+        "NFKD", letter if len(letter.casefold()) == 1 else letter.casefold()
+    )
+    bare = "".join(c for c in parts if c.isascii())
     named = _LETTER.match(unicodedata.name(letter, ""))
     if named:
         greek = named[1].lower()

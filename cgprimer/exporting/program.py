@@ -88,6 +88,12 @@ class Exported:
         return self.program.wrt
 
     @property
+    def method(self) -> str:
+        """What people call the method."""
+        name = self.program.method
+        return f"{name} mode" if name in ("forward", "reverse") else name
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """What ``value`` and ``gradient`` are given, as identifiers."""
         return self.value.arguments
@@ -188,7 +194,12 @@ def exported(
         return Exported(graph, program, of, leaves, idents, known, value, value, {})
     reads = [read.output for one in program.passes for read in one.reads]
     own_seeds = {name: idents[seed] for name, seed in seeds.items()}
-    aliases = [n for n, i in {**tape.names, **tape.outputs}.items() if "." in n and needed[i]]
+    fixed = len(tape.leaves)  # constants, such as bar_L = 1, are in no need
+    aliases = [
+        n
+        for n, i in {**tape.names, **tape.outputs}.items()
+        if "." in n and (needed[i] or i < fixed)
+    ]
     sweep = routine(list(dict.fromkeys(reads)) if seeds else reads, own_seeds.values(), aliases)
     return Exported(graph, program, of, leaves, idents, known, value, sweep, own_seeds)
 
@@ -250,7 +261,7 @@ def _notes(program: DerivativeProgram, names: list[str]) -> dict[int | str, str]
         if total != product:
             said(total, f"plus {edge}")
         if not primal[partial] and names[partial] and partial != product:
-            said(partial, f"slope of {edge}")
+            said(partial, edge if ends[0] == ends[1] else f"slope of {edge}")
         totals[target] = total
     return {key: ", ".join(edges) for key, edges in found.items()}
 

@@ -248,8 +248,8 @@ _IMPORTS = {
 
 def functions(made: Exported, language: Language, prefix: str) -> Iterator[str]:
     """``value``, what sweeps where there are seeds, and ``gradient``."""
-    what = "numbers, or arrays with the samples ahead" if prefix else "numbers"
-    of = f'"""{made.of} of {what}."""'
+    batch = ", or at every sample of a batch: samples are the first axes" if prefix else ""
+    of = f'"""{made.of} at a point{batch}."""'
     yield _function("value", made.value, language, prefix, of, [f"return {made.value.results[0]}"])
     given, seeds = ", ".join(made.arguments), made.seeds
     slopes: dict[str, str] = {}
@@ -280,7 +280,7 @@ def functions(made: Exported, language: Language, prefix: str) -> Iterator[str]:
             slopes[name] = f"spread({slope}, samples{shape})"
     entries = [f'    "{name}": {slope},' for name, slope in slopes.items()]
     own = made.sweep if not (made.differences or seeds) else Routine(made.arguments, (), ())
-    said = f'"""The derivatives of {made.of}, by name: {made.program.method}."""'
+    said = f'"""The derivatives of {made.of}, by name: {made.method}."""'
     end = [*before, "return {", *entries, "}"]
     yield _function("gradient", own, language, prefix, said, end)
 

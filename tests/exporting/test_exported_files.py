@@ -204,8 +204,9 @@ def test_a_changed_digit_is_seen(target: str, tmp_path: Path) -> None:
     )
     assert carried
     for found in (*numbers, carried):
-        if "[" in text[found.start() - 7 : found.start()] and target == "c":
-            continue  # a place in an array
+        before = text[found.start() - 9 : found.start()]
+        if "bar_xw = " in before or ("[" in before and target == "c"):
+            continue  # what nothing reads, for the factor 1 goes without saying; a place
         digit = text[found.start() + (text[found.start()] == "-")]
         other = str((int(digit) + 1) % 10)
         planted = text[: found.start()] + found[0].replace(digit, other, 1) + text[found.end() :]
