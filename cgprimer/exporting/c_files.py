@@ -94,7 +94,7 @@ def c_file(made: Exported, points: Sequence[Checked], header: str) -> str:
     """The whole file; what the header says is put into comments."""
     functions = list(_functions(made))
     numbers, arguments = 1 + len(made.wrt), len(made.arguments)
-    tables = [[p.at, {"": p.value, **p.gradient}, p.rounding] for p in points]
+    tables = [[p.at, p.right, p.rounding] for p in points]
     rows = ",\n".join(
         "    {" + ",\n     ".join(f"{{{_row(table.values())}}}" for table in three) + "}"
         for three in tables

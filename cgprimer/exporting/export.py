@@ -25,7 +25,7 @@ from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.scalars import apart, elements, scalarize
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import SourceError, UsageError, listed, name_hint
-from cgprimer.exporting import c_files, latex_files, python_files, sympy_files
+from cgprimer.exporting import c_files, latex_files, python_files
 from cgprimer.exporting.points import points
 from cgprimer.exporting.program import Exported, exported
 from cgprimer.numbers_and_arrays import Value, axes
@@ -36,7 +36,6 @@ _NUMBERS = ("python", "numpy", "torch", "jax", "c")
 _LANGUAGES = {
     **python_files.LANGUAGES,
     "c": c_files.C,
-    "sympy": sympy_files.SYMPY,
     "latex": latex_files.LATEX,
 }
 
@@ -128,8 +127,6 @@ def export(
     header = _header(made, to, loss)
     if to == "c":
         return c_files.c_file(made, checked, header)
-    if to == "sympy":
-        return sympy_files.sympy_file(made, checked, header)
     if to == "latex":
         return latex_files.latex_file(made, checked, header)
     return python_files.python_file(made, checked, to, header)
@@ -142,7 +139,7 @@ def _shapes(given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 def _taken(to: str) -> Any:
     if to in ("c", "latex"):
         return c_files.taken if to == "c" else lambda name: False
-    return sympy_files.taken() if to == "sympy" else python_files.taken(to)
+    return python_files.taken(to)
 
 
 def _header(made: Exported, to: str, loss: str | None) -> str:

@@ -150,13 +150,13 @@ class Language:
         return own | set(_WORD.findall(" ".join(self.texts.values()))) - {*OPERANDS}
 
 
-def note(text: str, comment: str, width: int) -> str:
-    """A comment behind a line, in its column."""
-    return f"{'':<{max(2, width)}}{comment} {text}" if text else ""
+def python_function(name: str, arguments: Sequence[str], body: str) -> str:
+    """A function of Python's."""
+    return f"def {name}({', '.join(arguments)}):\n    return {body}"
 
 
 def aligned(lines: Iterable[tuple[str, str]], comment: str) -> list[str]:
     """Lines with their notes below each other, as far as that fits."""
     pairs = list(lines)
     column = min(max((len(code) for code, said in pairs if said), default=0), 56) + 2
-    return [f"{code}{note(said, comment, column - len(code))}" for code, said in pairs]
+    return [f"{code:<{column}}{comment} {said}" if said else code for code, said in pairs]

@@ -57,13 +57,10 @@ def latex_file(made: Exported, points: Sequence[Checked], header: str) -> str:
     lines = [*made.value.lines, *(line for line in made.sweep.lines if line.name not in known)]
     parts.append(_aligned([(latex_name(x.name), _latex(_tree(x), {})) for x in lines]))
     for point in points[:1]:
-        given = ", ".join(
-            f"{latex_name(made.idents[n])} = {_number(v)}" for n, v in point.at.items()
-        )
-        rows = [(of, _number(point.value))] + [
-            (rf"\frac{{\partial {of}}}{{\partial {latex_name(made.idents[name])}}}", _number(slope))
-            for name, slope in point.gradient.items()
-        ]
+        names = {name: latex_name(ident) for name, ident in made.idents.items()}
+        given = ", ".join(f"{names[n]} = {_number(v)}" for n, v in point.at.items())
+        labels = {n: rf"\frac{{\partial {of}}}{{\partial {names[n]}}}" for n in made.wrt} | {"": of}
+        rows = [(labels[name], _number(value)) for name, value in point.right.items()]
         parts += [r"\section*{Numbers}", f"At ${given}$:", _aligned(rows)]
     return "\n\n".join(filter(None, [*parts, r"\end{document}"])) + "\n"
 

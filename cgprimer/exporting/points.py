@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from cgprimer.core.language.syntax import Structural
-from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Given
+from cgprimer.core.methods.contract import DerivativeProgram, Given
 from cgprimer.core.run import arithmetic, quiet, run_steps, with_functions
 from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.numbers_and_arrays import all_finite
@@ -27,16 +27,14 @@ class Checked:
 
     Attributes:
         at: a number, or an array, for each leaf.
-        value: of the name that is differentiated.
-        gradient: for each name.
-        rounding: by how much rounding errors may move each; the value's is called "".
+        right: the value, called "", and the slopes by name.
+        rounding: by how much rounding errors may move each.
         smooth: whether the derivative has no jump right beside the point: other libraries have
             their own conventions at kinks.
     """
 
     at: dict[str, Any]
-    value: Any
-    gradient: dict[str, Any]
+    right: dict[str, Any]
     rounding: dict[str, float]
     smooth: bool
 
@@ -50,8 +48,8 @@ def points(
     >>> tape = cgprimer.tape(cgprimer.parse("xw = k*xa^2"))
     >>> program = cgprimer.differentiate(tape)
     >>> first, *more = points(program, tape.leaves[:2], {"xa": 3.0, "k": 2.0})
-    >>> first.value, first.gradient, first.smooth, len(more)
-    (18.0, {'k': 9.0}, True, 3)
+    >>> first.right, first.smooth, len(more)
+    ({'': 18.0, 'k': 9.0}, True, 3)
     """
     rng = random.Random(0)
     if all(leaf.name in given for leaf in leaves):
@@ -61,7 +59,7 @@ def points(
         near = number % 2 == 0  # what is given may stand where nothing else is in the domain
         at = {leaf.name: _number(leaf, given.get(leaf.name), near, rng) for leaf in leaves}
         found = _run(program, at)
-        finite = all(map(all_finite, (*found.values.values(), *found.derivatives.values())))
+        finite = all(map(all_finite, found.values()))
         last_resort = number == _TRIES - 1 and not made and given.keys() < at.keys()
         if finite or last_resort:
             yield _checked(program, at, rng)
@@ -85,24 +83,14 @@ def _number(leaf: Leaf, given: Any, near: bool, rng: random.Random) -> Any:
 
 
 def _checked(program: DerivativeProgram, at: dict[str, Any], rng: random.Random) -> Checked:
-    right, others = _run(program, at), [_run(program, at, rng) for _ in range(_NOISE)]
-    (of,) = program.of
-    value = right.values[of]
-    here = _all(right, of)
-    gradient = {name: slope for name, slope in here.items() if name}
-    noisy = [_all(other, of) for other in others]
+    here, noisy = _run(program, at), [_run(program, at, rng) for _ in range(_NOISE)]
     rounding = {name: _rounding(v, [one[name] for one in noisy]) for name, v in here.items()}
     smooth = all(math.isfinite(_most(number)) for number in here.values())
     for _ in range(4 * smooth):
-        moved = _all(_run(program, {n: v + _nudge(v, rng) for n, v in at.items()}), of)
+        moved = _run(program, {n: v + _nudge(v, rng) for n, v in at.items()})
         for name, number in here.items():
             smooth = smooth and _most(moved[name] - number) <= 1e-3 * (1 + _most(number))
-    return Checked(at, value, gradient, rounding, smooth)
-
-
-def _all(found: Derivatives, of: str) -> dict[str, Any]:
-    """The value, called "", and the slopes by name."""
-    return {"": found.values[of], **{n: v for (_, n), v in found.derivatives.items()}}
+    return Checked(at, here, rounding, smooth)
 
 
 def _nudge(value: Any, rng: random.Random) -> float:
@@ -134,7 +122,9 @@ def _rounding(right: Any, others: list[Any]) -> float:
     return float(f"{4 * off + 1e-14 * size:.1e}")
 
 
-def _run(program: DerivativeProgram, at: Given, noise: random.Random | None = None) -> Derivatives:
+def _run(
+    program: DerivativeProgram, at: Given, noise: random.Random | None = None
+) -> dict[str, Any]:
     """A program at a point of numbers and arrays; with noise every operation is rounded anew."""
     tape = program.tape
 
@@ -149,7 +139,8 @@ def _run(program: DerivativeProgram, at: Given, noise: random.Random | None = No
         )
 
     columns = {leaf.name: at[leaf.name] for leaf in tape.leaves if leaf.name in at}
-    return program.run(execute, columns, {}, 1, alone=alone)
+    found = program.run(execute, columns, {}, 1, alone=alone)
+    return {"": found.values[program.of[0]], **{n: v for (_, n), v in found.derivatives.items()}}
 
 
 def _values(tape: Tape, given: Given, noise: random.Random | None) -> list[Any]:

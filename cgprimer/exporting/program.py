@@ -15,7 +15,7 @@ from cgprimer.core.language.syntax import Shape
 from cgprimer.core.methods.contract import DerivativeProgram, derivative_name
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import labels, shown_names
-from cgprimer.core.tape.tape import Leaf, Tape, shape_of
+from cgprimer.core.tape.tape import Instruction, Leaf, Tape, shape_of
 from cgprimer.errors import listed
 from cgprimer.exporting.names import identifiers
 
@@ -31,7 +31,6 @@ class Line:
         primitive: what is applied; ``copy`` for a second name of a value.
         operands: identifiers and numbers.
         ranks: how many axes each operand has, for one sample.
-        shape: of the result, for one sample.
         note: which edges it belongs to; empty for values of the graph itself.
         begins: whether all of the graph's own lines stand before it, and the derivative behind.
         alias: whether it gives a second name to a value, which no other line reads.
@@ -41,7 +40,6 @@ class Line:
     primitive: str
     operands: tuple[Operand, ...]
     ranks: tuple[int, ...]
-    shape: Shape
     note: str = ""
     begins: bool = False
     alias: bool = False
@@ -92,6 +90,11 @@ class Exported:
         """What people call the method."""
         name = self.program.method
         return f"{name} mode" if name in ("forward", "reverse") else name
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """Those of the program's tape."""
+        return self.program.tape.instructions
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -225,16 +228,15 @@ def _lines(
         index = tape.names.get(name, tape.outputs.get(name, -1))
         if ident != names[index] and ident not in seen:
             seen.add(ident)
-            own, shape = (_operand(tape, names, index),), shape_of(tape, index)
-            line = Line(ident, "copy", own, (len(shape),), shape, notes.get(name, ""), alias=True)
+            own = (_operand(tape, names, index),)
+            line = Line(ident, "copy", own, (), notes.get(name, ""), alias=True)
             others.setdefault(max(index, last), []).append(line)
     yield from others.get(first - 1, ())
     for index, (primitive, operands) in enumerate(tape.instructions, first):
         if needed[index]:
             ranks = tuple(len(shape_of(tape, o)) for o in operands)
-            given, shape = tuple(_operand(tape, names, o) for o in operands), shape_of(tape, index)
-            note = notes.get(index, "")
-            yield Line(names[index], primitive, given, ranks, shape, note)
+            given = tuple(_operand(tape, names, o) for o in operands)
+            yield Line(names[index], primitive, given, ranks, notes.get(index, ""))
         yield from others.get(index, ())
 
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import keyword
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives.structural import numpy_key
 from cgprimer.exporting.array_functions import FUNCTIONS, METHODS
 from cgprimer.exporting.float_functions import definitions
-from cgprimer.exporting.languages import INFIX, UNARY, Language, aligned
+from cgprimer.exporting.languages import INFIX, UNARY, Language, aligned, python_function
 from cgprimer.exporting.points import Checked
 from cgprimer.exporting.program import Exported, Line, Routine
+from cgprimer.exporting.sympy_texts import SYMPY
+from cgprimer.numbers_and_arrays import all_finite
 
 ARRAYS = ("numpy", "torch", "jax")
 _PREFIX = {"numpy": "np", "torch": "torch", "jax": "jnp"}
-
-
-def define(name: str, arguments: Sequence[str], body: str) -> str:
-    """A function of Python's."""
-    return f"def {name}({', '.join(arguments)}):\n    return {body}"
 
 
 _SCALAR = {
@@ -45,7 +42,7 @@ PYTHON = Language(
         **{name: f"{name}({{a}})" for name in (*UNARY, "sigmoid", "softplus", "relu", "gelu",
                                                "sign", "heaviside")},
     },
-    define=define,
+    define=python_function,
     helpers={**definitions(), **_SCALAR},
     special=("inf", "nan"),
 )  # fmt: skip
@@ -113,14 +110,18 @@ def _library(target: str) -> Language:
         **METHODS[target],
     }  # fmt: skip
     constant = "number({0})" if target == "torch" else "{0}"
-    return Language(texts, define, FUNCTIONS[target], constant=constant, structural=_structural(p))
+    return Language(
+        texts, python_function, FUNCTIONS[target], constant=constant, structural=_structural(p)
+    )
 
 
-LANGUAGES = {"python": PYTHON, **{target: _library(target) for target in ARRAYS}}
+_LARGEST = 200  # lines of a value that sympy is to expand to one formula
+_BLIND = {"stop_gradient"}  # sympy sees through it
+LANGUAGES = {"python": PYTHON, "sympy": SYMPY, **{t: _library(t) for t in ARRAYS}}
 _OWN = """
-    math sys np torch jax jnp inf isnan nan copysign value gradient tangent found wrong autograd
-    batch main move slopes samples float abs range tuple dict zip getattr print POINTS RELATIVE
-    True False None
+    math sys sympy np torch jax jnp inf isnan nan copysign value gradient tangent found wrong
+    autograd batch main move slopes samples float abs range tuple dict zip getattr print POINTS
+    RELATIVE True False None
 """
 _CHECKS = '''
 def found(**at):
@@ -159,6 +160,14 @@ def autograd(**at):
     found = {f"d OF / d {name}": slopes[here] for name, here in ARGUMENTS}
     return {name: slope for name, slope in found.items() if np.isfinite(np.asarray(slope)).all()}
 ''',
+    "sympy": '''
+def autograd(**at):
+    """The slopes that sympy derives from the formula of the value."""
+    symbols = {name: sympy.Symbol(name, real=True) for name in at}
+    formula, point = value(**symbols), {symbols[name]: number for name, number in at.items()}
+    slopes = {f"d OF / d {name}": sympy.diff(formula, symbols[here]) for name, here in ARGUMENTS}
+    return {name: sympy.N(slope.subs(point)) for name, slope in slopes.items()}
+''',
 }
 _BATCH = '''
 def batch():
@@ -185,26 +194,15 @@ if __name__ == "__main__":
 '''
 _BY_AUTOGRAD = """\
         if point["smooth"]:  # at a kink others have their own conventions
-            near = lambda right: NEAR * (1 + abs(np.asarray(right)))
+            near = lambda right: NEAR * (1 + SIZE)
             count += wrong(f"point {k}, by LIBRARY:", autograd(**point["at"]), point, near)
 """
 
 
 def taken(target: str) -> Callable[[str], bool]:
     """Which identifiers a file keeps for itself."""
-    return reserved(LANGUAGES[target].words())
-
-
-def reserved(own: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a word is the language's or a file's, or one of these."""
-    words = {*_OWN.split(), *own}
+    words = {*_OWN.split(), *LANGUAGES[target].words()}
     return lambda name: name in words or keyword.iskeyword(name)
-
-
-def arguments(made: Exported) -> tuple[tuple[str, str], ...]:
-    """Of the names with respect to which it is differentiated those that are arguments."""
-    own = {leaf.name: made.idents[leaf.name] for leaf in made.leaves}
-    return tuple((name, own[name]) for name in made.wrt if name in own)
 
 
 def python_file(made: Exported, points: Sequence[Checked], target: str, header: str) -> str:
@@ -213,17 +211,22 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
     Args:
         made: the program.
         points: where it checks itself.
-        target: ``python``, ``numpy``, ``torch`` or ``jax``.
+        target: ``python``, ``numpy``, ``torch``, ``jax`` or ``sympy``.
         header: what it says about itself: lines without quotes and backslashes.
     """
     language, prefix = LANGUAGES[target], _PREFIX.get(target, "")
-    written = list(functions(made, language, prefix))
+    written, used = list(_functions(made, language, prefix)), {n for n, _ in made.instructions}
     checks, main = [_CHECKS], _MAIN
-    if target in _AUTOGRAD:
-        checks.append(_AUTOGRAD[target].replace("ARGUMENTS", repr(arguments(made))))
+    if target == "sympy":  # only where all is finite, and the formula is no monster
+        points = [point for point in points if all(map(all_finite, point.right.values()))]
+    own = {leaf.name for leaf in made.leaves}
+    if target in _AUTOGRAD and (prefix or (len(made.value.lines) < _LARGEST and not used & _BLIND)):
+        pairs = tuple((name, made.idents[name]) for name in made.wrt if name in own)
+        checks.append(_AUTOGRAD[target].replace("ARGUMENTS", repr(pairs)))
         near = _BY_AUTOGRAD.replace("NEAR", "1e-5" if made.differences else "1e-9")
+        near = near.replace("SIZE", "abs(np.asarray(right))" if prefix else "abs(right)")
         main = main.replace("CHECKS", near.replace("LIBRARY", target) + "CHECKS")
-    if prefix and not any("batch_mean" in name for name, _ in made.program.tape.instructions):
+    if prefix and not any("batch_mean" in name for name in used):
         checks.append(_BATCH.replace("P.", f"{prefix}."))
         main = main.replace("CHECKS", "    count += batch()\n")
     checks = [text.replace("OF", made.of) for text in (*checks, main.replace("CHECKS", ""))]
@@ -232,11 +235,12 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
         relative = repr(made.program.rule.relative(52))  # type: ignore[attr-defined]
         helpers = [text.replace("RELATIVE", relative) for text in helpers]
     head = f'"""{header}\n"""\n\n' + _IMPORTS[target]
-    parts = [head, *helpers, *written, *tables(made, points, language), *checks]
+    parts = [head, *helpers, *written, _table(made, points, language), *checks]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
 _IMPORTS = {
+    "sympy": "import sys\n\nimport sympy",
     "python": "import math\nimport sys\nfrom math import copysign, inf, isnan, nan",
     "numpy": "import math\nimport sys\n\nimport numpy as np",
     "torch": "import math\nimport sys\n\nimport numpy as np\nimport torch\n\n"
@@ -246,7 +250,7 @@ _IMPORTS = {
 }
 
 
-def functions(made: Exported, language: Language, prefix: str) -> Iterator[str]:
+def _functions(made: Exported, language: Language, prefix: str) -> Iterator[str]:
     """``value``, what sweeps where there are seeds, and ``gradient``."""
     batch = ", or at every sample of a batch: samples are the first axes" if prefix else ""
     of = f'"""{made.of} at a point{batch}."""'
@@ -267,8 +271,7 @@ def functions(made: Exported, language: Language, prefix: str) -> Iterator[str]:
             ones = [f"{s}={float(s == seeds[name])}" for s in seeds.values()]
             slopes[name] = f"tangent({', '.join([given, *ones])})"
     else:
-        for name, result in zip(made.wrt, made.sweep.results, strict=True):
-            slopes[name] = result
+        slopes = dict(zip(made.wrt, made.sweep.results, strict=True))
     if prefix:
         leads = [
             f"{made.idents[f.name]}.shape" + (f"[:-{len(f.shape)}]" if f.shape else "")
@@ -302,16 +305,15 @@ def _function(
     return "\n".join([*quiet, f"def {name}({given}):", *lines, *(f"    {line}" for line in end)])
 
 
-def tables(made: Exported, points: Sequence[Checked], language: Language) -> Iterator[str]:
+def _table(made: Exported, points: Sequence[Checked], language: Language) -> str:
     """The points, with what is right there."""
 
     def text(value: Any) -> str:
-        if isinstance(value, float):
-            found = language.number(value)
-            return found[1:-1] if found.startswith("(") else found
         if isinstance(value, list):
             return f"[{', '.join(map(text, value))}]"
-        return text(value.tolist())
+        if not isinstance(value, float):
+            return text(value.tolist())
+        return repr(value) if math.isfinite(value) else language.number(value).strip("()")
 
     def table(key: str, values: Mapping[str, Any]) -> str:
         entries = ", ".join([f'"{name}": {text(value)}' for name, value in values.items()])
@@ -319,15 +321,14 @@ def tables(made: Exported, points: Sequence[Checked], language: Language) -> Ite
 
     lines = ["# Points, what is right there, and by how much rounding errors may move each number."]
     lines.append("POINTS = [")
+    labels = {"": made.of, **{name: f"d {made.of} / d {name}" for name in made.wrt}}
     for point in points:
-        labels = {"": made.of, **{n: f"d {made.of} / d {n}" for n in made.wrt}}
-        right = {"": point.value, **point.gradient}
         lines += [
             "    {",
             table("at", {made.idents[n]: v for n, v in point.at.items()}),
-            table("right", {labels[n]: v for n, v in right.items()}),
+            table("right", {labels[n]: v for n, v in point.right.items()}),
             table("within", {labels[n]: v for n, v in point.rounding.items()}),
             f'        "smooth": {point.smooth},',
             "    },",
         ]
-    yield "\n".join([*lines, "]"])
+    return "\n".join([*lines, "]"])

@@ -1,0 +1,53 @@
+"""Primitives as texts of sympy, and what a file needs to compare itself with sympy's slopes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from cgprimer.core.primitives.formulas import form
+from cgprimer.core.primitives.registry import OPERANDS, primitive
+from cgprimer.exporting.languages import Language, python_function
+
+_SAME = '''
+def same(found, expected, within):
+    """Whether a number is right."""
+    return bool(abs(sympy.N(found) - expected) <= within)'''
+
+
+class _Sympy(Language):
+    """Texts of primitives are those of the table's sympy forms."""
+
+    def has(self, name: str) -> bool:
+        known = type(name) is str and form(primitive(name)) is not None
+        return known or name == "stop_gradient"
+
+    def applied(self, name: str, operands: Sequence[str]) -> str:
+        given = dict(zip(OPERANDS, operands, strict=False))
+        return re.sub(r"\b[abc]\b", lambda found: given[found[0]], _text(name))
+
+
+@cache
+def _text(name: str) -> str:
+    """A primitive's sympy form as text.
+
+    >>> _text("sigmoid"), _text("less")
+    ('1/(1 + sympy.exp(-a))', 'sympy.Piecewise((1, a < b), (0, True))')
+    """
+    import sympy
+
+    row = primitive(name)
+    known = form(row)
+    if known is None:
+        return "a"
+    symbols = [sympy.Symbol(o, real=True) for o in OPERANDS[: row.arity]]
+    return re.sub(r"\b([^\W\d]\w*)\(", r"sympy.\1(", str(known(sympy, *symbols)))
+
+
+def _exact(value: float) -> str:
+    whole = value == int(value) and abs(value) < 2**53
+    return str(int(value)) if whole else f'sympy.Rational("{value!r}")'
+
+
+SYMPY = _Sympy({}, python_function, {"same": _SAME}, ("sympy.oo", "sympy.nan"), finite=_exact)
