@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,33 @@ def right(text: str, target: str, folder: Path, name: str = "made") -> dict[str,
         if said:
             found[said[1]] = float(said[2])
     return found
+
+
+_ALL = """
+import contextlib, io, pathlib, runpy, sys
+wrong = 0
+for file in sorted(pathlib.Path(sys.argv[1]).glob("case*.py")):
+    said, ended = io.StringIO(), "no exit"
+    try:
+        with contextlib.redirect_stdout(said):
+            runpy.run_path(str(file), run_name="__main__")
+    except SystemExit as error:
+        ended = error.code
+    if ended:
+        wrong += 1
+        print(file, ended, said.getvalue())
+sys.exit(wrong)
+"""
+
+
+def all_right(texts: Iterable[str], target: str, folder: Path) -> None:
+    """Files that must all find themselves right, one after the other in one process."""
+    for number, text in enumerate(texts):
+        if target in ENDINGS:
+            right(text, target, folder, f"case{number}")
+        else:
+            (folder / f"case{number}.py").write_text(text, encoding="utf-8")
+    if target not in ENDINGS:
+        command = [python_for(target), "-c", _ALL, str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
