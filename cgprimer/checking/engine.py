@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Limits, Submission, run_submission
+from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.checking.stages import backward, learning, quotients, tapes, values
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.stage import Case, Stage
@@ -61,24 +61,25 @@ def check_engine(
     """
     name = "notebook" if isinstance(submission, Mapping) else Path(submission).name
     stages = STAGES if stage is None else (_stage(stage),)
-    requests = [request for one in stages for request in one.asks]
-    answers = run_submission(
-        submission,
-        [{"call": "names", "arguments": []}, *requests],
-        limits,
-        driver=DRIVER,
-        restarts=len(stages),
-    )
-    there, *rest = answers.values
-    if isinstance(there, Failure):
-        found = not_run("engine", name, possible(stage), there)
-        return replace(found, output=answers.output, seconds=answers.seconds)
     parts: list[Part] = []
-    for one in stages:
-        own, rest = rest[: len(one.asks)], rest[len(one.asks) :]
-        judged = _judged(one, there, own)
-        parts += judged if stage is not None else [_whole(one, judged)]
-    return Result("engine", name, tuple(parts), answers.output, answers.seconds)
+    output, seconds, waiting = "", 0.0, list(stages)
+    while waiting:  # a stage that ends the process ends no other one
+        requests = [request for one in waiting for request in one.asks]
+        named: Request = {"call": "names", "arguments": []}
+        answers = run_submission(submission, [named, *requests], limits, driver=DRIVER)
+        output, seconds = output or answers.output, seconds + answers.seconds
+        there, *rest = answers.values
+        if isinstance(there, Failure):
+            found = not_run("engine", name, possible(stage), there)
+            return replace(found, output=output, seconds=seconds)
+        ended = False
+        while waiting and not ended:
+            one = waiting.pop(0)
+            own, rest = rest[: len(one.asks)], rest[len(one.asks) :]
+            ended = bool(answers.failure) and any(value is answers.failure for value in own)
+            judged = _judged(one, there, own)
+            parts += judged if stage is not None else [_whole(one, judged)]
+    return Result("engine", name, tuple(parts), output, seconds)
 
 
 def possible(stage: int | None = None) -> dict[str, float]:

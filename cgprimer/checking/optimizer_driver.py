@@ -6,6 +6,7 @@ submission's module before their arguments.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import math
 from collections.abc import Callable, Iterator
@@ -25,7 +26,8 @@ def listed(module: Any) -> list[str]:
 
 
 def _own(module: Any, name: str, one: Any) -> bool:
-    here = getattr(one, "__module__", None) == getattr(module, "__name__", None)
+    homes = (getattr(module, "__name__", "__main__"), "builtins")  # of names that were executed
+    here = getattr(one, "__module__", None) in homes and one is not getattr(builtins, name, None)
     steps = not inspect.isclass(one) or any(method in dir(one) for method in _METHODS[:-1])
     return here and not name.startswith("_") and callable(one) and steps
 

@@ -149,7 +149,7 @@ RESULTS = ("difference_quotient", "numerical_gradient", "record", "adjoints", "d
 
 @pytest.mark.parametrize("name", [*RESULTS, "topological_order", "zero_grad", "Value"])
 def test_whatever_a_function_returns_the_check_goes_on(name: str) -> None:
-    for junk in JUNK:
+    for junk in JUNK[::3]:
         names = names_of(SOLUTION) | {name: lambda *_, junk=junk: junk}
         for stage in STAGES:
             if name in stage.needs:
@@ -160,10 +160,10 @@ def test_whatever_a_function_returns_the_check_goes_on(name: str) -> None:
 @pytest.mark.parametrize("attribute", ["data", "grad", "parents", "op"])
 def test_whatever_a_value_holds_the_check_goes_on(attribute: str) -> None:
     held = f"class Value(Value):\n    {attribute} = property(lambda s: J, lambda s, v: None)\n"
-    for junk in JUNK:
+    for junk in JUNK[:3]:
         names = names_of(f"{SOLUTION}\n{held}")
         names["J"] = junk
-        for number in (2, 3, 5, 8):
+        for number in (2, 3, 8):
             result = cgprimer.check_engine(names, number)
             assert result.points < result.possible or (attribute, number) != ("parents", 3)
 
@@ -179,13 +179,13 @@ def test_how_far_a_submission_gets(tmp_path: Path) -> None:
 
 def test_a_stage_that_never_ends_leaves_the_others(tmp_path: Path) -> None:
     file = tmp_path / "bob.py"
-    endless = "def zero_grad(values):\n    while True: pass\n"
-    leaving = "def record(f, inputs):\n    raise SystemExit\n"
+    endless = "def record(f, inputs):\n    while True: pass\n"
+    leaving = "def derivatives(f, x, order):\n    raise SystemExit\n"
     file.write_text(f"{SOLUTION}\n{endless}{leaving}")
     limits = cgprimer.checking.sandbox.Limits(time=1)
     result = cgprimer.check_engine(file, limits=limits)
     assert [p.name for p in result.parts if p.verdict != "right"] == [
-        "stage 6: zeroing", "stage 8: tape", "stage 10: small network",
+        "stage 8: tape", "stage 9: second order",
     ]  # fmt: skip
     assert {"out of time", "ends the program"} <= set(result.mistakes)
 
