@@ -92,7 +92,7 @@ def wheel() -> tuple[str, bytes]:
     about = {
         "METADATA": f"Metadata-Version: 2.1\nName: cgprimer\nVersion: {__version__}\n"
         "Requires-Dist: click>=8.1\nRequires-Dist: numpy>=2.0\n",
-        "entry_points.txt": "[console_scripts]\ncgprimer = cgprimer.cli:main\n",
+        "entry_points.txt": "[console_scripts]\ncgprimer = cgprimer.__main__:main\n",
     }
     for name, otherwise in about.items():
         try:  # as it was installed, with all that it requires and brings

@@ -1,0 +1,124 @@
+"""Two hundred runs that are killed or interrupted, and taken up again: the same numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cgprimer
+from tests.cli.cli_tools import environment
+
+pytestmark = pytest.mark.slow
+
+COUNT = 200
+WAYS = (
+    {"optimizer": "adam", "batch_size": 7},
+    {"optimizer": "momentum", "batch_size": 1, "learning_rate": 1e-3},
+    {"optimizer": "sgd", "batch_size": None, "learning_rate": 1e-2, "l2": 1e-3},
+    {"optimizer": "rmsprop", "batch_size": 25, "schedule": "constant", "shuffle": False},
+)
+GRAPH = "input xa; parameter k=2, b=-1, c=0.5; xh = tanh(k*xa + b); xw = c*xh^2 + xh"
+
+
+def way(number: int) -> dict[str, object]:
+    return {**WAYS[number % len(WAYS)], "epochs": 15, "checkpoint_every": 1, "seed": number % 9}
+
+
+def trained(number: int, path: Path, resume: Path | None = None) -> cgprimer.TrainingRun:
+    graph = cgprimer.parse(GRAPH)
+    data = cgprimer.make_dataset(graph, samples=103, noise=0.1)
+    return cgprimer.train(
+        graph, data, resume=resume and cgprimer.load_run(resume), **way(number),
+        on_checkpoint=lambda run: cgprimer.save_run(run, path),
+    )  # fmt: skip
+
+
+def child(number: int, path: Path, ready: int) -> None:
+    """Train in a copy of this process until somebody ends it; Ctrl-C leaves a file, too."""
+    os.write(ready, b"!")
+    run = trained(number, path)
+    cgprimer.save_run(run, path)
+
+
+def ended_by(kind: int, number: int, path: Path, after: float) -> None:
+    ready, said = os.pipe()
+    process = os.fork()
+    if not process:
+        code = 1
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            child(number, path, said)
+            code = 0
+        except KeyboardInterrupt:  # before the run began
+            code = 0
+        finally:
+            os._exit(code)
+    os.read(ready, 1)
+    time.sleep(after)
+    os.kill(process, kind)
+    _, status = os.waitpid(process, 0)
+    os.close(ready)
+    os.close(said)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+
+
+def trial(folder: Path) -> dict[str, int]:
+    """How often what happened; every run that is taken up ends as if nothing had."""
+    generator, found = random.Random(0), dict[str, int]()
+    whole = {}
+    for number in range(4 * 9):  # lcm: every way with every seed
+        begun = time.perf_counter()
+        whole[number] = trained(number, folder / "whole.json"), time.perf_counter() - begun
+    for number in range(COUNT):
+        path, (same, took) = folder / f"{number}.json", whole[number % 36]
+        kind = signal.SIGKILL if number % 2 else signal.SIGINT
+        ended_by(kind, number, path, generator.uniform(0, 1.1 * took))
+        run = cgprimer.load_run(path) if path.exists() else None
+        done = "before" if run is None else "after" if run.epochs == 15 else "midway"
+        if run is None or run.epochs < 15:
+            run = trained(number, path, resume=run and path)
+        assert run.parameters == same.parameters, number
+        assert run.epoch_losses == same.epoch_losses, number
+        found[f"{kind.name} {done}"] = found.get(f"{kind.name} {done}", 0) + 1
+    left = [p.name for p in folder.iterdir() if p.suffix == ".part"]
+    return {**found, "left behind": len(left)}
+
+
+def test_two_hundred_ends(tmp_path: Path) -> None:
+    # A process of its own with one thread: it is copied two hundred times.
+    where = f"trial(Path({str(tmp_path)!r}))"
+    code = f"from tests.trial.test_interrupts import *; print(json.dumps({where}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=500,
+        env=environment(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    print(found)
+    assert sum(found.values()) - found["left behind"] == COUNT
+    assert found["SIGKILL midway"] > 40
+    assert found["SIGINT midway"] > 40
+
+
+def test_ctrl_c_while_the_command_is_loaded() -> None:
+    code = (
+        "import sys\n"
+        "class Hasty:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Hasty())\n"
+        "from cgprimer.__main__ import main\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
