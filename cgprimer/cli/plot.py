@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ _TAKES = {"of": "NAME", "wrt": "NAME", "loss": "NAME|TEXT", "low": "LOW:HIGH"}
 _TAKES |= {"ranges": "LOW:HIGH...", "columns": "NAME=COLUMN,...", "data": "PATH"}
 _HELPS = {"dark": "For dark slides", "title": "Above the picture"}  # where a kind says no more
 _ELSEWHERE = {  # endings of a kind that no figure has, and what makes such a file
-    "boundary": {"gif": "animation", "html": "page"},
+    "boundary": {"gif": "learning.page:animation", "html": "learning.page:page"},
+    "workers": {"html": "rounds.page:page"},
 }
 _TYPES = {  # annotation -> what the option takes
     "Names": "NAME,...",
@@ -99,9 +101,9 @@ def command_of(function: Callable[..., Any]) -> click.Command:
         if "low" in given:
             given["low"], given["high"] = given["low"]
         if ending in others:
-            from cgprimer.pages.learning import page as learning
-
-            write_whole(path, getattr(learning, others[ending])(*graph, *runs, **given))
+            module, _, name = others[ending].partition(":")
+            make = getattr(import_module(f"cgprimer.pages.{module}"), name)
+            write_whole(path, make(*graph, *runs, **given))
         else:
             save_figure(function(*graph, *runs, **given), path)
         note(f"wrote {output}")

@@ -28,6 +28,7 @@ SCREENSHOTS = {  # by name: the page, and where it is open
     "step-page.png": "lecture.html#reverse/18",
     "comparison-page.png": "comparison.html",
     "boundary-page.png": "boundary.html#20",
+    "round-page.png": "backup.html#8",
 }
 
 

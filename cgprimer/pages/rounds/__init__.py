@@ -1,0 +1,1 @@
+"""What many workers do, moment by moment."""

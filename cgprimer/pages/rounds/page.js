@@ -1,0 +1,26 @@
+// Moments of many workers: a curtain hides what of the timeline is still to come.
+const data = JSON.parse($("data").textContent);
+const KEYS = {};
+let moment = 0;
+const here = () => moment, last = () => data.frames.length - 1;
+function go(to) {
+  moment = Math.max(0, Math.min(last(), to));
+  const { at, words, server } = data.frames[moment], [left, right, top, bottom] = data.box;
+  const curtain = $("curtain").style, now = left + (right - left) * at;
+  curtain.left = `${100 * now}%`;
+  curtain.width = `${100 * (right - now) + 0.4}%`;
+  curtain.top = `${100 * top - 0.4}%`; // steps reach over the axes a little
+  curtain.height = `${100 * (bottom - top) + 0.4}%`;
+  put($("what"), words);
+  put($("server"), server);
+  put($("count"), `moment ${moment + 1} of ${data.frames.length}`);
+  $("place").value = moment;
+  $("place").setAttribute("aria-valuetext", words);
+  $("start").disabled = $("back").disabled = moment === 0;
+  $("forward").disabled = $("end").disabled = moment >= last();
+}
+$("place").max = last();
+go(/^#\d+$/.test(location.hash) ? Number(location.hash.slice(1)) - 1 : 0);
+window.addEventListener("hashchange", () => {
+  if (/^#\d+$/.test(location.hash)) go(Number(location.hash.slice(1)) - 1);
+});
