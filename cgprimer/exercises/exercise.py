@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,6 +24,7 @@ FORMATS = {"markdown": "md", "latex": "tex", "pdf": "pdf", "html": "html", "note
 DIFFICULTIES = {"1": 1, "2": 2, "3": 3, "easy": 1, "medium": 2, "hard": 3}
 STUDENTS, GRADER = "students", "grader"  # folders: what is handed out, and what is not
 _MOST = 50  # problems of a kind on a sheet
+_MOST_NUMBERS = 64  # inputs and parameters of a graph, those of matrices one by one
 _AGAIN = 40  # times that a sheet which somebody has is drawn anew
 
 
@@ -173,6 +175,10 @@ def _difficulty(given: int | str) -> int:
 def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
     if graph is not None:
         checked_graph(graph)
+        numbers = sum(prod(graph.shapes.get(n, ())) for n in (*graph.inputs, *graph.parameters))
+        if not 0 < numbers <= _MOST_NUMBERS:
+            what = f"the graph has {numbers:,} inputs and parameters"
+            raise UsageError(f"{what}: a problem by hand has 1 to {_MOST_NUMBERS}")
     fitting = fitting_kinds(graph)
     wanted = (kinds,) if isinstance(kinds, str) else tuple(dict.fromkeys(kinds))
     for kind in wanted:
@@ -183,6 +189,8 @@ def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[s
         assert graph is not None
         why = "of arrays" if graph.shapes else "of single numbers"
         why = "with layers that train in one way and are used in another" if graph.layered else why
+        few = misfit[0] in ("paths", "picture") and not graph.shapes and not graph.layered
+        why = "in which nothing reaches an output along two to six paths" if few else why
         why = "without parameters" if misfit == ["optimizer"] and not graph.parameters else why
         hint = f"one of: {', '.join(fitting)}" if fitting else "a graph without such layers"
         raise UsageError(f"{misfit[0]!r} does not fit a graph {why}", hint=hint)

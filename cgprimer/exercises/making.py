@@ -70,6 +70,8 @@ def problem(
         accepted = _accepted(*found, difficulty, loose=graph is not None and attempt > _TRIES // 10)
         if accepted is not None:
             return accepted
+    if graph is not None and found is not None:
+        worked(found[1])  # says what is wrong with the graph, where it is that
     name = graph.source.name if graph is not None else "made-up graphs"
     raise UsageError(
         f"no numbers were found for which a student can work out {kind!r} of {name} by hand",
@@ -89,10 +91,11 @@ def fitting_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
         return ()
     if tape(graph).shapes:
         return ("shapes",)
-    own = [k for k in KINDS if k != "shapes"]
-    if not graph.parameters:
-        own.remove("optimizer")
-    return tuple(own)
+    ends = [_paths(graph, of, n) for of in graph.outputs for n in _named(graph)]
+    several = any(1 < len(paths) <= _MOST_PATHS[3] for paths in ends)
+    without = {"shapes"} | (set() if several else {"paths", "picture"})
+    without |= set() if graph.parameters else {"optimizer"}
+    return tuple(kind for kind in KINDS if kind not in without)
 
 
 def _candidate(
@@ -105,15 +108,17 @@ def _candidate(
     else:
         bare = given
     whole = difficulty == 1 or kind == "shapes" or len(bare.parameters) > 3
+    small = bool(bare.shapes) and neat.has_functions(bare)  # sums of many large ones
     values = {
-        name: _drawn(draw, bare.shapes.get(name, ()), 1 if whole else difficulty)
-        for name in (*bare.inputs, *bare.parameters)
+        name: _drawn(draw, bare.shapes.get(name, ()), 0 if small else 1 if whole else difficulty)
+        for name in _named(bare)
     }
     single = [abs(v) for v in values.values() if isinstance(v, float)]
     if 1 < len(single) <= _FEW and len({*single}) < len(single):
         return None  # equal numbers hide which of them was taken
     graph = parse(neat.with_values(bare, values), name=bare.source.name)
-    asked = _asked(kind, draw, difficulty, graph, of or graph.outputs[0])
+    most = _MOST_PATHS[difficulty if given is None else 3]
+    asked = _asked(kind, draw, difficulty, graph, of or graph.outputs[0], most)
     if asked is None:
         return None
     rounded = neat.has_functions(graph) or asked.get("rule") in (
@@ -132,9 +137,9 @@ def _drawn(draw: Random, shape: tuple[int, ...], difficulty: int) -> Any:
 
 
 def _asked(
-    kind: str, draw: Random, difficulty: int, graph: ExpressionGraph, of: str
+    kind: str, draw: Random, difficulty: int, graph: ExpressionGraph, of: str, most: int
 ) -> dict[str, Any] | None:
-    names = (*graph.inputs, *graph.parameters)
+    names = _named(graph)
     level: Any = "operations" if tape(graph).size <= _MOST_ROWS else "variables"
     if kind in ("trace", "tangent", "adjoint"):
         given = {"values_given": True} if difficulty == 1 and kind == "adjoint" else {}
@@ -154,15 +159,14 @@ def _asked(
         wrt = list(names) if len(names) <= 4 else draw.sample(names, 4)
         return {"of": of, "wrt": sorted(wrt, key=names.index)}
     ends = {n: _paths(graph, of, n) for n in names}
-    several = [n for n, paths in ends.items() if 2 <= len(paths) <= _MOST_PATHS[difficulty]]
-    wrt_ = draw.choice(several or [n for n, paths in ends.items() if paths] or list(names)[:1])
-    if not several and draw.random() < 0.95:  # one path is little to ask for
+    several = [n for n, paths in ends.items() if 2 <= len(paths) <= most]
+    if not several:  # one path is little to ask for
         return None
     if kind == "paths":
-        return {"of": of, "wrt": wrt_}
+        return {"of": of, "wrt": draw.choice(several)}
     inner = [n for n in graph.variables if n in graph.depends_on]
     tails = [n for n in graph.variables if len(graph.leads_to.get(n, ())) > 1]
-    starts = [n for n in graph.inputs if len(ends[n]) > 0]
+    starts = [n for n in graph.inputs if 0 < len(ends[n]) <= most] or several
     if not inner:
         return None
     questions: list[list[Any]] = [["inputs"]] if difficulty == 1 else []
@@ -176,6 +180,10 @@ def _asked(
         if difficulty > 2:
             questions.append(["sum", start, of])
     return {"questions": questions}
+
+
+def _named(graph: ExpressionGraph) -> tuple[str, ...]:
+    return (*graph.inputs, *graph.parameters)
 
 
 def _paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:

@@ -28,6 +28,7 @@ ROUNDED = 4  #: digits that are asked for where numbers are not exact
 _DIGITS, _LARGEST = {1: 3, 2: 4, 3: 4}, {1: 100.0, 2: 1000.0, 3: 1000.0}
 _SMALLEST, _LARGEST_ROUNDED = 1e-3, 1e4
 _WHOLE = (1.0, 2.0, 3.0, -1.0, -2.0, 2.0, 4.0, 5.0, -3.0, 3.0)
+_SMALL = (0.5, -0.5, 1.0, -1.0)
 _HALVES = (0.5, -0.5, 1.5, 2.5)
 _ARITHMETIC = ("add", "sub", "mul", "neg", "pow", "copy", "relu", "max", "min", "abs", "div")
 _SATURATING, _STEEP = ("sigmoid", "tanh", "exp", "erf", "softplus", "gelu"), 5.0
@@ -35,13 +36,12 @@ _FLAT = ("sum", "largest", "matmul")
 
 
 def drawn_value(draw: Random, difficulty: int) -> float:
-    """A number for a declaration: whole at first, then halves among them.
+    """A number for a declaration: whole at first, then halves among them; small ones at 0.
 
     >>> [drawn_value(Random(seed), 1) for seed in range(4)]
     [4.0, 3.0, 1.0, -1.0]
     """
-    pool = _WHOLE if difficulty == 1 else _WHOLE + _HALVES
-    return draw.choice(pool)
+    return draw.choice((_SMALL, _WHOLE, _WHOLE + _HALVES, _WHOLE + _HALVES)[difficulty])
 
 
 def with_values(graph: ExpressionGraph, values: dict[str, Any]) -> str:

@@ -194,6 +194,8 @@ def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
         *(["On each edge stands the partial derivative of its head by its tail."] * drawn),
     )
     look: dict[str, Any] = {"partials": True} if drawn else {}
+    if not graph.inputs:  # what everything begins with
+        look["parameters"] = "vertices"
     rows: tuple[tuple[Cell, ...], ...] = tuple((blank.row, blank) for blank in blanks)
     header = ("question", "answer")
     return Worksheet(

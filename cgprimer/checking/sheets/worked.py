@@ -33,4 +33,5 @@ def worked(problem: Problem) -> Worksheet:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"a problem of the sheet is damaged: {error!r}"[:200]) from None
     except CgprimerError as error:
-        raise DataError(f"a problem of the sheet cannot be worked out: {error.message}") from None
+        what = f"a problem of the sheet cannot be worked out: {error.message}"
+        raise DataError(what, hint=error.hint) from None
