@@ -16,7 +16,7 @@ from typing import Any
 from cgprimer.checking import optimizer_driver
 from cgprimer.checking.optimizer_verdicts import DECAY, GIVEN, PARTS, SLOPE, Run, parts_of, runs
 from cgprimer.checking.results import Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Answers, Limits, Submission, run_submission
+from cgprimer.checking.sandbox import Answers, Limits, Submission, run_submission, source_of
 from cgprimer.errors import Source, UsageError, listed, name_hint, plural
 from cgprimer.training.optimizers import optimizer as rule_of
 
@@ -89,7 +89,7 @@ def check_optimizer(
         return _with(not_run("optimizer", title, worth, names), there)
     found = recognised(names, rules)
     rules = rules or list(found)
-    defined = f"it defines {listed(names)}" if names else "it defines no class and no function"
+    defined = f"it defines {listed(n for n, _ in names) or 'no class and no function'}"
     if not found:
         what = f"there is no {rules[0] if rules else 'optimizer'}; {defined}"
         return _with(not_run("optimizer", title, worth, Failure("missing", what)), there)
@@ -103,7 +103,8 @@ def check_optimizer(
         submission, requests, limits, driver=driver, restarts=len(requests) - 1
     )
     reported = iter(answers.values)
-    source = Source(title, file.read_text("utf-8", "replace") if file else "")
+    read = source_of(file) if file else None
+    source = read if isinstance(read, Source) else Source(title, "")
     parts: list[Part] = []
     for rule in rules:
         if rule in found:
@@ -135,22 +136,32 @@ def _with(result: Result, answers: Answers) -> Result:
     return answers.noted_in(result)
 
 
-def recognised(names: Sequence[str], rules: Sequence[str] = ()) -> dict[str, str]:
+def recognised(names: Sequence[Sequence[str]], rules: Sequence[str] = ()) -> dict[str, str]:
     """The submission's name for each optimizer that it has, of those that are asked for.
 
-    >>> recognised(["MyAdam", "helper", "NAG"])
-    {'adam': 'MyAdam', 'nesterov': 'NAG'}
-    >>> recognised(["Mine"], ["adam"])
+    Of a class a part of the name will do; a function may be a helper, so it is called like an
+    optimizer, or like one and ``step`` or ``update``.
+
+    Args:
+        names: of what the submission defines, each with ``class`` or ``function``.
+        rules: that are asked for; all unless given.
+
+    >>> recognised([("MyAdam", "class"), ("norm", "function"), ("nag_step", "function")])
+    {'adam': 'MyAdam', 'nesterov': 'nag_step'}
+    >>> recognised([("Mine", "class")], ["adam"])
     {'adam': 'Mine'}
     """
     found: dict[str, str] = {}
-    for name in names:
+    for name, kind in sorted(names, key=lambda one: one[1]):  # classes come first
         plain = re.sub(r"[^a-z]", "", name.casefold())
-        rule = next((r for r, parts in CALLED.items() if any(p in plain for p in parts)), None)
-        if rule and (rule in rules or not rules):
-            found.setdefault(rule, name)
+        whole = re.sub(r"step|update|optimi[sz]er", "", plain)
+        for rule, parts in CALLED.items():
+            if whole in parts or (kind == "class" and parts[0] in plain):
+                if (rule in rules or not rules) and not re.search("nadam|adamax|radam", plain):
+                    found.setdefault(rule, name)
+                break
     if not found and len(rules) == len(names) == 1:
-        return {rules[0]: names[0]}
+        return {rules[0]: names[0][0]}
     return found
 
 

@@ -20,9 +20,13 @@ _FORMS = ("dict", "list", "dict of arrays", "list of arrays", "array", "number")
 _AHEAD = ("gradient function, dict", "gradient function, list", "gradient function, array")
 
 
-def listed(module: Any) -> list[str]:
-    """The names of classes and functions that the submission defines itself."""
-    return [name for name, one in vars(module).items() if _own(module, name, one)]
+def listed(module: Any) -> list[tuple[str, str]]:
+    """The names of what the submission defines itself, each with ``class`` or ``function``."""
+    return [
+        (name, "class" if inspect.isclass(one) else "function")
+        for name, one in vars(module).items()
+        if _own(module, name, one)
+    ]
 
 
 def _own(module: Any, name: str, one: Any) -> bool:

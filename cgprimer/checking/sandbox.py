@@ -111,7 +111,7 @@ def run_submission(
     limits = limits or Limits()
     if isinstance(submission, Mapping):
         return _run_here(submission, requests, driver)
-    source = _source(Path(submission))
+    source = source_of(Path(submission))
     if isinstance(source, Failure):
         return Answers((source,) * len(requests), source)
     answers, ended_at = _run(source, requests, limits, driver)
@@ -153,7 +153,7 @@ def _run_here(
     return Answers(values, seconds=time.perf_counter() - started)
 
 
-def _source(path: Path) -> Source | Failure:
+def source_of(path: Path) -> Source | Failure:
     """The text of a submission."""
     try:
         if path.stat().st_size > _LARGEST_SUBMISSION:
