@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -112,10 +113,11 @@ def _unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Source) -
     if error and not run["steps"]:
         where = place(source, error["line"])
         evidence = tuple(where.split("\n")) if where else ()
-        evidence += tuple(
-            f"given a {form}: {said}" for form, said in tries.items() if said != error["message"]
-        )[:4]
         said = error["message"]
+        if re.match("(Type|Key|Index|Attribute)Error", said):  # perhaps of the form alone
+            others = {form: why for form, why in tries.items() if why != said}
+            evidence += tuple(f"as {form}: {why}" for form, why in others.items())[:3]
+        said = "not written yet" if said.startswith("NotImplementedError") else said
         first, *more = PARTS
         unseen = [Part(name, PARTS[name], 0, "not run", "", said) for name in more]
         return [Part(first, PARTS[first], 0, "not run", "", said, evidence), *unseen]
