@@ -188,6 +188,15 @@ def test_accumulation_over_two_uses() -> None:
     assert [parts[f"1 {n} adjoint"].mistake for n in "ba"] == [s.OVERWRITTEN] * 2
 
 
+def test_capital_letters_make_names_differ() -> None:
+    text = "input l = 2; L = l^2; xw = L*l"
+    sheet = Sheet((Problem("trace", text, {"digits": 0}),))
+    assert {n: p for n, (p, *_) in graded(sheet, L="4", xw="8").items()} == {"L": 1.0, "xw": 1.0}
+    adjoints = Sheet((Problem("adjoint", text, {"digits": 0, "values_given": True}),))
+    found = graded(adjoints, xw="1", L="2", l="12")
+    assert [points for points, *_ in found.values()] == [1.0, 1.0, 1.0]
+
+
 def test_swapped_rows_have_a_name() -> None:
     found = graded(ADJOINT, xw="1", xc="1", xb="13", k="26", xa="39")
     assert found["k"][:2] == found["xa"][:2] == (0.0, s.SWAPPED)
@@ -322,7 +331,7 @@ def trace_check_of(sheet: Sheet) -> Check:
 def test_other_separators_and_orders(tmp_path: Path) -> None:
     file = tmp_path / "ann.csv"
     file.write_text(
-        "\ufeffrow;answer;problem;column\nxb;13,0;1;adjoint\n\nxw;1;1;Adjoint\n", "utf-8"
+        "\ufeffRow;answer;problem;column\nxb;13,0;1;adjoint\n\nxw;1;1;adjoint\n", "utf-8"
     )
     found = {p.name: p.points for p in check_trace(ADJOINT, file).parts}
     assert (found["1 xb adjoint"], found["1 xw adjoint"]) == (1.0, 1.0)

@@ -49,7 +49,7 @@ def plain(text: str) -> str:
     ('xx->xw', 'xx->xw')
     """
     text = re.sub(r"[`\s]|\\(?=[|*_])", "", str(text))
-    return text.replace("→", "->").replace("−", "-").casefold()
+    return text.replace("→", "->").replace("−", "-")
 
 
 def read_answers(path: str | Path) -> Answers:
@@ -75,7 +75,7 @@ def _csv(text: str) -> Answers:
     rows = csv.reader(
         io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ","
     )
-    header = [plain(cell) for cell in next(rows, [])]
+    header = [plain(cell).casefold() for cell in next(rows, [])]
     if missing := [name for name in COLUMNS[1:] if name not in header]:
         raise ValueError(f"no column {missing[0]!r}")
     sheets, found = set(), {}
