@@ -128,7 +128,7 @@ def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan |
     if workers is None:
         for name in ("simulate", "protocol", *own, "delays"):
             if getattr(settings, name) != DEFAULTS[name]:
-                hint = "say how many: workers=8 (--workers 8)"
+                hint = "say how many: workers=8 (--workers 8), or place='layers:2'"
                 raise UsageError(f"{name} is about many workers", hint=hint)
         return None
     if not settings.simulate:
@@ -137,6 +137,9 @@ def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan |
     if rule.kind != "rule":
         what = f"{rule.name} goes its own way through the samples, which many workers cannot share"
         raise UsageError(what, hint="an optimizer of gradients, such as sgd, momentum or adam")
+    if len(lengths) > 1:
+        what = "simulated workers are in one memory, and these samples are read in blocks"
+        raise UsageError(what, hint="Dataset.load(path) if memory is enough")
     if workers > samples:
         raise UsageError(f"there are {workers:,} workers, more than the {samples:,} samples")
     if settings.place:

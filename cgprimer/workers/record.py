@@ -123,6 +123,17 @@ def record_of(run: Any) -> Record:
     )
 
 
+def check_team(run: Any) -> None:
+    """Raise an error where a run cannot be taken up with what it says of its workers."""
+    record, pending = record_of(run), run.team["pending"]
+    drawn = run.team.get("drawn", 0 if record.placed else [0] * record.workers)
+    counts = [drawn] * record.workers if record.placed else [*drawn]  # of simulated workers
+    if len(counts) != record.workers or len(record.times) != len(run.step_losses):
+        raise ValueError
+    if not all(isinstance(n, int) and n >= 0 for n in (*counts, *pending)):
+        raise TypeError
+
+
 def summary(record: Record, steps: int) -> list[str]:
     """What a team did, in four lines."""
     shares = record.shares()

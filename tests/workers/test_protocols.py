@@ -13,6 +13,8 @@ import pytest
 import cgprimer
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.runs import TrainingRun
+from cgprimer.training.settings import settings_of
+from cgprimer.training.steps import change_of
 from cgprimer.workers.delays import Delays, delays_of
 from cgprimer.workers.protocols import PROTOCOLS, Task, asynchronous, plan
 from cgprimer.workers.record import record_of
@@ -374,3 +376,32 @@ def test_delays_are_data() -> None:
 )
 def test_the_formulas_of_the_page_are_those_of_the_simulator(curve: Curve) -> None:
     assert curve.simulated(100, 1) == pytest.approx(curve.formula(100), rel=0.04)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("drawn", 3), ("drawn", [1]), ("drawn", [-1, 1]), ("pending", ["a"]), ("times", []),
+        ("seconds", {}), ("seconds", {"compute": [1.0]}), ("spans", 3), ("staleness", [["a", 1]]),
+        ("clock", "x"),
+    ],
+)  # fmt: skip
+def test_a_file_that_was_tampered_with_is_refused(key: str, value: Any, tmp_path: Any) -> None:
+    run = cgprimer.train(LINE, PAIR, workers=2, **PLAIN)
+    run.team = {**run.team, key: value}
+    run.save(tmp_path / "run.json")
+    with pytest.raises(DataError, match="does not hold a run"):
+        cgprimer.load_run(tmp_path / "run.json")
+
+
+def test_single_precision_and_blocks(tmp_path: Any) -> None:
+    graph, data = lecture(200)
+    run = cgprimer.train(graph, data, workers=4, simulate=True, dtype="float32", epochs=2)
+    run.save(tmp_path / "run.json")
+    assert cgprimer.load_run(tmp_path / "run.json").team == run.team
+    settings, _ = settings_of({"workers": 4, "simulate": True, "batch_size": 10})
+    with pytest.raises(UsageError, match="read in blocks"):
+        change_of(settings, graph, [100, 100])
