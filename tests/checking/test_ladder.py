@@ -125,6 +125,36 @@ def test_planted_mistakes_are_named(number: int, mistake: str, swaps: Any) -> No
     assert (result.points == result.possible) == full
 
 
+_ADD = (
+    ("self.grad += out.grad", "self.grad = out.grad"),
+    ("other.grad += out.grad", "other.grad = out.grad"),
+)
+_MUL = (("+= other.data * out", "= other.data * out"), ("+= self.data * out", "= self.data * out"))
+IN_CLOSURES: list[tuple[int, str, tuple[tuple[str, str], ...]]] = [
+    (5, "= instead of +=", (*_ADD, *_MUL, ("self.grad += local", "self.grad = local"))),
+    (5, "= instead of +=", _ADD),
+    (5, "= instead of +=", _MUL),
+    (5, "child before parent", (("reversed(topological_order(self))", "topological_order(self)"),)),
+    (4, "seed missing", (("        self.grad = 1\n", ""),)),
+    (4, "upstream gradient left out", (("local(data) * out.grad", "local(data)"),
+     (".data * out.grad", ".data"), ("+= out.grad", "+= 1"))),
+    (4, "wrong derivative of tanh", (("1 - y**2", "1 - y"),)),
+    (4, "wrong derivative of pow", (("other * self.data**(", "self.data**("),)),
+    (3, "order reversed", (("    return topo\n", "    return topo[::-1]\n"),)),
+    (2, "reflected operator missing", (("__rmul__", "rmul"),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "mistake", "swaps"), IN_CLOSURES)
+def test_mistakes_in_closures_are_named(number: int, mistake: str, swaps: Any) -> None:
+    """In another engine, whose quotients are products with powers."""
+    text = MICROGRAD.replace("CHILDREN", "_children")
+    for old, new in swaps:
+        assert old in text
+        text = text.replace(old, new)
+    assert cgprimer.check_engine(names_of(text), number).mistakes[0] == mistake
+
+
 def test_no_message_shows_a_right_number() -> None:
     for number, _, swaps in MISTAKES[::4]:
         for part in cgprimer.check_engine(names_of(planted(swaps)), number).parts:

@@ -68,9 +68,16 @@ def _local(single: Sequence[Any]) -> Part:
         says = "nothing flows: the gradient of the result by itself is 1"
         return wrong(name, points, "seed missing", says)
     bad: dict[str, str] = {}
+    made: dict[str, str] = {}  # of others, as a - b of a + -b: they are wrong where those are
     for (text, case), answer in single:
         if not close(answer["grads"], case.gradient):
-            bad.setdefault(case.tape.instructions[-1].primitive, _how(text, case, answer["grads"]))
+            composed = sum(bool(node["parents"]) for node in answer["nodes"]) > 1
+            found = _explanations(case, answer) if composed else {}
+            if found and not bad:
+                return wrong(name, points, *next(iter(found.items())), text)
+            how = _how(text, case, answer["grads"])
+            (made if composed else bad).setdefault(case.tape.instructions[-1].primitive, how)
+    bad = bad or made
     if not bad:
         return right(name, points)
     mistake = "wrong derivative of " + ", ".join(bad)
