@@ -34,6 +34,7 @@ from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.data.columns import column_of
 from cgprimer.data.sources import column_names
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
+from cgprimer.numbers_and_arrays import all_finite, first_bad
 from cgprimer.recording.value import Value
 from cgprimer.training.update_rules import Recorded
 
@@ -310,8 +311,13 @@ def sample_columns(
             values = loss_column(graph, loss, column, dataset)
         else:
             role, own, values = "input", name, column_of(dataset.inputs, name, "input")
-        columns[name] = np.ascontiguousarray(values, dtype=dtype)
+        with np.errstate(over="ignore"):
+            columns[name] = np.ascontiguousarray(values, dtype=dtype)
         _check_shape(role, own, columns[name].shape[1:], shape)
+        bad = dtype == "float32" and first_bad(columns[name], len(shape))
+        if bad and all_finite(np.asarray(values)):
+            what = f"sample {bad[1]} of the {role} {own + bad[2]!r} is beyond {dtype}"
+            raise DataError(what, hint="dtype='float64' (--dtype float64), or other units")
     return columns, shapes
 
 

@@ -33,7 +33,7 @@ def test_too_many_paths_are_counted_and_not_walked():
         cgprimer.gradient(ladder(20), method="path-sum")
     assert "10,000" in caught.value.message
     assert "--path-limit" in caught.value.hint
-    with pytest.raises(PathLimitError, match=f"{2**200:,}"):
+    with pytest.raises(PathLimitError, match=r"about 10\^60 paths"):
         cgprimer.gradient(ladder(200), method="path-sum")
 
 

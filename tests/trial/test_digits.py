@@ -119,3 +119,21 @@ def test_a_derivative_that_is_not_known_is_not_differentiated_to_zero(pole):
         second = cgprimer.hessian(graph, {"xa": xa}, wrt="xa", method="symbolic")["xa"]["xa"]
         assert not np.isfinite(first).any()
         assert not np.isfinite(second).any()
+
+
+@pytest.mark.parametrize("engine", ["plain", "numpy", "cpu"])
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_numbers_that_are_not_finite_warn_of_nothing(method, engine):
+    # warnings are errors here
+    for text, xa in (("exp(xa)", 1e5), ("xa/0", 1.0), ("log(xa)", -1.0), ("atanh(xa)", 2.0)):
+        graph = cgprimer.parse(f"xw = {text}")
+        for point in (xa, np.full(3, xa)):
+            cgprimer.gradient(graph, {"xa": point}, wrt="xa", method=method, engine=engine)
+
+
+def test_an_input_beyond_single_precision_is_named_itself():
+    graph = cgprimer.parse("xu = xa*p; xw = xu + 1")
+    data = cgprimer.Dataset.from_arrays({"xa": [1.0, 1e300]}, {"xw": [1.0, 2.0]})
+    for made in (cgprimer.train, cgprimer.loss_and_gradient):
+        with pytest.raises(cgprimer.DataError, match="the input 'xa' is beyond float32"):
+            made(graph, data, dtype="float32")
