@@ -66,7 +66,7 @@ def values_of(
     if roots is not None:
         wanted_steps = zip(steps, needed[len(values) :], strict=True)
         steps = [step if wanted else (lambda: math.nan, ()) for step, wanted in wanted_steps]
-    with quiet(lookup is not floats.function):
+    with quiet(lookup):
         return run_steps(steps, values)
 
 
@@ -106,9 +106,9 @@ def arithmetic(values: Iterable[Number]) -> Lookup:
     return arrays.function
 
 
-def quiet(arrays: bool) -> AbstractContextManager[None]:
+def quiet(lookup: Lookup | None) -> AbstractContextManager[None]:
     """Infinities and nan are values here, not warnings of numpy's."""
-    if not arrays:
+    if lookup is floats.function:
         return nullcontext()
     import numpy as np
 
@@ -223,8 +223,8 @@ class Runner:
     def __call__(self, columns: Given, scalars: Given, samples: int) -> Derivatives:
         """Values and derivatives at a point, or at every sample."""
         combined = not self.program.seeds_only or len(self.program.passes) > 1
-        floating = self.chosen is PLAIN and arithmetic(columns.values()) is floats.function
-        with quiet(combined and not floating):
+        known = arithmetic(columns.values()) if self.chosen is PLAIN else None
+        with quiet(known if combined else floats.function):
             found = self.program.run(
                 self.execute, columns, scalars, samples, alone=self.alone, bits=self.bits
             )
