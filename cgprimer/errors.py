@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _FEW = 8  # names that a hint may list
-# Control characters and marks of direction would reach the terminal: each is shown as one sign, so
-# that carets stay in their place.
+# What would steer the terminal is shown as one sign, so that carets stay in their place.
 _VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
 _VISIBLE |= dict.fromkeys([*range(0x7F, 0xA0), 0x200E, 0x200F], 0xB7)
 _VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xB7)
