@@ -146,6 +146,10 @@ def _run(
 def _values(tape: Tape, given: Given, noise: random.Random | None) -> list[Any]:
     start = [f.value if f.kind == "constant" else given.get(f.name, 0.0) for f in tape.leaves]
     lookup = arithmetic(start)
+    if tape.shapes:  # of numbers, arrays may be made
+        from cgprimer.core.primitives import arrays
+
+        lookup = arrays.function
     steps = with_functions(tape, lookup)
     if noise:
         exact = _EXACT.split()

@@ -48,19 +48,28 @@ PYTHON = Language(
 )  # fmt: skip
 
 
-def _key_text(key: Sequence[Any], prefix: str) -> str:
-    """An index; torch has no steps backwards, so that places in other orders are listed."""
-    parts = []
-    for part in key:
-        if isinstance(part, range) and part.step > 0:
-            step = "" if part.step == 1 else f":{part.step}"
-            parts.append(f"{part.start}:{part.stop}{step}")
-        elif isinstance(part, (range, tuple)):
-            places = list(part) if isinstance(part, range) else numpy_key(part).tolist()
-            parts.append(f"{prefix}.{'tensor' if prefix == 'torch' else 'array'}({places})")
+def _taken(prefix: str, array: str, key: Sequence[Any]) -> str:
+    """Elements by an index. torch has no steps backwards: there such an axis is turned round."""
+    parts, backwards, axes = [], [], 0
+    for part in reversed(key):
+        if isinstance(part, range):
+            axes += 1
+            if prefix == "torch" and part.step < 0:
+                backwards.append(-axes)
+            places = part[::-1] if -axes in backwards else part
+            stop, step = places.stop, places.step
+            text = f"{places.start}:{'' if stop < 0 else stop}" + (f":{step}" if step != 1 else "")
+            parts.append(text)
+        elif isinstance(part, tuple):
+            places = numpy_key(part)
+            axes += places.ndim
+            parts.append(
+                f"{prefix}.{'tensor' if prefix == 'torch' else 'array'}({places.tolist()})"
+            )
         else:
             parts.append(str(part))
-    return ", ".join(parts)
+    found = f"{array}[..., {', '.join(reversed(parts))}]"
+    return f"torch.flip({found}, {tuple(backwards)})" if backwards else found
 
 
 def _structural(prefix: str) -> Callable[[Structural, Line, list[str]], str]:
@@ -79,14 +88,15 @@ def _structural(prefix: str) -> Callable[[Structural, Line, list[str]], str]:
                 }[setting]
                 return f'{prefix}.einsum("{form}", {given[0]}, {given[1]})'
             case "take":
-                return f"{given[0]}[..., {_key_text(setting[0], prefix)}]"
+                return _taken(prefix, given[0], setting[0])
             case "sum" | "largest":
                 return f"{prefix}.{'sum' if kind == 'sum' else 'amax'}({given[0]}, {setting[0]})"
             case "scatter":
                 key, shape = setting
-                places = math.prod(shape)
-                made = f"{prefix}.arange({places}).reshape({shape})[{_key_text(key, prefix)}]"
-                return f"scattered({given[0]}, {made}, {shape})"
+                places = _taken(
+                    prefix, f"{prefix}.arange({math.prod(shape)}).reshape({shape})", key
+                )
+                return f"scattered({given[0]}, {places}, {shape})"
             case "concatenate":
                 return f"joined([{', '.join(given)}], {setting[0]}, {line.ranks[0]})"
             case "transpose":

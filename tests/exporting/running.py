@@ -83,6 +83,8 @@ for file in sorted(pathlib.Path(sys.argv[1]).glob("case*.py")):
             runpy.run_path(str(file), run_name="__main__")
     except SystemExit as error:
         ended = error.code
+    except Exception as error:
+        ended = repr(error)
     if ended:
         wrong += 1
         print(file, ended, said.getvalue())
