@@ -140,6 +140,7 @@ def command(
       cgprimer train lecture --batch-size 1 --epochs 1
       cgprimer train lecture --samples 300 --noise 20 --validation 0.3 --patience 5
       cgprimer train lecture --resume run.json --epochs 60
+      cgprimer train lecture --workers 8 --protocol async --simulate
       cgprimer train lecture --directory runs/first
       cgprimer train runs/first/run.toml
 

@@ -150,7 +150,7 @@ def summary(record: Record, steps: int) -> list[str]:
         f"of their time a worker {', '.join(said)}",
         f"the busiest worker is used {most} % of the time, the idlest {least} %",
     ]
-    if record.staleness:
+    if record.staleness and not record.placed:
         oldest = max(record.staleness)
         mean = number(record.mean_staleness, 3)
         lines.append(
