@@ -112,6 +112,8 @@ def planted(kinds: tuple[str, ...], seeds: range) -> tuple[Counter[str], Counter
                 own = worked_through(table, (blank, value))
                 if not all(math.isfinite(v) for v in own.values() if isinstance(v, float)):
                     continue  # the root of a number below 0: nobody can go on from there
+                if len({own[b.name] for b in table.blanks if b.column == blank.column}) == 1:
+                    continue  # one number everywhere is refused, here by chance
                 result = check_trace(sheet, as_answers(table, own))
                 part = next(p for p in result.parts if p.name == f"1 {blank.row} {blank.column}")
                 # Where two slips give the same number, either name is right.
