@@ -147,7 +147,7 @@ def summary(record: Record, steps: int) -> list[str]:
     lines = [
         f"{plural(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in {clock},"
         f" {number(record.clock / max(1, steps), 4)} s a step",
-        f"of their time a worker {', '.join(said)}",
+        f"of the workers' time: {', '.join(said)}",
         f"the busiest worker is used {most} % of the time, the idlest {least} %",
     ]
     if record.staleness and not record.placed:
