@@ -137,7 +137,7 @@ def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan |
     if rule.kind != "rule":
         what = f"{rule.name} goes its own way through the samples, which many workers cannot share"
         raise UsageError(what, hint="an optimizer of gradients, such as sgd, momentum or adam")
-    if len(lengths) > 1:
+    if settings.simulate and len(lengths) > 1:
         what = "simulated workers are in one memory, and these samples are read in blocks"
         raise UsageError(what, hint="Dataset.load(path) if memory is enough")
     if workers > samples:
