@@ -1,0 +1,49 @@
+"""The page of many workers in a real browser: keys, the curtain, both looks; ``-m browser``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cgprimer.pages.rounds.page import moments, page
+from cgprimer.workers.record import record_of
+from tests.pages.conftest import opened
+from tests.workers.test_rounds import trained
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_curtain_lifts_with_the_moments(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    run = trained(protocol="backup", delays="1,2,5")
+    path = tmp_path / "page.html"
+    path.write_text(page(run, until=6), encoding="utf-8")
+    found = opened(browser, path, 1280, 720)
+
+    def hidden() -> float:
+        width: float = found.find_element("id", "curtain").rect["width"]
+        return width
+
+    def press(key: str) -> None:
+        ActionChains(found).send_keys(key).perform()
+
+    known = [one for one in moments(run, record_of(run)) if one.time <= 6]
+    widths = [hidden()]
+    for number, one in enumerate(known[1:], start=2):
+        press(Keys.RIGHT)
+        assert found.find_element("id", "count").text == f"moment {number} of {len(known)}"
+        assert found.find_element("id", "what").text == one.words
+        assert found.find_element("id", "server").text == one.server
+        widths.append(hidden())
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 10 < widths[0]
+    press("d")
+    seen = [image.is_displayed() for image in found.find_elements("tag name", "img")]
+    assert seen == [False, True]
+    room = found.find_element("tag name", "html")
+    assert room.get_property("scrollHeight") <= room.get_property("clientHeight")
+    assert browser.get_log("browser") == [], "the console has errors"
