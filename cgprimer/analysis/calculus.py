@@ -15,15 +15,8 @@ from typing import NamedTuple
 
 from cgprimer.analysis.derivation import PENDING, Section, Step, filled, size
 from cgprimer.analysis.simplification import simplified
-from cgprimer.core.language.syntax import (
-    Apply,
-    Expression,
-    Name,
-    Number,
-    Structural,
-    fold,
-    postorder,
-)
+from cgprimer.core.language.names import replaced
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural, postorder
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import OPERANDS, RESULT, Primitive, partial_tree, primitive
 from cgprimer.errors import ExpressionSwellError, counted
@@ -47,15 +40,6 @@ LAWS = {
     "chain, exponential": "(a^u)' = a^u*log(a)*u'",
     "function": "",
 }  #: the rules of sums, products and powers; those of functions are made of the table
-
-
-def replaced(tree: Expression, by_name: dict[str, Expression]) -> Expression:
-    """A tree with others in the place of names; equal ones are shared."""
-    return fold(
-        tree,
-        lambda leaf: by_name.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf,
-        lambda name, arguments: Apply(name, tuple(arguments)),
-    )
 
 
 def check_size(nodes: int) -> None:

@@ -11,15 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from cgprimer.core.derivatives import kept, statistics, tape
 from cgprimer.core.graph import ExpressionGraph, graph_of
-from cgprimer.core.language.syntax import (
-    Declaration,
-    Definition,
-    Name,
-    Program,
-    Shape,
-    Structural,
-    postorder,
-)
+from cgprimer.core.language.names import names_in
+from cgprimer.core.language.syntax import Declaration, Definition, Program, Shape, Structural
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.tape.printing import as_shown, expressions, labels, shown_name
 from cgprimer.core.tape.scalars import apart, elements, scalarize
@@ -70,8 +63,7 @@ def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
         if leaf.kind != "constant"
     ]
     for index, tree in trees.items():
-        used = (node.name for node in postorder(tree) if isinstance(node, Name))
-        statements.append(Definition(names[index], tree, tuple(dict.fromkeys(used)), 0))
+        statements.append(Definition(names[index], tree, tuple(names_in(tree)), 0))
     statements += [Declaration("output", name, None, 0) for name in flat.outputs]
     return graph_of(Program(graph.source, tuple(statements)))
 

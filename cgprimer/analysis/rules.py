@@ -10,26 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cgprimer.analysis.calculus import check_size, replaced, section_of
+from cgprimer.analysis.calculus import check_size, section_of
 from cgprimer.analysis.derivation import Derivation, Section, size
 from cgprimer.analysis.simplification import simplified
 from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.graph.build import graph_of
 from cgprimer.core.language import parser
-from cgprimer.core.language.syntax import (
-    Apply,
-    Expression,
-    Name,
-    Structural,
-    postorder,
-)
+from cgprimer.core.language.names import names_in, replaced
+from cgprimer.core.language.syntax import Apply, Expression, Number, Structural, postorder
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.registry import (
-    ARRAY_FUNCTIONS,
-    FUNCTIONS,
-    Primitive,
-)
+from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, Primitive
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 
 ABSTRACT = ("f", "g", "h", "u", "v")  #: in a text, functions of the variable that nothing defines
@@ -103,7 +94,7 @@ def rules(
         return Derivation(wrt, tuple(sections), tuple(sorted(abstract)), whole)
     moving = set(abstract)
     for inner_name, expression in needed.items():  # in topological order
-        if _depends(expression, {wrt, *moving}):
+        if names_in(expression).keys() & {wrt, *moving}:
             moving.add(inner_name)
     sections = [
         section_of(n, needed[n], wrt, moving) for n in reversed(needed) if n == name or n in moving
@@ -122,8 +113,7 @@ def _read(
                 raise UsageError("a single formula has no name: 'of' is for several expressions")
             tree = parser.parse_expression(formula, table, "<formula>")
             _check([tree])
-            names = {node.name for node in postorder(tree) if isinstance(node, Name)}
-            return {"": tree}, names, ""
+            return {"": tree}, {*names_in(tree)}, ""
         formula = graph_of(parser.parse_program(formula, table, "<expressions>"))
     graph = checked_graph(formula)
     if graph.shapes:
@@ -197,20 +187,14 @@ def _needed(definitions: dict[str, Expression], name: str) -> dict[str, Expressi
     wanted = {name}
     for inner in reversed(definitions):
         if inner in wanted:
-            nodes = postorder(definitions[inner])
-            wanted |= {node.name for node in nodes if isinstance(node, Name)}
+            wanted |= names_in(definitions[inner]).keys()
     return {n: tree for n, tree in definitions.items() if n in wanted}
 
 
 def _names(trees: Iterable[Expression]) -> set[str]:
     """Names of variables and of functions without a formula."""
-    nodes = [node for tree in trees for node in postorder(tree)]
-    called = {str(n.primitive) for n in nodes if isinstance(n, Apply)}
-    return called | {node.name for node in nodes if isinstance(node, Name)}
-
-
-def _depends(tree: Expression, names: set[str]) -> bool:
-    return any(isinstance(node, Name) and node.name in names for node in postorder(tree))
+    nodes = [node for tree in trees for node in postorder(tree) if not isinstance(node, Number)]
+    return {str(n.primitive) if isinstance(n, Apply) else n.name for n in nodes}
 
 
 def _substituted(definitions: dict[str, Expression], name: str) -> Expression:

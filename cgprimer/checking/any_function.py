@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from cgprimer.analysis.calculus import replaced
 from cgprimer.analysis.rules import ABSTRACT, rules, with_any
 from cgprimer.core.language import parser
+from cgprimer.core.language.names import replaced
 from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
 from cgprimer.core.primitives.notation import parse_expression, unparse
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.calculus import replaced
 from cgprimer.analysis.derivation import size
 from cgprimer.analysis.rules import rules
 from cgprimer.checking.any_function import is_about_any, with_formulas
@@ -25,7 +24,8 @@ from cgprimer.checking.questions import Points, Question, ask, points
 from cgprimer.checking.results import Part, Result
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.graph.expression_graph import FrozenDict
-from cgprimer.core.language.syntax import Expression, Name, postorder
+from cgprimer.core.language.names import names_in, replaced
+from cgprimer.core.language.syntax import Expression, Name
 from cgprimer.core.primitives import formulas
 from cgprimer.core.primitives.notation import parse_expression, unparse
 from cgprimer.core.primitives.registry import FUNCTIONS
@@ -114,9 +114,7 @@ def _checked(
     """The parts of an answer: formulas at all points, numbers at the declared values."""
     drawn = _on_both_sides(question, count, seed)
     declared = all(name in question.graph.values for name in question.arguments)
-    own = {
-        e for e, (_, tree) in trees.items() if declared and not any(map(_is_name, postorder(tree)))
-    }
+    own = {e for e, (_, tree) in trees.items() if declared and not names_in(tree)}
     values = {e: values_at(question, tree, drawn) for e, (_, tree) in trees.items()}
     answered = replace(question, wrt=tuple(n for n in question.wrt if _has(question, n, {*trees})))
     parts: dict[str, Part] = {}
@@ -132,10 +130,6 @@ def _checked(
             found = _numbers(asked, _first(here), trees) if alone else ()
             parts |= {p.name: p for p in found or _formulas(asked, here, trees, values)}
     return Result("formula", "", tuple(parts[name] for name in question.wrt))
-
-
-def _is_name(node: Expression) -> bool:
-    return isinstance(node, Name)
 
 
 def _has(question: Question, name: str, answered: set[str]) -> bool:
@@ -316,7 +310,7 @@ def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) 
     elif read["dashed"] and not re.search(rf"\b{wrt or 'x'}\b", body):
         body, right = (_applied(part, wrt or "x") for part in (body, right))
     tree = parse_expression(body, "<left side>")
-    names = list(dict.fromkeys(n.name for n in postorder(tree) if isinstance(n, Name)))
+    names = [*names_in(tree)]
     if wrt is None:
         wrt = "x" if "x" in names else names[0] if len(names) == 1 else None
     if wrt not in names:

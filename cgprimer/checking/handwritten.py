@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checking.questions import Points, Question
-from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold, postorder
+from cgprimer.core.language.names import names_in
+from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
 from cgprimer.core.primitives import floats, formulas
 from cgprimer.core.primitives.notation import parse_expression, setting_texts, unparse
 from cgprimer.errors import UsageError, listed, name_hint
@@ -107,12 +108,9 @@ def tree_of(text: str, name: str, question: Question) -> Expression:
     tree = parse_expression(text, f"<answer for {name}>")
     graph = question.graph
     known = {*graph.variables, *graph.parameters, "pi", "e"}
-    for node in postorder(tree):
-        if isinstance(node, Name) and node.name not in known:
-            said = f"{node.name!r} in the answer for {name} is no name that is known here"
-            raise UsageError(
-                said, hint=name_hint(node.name, sorted(known - {"pi", "e", question.of}))
-            )
+    for unknown in [name for name in names_in(tree) if name not in known]:
+        said = f"{unknown!r} in the answer for {name} is no name that is known here"
+        raise UsageError(said, hint=name_hint(unknown, sorted(known - {"pi", "e", question.of})))
     return tree
 
 
@@ -121,8 +119,7 @@ def values_at(question: Question, tree: Expression, drawn: Points) -> Array:
     import mpmath
 
     graph, found = question.graph, []
-    used = {node.name for node in postorder(tree) if isinstance(node, Name)}
-    inner = used & graph.definitions.keys()
+    inner = names_in(tree).keys() & graph.definitions.keys()
     if inner and graph.shapes:
         raise UsageError(
             f"{min(inner)} is computed by a graph of arrays: write inputs and parameters"

@@ -7,6 +7,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from cgprimer.core.graph import ExpressionGraph, graph_of
+from cgprimer.core.language.names import names_in, replaced
 from cgprimer.core.language.syntax import (
     Apply,
     Declaration,
@@ -30,8 +31,6 @@ from cgprimer.core.losses import (
     check_classes,
     check_target,
     loss_tree,
-    names_in,
-    renamed,
 )
 from cgprimer.core.primitives.array_functions import apply
 from cgprimer.core.primitives.notation import unparse
@@ -131,7 +130,7 @@ def loss_terms(
         if not set(names) & set(known):
             hint = f"the graph has {listed(known)}; or say it in 'out' and 'target'"
             raise UsageError(f"the loss {loss!r} names nothing of the graph", hint=hint)
-        return Terms([renamed(tree, own)], columns)
+        return Terms([replaced(tree, own)], columns)
     more = [name for name in names if name not in about]
     if more and len(outputs) > 1:
         what = f"{loss!r} would count {more[0]} once for each of {len(outputs)} outputs"
@@ -141,7 +140,7 @@ def loss_terms(
         here = {**own, "out": Name(name)}
         if "target" in names:
             here["target"] = column(name, shape, is_target=True)
-        trees.append(renamed(tree, here))
+        trees.append(replaced(tree, here))
     return Terms(trees, columns)
 
 
@@ -158,9 +157,7 @@ def put(tape: Tape, terms: Terms) -> tuple[Tape, Expression]:
         builder.leaf("column", leaf, shape=column.shape)
 
     def value(node: Name | Number) -> int:
-        if isinstance(node, Name):
-            return builder.names[node.name]
-        return builder.constant(node.value)
+        return builder.names[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
     totals, trees = [], list(terms.trees)
     for k, tree in enumerate(trees):
@@ -291,8 +288,7 @@ def appended(
     ]
     for leaf, column in columns.items():
         statements.append(Declaration("input", leaf, None, place + words.index(leaf), column.shape))
-    names = tuple(names_in(tree))
-    statements.append(Definition(name, tree, names, place + words.index(name)))
+    statements.append(Definition(name, tree, tuple(names_in(tree)), place + words.index(name)))
     statements.append(Declaration("output", name, None, place + len(words) - 2))
     source = Source(graph.source.name, f"{graph.source.text}\n{text}")
     return graph_of(Program(source, tuple(statements))), columns

@@ -10,11 +10,12 @@ A loss is said in one of three ways:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cgprimer.checked_numbers import real_number
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold, postorder
+from cgprimer.core.language.names import replaced
+from cgprimer.core.language.syntax import Expression, Number
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import DataError, UsageError, did_you_mean
 from cgprimer.plugins import Registry
@@ -39,9 +40,7 @@ LOSSES: Registry[Any] = Registry(
 )
 _SETTINGS = {"huber": {"delta": 1.0}}  # names in the text of a loss that stand for a number
 _TARGETS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # what targets must be: words and a test
-    "cross-entropy": ("between 0 and 1", lambda t: (t >= 0) & (t <= 1)),
-    "cross-entropy-logit": ("between 0 and 1", lambda t: (t >= 0) & (t <= 1)),
-    "softmax-cross-entropy": ("between 0 and 1", lambda t: (t >= 0) & (t <= 1)),
+    **dict.fromkeys(_OWN[4:7], ("between 0 and 1", lambda t: (t >= 0) & (t <= 1))),
     "hinge": ("-1 or 1", lambda t: abs(t) == 1),
 }
 SOFTMAX = "softmax-cross-entropy"
@@ -95,27 +94,13 @@ def loss_tree(loss: str, known: Iterable[str] = ()) -> Expression | Callable[...
         if callable(text):
             return text  # type: ignore[no-any-return]
         tree = parse_expression(text, source_name=f"<loss {name}>")
-        return renamed(tree, {n: Number(value) for n, value in settings.items()})
+        return replaced(tree, {n: Number(value) for n, value in settings.items()})
     words = name.split("-")
     if not name or (all(map(str.isidentifier, words)) and set(words) - {*known, "out", "target"}):
         ways = "or an expression in out and target, or in names of the graph and of columns"
         hint = did_you_mean(name, (*LOSSES, *known)) or f"one of: {', '.join(LOSSES)}, {ways}"
         raise UsageError(f"there is no loss {loss!r}", hint=hint)
     return parse_expression(loss, source_name="<loss>")
-
-
-def names_in(tree: Expression) -> dict[str, None]:
-    """The names that stand in a tree, in their order."""
-    return {node.name: None for node in postorder(tree) if isinstance(node, Name)}
-
-
-def renamed(tree: Expression, names: Mapping[str, Expression]) -> Expression:
-    """A tree with others in the places of some names."""
-
-    def leaf(node: Name | Number) -> Expression:
-        return names.get(node.name, node) if isinstance(node, Name) else node
-
-    return fold(tree, leaf, lambda row, arguments: Apply(row, tuple(arguments)))
 
 
 def check_target(loss: str, values: Any, what: str, *, sample: bool = True) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.names import names_in
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Shape
 from cgprimer.core.loss_vertex import Column, input_name, loss_terms
 from cgprimer.core.losses import (
@@ -21,7 +22,6 @@ from cgprimer.core.losses import (
     check_classes,
     check_target,
     loss_tree,
-    names_in,
     refuse,
 )
 from cgprimer.core.primitives.notation import unparse

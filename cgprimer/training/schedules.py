@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name
-from cgprimer.core.language.syntax import Expression, Name, postorder
+from cgprimer.core.language.names import names_in
+from cgprimer.core.language.syntax import Expression
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -85,8 +86,7 @@ def hyper_of(schedule: str) -> Mapping[str, float | None]:
         hint = f"{name_hint(schedule, SCHEDULES)} A formula names {', '.join(KNOWN)}"
         raise UsageError(f"there is no schedule {schedule!r}", hint=hint)
     tree = parse_expression(schedule, source_name="<schedule>")
-    names = [node.name for node in postorder(tree) if isinstance(node, Name)]
-    return {name: None for name in names if name not in KNOWN}
+    return {name: None for name in names_in(tree) if name not in KNOWN}
 
 
 def divided(
