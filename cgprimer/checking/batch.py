@@ -9,12 +9,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cgprimer import __version__
-from cgprimer.checking.results import Failure, Result, not_run, readable, renamed
+from cgprimer.checking.results import Failure, Result, not_run, readable
 from cgprimer.checking.sandbox import Limits, Submission, stop_all
 from cgprimer.errors import CgprimerError, DataError, UsageError, listed
 from cgprimer.files import write_whole
@@ -114,11 +114,11 @@ def submissions_in(
             raise UsageError(f"there is no file {path}")
         inside = [path.resolve()]  # a link that is named may lead anywhere, one in a folder may not
         if path.is_dir():
+            seen = [e for e in sorted(path.iterdir()) if not e.name.startswith((".", "_"))]
             inside = [
                 _file_in(entry, endings, called) if entry.is_dir() else entry
-                for entry in sorted(path.iterdir())
-                if not entry.name.startswith((".", "_"))
-                and (entry.is_dir() or entry.suffix in endings)
+                for entry in seen
+                if entry.is_dir() or entry.suffix in endings
             ]
             if not inside:
                 ending = " or ".join(endings)
@@ -206,7 +206,7 @@ def check_all(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         journal.write()
-    results = {n: renamed(known[key], n) for n, key in keys.items() if key in known}
+    results = {n: replace(known[key], submission=n) for n, key in keys.items() if key in known}
     return Batch(
         tuple(results.values()),
         kept,

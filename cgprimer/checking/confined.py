@@ -48,14 +48,8 @@ def readable() -> list[str]:
         prefixes = (prefixes - {"/usr"}) | {"/usr/lib", "/usr/local/lib"}
     found = [*prefixes, sys.prefix, sys.executable, os.path.realpath(sys.executable)]
     found += ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/localtime"]
-    found += [
-        "/etc/ld.so.cache",
-        "/dev/null",
-        "/dev/zero",
-        "/dev/urandom",
-        "/dev/random",
-        "/proc/cpuinfo",
-    ]
+    found += ["/etc/ld.so.cache", "/proc/cpuinfo"]
+    found += [f"/dev/{name}" for name in ("null", "zero", "urandom", "random")]
     for place in sys.path:  # of a project that is worked on: its packages, not what lies beside
         real = os.path.realpath(place)
         if os.path.isdir(real) and not any(inside(real, p) for p in prefixes):
@@ -77,15 +71,8 @@ def refuse_events(folder: str, readable: list[str], files: bool, network: bool) 
     allowed = [*readable, folder]
     real, decode, under = os.path.realpath, os.fsdecode, inside
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-    changes = (
-        "os.remove",
-        "os.rename",
-        "os.mkdir",
-        "os.rmdir",
-        "os.chmod",
-        "os.link",
-        "os.symlink",
-    )
+    changed = ("remove", "rename", "mkdir", "rmdir", "chmod", "link", "symlink")
+    changes = {f"os.{name}" for name in changed}
     starts = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile")
 
     def refuse(event: str, given: Any) -> None:

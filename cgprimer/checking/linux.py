@@ -33,7 +33,6 @@ _REFUSED = {  # machine -> its number in seccomp, numbers of system calls: socke
 
 def kernel() -> Any:
     """The C library."""
-
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -59,11 +58,8 @@ def own_namespaces(folder: str, uid: int | None) -> bool:
         if uid is not None or libc.unshare(flags | _NEW_USER) != 0:
             return False
         try:  # the folder's files belong to somebody
-            for name, text in (
-                ("setgroups", "deny"),
-                ("uid_map", f"{user} {user} 1"),
-                ("gid_map", f"{group} {group} 1"),
-            ):
+            for name, text in {"setgroups": "deny", "uid_map": f"{user} {user} 1",
+                               "gid_map": f"{group} {group} 1"}.items():  # fmt: skip
                 with open(f"/proc/self/{name}", "w") as file:
                     file.write(text)
         except OSError:

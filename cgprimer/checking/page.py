@@ -27,7 +27,7 @@ th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: l
 thead th { border-bottom-width: 3px; white-space: nowrap; }
 tbody tr:nth-child(even) { background: var(--faint); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td:first-child { min-width: 9em; }
+tbody th { font-weight: inherit; min-width: 9em; }
 .mark { text-align: center; }
 .bar { background: currentColor; display: inline-block; height: .7em; min-width: 2px; }
 .names { min-width: 12em; }
@@ -66,19 +66,13 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
         '<p><label><input type="checkbox" id="hide"> without names</label></p>',
         "<h2>By mistake</h2>",
         _table(
-            [
-                _head("mistake"),
-                _head("how many", "number"),
-                _head("", "bars"),
-                _head("whose", "names"),
-            ],
+            [("mistake", ""), ("how many", "number"), ("", "bars"), ("whose", "names")],
             [
                 [
-                    f"<td>{escape(mistake)}</td>",
-                    f'<td class="number">{len(who)}</td>',
-                    f'<td class="bars"><span class="bar" style="width:{width * len(who):.2f}em">'
-                    "</span></td>",
-                    f'<td class="names">{escape(", ".join(map(student_of, who)))}</td>',
+                    escape(mistake),
+                    str(len(who)),
+                    f'<span class="bar" style="width:{width * len(who):.2f}em"></span>',
+                    escape(", ".join(map(student_of, who))),
                 ]
                 for mistake, who in mistakes.items()
             ],
@@ -87,13 +81,9 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
         else "<p>None.</p>",
         "<h2>By part</h2>",
         _table(
-            [_head("part"), *(_head(verdict, "number") for verdict in _MARKS)],
+            [("part", ""), *((verdict, "number") for verdict in _MARKS)],
             [
-                [f"<td>{escape(name)}</td>"]
-                + [
-                    f'<td class="number">{_count(results, name, verdict)}</td>'
-                    for verdict in _MARKS
-                ]
+                [escape(name)] + [str(_count(results, name, verdict)) for verdict in _MARKS]
                 for name in parts
             ],
         ),
@@ -101,12 +91,9 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
         "<h2>By student</h2>",
         f"<p>{', '.join(f'{mark} {verdict}' for verdict, mark in _MARKS.items())}</p>",
         _table(
-            [
-                _head("student"),
-                _head("points", "number"),
-                *(_head(name, "mark") for name in parts),
-                _head("mistakes"),
-            ],
+            [("student", ""), ("points", "number")]
+            + [(name, "mark") for name in parts]
+            + [("mistakes", "")],
             [_row(result, parts, same.get(result.submission, "")) for result in results],
         ),
         "</div>",
@@ -124,15 +111,17 @@ def _count(results: Sequence[Result], name: str, verdict: str) -> int:
     return sum(part.verdict == verdict for part in every)
 
 
-def _head(text: str, kind: str = "") -> str:
-    return f'<th scope="col" class="{kind}">{escape(text)}</th>'
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+def _table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:
+    """A table: of each column its heading and its class, of each row the HTML of its cells."""
+    head = "".join(f'<th scope="col" class="{kind}">{escape(n)}</th>' for n, kind in columns)
+    body = ""
+    for first, *more in rows:
+        kinds = zip(more, columns[1:], strict=True)
+        cells = "".join(f'<td class="{kind}">{cell}</td>' for cell, (_, kind) in kinds)
+        body += f'\n<tr><th scope="row">{first}</th>{cells}</tr>'
     return (
-        f'<div class="scroll"><table>\n<thead><tr>{"".join(head)}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+        f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}\n</tbody>\n</table></div>"
     )
 
 
@@ -147,14 +136,12 @@ def _row(result: Result, parts: Sequence[str], same: str) -> list[str]:
     named = escape(", ".join(result.mistakes)) or ("the same file" if same else "")
     shown = f"<details><summary>{named or 'details'}</summary><pre>{escape(chr(10).join(details))}"
     return [
-        f'<th scope="row">{escape(student_of(result.submission))}</th>',
-        f'<td class="number">{result.points:g} of {result.possible:g}</td>',
+        escape(student_of(result.submission)),
+        f"{result.points:g} of {result.possible:g}",
         *(_mark(known.get(name)) for name in parts),
-        f"<td>{shown}</pre></details></td>" if details else f"<td>{named}</td>",
+        f"{shown}</pre></details>" if details else named,
     ]
 
 
 def _mark(part: Part | None) -> str:
-    if part is None:
-        return "<td></td>"
-    return f'<td class="mark" title="{escape(part.verdict)}">{_MARKS[part.verdict]}</td>'
+    return f'<span title="{escape(part.verdict)}">{_MARKS[part.verdict]}</span>' if part else ""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree as xml
 
-from cgprimer.checking.results import Part, Result
+from cgprimer.checking.results import Part, Result, readable
 
 
 def summary(result: Result) -> str:
@@ -54,22 +54,12 @@ def csv_text(results: Sequence[Result], same: dict[str, str] | None = None) -> s
     rows.writerow(map(_cell, head))
     for result in results:
         points = {part.name: f"{part.points:g}" for part in result.parts}
-        failure = str(result.failure).splitlines()[0] if result.failure else ""
-        rows.writerow(
-            map(
-                _cell,
-                [
-                    result.submission,
-                    f"{result.points:g}",
-                    f"{result.possible:g}",
-                    *(points.get(name, "") for name in parts),
-                    "; ".join(result.mistakes),
-                    failure,
-                    f"{result.seconds:.2f}",
-                    (same or {}).get(result.submission, ""),
-                ],
-            )
-        )
+        row = [result.submission, f"{result.points:g}", f"{result.possible:g}"]
+        row += [points.get(name, "") for name in parts]
+        row += ["; ".join(result.mistakes)]
+        row += [str(result.failure).splitlines()[0] if result.failure else ""]
+        row += [f"{result.seconds:.2f}", (same or {}).get(result.submission, "")]
+        rows.writerow(map(_cell, row))
     return file.getvalue()
 
 
@@ -85,44 +75,31 @@ def junit_xml(results: Sequence[Result]) -> str:
     Source: the schema of Jenkins' JUnit plugin, ``junit-10.xsd``.
     """
     root = xml.Element("testsuites", name="cgprimer check")
-    totals = {"tests": 0, "failures": 0, "errors": 0}
     for result in results:
-        cases = result.parts
-        counts = {
-            "tests": len(cases),
-            "failures": sum(_failed(part) and part.verdict != "not run" for part in cases),
-            "errors": sum(part.verdict == "not run" for part in cases),
-        }
-        totals = {name: totals[name] + count for name, count in counts.items()}
-        suite = xml.SubElement(root, "testsuite", name=_plain(result.submission))
-        suite.attrib |= {name: str(count) for name, count in counts.items()}
+        name = readable(result.submission)
+        suite = xml.SubElement(root, "testsuite", name=name)
         suite.attrib |= {"skipped": "0", "time": f"{result.seconds:.3f}"}
-        for part in cases:
-            names = {"name": _plain(part.name), "classname": _plain(result.submission)}
-            case = xml.SubElement(suite, "testcase", {**names, "time": "0"})
+        for part in result.parts:
+            named = {"name": readable(part.name), "classname": name, "time": "0"}
+            case = xml.SubElement(suite, "testcase", named)
             if _failed(part):
                 kind = "error" if part.verdict == "not run" else "failure"
-                text = str(part)
-                if part.verdict == "not run" and result.failure:
-                    text = str(result.failure)
+                text = readable(str((kind == "error" and result.failure) or part))
                 head = f"{part.points:g} of {part.possible:g} points"
-                given = {"message": _plain(f"{head}: {text.splitlines()[0]}")}
-                given["type"] = _plain(part.mistake or part.verdict)
-                xml.SubElement(case, kind, given).text = _plain(text)
+                given = {"message": f"{head}: {text.splitlines()[0]}"}
+                given["type"] = readable(part.mistake or part.verdict)
+                xml.SubElement(case, kind, given).text = text
         if result.output:
-            xml.SubElement(suite, "system-out").text = _plain(result.output)
-    root.attrib |= {name: str(count) for name, count in totals.items()}
+            xml.SubElement(suite, "system-out").text = readable(result.output)
+    counted = {"tests": "testcase", "failures": "failure", "errors": "error"}
+    for element in (root, *root):
+        element.attrib |= {n: str(len([*element.iter(tag)])) for n, tag in counted.items()}
     xml.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
 
 
 def _failed(part: Part) -> bool:
     return part.points < part.possible or part.verdict in ("wrong", "not run")
-
-
-def _plain(text: str) -> str:
-    """Without the characters that XML cannot hold."""
-    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
 def gradescope(result: Result) -> dict[str, Any]:

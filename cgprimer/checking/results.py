@@ -7,7 +7,6 @@ else counts points.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -50,19 +49,18 @@ class Failure:
     where: str = ""
 
     def __str__(self) -> str:
-        heading = f"{KINDS.get(self.kind, self.kind)}: {self.message}"
+        heading = f"{KINDS[self.kind]}: {self.message}"
         return f"{heading}\n{self.where}" if self.where else heading
 
 
 def readable(text: str) -> str:
-    """Without what would move a terminal's cursor, or the order of letters.
+    """Without what moves a terminal's cursor or the order of letters, or what XML cannot hold.
 
     >>> readable("a\\x1b[2Jb\\n")
     'a\ufffd[2Jb\\n'
     """
-    return re.sub(
-        r"[^\t\n -~\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\U0010ffff]", "\ufffd", text
-    )
+    known = r"\t\n -~\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
+    return re.sub(f"[^{known}]", "\ufffd", text)
 
 
 def place(source: Source, line: int | None, column: int = 0, end: int = 0) -> str:
@@ -78,11 +76,10 @@ def place(source: Source, line: int | None, column: int = 0, end: int = 0) -> st
     lines = source.text.split("\n")
     if line is None or not 1 <= line <= len(lines):
         return ""
-    start = sum(len(text) + 1 for text in lines[: line - 1])
+    own, start = lines[line - 1], sum(len(text) + 1 for text in lines[: line - 1])
     if not column:
-        own = lines[line - 1]
         column, end = len(own) - len(own.lstrip()) + 1, len(own.rstrip()) + 1
-    column = max(1, min(column, len(lines[line - 1]) + 1))
+    column = max(1, min(column, len(own) + 1))
     span = Span(source, start + column - 1, start + max(column, end - 1))
     return f"{span.where()}\n{span.caret_lines()}"
 
@@ -148,7 +145,7 @@ class Result:
         """The named mistakes, each once, and the kind of a failure."""
         named = [part.mistake for part in self.parts if part.mistake]
         if self.failure:
-            named.append(KINDS.get(self.failure.kind, self.failure.kind))
+            named.append(KINDS[self.failure.kind])
         return tuple(dict.fromkeys(named))
 
     def require(self, name: str, level: str = "mistake") -> float:
@@ -212,45 +209,3 @@ def not_run(check: str, submission: str, possible: dict[str, float], failure: Fa
     """
     parts = tuple(Part(name, points, 0, "not run") for name, points in possible.items())
     return Result(check, submission, parts, failure=failure)
-
-
-def renamed(result: Result, submission: str) -> Result:
-    """The same result, of a submission with another name."""
-    return replace(result, submission=submission)
-
-
-def numbers_by_name(value: Any, names: Sequence[str]) -> dict[str, float] | Failure:
-    """A number for each name, from what a student returns: by name, in order, or one alone.
-
-    >>> numbers_by_name([1, 2.5], ["ab", "bc"])
-    {'ab': 1.0, 'bc': 2.5}
-    >>> print(numbers_by_name({"ab": 1}, ["ab", "bc"]))
-    wrong shape: bc is missing
-    """
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return Failure("value", f"returned {value!r:.60}, not numbers")
-    if isinstance(value, int | float):
-        value = [value]
-    if isinstance(value, dict):
-        missing = [name for name in names if name not in value]
-        if missing:
-            return Failure(
-                "shape", f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-            )
-        value = [value[name] for name in names]
-    found: list[float] = []
-    for given in value:
-        entry = given
-        while isinstance(entry, list) and len(entry) == 1:
-            entry = entry[0]
-        if isinstance(entry, list | dict):
-            return Failure("shape", "an entry is no single number")
-        if isinstance(entry, bool | str) or entry is None:
-            return Failure("value", f"{entry!r:.60} is no number")
-        try:
-            found.append(float(entry))
-        except OverflowError:
-            found.append(float("inf") if entry > 0 else float("-inf"))
-    if len(found) != len(names):
-        return Failure("shape", f"returned {len(found)} numbers, expected {len(names)}")
-    return dict(zip(names, found, strict=True))

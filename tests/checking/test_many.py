@@ -21,7 +21,7 @@ from cgprimer.checking import batch, courses
 from cgprimer.checking.batch import Journal, check_all, submissions_in
 from cgprimer.checking.page import class_page
 from cgprimer.checking.report import csv_text, gradescope, junit_xml, report
-from cgprimer.checking.results import LEVELS, Failure, Part, Result, not_run, numbers_by_name
+from cgprimer.checking.results import LEVELS, Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits
 from cgprimer.errors import UsageError
 from tests.checking.halves import BROKEN, LOOP, ONE, PARTS, RIGHT, SIGN, check_half, half_check
@@ -538,20 +538,6 @@ def test_wrong_use_is_one_clear_line(tmp_path: Path) -> None:
     assert "which submission?" in bad("check", "half", "notes.txt", cwd=tmp_path)
     assert "there is no file x.py" in bad("check", "half", "notes.txt", "x.py", cwd=tmp_path)
     assert "half" in bad("check", "hafl", cwd=tmp_path)
-
-
-def test_numbers_by_name_takes_what_students_return() -> None:
-    names = ["a", "b"]
-    for given in ([1, 2], {"b": 2.0, "a": 1}, [[1], [2.0]], {"a": [1], "b": 2, "c": 9}):
-        assert numbers_by_name(given, names) == {"a": 1.0, "b": 2.0}
-    assert numbers_by_name(3, ["a"]) == {"a": 3.0}
-    assert numbers_by_name([10**400, -(10**400)], names) == {"a": float("inf"), "b": float("-inf")}
-    for given, kind in (([1], "shape"), ([[1, 2], 3], "shape"), ("x", "value"), (None, "value"),
-                        ([None, 1], "value"), ({"a": 1}, "shape"), ([True, 1], "value"),
-                        (True, "value"), ([], "shape")):  # fmt: skip
-        found = numbers_by_name(given, names)
-        assert isinstance(found, Failure), given
-        assert found.kind == kind
 
 
 def test_a_submission_without_answers_has_no_points() -> None:
