@@ -147,7 +147,7 @@ def wrong(place, numbers, point, near=None):
         right = point["right"][name]
         good = same(number, right, near(right) if near else point["within"][name])
         count += not good
-        shown = getattr(number, "tolist", lambda: number)()
+        shown = SHOWN
         print("ok   " if good else "WRONG", place, name, "=", shown, "" if good else f"not {right}")
     return count
 '''
@@ -239,6 +239,8 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
     if prefix and not any("batch_mean" in name for name in used):
         checks.append(_BATCH.replace("P.", f"{prefix}."))
         main = main.replace("CHECKS", "    count += batch()\n")
+    shown = 'getattr(number, "tolist", lambda: number)()' if prefix else "number"
+    checks[0] = _CHECKS.replace("SHOWN", "sympy.N(number)" if target == "sympy" else shown)
     checks = [text.replace("OF", made.of) for text in (*checks, main.replace("CHECKS", ""))]
     helpers = language.needed(*written, *checks)
     if made.differences:
