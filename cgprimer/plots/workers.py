@@ -17,7 +17,8 @@ from cgprimer.training.runs import TrainingRun
 from cgprimer.workers.record import Record, record_of
 
 SHOW = ("auto", "timeline", "loss", "staleness")
-_NUMBERED = 66  # of such a part of the picture a span has room for the number of its micro-batch
+_GAP = 400  # of such a part of the picture is what stands between two spans
+_NUMBERED = 72  # of such a part of the picture a span has room for the number of its micro-batch
 _ROWS = 16  # workers in a timeline
 _STEPS = 60  # whose moments are lines in a timeline
 _AGES = 40  # bars of a histogram
@@ -107,6 +108,7 @@ def timeline(
     for span in record.spans:
         if span.worker < rows and span.begin < end:
             width = min(span.end, end) - span.begin
+            width -= min(0.3 * width, end / _GAP)  # one gradient after the other, and not one bar
             seen[span.kind] = axes.barh(
                 span.worker, width, left=span.begin, height=0.62, **_look(span.kind, look)
             )
