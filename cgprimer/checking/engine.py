@@ -64,7 +64,8 @@ def check_engine(
     parts: list[Part] = []
     output, seconds, waiting = "", 0.0, list(stages)
     while waiting:  # a stage that ends the process ends no other one
-        requests = [request for one in waiting for request in one.asks]
+        asks = [ask for one in waiting for ask in one.asks]
+        requests: list[Request] = [{"call": a.call, "arguments": list(a.arguments)} for a in asks]
         named: Request = {"call": "names", "arguments": []}
         answers = run_submission(submission, [named, *requests], limits, driver=DRIVER)
         output, seconds = output or answers.output, seconds + answers.seconds
@@ -85,7 +86,7 @@ def check_engine(
 def possible(stage: int | None = None) -> dict[str, float]:
     """The points that each part of a stage, or each stage, can bring."""
     if stage is not None:
-        return dict(_stage(stage).possible)
+        return _stage(stage).possible
     return {_title(one): sum(one.possible.values()) for one in STAGES}
 
 
@@ -179,7 +180,9 @@ def engine_graph(
     names = [*graph.inputs, *graph.parameters]
     point = {name: float(k) for k, name in enumerate(names, 2)}
     case = Case(text, point | {n: float(v) for n, v in graph.values.items()} | dict(at or {}))
-    requests = [case.asked("built", "backward"), case.asked("built")]
+    requests: list[Request] = [
+        {"call": "built", "arguments": [case.program, do]} for do in ("backward", "")
+    ]
     answers = run_submission(submission, requests, limits, driver=DRIVER, restarts=1)
     swept, plain = answers.values
     found = plain if isinstance(swept, Failure) else swept

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part
-from cgprimer.checking.stages.graphs import explained
-from cgprimer.checking.stages.stage import Case, Stage, close, doubtful, failed, right, wrong
-from cgprimer.checking.stages.values import (
-    COMPOUND,
-    DIAMOND,
-    LECTURE,
-    LONG,
-    SINGLE,
-    SQUARE,
-    long_part,
+from cgprimer.checking.stages.graphs import SAYS, explained
+from cgprimer.checking.stages.stage import (
+    Case,
+    Stage,
+    Task,
+    close,
+    doubtful,
+    of_cases,
+    right,
+    wrong,
 )
+from cgprimer.checking.stages.values import COMPOUND, DIAMOND, LECTURE, SINGLE, SQUARE, long_chain
 from cgprimer.core.graph import parse
 from cgprimer.errors import listed
 
@@ -47,44 +47,28 @@ _TREE = Case("e = tanh(a*b - c)/exp(d)", {"a": 0.5, "b": -1.5, "c": 0.25, "d": 0
 _COMPOUNDS = (_TREE, Case("y = 1/(exp(-z) + 1)", {"z": 1.5}))
 
 
-def _fourth(answers: Sequence[Any]) -> list[Part]:
-    single = list(zip(SINGLE.items(), answers, strict=False))
-    parts = [_local(single)]
-    compound = answers[len(SINGLE) :]
-    known = _common(_COMPOUNDS, compound)
-    rule = _gradient_part("the chain rule", 3, _COMPOUNDS, compound, known)
-    if rule.verdict == "wrong" and not rule.mistake and parts[0].verdict == "wrong":
-        rule = replace(rule, message="wrong, as a local derivative is")
-    return [*parts, rule]
-
-
-def _local(single: Sequence[Any]) -> Part:
+def _local(answers: Sequence[Any]) -> Part:
     """The derivatives of single operations."""
-    name, points = "local derivatives", 4
-    failure = next((a for _, a in single if isinstance(a, Failure)), None)
-    if failure:
-        return failed(name, points, failure)
-    if all(all(grad == 0 for grad in a["grads"]) for _, a in single):
-        says = "nothing flows: the gradient of the result by itself is 1"
-        return wrong(name, points, "seed missing", says)
+    if all(all(grad == 0 for grad in a["grads"]) for a in answers):
+        return wrong("seed missing", SAYS["seed missing"])
     bad: dict[str, str] = {}
     made: dict[str, str] = {}  # of others, as a - b of a + -b: they are wrong where those are
-    for (text, case), answer in single:
+    for case, answer in zip(SINGLE, answers, strict=True):
         if not close(answer["grads"], case.gradient):
             composed = sum(bool(node["parents"]) for node in answer["nodes"]) > 1
             found = _explanations(case, answer) if composed else {}
             if found and not bad:
-                return wrong(name, points, *next(iter(found.items())), text)
-            how = _how(text, case, answer["grads"])
+                return wrong(*next(iter(found.items())), case.text.removeprefix("c = "))
+            how = _how(case, answer["grads"])
             (made if composed else bad).setdefault(case.tape.instructions[-1].primitive, how)
     bad = bad or made
     if not bad:
-        return right(name, points)
+        return right()
     mistake = "wrong derivative of " + ", ".join(bad)
-    return wrong(name, points, mistake, "; ".join(f"{op}: {how}" for op, how in bad.items()))
+    return wrong(mistake, "; ".join(f"{op}: {how}" for op, how in bad.items()))
 
 
-def _how(text: str, case: Case, grads: Sequence[Any]) -> str:
+def _how(case: Case, grads: Sequence[Any]) -> str:
     """In what way the derivatives of one operation are wrong."""
     op = case.tape.instructions[-1].primitive
     expected = case.gradient
@@ -100,10 +84,9 @@ def _how(text: str, case: Case, grads: Sequence[Any]) -> str:
             return f"nothing flows back{which}"
         if close(grad, -good):
             return f"the sign{which}"
-        at = {
-            **case.at,
-            "b": 3.0 if text == "a^3" else -1.0 if op == "pow" else case.at.get("b", 0),
-        }
+        # The second operand may be a constant: an exponent.
+        at = {"b": next((one.value for one in case.tape.leaves if one.kind == "constant"), 0.0)}
+        at |= case.at
         for formula, where, says in _WRONG.get(op, ()):
             graph = parse(f"xw = {formula}; input a, b; output xw")
             if where == place and close(grad, float(graph.evaluate(at)["xw"])):
@@ -116,25 +99,33 @@ def _how(text: str, case: Case, grads: Sequence[Any]) -> str:
     return "wrong"
 
 
-def _gradient_part(
-    name: str, points: float, cases: Sequence[Case], answers: Sequence[Any], known: str = ""
-) -> Part:
-    """The gradients of expressions, and what it looks like where they are wrong.
+def _gradients(
+    name: str, points: float, cases: Sequence[Case], others: Sequence[Case] = ()
+) -> Task:
+    """A part about gradients of expressions, and what it looks like where they are wrong.
 
-    ``known`` is the mistake that explains more than these.
+    The mistake that is named explains them all, and those of other parts, if one does.
     """
-    for case, answer in zip(cases, answers, strict=True):
-        if isinstance(answer, Failure):
-            return failed(name, points, answer, case.text)
-        if close(answer["grads"], case.gradient):
-            continue
+    others = [case for case in others if case not in cases]
+
+    def judged(answers: Sequence[Any]) -> Part:
+        pairs = list(zip((*cases, *others), answers, strict=True))
+        bad = [p for p in pairs[: len(cases)] if not close(p[1]["grads"], p[0].gradient)]
+        if not bad:
+            return right()
+        case, answer = bad[0]
         found = _explanations(case, answer)
-        mistake = known if known in found else next(iter(found), "")
-        pairs = zip(case.names, answer["grads"], case.gradient, strict=True)
-        bad = [n for n, value, good in pairs if not close(value, good)]
-        where = f"{case}: wrong by {listed(bad)}"
-        return wrong(name, points, mistake, found.get(mistake, "the gradient is wrong"), where)
-    return right(name, points)
+        every = [_explanations(*pair) for pair in pairs if not isinstance(pair[1], Failure)]
+        known = (name for name in found if all(name in one for one in every))
+        mistake = next(known, next(iter(found), ""))
+        grads = zip(case.names, answer["grads"], case.gradient, strict=True)
+        where = f"{case}: wrong by {listed([n for n, v, good in grads if not close(v, good)])}"
+        return wrong(mistake, found.get(mistake, "the gradient is wrong"), where)
+
+    asks, beside = (
+        tuple(case.asked("built", "backward") for case in some) for some in (cases, others)
+    )
+    return Task(name, points, asks, judged, beside)
 
 
 def _explanations(case: Case, answer: Any) -> dict[str, str]:
@@ -145,25 +136,15 @@ def _explanations(case: Case, answer: Any) -> dict[str, str]:
     return explained(answer["nodes"], by_node, answer.get("order", ()))
 
 
-def _common(cases: Sequence[Case], answers: Sequence[Any]) -> str:
-    """The mistake that gives all of these gradients, the right ones included."""
-    pairs = [pair for pair in zip(cases, answers, strict=True) if not isinstance(pair[1], Failure)]
-    if all(close(answer["grads"], case.gradient) for case, answer in pairs):
-        return ""
-    found = [_explanations(case, answer) for case, answer in pairs]
-    return next((name for name in found[0] if all(name in one for one in found)), "")
-
-
 REVERSE = Stage(
     4,
     "reverse",
     ("Value",),
     (
-        *(case.asked("built", "backward") for case in SINGLE.values()),
-        *(case.asked("built", "backward") for case in _COMPOUNDS),
+        Task("local derivatives", 4, tuple(c.asked("built", "backward") for c in SINGLE), _local),
+        _gradients("the chain rule", 3, _COMPOUNDS),
     ),
-    _fourth,
-    {"local derivatives": 4, "the chain rule": 3},
+    "wrong, as a local derivative is",
 )
 
 # --- 5: accumulation ------------------------------------------------------------------------------
@@ -189,75 +170,65 @@ _SHARED = {
 }  # fmt: skip
 
 
-def _fifth(answers: Sequence[Any]) -> list[Part]:
-    parts, at = [], 0
-    every = [case for cases in _SHARED.values() for case in cases]
-    known = _common(every, answers[: len(every)])
-    for name, cases in _SHARED.items():
-        parts.append(_gradient_part(name, 2, cases, answers[at : at + len(cases)], known))
-        at += len(cases)
-    return [*parts, long_part("a long chain", 1, answers[-1])]
-
-
+_EVERY = [case for cases in _SHARED.values() for case in cases]
 ACCUMULATION = Stage(
     5,
     "accumulation",
     ("Value",),
     (
-        *(case.asked("built", "backward") for cases in _SHARED.values() for case in cases),
-        {"call": "chain", "arguments": [LONG, "backward"]},
+        *(_gradients(name, 2, cases, _EVERY) for name, cases in _SHARED.items()),
+        long_chain("backward"),
     ),
-    _fifth,
-    {**dict.fromkeys(_SHARED, 2), "a long chain": 1},
 )
 
 # --- 6: zeroing -----------------------------------------------------------------------------------
 
-_PLAIN = Case("b = a*c + a; d = b*b", {"a": 1.5, "c": -0.5})
+
+def _zero(case: Case, answer: Any) -> Part:
+    zeroed = answer["zeroed"]
+    if any(isinstance(value, str) for value in zeroed):
+        return wrong("gradient is no number", "grad is to be 0.0, so that it can be added to")
+    if not close(zeroed, [0.0, 0.0]):
+        which = "some" if 0 in zeroed else "the"
+        return wrong("gradients not zeroed", f"{which} gradients are still there")
+    if answer["data"] != [case.at[n] for n in case.names]:
+        return wrong("data zeroed", "the data have changed; only grad is to be 0")
+    return right()
 
 
-def _sixth(answers: Sequence[Any]) -> list[Part]:
-    names = {"gradients are zero": 2, "a second pass": 2, "without zeroing": 2}
-    (answer,) = answers
-    if isinstance(answer, Failure):
-        return [failed(name, points, answer) for name, points in names.items()]
-    expected = _PLAIN.gradient
-    double = [2 * value for value in expected]
-    zero, second, without = names.items()
-    data = [float(_PLAIN.at[n]) for n in _PLAIN.names]
-    parts = [right(*zero), right(*second), right(*without)]
-    if not close(answer["zeroed"], [0.0, 0.0]):
-        mistake = "gradients not zeroed"
-        says = "the gradients are still there"
-        if any(isinstance(value, str) for value in answer["zeroed"]):
-            mistake, says = "gradient is no number", "grad is to be 0.0, so that it can be added to"
-        elif any(value == 0 for value in answer["zeroed"]):
-            says = "some gradients are still there"
-        parts[0] = wrong(*zero, mistake, says)
-    elif answer["data"] != data:
-        parts[0] = wrong(*zero, "data zeroed", "the data have changed; only grad is to be 0")
-    if close(answer["second"], double):
+def _second(case: Case, answer: Any) -> Part:
+    if close(answer["second"], _double(case)):
         says = "the gradient of the second pass has the first in it"
-        parts[1] = wrong(*second, "gradients not zeroed", says)
-    elif not close(answer["second"], expected):
-        parts[1] = wrong(*second, "", "the gradient after zeroing and a second pass is wrong")
-    if close(answer["unzeroed"], expected):
+        return wrong("gradients not zeroed", says)
+    if not close(answer["second"], case.gradient):
+        return wrong("", "the gradient after zeroing and a second pass is wrong")
+    return right()
+
+
+def _without(case: Case, answer: Any) -> Part:
+    if close(answer["unzeroed"], case.gradient):
         says = "backward forgets what earlier passes left: nothing can be added up over samples"
-        parts[2] = doubtful(*without, "backward zeroes", says)
-    elif not close(answer["unzeroed"], double) and parts[1].verdict == "right":
-        says = "two passes are to add up"
-        parts[2] = wrong(*without, "passes do not add up", says)
-    elif not any(close(answer["again"], one) for one in (double, expected)):
+        return doubtful("backward zeroes", says)
+    if not close(answer["unzeroed"], _double(case)) and close(answer["second"], case.gradient):
+        return wrong("passes do not add up", "two passes are to add up")
+    if not any(close(answer["again"], one) for one in (_double(case), case.gradient)):
         says = "backward twice on one graph counts what the first pass left in inner values"
-        parts[2] = doubtful(*without, "inner gradients kept", says)
-    return parts
+        return doubtful("inner gradients kept", says)
+    return right()
 
 
+def _double(case: Case) -> list[float]:
+    return [2 * value for value in case.gradient]
+
+
+_PLAIN = Case("b = a*c + a; d = b*b", {"a": 1.5, "c": -0.5})
 ZEROING = Stage(
     6,
     "zeroing",
     ("Value", "zero_grad"),
-    (_PLAIN.asked("zeroed"),),
-    _sixth,
-    {"gradients are zero": 2, "a second pass": 2, "without zeroing": 2},
+    (
+        of_cases("gradients are zero", 2, [_PLAIN], _zero, "zeroed"),
+        of_cases("a second pass", 2, [_PLAIN], _second, "zeroed"),
+        of_cases("without zeroing", 2, [_PLAIN], _without, "zeroed"),
+    ),
 )

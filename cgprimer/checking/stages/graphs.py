@@ -31,7 +31,7 @@ _NAMES = {
 OPERATIONS = ("add", "sub", "mul", "div", "pow", "neg", "exp", "log", "sin", "tanh", "relu")
 
 
-_SAYS = {
+SAYS = {
     "seed missing": "nothing flows: the gradient of the result by itself is 1",
     "upstream gradient left out": "each local derivative is to be multiplied by the gradient of the"
     " result",
@@ -229,10 +229,10 @@ def explained(
 
     def note(name: str, fits: bool) -> None:
         if fits:
-            found.setdefault(name, _SAYS[name])
+            found.setdefault(name, SAYS[name])
 
     if not any(grads.values()) and nodes[-1]["grad"] != 1:
-        return {"seed missing": _SAYS["seed missing"]}
+        return {"seed missing": SAYS["seed missing"]}
     both = (edges, [one[::-1] for one in edges])
     for way in good:
         note("upstream gradient left out", gives(swept(edges, way, upstream=False)))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from cgprimer.checking.results import Failure, Part
-from cgprimer.checking.sandbox import Request
-from cgprimer.checking.stages.stage import Case, Stage, close, failed, right, wrong
+from cgprimer.checking.results import Part
+from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases, right, wrong
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import parse
 from cgprimer.core.methods import differentiate
@@ -57,6 +55,7 @@ _MOVES: dict[str, tuple[Move, str]] = {
                                " values that were given, not in copies"),
 }  # fmt: skip
 _RATES: dict[str, tuple[Callable[[int], float], str]] = {
+    "sign": (lambda t: -_RATE * _DECAY**t, _MOVES["sign"][1]),
     "decay one step early": (lambda t: _RATE * _DECAY ** (t + 1), "the first step has the whole"
                              " rate"),
     "decay ignored": (lambda t: _RATE, "the rate stays the same"),
@@ -66,32 +65,18 @@ _RATES: dict[str, tuple[Callable[[int], float], str]] = {
 }  # fmt: skip
 
 
-def _seventh(answers: Sequence[Any]) -> list[Part]:
-    plain, decaying = answers
-    parts = []
-    name, points = "steps", 4
-    if isinstance(plain, Failure):
-        parts.append(failed(name, points, plain))
-    else:
-        rows = [dict(zip(_BOWL.names, row, strict=True)) for row in plain["rows"]]
-        parts.append(_steps(name, points, rows))
-    name, points = "decaying rate", 2
-    if isinstance(decaying, Failure):
-        return [*parts, failed(name, points, decaying)]
-    found = [row[0] for row in decaying["rows"]]
+def _decaying(_: Case, answer: Any) -> Part:
+    found = [row[0] for row in answer["rows"]]
 
-    def places(rate: Callable[[int], float]) -> list[float]:
-        return [-sum(rate(k) for k in range(t + 1)) for t in range(_STEPS)]
+    def fits(rate: Callable[[int], float]) -> bool:
+        return close(found, [-sum(rate(k) for k in range(t + 1)) for t in range(_STEPS)])
 
-    if close(found, places(lambda t: _RATE * _DECAY**t)):
-        return [*parts, right(name, points)]
-    if close(found, [-one for one in places(lambda t: _RATE * _DECAY**t)]):
-        return [*parts, wrong(name, points, "sign", _MOVES["sign"][1])]
+    if fits(lambda t: _RATE * _DECAY**t):
+        return right()
     for mistake, (rate, says) in _RATES.items():
-        if close(found, places(rate)):
-            return [*parts, wrong(name, points, mistake, says)]
-    says = "the rates are not rate*decay^t, t = 0, 1, 2 and so on"
-    return [*parts, wrong(name, points, "", says)]
+        if fits(rate):
+            return wrong(mistake, says)
+    return wrong("", "the rates are not rate*decay^t, t = 0, 1, 2 and so on")
 
 
 def _same(rows: Sequence[dict[str, Any]], expected: Sequence[dict[str, float]]) -> bool:
@@ -102,20 +87,19 @@ def _same(rows: Sequence[dict[str, Any]], expected: Sequence[dict[str, float]]) 
     )
 
 
-def _steps(name: str, points: float, rows: Sequence[dict[str, Any]]) -> Part:
-    if _same(rows, descended(_BOWL, _RATE, _STEPS)):
-        return right(name, points)
+def _steps(case: Case, answer: Any) -> Part:
+    rows = [dict(zip(case.names, row, strict=True)) for row in answer["rows"]]
+    if _same(rows, descended(case, _RATE, _STEPS)):
+        return right()
     if any(isinstance(value, str) for row in rows for value in row.values()):
         says = "after a step, data is no number: compute with data, not with values"
-        return wrong(name, points, "data is no number", says)
+        return wrong("data is no number", says)
     for mistake, (move, says) in _MOVES.items():
-        if _same(rows, descended(_BOWL, _RATE, _STEPS, move)):
-            return wrong(name, points, mistake, says)
-    for left_out in _BOWL.names:
-        if _same(rows, descended(_BOWL, _RATE, _STEPS, fixed=[left_out])):
-            says = "one of the parameters does not move"
-            return wrong(name, points, "parameter left out", says)
-    return wrong(name, points, "", "the parameters are not where gradient descent takes them")
+        if _same(rows, descended(case, _RATE, _STEPS, move)):
+            return wrong(mistake, says)
+    if any(_same(rows, descended(case, _RATE, _STEPS, fixed=[name])) for name in case.names):
+        return wrong("parameter left out", "one of the parameters does not move")
+    return wrong("", "the parameters are not where gradient descent takes them")
 
 
 OPTIMIZER = Stage(
@@ -123,11 +107,9 @@ OPTIMIZER = Stage(
     "optimizer",
     ("Value", "SGD"),
     (
-        _BOWL.asked("descended", _RATE, _STEPS),
-        _SLOPE.asked("descended", _RATE, _STEPS, _DECAY),
+        of_cases("steps", 4, [_BOWL], _steps, "descended", _RATE, _STEPS),
+        of_cases("decaying rate", 2, [_SLOPE], _decaying, "descended", _RATE, _STEPS, _DECAY),
     ),
-    _seventh,
-    {"steps": 4, "decaying rate": 2},
 )
 
 # --- 10: a small network --------------------------------------------------------------------------
@@ -144,25 +126,39 @@ _DISTINCT = (
 )
 _NIELSEN = ((0.6, 0.9), (2.0, 2.0))
 _EPOCHS, _LEARNING = 300, 0.15
+_NEURON = "each neuron gives sigmoid(sum of weight*input + bias)"
+_TRAININGS: dict[str, tuple[Any, ...]] = {  # what is said; the loss, the step, what stays
+    "gradients not zeroed": ("the gradients of earlier epochs are still there", "y^2/2",
+                             lambda p, g, s, t: p - _LEARNING * s),
+    "sign": (_MOVES["sign"][1], "y^2/2", lambda p, g, s, t: p + _LEARNING * g),
+    "factor 2": ("the loss is half the square of the error", "y^2"),
+    "error not squared": ("the loss is half the square of the error", "y"),
+    "another loss": ("this is cross-entropy: the loss is half the square of the error",
+                     "-log(1 - y)"),
+    "bias not trained": ("the bias stays as it is", "y^2/2", None, "c"),
+    "weights not trained": ("the weights stay as they are", "y^2/2", None, "w"),
+    "parameters never moved": ("the network is what it was before", "y^2/2", None, "c", "w"),
+}  # fmt: skip
+_OTHERS = {  # functions of neurons, and of those of the last layer
+    "no activation": ("", ""),
+    "no activation at the output": ("sigmoid", ""),
+    "tanh instead of sigmoid": ("tanh", "tanh"),
+    "no activation inside": ("", "sigmoid"),
+}
 
 
-def network_text(
-    weights: Sequence[Any], biases: Sequence[Any], function: str = "sigmoid", last: str = "sigmoid"
-) -> str:
+def network_text(weights: Sequence[Any], function: str = "sigmoid", last: str = "sigmoid") -> str:
     """A network as statements of the language, biases included.
 
-    >>> network_text([[[1.0, 2.0]]], [[0.5]])
+    >>> network_text([[[1.0, 2.0]]])
     'x1_1 = sigmoid(w1_1_1*x0_1 + w1_1_2*x0_2 + b1_1)'
     """
     lines = []
-    for layer, (rows, offsets) in enumerate(zip(weights, biases, strict=True), 1):
+    for layer, rows in enumerate(weights, 1):
         outer = last if layer == len(weights) else function
         for unit, row in enumerate(rows, 1):
             terms = [f"w{layer}_{unit}_{k}*x{layer - 1}_{k}" for k in range(1, len(row) + 1)]
-            total = " + ".join([*terms, f"b{layer}_{unit}"] if offsets else terms)
-            lines.append(
-                f"x{layer}_{unit} = {outer}({total})" if outer else f"x{layer}_{unit} = {total}"
-            )
+            lines.append(f"x{layer}_{unit} = {outer}({' + '.join(terms)} + b{layer}_{unit})")
     return "\n".join(lines)
 
 
@@ -177,83 +173,49 @@ def _points(
     return at
 
 
-def _outputs(text: str, network: Any) -> list[list[float]]:
+def _outputs(network: Any, *functions: str) -> list[list[float]]:
     weights, biases, inputs = network
     names = [f"x{len(weights)}_{k}" for k in range(1, len(weights[-1]) + 1)]
-    graph = parse(f"{text}\noutput {', '.join(names)}")
+    graph = parse(f"{network_text(weights, *functions)}\noutput {', '.join(names)}")
     rows = [graph.evaluate(_points(weights, biases, row)) for row in inputs]
     return [[float(row[name]) for name in names] for row in rows]
 
 
-def _tenth(answers: Sequence[Any]) -> list[Part]:
-    taught, distinct, *trained = answers
-    parts = [_forward(taught, distinct), _parameters(distinct), _learned(trained)]
-    if parts[0].verdict == "wrong":  # what follows from it is not named once more
-        parts[1:] = [
-            part
-            if part.verdict == "right"
-            else replace(part, mistake="", message="wrong, as the outputs are", evidence=())
-            for part in parts[1:]
-        ]
-    return parts
-
-
-def _forward(taught: Any, distinct: Any) -> Part:
-    name, points = "outputs", 3
-    for answer, network in ((taught, _TAUGHT), (distinct, _DISTINCT)):
-        if isinstance(answer, Failure):
-            return failed(name, points, answer)
-        weights, biases, _ = network
-        if close(answer["outputs"], _outputs(network_text(weights, biases), network)):
+def _forward(answers: Sequence[Any]) -> Part:
+    for answer, network in zip(answers, (_TAUGHT, _DISTINCT), strict=True):
+        weights, _, inputs = network
+        if close(answer["outputs"], _outputs(network)):
             continue
-        others = {
-            "no bias": network_text(weights, biases),
-            "no activation": network_text(weights, biases, "", ""),
-            "no activation at the output": network_text(weights, biases, last=""),
-            "tanh instead of sigmoid": network_text(weights, biases, "tanh", "tanh"),
-            "no activation inside": network_text(weights, biases, ""),
-        }
         zero = [[0.0] * len(rows) for rows in weights]
-        for mistake, text in others.items():
-            used = (weights, zero, network[2]) if mistake == "no bias" else network
-            if close(answer["outputs"], _outputs(text, used)):
-                says = "each neuron gives sigmoid(sum of weight*input + bias)"
-                return wrong(name, points, mistake, says)
-        return wrong(name, points, "", "the outputs are not those of this network")
-    return right(name, points)
+        if close(answer["outputs"], _outputs((weights, zero, inputs))):
+            return wrong("no bias", _NEURON)
+        for mistake, functions in _OTHERS.items():
+            if close(answer["outputs"], _outputs(network, *functions)):
+                return wrong(mistake, _NEURON)
+        return wrong("", "the outputs are not those of this network")
+    return right()
 
 
-def _parameters(answer: Any) -> Part:
-    name, points = "parameters and their gradients", 3
-    if isinstance(answer, Failure):
-        return failed(name, points, answer)
+def _parameters(answers: Sequence[Any]) -> Part:
+    found, grads = answers[0]["parameters"], answers[0]["grads"]
     weights, biases, inputs = _DISTINCT
-    case = Case(network_text(weights, biases) + "\noutput x2_1",
+    case = Case(network_text(weights) + "\noutput x2_1",
                 _points(weights, biases, inputs[0]))  # fmt: skip
-    wanted = {n: v for n, v in case.at.items() if not n.startswith("x")}
-    if sorted(answer["parameters"], key=str) != sorted(wanted.values(), key=str):
-        count = len(answer["parameters"])
-        if count < len(wanted):
-            says = f"{count} parameters: every weight and every bias is one"
-            return wrong(name, points, "parameters missing", says)
-        return wrong(name, points, "wrong parameters", "every weight and every bias, each once")
-    by_name = dict(zip(case.names, case.gradient, strict=True))
-    name_of = {value: n for n, value in wanted.items()}
-    for value, grad in zip(answer["parameters"], answer["grads"], strict=True):
-        good = by_name.get(name_of[value], 0.0)
-        if not close(grad, good):
-            says = "the gradient of the first output by its parameters is wrong"
-            return wrong(name, points, "wrong gradients", says)
-    return right(name, points)
+    wanted = {value: name for name, value in case.at.items() if not name.startswith("x")}
+    if len(found) < len(wanted):
+        says = f"{len(found)} parameters: every weight and every bias is one"
+        return wrong("parameters missing", says)
+    if sorted(found, key=str) != sorted(wanted, key=str):
+        return wrong("wrong parameters", "every weight and every bias, each once")
+    slopes = dict(zip(case.names, case.gradient, strict=True))
+    # The second output's own parameters do not move the first.
+    if not close(grads, [slopes.get(wanted[value], 0.0) for value in found]):
+        return wrong("", "the gradient of the first output by its parameters is wrong")
+    return right()
 
 
 def _learned(trained: Sequence[Any]) -> Part:
-    name, points = "training", 4
-    failure = next((one for one in trained if isinstance(one, Failure)), None)
-    if failure:
-        return failed(name, points, failure)
-
-    def ends(loss: str, move: Move | None = None, fixed: Sequence[str] = ()) -> bool:
+    def ends(loss: str = "y^2/2", move: Move | None = None, *fixed: str) -> bool:
         for (w, b), answer in zip(_NIELSEN, trained, strict=True):
             case = Case(f"y = sigmoid(w*x + c); l = {loss}", {"w": w, "c": b, "x": 1.0})
             rows = descended(case, _LEARNING, _EPOCHS, move, ["x", *fixed])
@@ -262,39 +224,19 @@ def _learned(trained: Sequence[Any]) -> Part:
                 return False
         return True
 
-    if ends("y^2/2"):
+    if ends():
         losses = [one["losses"] for one in trained]
         if not all(len(one) == _EPOCHS for one in losses):
-            return wrong(name, points, "losses missing", "train returns the loss of every epoch")
+            return wrong("losses missing", "train returns the loss of every epoch")
         if any(isinstance(loss, str) for one in losses for loss in one):
-            return wrong(name, points, "losses are no numbers", "a loss is data, not a value")
+            return wrong("losses are no numbers", "a loss is data, not a value")
         if any(one[-1] >= one[0] for one in losses):
-            return wrong(name, points, "wrong losses", "the losses that are returned do not fall")
-        return right(name, points)
-    checks: list[tuple[str, str, Callable[[], bool]]] = [
-        ("gradients not zeroed", "the gradients of earlier epochs are still there",
-         lambda: ends("y^2/2", lambda p, g, s, t: p - _LEARNING * s)),
-        ("sign", "the parameters move up the gradient",
-         lambda: ends("y^2/2", lambda p, g, s, t: p + _LEARNING * g)),
-        ("factor 2", "the loss is half the square of the error", lambda: ends("y^2")),
-        ("error not squared", "the loss is half the square of the error", lambda: ends("y")),
-        ("another loss", "this is cross-entropy: the loss is half the square of the error",
-         lambda: ends("-log(1 - y)")),
-        ("bias not trained", "the bias stays as it is", lambda: ends("y^2/2", fixed=["c"])),
-        ("weights not trained", "the weights stay as they are",
-         lambda: ends("y^2/2", fixed=["w"])),
-        ("parameters never moved", "the network is what it was before",
-         lambda: ends("y^2/2", fixed=["c", "w"])),
-    ]  # fmt: skip
-    for mistake, says, test in checks:
-        if test():
-            return wrong(name, points, mistake, says)
-    return wrong(name, points, "", f"after {_EPOCHS} epochs the network is not where it should be")
-
-
-def _training(w: float, b: float) -> Request:
-    data = [[[1.0], [0.0]]]
-    return {"call": "trained", "arguments": [[[[w]]], [[b]], data, _LEARNING, _EPOCHS]}
+            return wrong("wrong losses", "the losses that are returned do not fall")
+        return right()
+    for mistake, (says, *how) in _TRAININGS.items():
+        if ends(*how):
+            return wrong(mistake, says)
+    return wrong("", f"after {_EPOCHS} epochs the network is not where it should be")
 
 
 NETWORK = Stage(
@@ -302,10 +244,12 @@ NETWORK = Stage(
     "small network",
     ("Value", "Network", "train"),
     (
-        {"call": "network", "arguments": list(_TAUGHT)},
-        {"call": "network", "arguments": list(_DISTINCT)},
-        *(_training(*start) for start in _NIELSEN),
+        Task("outputs", 3, (Ask("network", _TAUGHT), Ask("network", _DISTINCT)), _forward),
+        Task("parameters and their gradients", 3, (Ask("network", _DISTINCT),), _parameters),
+        Task("training", 4, tuple(
+            Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS))
+            for w, b in _NIELSEN
+        ), _learned),
     ),
-    _tenth,
-    {"outputs": 3, "parameters and their gradients": 3, "training": 4},
-)
+    "wrong, as the outputs are",
+)  # fmt: skip

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from cgprimer.checking.results import Failure, Part
-from cgprimer.checking.sandbox import Request
 from cgprimer.core.derivatives import gradient
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.tape import Tape
 
-Judge = Callable[[Sequence[Any]], list[Part]]
 CLOSE = 1e-9  # relative: rounding in another order is less
+
+
+class Ask(NamedTuple):
+    """What is asked of the driver: one of its functions, arguments, and what they are about."""
+
+    call: str
+    arguments: tuple[Any, ...]
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part of a stage: its points, what is asked, and the verdict on answers without failures.
+
+    Of what is asked ``beside`` answers come behind the others, and may be failures.
+    """
+
+    name: str
+    points: float
+    asks: tuple[Ask, ...]
+    judge: Callable[[Sequence[Any]], Part]
+    beside: tuple[Ask, ...] = ()
+
+    def part(self, answers: Sequence[Any]) -> Part:
+        """The verdict, with name and points."""
+        pairs = zip(self.asks, answers, strict=False)
+        bad = [(one, ask.about) for ask, one in pairs if isinstance(one, Failure)]
+        found = failed(bad[0][0], [about for _, about in bad]) if bad else self.judge(answers)
+        points = self.points if found.verdict in ("right", "suspicious") else 0
+        return replace(found, name=self.name, possible=self.points, points=points)
 
 
 @dataclass(frozen=True)
@@ -27,17 +56,44 @@ class Stage:
         number: from 1 to 10.
         name: what is learned.
         needs: the names that a submission must define.
-        asks: requests of the driver.
-        judge: parts from the answers to the requests.
-        possible: the points that each part can bring.
+        tasks: its parts.
+        follows: said of later parts that are wrong where the first one is.
     """
 
     number: int
     name: str
     needs: tuple[str, ...]
-    asks: tuple[Request, ...]
-    judge: Judge
-    possible: Mapping[str, float]
+    tasks: tuple[Task, ...]
+    follows: str = ""
+
+    @cached_property
+    def asks(self) -> list[Ask]:
+        """What is asked of the driver; parts that ask the same share an answer."""
+        found: list[Ask] = []
+        for task in self.tasks:
+            found += [ask for ask in (*task.asks, *task.beside) if ask not in found]
+        return found
+
+    @property
+    def possible(self) -> dict[str, float]:
+        """The points that each part can bring."""
+        return {task.name: task.points for task in self.tasks}
+
+    def judge(self, answers: Sequence[Any]) -> list[Part]:
+        """The parts from the answers to what was asked."""
+        first, *rest = (
+            task.part([answers[self.asks.index(ask)] for ask in (*task.asks, *task.beside)])
+            for task in self.tasks
+        )
+        if self.follows and first.verdict == "wrong":
+            bad = replace(first, mistake="", message=self.follows, evidence=())
+            rest = [
+                replace(bad, name=part.name, possible=part.possible)
+                if part.verdict == "wrong"
+                else part
+                for part in rest
+            ]
+        return [first, *rest]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +145,9 @@ class Case:
         found = gradient(self.graph, dict(self.at), wrt=self.names)
         return [float(found[name]) for name in self.names]
 
-    def asked(self, call: str, *more: Any) -> Request:
-        """A request of the driver about this case."""
-        return {"call": call, "arguments": [self.program, *more]}
+    def asked(self, call: str, *more: Any) -> Ask:
+        """A question to the driver about this case."""
+        return Ask(call, (self.program, *more), self.text)
 
     def __str__(self) -> str:
         point = ", ".join(f"{name} = {value:g}" for name, value in self.at.items())
@@ -108,28 +164,51 @@ def close(found: Any, expected: Any, within: float = CLOSE) -> bool:
     return bool(abs(found - expected) <= within * max(1.0, abs(expected)))
 
 
-def right(name: str, points: float, message: str = "") -> Part:
-    """A part in which all is right."""
-    return Part(name, points, points, "right", "", message)
+def of_cases(
+    name: str, points: float, cases: Sequence[Case], judge: Callable[[Case, Any], Part],
+    call: str, *more: Any,
+) -> Task:  # fmt: skip
+    """A part that asks the same about several cases; the first that is not right is told."""
+
+    def judged(answers: Sequence[Any]) -> Part:
+        parts = list(map(judge, cases, answers))
+        return next((part for part in parts if part.verdict != "right"), parts[0])
+
+    return Task(name, points, tuple(case.asked(call, *more) for case in cases), judged)
 
 
-def doubtful(name: str, points: float, mistake: str, message: str) -> Part:
-    """A part that is right here, and will not be elsewhere."""
-    return Part(name, points, points, "suspicious", mistake, message)
+def right(message: str = "") -> Part:
+    """All is right."""
+    return Part("", 0, 0, "right", "", message)
 
 
-def wrong(name: str, points: float, mistake: str, message: str, *evidence: str) -> Part:
-    """A part without points."""
-    return Part(name, points, 0, "wrong", mistake, message, evidence)
+def doubtful(mistake: str, message: str) -> Part:
+    """Right here, and will not be elsewhere."""
+    return Part("", 0, 0, "suspicious", mistake, message)
 
 
-def failed(name: str, points: float, failure: Failure, about: str = "") -> Part:
-    """A part that ended with an error, with its place in the submission."""
-    said = f"{failure.message}{f' in {about}' if about else ''}"
-    lines = failure.where.split("\n") if failure.where else []
+def wrong(mistake: str, message: str, *evidence: str) -> Part:
+    """No points."""
+    return Part("", 0, 0, "wrong", mistake, message, evidence)
+
+
+def waiting(message: str, *evidence: str) -> Part:
+    """Nothing to judge yet."""
+    return Part("", 0, 0, "not run", "", message, evidence)
+
+
+def failed(failure: Failure, about: Sequence[str]) -> Part:
+    """It ended with an error, with its place in the submission; others of ``about`` failed, too."""
+    said, lines = failure.message, failure.where.split("\n") if failure.where else []
+    if said.startswith("NotImplementedError"):
+        return waiting("not written yet", *lines)
+    if not lines:  # what the driver did itself has no line
+        if re.search("unsupported operand.*: '(int|float)' and", said):
+            says = f"no operator for a number on the left: {', '.join(about)}"
+            return wrong("reflected operator missing", says)
+        if re.match("AttributeError: .?Value|TypeError: (unsupported|bad) operand", said):
+            return waiting(f"not written yet: {said.partition(': ')[2]}, in {about[0]}")
     mistake = {"time": "out of time", "exit": "ends the program"}.get(failure.kind, "")
-    if "RecursionError" in failure.message:
+    if "RecursionError" in said:
         mistake = "recursion too deep"
-    if failure.message.startswith("NotImplementedError"):
-        return Part(name, points, 0, "not run", "", "not written yet", tuple(lines))
-    return Part(name, points, 0, "wrong", mistake, said, tuple(lines))
+    return wrong(mistake, f"{said}{f' in {about[0]}' if about[0] else ''}", *lines)
