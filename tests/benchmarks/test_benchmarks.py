@@ -75,6 +75,13 @@ def test_networks_of_matrices_are_measured_and_checked() -> None:
     assert not [row for row in rows if "WRONG" in row.note]
 
 
+@pytest.mark.slow
+def test_homework_is_measured() -> None:
+    rows = SECTIONS["homework"](Settings(quick=True))
+    assert [row.note for row in rows] == [""] * 5
+    assert all(row.seconds for row in rows)
+
+
 def test_the_layer_by_hand_is_the_layer() -> None:
     random = np.random.default_rng(0)
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..measuring import Row
 from ..settings import Settings
-from . import costs, epochs, first, gpu, gradients, learning, matrices, reading, recorded
+from . import costs, epochs, first, gpu, gradients, homework, learning, matrices, reading, recorded
 
 Section = Callable[[Settings], list[Row]]
 
@@ -24,6 +24,7 @@ SECTIONS: dict[str, Section] = {
     "recorded": recorded.recorded,
     "matrices": matrices.matrices,
     "learning": learning.learning,
+    "homework": homework.homework,
     "million": first.million,
 }
 OPTIONAL = ("million",)
