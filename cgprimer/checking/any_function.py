@@ -9,6 +9,7 @@ from cgprimer.core.language import parser
 from cgprimer.core.language.names import replaced
 from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
 from cgprimer.core.primitives.notation import parse_expression, unparse
+from cgprimer.errors import UsageError
 
 _FORMULAS = {  # positive where powers and logarithms of them may be stated
     "f": "exp(x/2) + 1", "g": "sin(x) + 2", "h": "x^2/4 + x + 2",
@@ -28,6 +29,7 @@ def with_formulas(left: str, right: str) -> tuple[str, str, str]:
 
     Raises:
         SourceError: a side cannot be read.
+        UsageError: two factors stand side by side: ``u'v``.
 
     >>> with_formulas("f*2", "f'*2")
     ('(exp(x/2) + 1)*2', 'exp(x/2)/2*2', 'f = exp(x/2) + 1')
@@ -35,6 +37,9 @@ def with_formulas(left: str, right: str) -> tuple[str, str, str]:
     known: dict[str, Expression] = {}
     trees = []
     for text, side in ((left, "<left side>"), (right, "<right side>")):
+        if close := re.search(r"'\s*(?=[^\W\d])", text):
+            what = text[: close.start() + 1].strip()
+            raise UsageError(f"missing operator behind {what}", hint="a product needs its sign: *")
         plain = _DASHED.sub(lambda found: f"{found[1]}{_ORDER}{len(found[2])} ", text)
         for name in {*re.findall(r"\w+", plain)}:
             letter, _, order = name.partition(_ORDER)

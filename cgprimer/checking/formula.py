@@ -39,6 +39,7 @@ _COINCIDENCES = (  # that one number may have by chance
     "constant factor", "float32", "difference step too large", "difference step too small",
     "derivative at the wrong point",
 )  # fmt: skip
+_CONSTANTS = {"e": parse_expression("exp(1)"), "pi": parse_expression("acos(-1)")}
 _VALUE = "value_"  # what the formula of a statement is called
 _NUMBER = re.compile(r"[+-]?\d*\.?\d*(?:[eE][+-]?\d+)?")
 _STATEMENT = re.compile(
@@ -235,6 +236,7 @@ def _on_both_sides(question: Question, count: int, seed: int) -> Points:
     return Points(
         joined("given"), np.concatenate([one.value for one in found]), joined("right"),
         joined("noise"), np.concatenate([one.smooth for one in found]),
+        called=False,
     )  # fmt: skip
 
 
@@ -310,6 +312,7 @@ def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) 
     elif read["dashed"] and not re.search(rf"\b{wrt or 'x'}\b", body):
         body, right = (_applied(part, wrt or "x") for part in (body, right))
     tree = parse_expression(body, "<left side>")
+    tree = replaced(tree, {n: v for n, v in _CONSTANTS.items() if n != wrt})
     names = [*names_in(tree)]
     if wrt is None:
         wrt = "x" if "x" in names else names[0] if len(names) == 1 else None
@@ -329,7 +332,8 @@ def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) 
         what = f"no points were found where {unparse(tree)} has a slope"
         raise DifferentiationError(what, hint=f"say where: at=... (--at {wrt}=21)") from None
     theirs = values_at(question, trees[wrt][1], drawn)
-    (part,) = _formulas(question, drawn, trees, {wrt: theirs})
+    unfiled = replace(question, graph=replace(graph, values=FrozenDict({})))
+    (part,) = _formulas(unfiled, drawn, trees, {wrt: theirs})
     if part.verdict != "right":
         errors = relative_errors(theirs, drawn.right[wrt], drawn.noise[wrt])
         place = int(np.argmax(errors > GOOD))

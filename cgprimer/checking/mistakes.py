@@ -174,18 +174,19 @@ def _simple(
 ) -> Iterator[Foretold]:
     """Numbers that are made of the right ones."""
     right = points.right
-    fixed = {
-        "sign": ("the sign is wrong", -1.0),
-        "factor 2 missing": ("a factor of 2 is missing", 0.5),
-        "factor 2 too much": ("there is a factor of 2 too much", 2.0),
-        "constant zero": ("it is 0 at every point", 0.0),
-    }
+    fixed = [
+        ("sign", "the sign is wrong", -1.0),
+        ("factor 2 missing", "a factor of 2 is missing", 0.5),
+        ("factor 2 too much", "there is a factor of 2 too much", 2.0),
+        ("constant zero", "it is 0 at every point", 0.0),
+        *(("sign", f"the sign is wrong; {_TOO[-f]}", f) for f in (-0.5, -2.0)),
+    ]
     if question.batch > 1:
         mean = question.reduction == "mean"
         name = "sum instead of mean" if mean else "mean instead of sum"
         scale = float(question.batch) if mean else 1.0 / question.batch
-        fixed[name] = (f"over the samples of a batch: {name}", scale)
-    for mistake, (said, factor) in fixed.items():
+        fixed.append((name, f"over the samples of a batch: {name}", scale))
+    for mistake, said, factor in fixed:
         values = {e: factor * v for e, v in right.items() if np.any(v)}
         yield _foretold(mistake, said, values, each=True)
     with np.errstate(all="ignore"):
@@ -281,15 +282,18 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
     """The gradient at other points."""
     mistake, given = "derivative at the wrong point", points.given
     rank = _ORDER[mistake]
-    for said, place in (
-        ("it is that of the point of the call before", [0, *range(len(points) - 1)]),
-        ("it is that of the first point at every point", [0] * len(points)),
-    ):
-        moved, noise = ({e: v[place] for e, v in of.items()} for of in (points.right, points.noise))
-        yield Foretold(mistake, said, moved, rank, noise=noise)
-    sums, noise = ({e: np.cumsum(v) for e, v in of.items()} for of in (points.right, points.noise))
-    said = "the contributions of all calls before are added"
-    yield Foretold("not zeroed", said, sums, _ORDER["not zeroed"], noise=noise)
+    calls = [
+        (
+            mistake,
+            "it is that of the point of the call before",
+            lambda v: v[[0, *range(len(v) - 1)]],
+        ),
+        (mistake, "it is that of the first point at every point", lambda v: v[[0] * len(v)]),
+        ("not zeroed", "the contributions of all calls before are added", np.cumsum),
+    ]
+    for name, said, seen in calls if points.called else ():
+        moved, noise = ({e: seen(v) for e, v in of.items()} for of in (points.right, points.noise))
+        yield Foretold(name, said, moved, _ORDER[name], noise=noise)
     numbers = {n: question.elements(n) for n in question.arguments}
     own = {n: numbers[n] for n in question.arguments if n in question.graph.values}
     filed: dict[str, Array] = {}

@@ -232,6 +232,7 @@ class Points:
         right: for each number that is asked for its derivative, of shape (points,).
         noise: how far honest arithmetic may be off, likewise, and of the value under VALUE.
         smooth: whether there is a derivative: no kink is near.
+        called: whether a function is called at one point after the other.
     """
 
     given: dict[str, Array]
@@ -239,6 +240,7 @@ class Points:
     right: dict[str, Array]
     noise: dict[str, Array]
     smooth: Array
+    called: bool = True
 
     def __len__(self) -> int:
         return len(self.value)
@@ -265,7 +267,10 @@ def points(question: Question, count: int = 20, seed: int = 0) -> Points:
         good = _measured(question, tried)
         conditioned = good.smooth.copy()
         for name, right in good.right.items():  # digits to tell a mistake from noise by
-            conditioned &= good.noise[name] <= 1e-9 * np.abs(right) + 1e-12 * np.abs(good.value)
+            size, far = np.abs(right), right[good.smooth]
+            usual = np.quantile(np.abs(far), 0.9) if far.size else 0.0
+            conditioned &= good.noise[name] <= 1e-9 * size + 1e-12 * np.abs(good.value)
+            conditioned &= (size >= 1e-6 * usual) | (size == 0)  # nothing is saturated
         places = [*np.flatnonzero(conditioned), *np.flatnonzero(good.smooth & ~conditioned)]
         for place in places[: count - found]:
             for name, values in tried.items():
@@ -327,13 +332,18 @@ def _measured(question: Question, given: dict[str, Array]) -> Points:
     found = question.run(question.answering, given)
     right, noise = question.read(found)
     sizes = [np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in (found[VALUE], *right.values())]
-    noise = {e: v + _NOTHING * max(sizes) for e, v in noise.items()}
+    noise = {e: v + _NOTHING * max(sizes) + _saturated(right[e]) for e, v in noise.items()}
     fine = np.isfinite(found[VALUE])
     for element in question.sources:
         fine &= np.isfinite(right[element]) & np.isfinite(noise[element])
     noise[VALUE] = _ROUNDING * found[NOISE + VALUE]
     smooth = fine & _smooth(question, given, found[VALUE], right)
     return Points(given, found[VALUE], right, noise, smooth)
+
+
+def _saturated(right: Array) -> float:
+    """What is nothing beside the largest derivative: in ``f*(1 - f)``, for one, 1 - f cancels."""
+    return _ROUNDING * float(np.abs(right[np.isfinite(right)]).max(initial=0.0))
 
 
 def _smooth(

@@ -49,6 +49,7 @@ class Slip:
         of: the vertices at which it does; empty for all.
         deep: whether the sweep goes in the order of a search in depth, not in that of the text.
         roots: where the sweep begins, if not at its end.
+        passed: vertices that hand their adjoint on to another one as it is.
     """
 
     mistake: str
@@ -63,6 +64,7 @@ class Slip:
     of: frozenset[int] = frozenset()
     deep: bool = False
     roots: tuple[int, ...] = ()
+    passed: Mapping[int, int] = field(default_factory=dict)
 
 
 class Candidate(NamedTuple):
@@ -147,6 +149,11 @@ class _Slips(Places):
             bar = adjoints.get(head)
             if bar is None:
                 continue
+            if to := slip.passed.get(head):
+                adjoints[to] = (
+                    self.builder.emit("add", adjoints[to], bar) if to in adjoints else bar
+                )
+                continue
             at, result = slip.elsewhere.get(head, (values, out))
             for which, tail in enumerate(tails):
                 if tail is None or (head, which) in slip.lost:
@@ -217,7 +224,9 @@ class _Slips(Places):
             head
             for head in self.region
             for name, operands in [self.tape.instructions[head - len(self.tape.leaves)]]
-            if type(name) is str and len(operands) == 1 and name not in _NOT_FUNCTIONS
+            if type(name) is str
+            and name not in _NOT_FUNCTIONS
+            and (len(operands) == 1 or name in ("max", "min"))
         ]
         groups: dict[frozenset[int], str] = {}
         called = {head: self.tape.instructions[head - len(self.tape.leaves)][0] for head in applied}
@@ -243,13 +252,28 @@ class _Slips(Places):
             if heads:
                 yield Slip("activation derivative missing",
                            f"the derivative of a function is left out: {said}",
-                           bare=frozenset((h, 0) for h in heads))  # fmt: skip
+                           bare=frozenset((h, w) for h in heads for w in (0, 1)))  # fmt: skip
+        whole = self._written_out()
+        for lines in [*({v: u} for v, u in whole.items()), *([whole] if len(whole) > 1 else [])]:
+            names = listed(f"{self.text(v)} by {self.text(u)}" for v, u in lines.items())
+            yield Slip("activation derivative missing", f"the derivative of {names} is left out",
+                       passed=lines)  # fmt: skip
         for head in self.region:
             name, operands = self.tape.instructions[head - len(self.tape.leaves)]
             if name == "pow" and not self.active[operands[1]]:
                 yield Slip("outer derivative missing",
                            f"the derivative of the power {self.said(head)} is left out",
                            bare=frozenset({(head, 0)}))  # fmt: skip
+
+    def _written_out(self) -> dict[int, int]:
+        """Variables with several operations in their line, and the only one that they depend on."""
+        found: dict[int, int] = {}
+        for vertex in self.vertices():
+            own = [(h, tail) for h, _, tail in self.shares if self.owner[h] == vertex]
+            tails = {tail for _, tail in own if self.owner[tail] != vertex}
+            if vertex != self.root and len(tails) == 1 and len({h for h, _ in own}) > 1:
+                found[vertex] = tails.pop()
+        return found
 
     def _averages(self) -> Iterator[Slip]:
         """Products of averages over the batch, where the average of products is asked for."""
@@ -288,6 +312,7 @@ class _Slips(Places):
     def _inner(self) -> Iterator[Slip]:
         """The derivative of an outer function taken at another place than its inner one."""
         tape, first = self.tape, len(self.tape.leaves)
+        kinds: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {}
         for head in self.region:
             name, operands = tape.instructions[head - first]
             if type(name) is not str or name in _NOT_FUNCTIONS or name in ("add", "sub", "mul"):
@@ -306,6 +331,7 @@ class _Slips(Places):
                 continue
             out, text = self.value[head], self.text(head)
             again = self.builder.emit(name, out)
+            kinds.setdefault(name, {})[head] = (out,), again
             yield Slip("derivative at the wrong point",
                        f"the derivative of {self.said(head)} is taken at {text}, its value,"
                        f" instead of {self.text(operands[0])}",
@@ -315,6 +341,11 @@ class _Slips(Places):
                            f"{self.text(operands[0])} stands in the derivative of"
                            f" {self.said(head)} in the place of {text}",
                            elsewhere={head: ((values[0],), values[0])})  # fmt: skip
+        for name, heads in kinds.items():
+            if len(heads) > 1:
+                yield Slip("derivative at the wrong point",
+                           f"the derivative of each {name} is taken at its value",
+                           elsewhere=heads)  # fmt: skip
 
     def _powers(self) -> Iterator[Slip]:
         """The exponent not lowered, or not brought down; a divisor not squared."""

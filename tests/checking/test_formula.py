@@ -234,3 +234,24 @@ def test_the_command(tmp_path):
     assert "--force" in bad("check", "formula", "bowl.cg", "4, 6", "--junit", "r.xml", cwd=tmp_path)
     assert "what is the answer?" in bad("check", "formula", "bowl.cg", cwd=tmp_path)
     assert "<answer for x>:1:5" in bad("check", "formula", "bowl.cg", "4*x+, 1", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "statement", ["d(e^x) = e^x", "d(pi*x^2) = 2*pi*x", "d/de(e^2) = 2*e", "(e^f)' = f'*e^f"]
+)
+def test_constants_of_a_statement_are_numbers_on_both_sides(statement):
+    (part,) = check_formula(statement).parts
+    assert part.verdict == "right"
+
+
+def test_a_statement_has_no_file_and_no_calls_before():
+    (part,) = check_formula("d(sqrt(x^2)) = 1").parts
+    assert (part.verdict, part.mistake, "may as well" in part.message) == (
+        "wrong", "absolute value", False
+    )  # fmt: skip
+
+
+def test_factors_side_by_side_are_told_in_the_words_of_the_statement():
+    said = bad("check", "formula", "(u*v)' = u'v + uv'")
+    assert "missing operator behind u'" in said
+    assert "dashed" not in said

@@ -451,3 +451,73 @@ def test_a_table_with_a_wrong_slope_is_not_believed() -> None:
             cgprimer.check_gradient(cgprimer.parse("y = slanted(a); output y"), lambda a: 2 * a)
     finally:
         cgprimer.unregister_primitive("slanted")
+
+
+# --- what a trial found --------------------------------------------------------------------------
+
+
+def test_a_sigmoid_that_is_written_out_may_be_differentiated_by_its_value():
+    """``f*(1 - f)`` loses all digits where f is near 1: there is nothing to ask."""
+
+    def gradient(x0, x1, w0, w1, w2, up=1.0):
+        f = 1 / (1 + math.exp(-(w0 * x0 + w1 * x1 + w2)))
+        return {"w0": up * f * (1 - f) * x0, "w1": up * f * (1 - f) * x1, "w2": up * f * (1 - f)}
+
+    graph = cgprimer.load("cs231n_neuron")
+    for seed in range(5):
+        found = cgprimer.check_gradient(graph, gradient, points=40, seed=seed)
+        assert [p.verdict for p in found.parts] == ["right"] * 3, seed
+    minus = cgprimer.check_gradient(graph, lambda **p: gradient(**p, up=-1.0))
+    assert minus.mistakes == ("sign",)
+
+
+def _logistic(x, y, w, b):
+    p = 1 / (1 + math.exp(-(w * x + b)))
+    return (p - y) * x, p - y
+
+
+def _opposite(xa, ab, bc, cd, ac, target):
+    xz = (ab + bc) * xa**2 + ac * xa
+    up = target - cd * xa**2 - xz**3
+    return [up * 3 * xz**2 * xa**2] * 2 + [up * xa**2, up * 3 * xz**2 * xa]
+
+
+def _values_twice(i1, i2, t1, t2, w1, w2, w3, w4, w5, w6, w7, w8, b1, b2):
+    def s(z):
+        return 1 / (1 + math.exp(-z))
+
+    h1, h2 = s(w1 * i1 + w2 * i2 + b1), s(w3 * i1 + w4 * i2 + b1)
+    o1, o2 = s(w5 * h1 + w6 * h2 + b2), s(w7 * h1 + w8 * h2 + b2)
+    d1, d2 = (o1 - t1) * s(o1) * (1 - s(o1)), (o2 - t2) * s(o2) * (1 - s(o2))
+    e1 = (w5 * d1 + w7 * d2) * s(h1) * (1 - s(h1))
+    e2 = (w6 * d1 + w8 * d2) * s(h2) * (1 - s(h2))
+    return [
+        e1 * i1,
+        e1 * i2,
+        e2 * i1,
+        e2 * i2,
+        d1 * h1,
+        d1 * h2,
+        d2 * h1,
+        d2 * h2,
+        e1 + e2,
+        d1 + d2,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "gradient", "options", "mistake", "said"),
+    [
+        ("logistic_loss", _logistic, {}, "activation derivative missing", "of yhat by z"),
+        ("cs231n_max", lambda x, y, z, w: (2 * y, 2 * x, 2, 2), {},
+         "activation derivative missing", "that of max in m"),
+        ("lecture", _opposite, {"loss": "squared-error"}, "sign", "factor of 2 is missing, too"),
+        ("mazur", _values_twice, {}, "derivative at the wrong point", "each sigmoid"),
+    ],
+)  # fmt: skip
+def test_mistakes_that_students_make_on_the_examples(name, gradient, options, mistake, said):
+    found = cgprimer.check_gradient(cgprimer.load(name), gradient, **options)
+    assert found.mistakes == (mistake,)
+    wrong = [part for part in found.parts if part.verdict == "wrong"]
+    assert len(wrong) >= 2
+    assert all(said in part.message for part in wrong)
