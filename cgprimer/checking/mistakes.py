@@ -8,7 +8,7 @@ as much is said beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -282,7 +282,7 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
     """The gradient at other points."""
     mistake, given = "derivative at the wrong point", points.given
     rank = _ORDER[mistake]
-    calls = [
+    calls: list[tuple[str, str, Callable[[Array], Array]]] = [
         (
             mistake,
             "it is that of the point of the call before",
