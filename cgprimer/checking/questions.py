@@ -265,13 +265,16 @@ def points(question: Question, count: int = 20, seed: int = 0) -> Points:
             break
         tried = _drawn(question, draw, _TRIES * count, own, width)
         good = _measured(question, tried)
-        conditioned = good.smooth.copy()
-        for name, right in good.right.items():  # digits to tell a mistake from noise by
+        badness = np.zeros(len(good), int)  # too few digits to tell a mistake from noise by
+        for name, right in good.right.items():
             size, far = np.abs(right), right[good.smooth]
             usual = np.quantile(np.abs(far), 0.9) if far.size else 0.0
-            conditioned &= good.noise[name] <= 1e-9 * size + 1e-12 * np.abs(good.value)
-            conditioned &= (size >= 1e-6 * usual) | (size == 0)  # nothing is saturated
-        places = [*np.flatnonzero(conditioned), *np.flatnonzero(good.smooth & ~conditioned)]
+            saturated = (size < 1e-6 * usual) & (size > 0)
+            noisy = good.noise[name] > 1e-9 * size + 1e-12 * np.abs(good.value)
+            steep = np.abs(good.value) > 1e4 * size  # for the difference quotients of students
+            badness = np.maximum(badness, np.maximum(2 * (saturated | noisy), steep & (size > 0)))
+        order = np.argsort(badness, kind="stable")
+        places = order[good.smooth[order]]
         for place in places[: count - found]:
             for name, values in tried.items():
                 kept.setdefault(name, []).append(values[..., place : place + 1])

@@ -8,13 +8,13 @@ what slips have in common is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from cgprimer.checking.places import Place, Places, grouped
 from cgprimer.checking.questions import Question
+from cgprimer.checking.wrong_sweeps import Hands, Slip
 from cgprimer.core.language.syntax import Structural, element_place
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.methods.reverse import backwards, sweep
@@ -29,42 +29,6 @@ _MEAN = Structural("batch_mean", 1)  # the samples are the first axis, points th
 _MOST_PATHS = 40  # from one name
 _MOST_WORK = 30_000  # about the adjoints of all slips together
 _NOT_FUNCTIONS = {"neg", "copy", "stop_gradient", "sign", "heaviside", "step"}
-
-
-@dataclass(frozen=True)
-class Slip:
-    """One way for a sweep to go wrong.
-
-    Attributes:
-        mistake: its short name.
-        said: where, and what.
-        lost: shares that are not handed on.
-        bare: shares of which the partial is left out.
-        negative: shares with the other sign.
-        times: shares with a value as a factor too much.
-        averaged: shares whose adjoint is the mean over the batch.
-        elsewhere: instructions whose partials are taken at other operands and another result.
-        keeps: ``last`` or ``first`` of the shares of a vertex, where they should add up; ``last
-            step`` where those of one expression do add up.
-        of: the vertices at which it does; empty for all.
-        deep: whether the sweep goes in the order of a search in depth, not in that of the text.
-        roots: where the sweep begins, if not at its end.
-        passed: vertices that hand their adjoint on to another one as it is.
-    """
-
-    mistake: str
-    said: str
-    lost: frozenset[Place] = frozenset()
-    bare: frozenset[Place] = frozenset()
-    negative: frozenset[Place] = frozenset()
-    times: Mapping[Place, int] = field(default_factory=dict)
-    averaged: frozenset[Place] = frozenset()
-    elsewhere: Mapping[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
-    keeps: str = ""
-    of: frozenset[int] = frozenset()
-    deep: bool = False
-    roots: tuple[int, ...] = ()
-    passed: Mapping[int, int] = field(default_factory=dict)
 
 
 class Candidate(NamedTuple):
@@ -82,33 +46,6 @@ def candidates(question: Question) -> tuple[Tape, list[Candidate]]:
     """
     made = _Slips(question)
     return made.builder.finish(made.outputs, prune=True), made.found
-
-
-class _Hands:
-    """A builder in whose hands a sweep goes wrong."""
-
-    def __init__(self, builder: Builder, slip: Slip, owner: Sequence[int]) -> None:
-        self.builder, self.slip, self.owner = builder, slip, owner
-        self.emit, self.constant, self.rules = builder.emit, builder.constant, builder.rules
-        self.here: Place = 0, 0
-        self.last: dict[int, int] = {}
-
-    def product(self, bar: int, partial: int) -> int:
-        slip = self.slip
-        made = bar if self.here in slip.bare else self.builder.product(bar, partial)
-        if self.here in slip.times:
-            made = self.emit("mul", made, slip.times[self.here])
-        return self.emit("neg", made) if self.here in slip.negative else made
-
-    def hand(self, totals: dict[int, int], to: int, product: int, *share: int) -> None:
-        slip, owner = self.slip, self.owner[self.here[0]]
-        if to in totals and slip.keeps and (not slip.of or to in slip.of):
-            if slip.keeps == "first":
-                return
-            if slip.keeps == "last" or self.last[to] != owner:
-                del totals[to]
-        self.last[to] = owner
-        self.builder.hand(totals, to, product, *share)
 
 
 class _Slips(Places):
@@ -131,7 +68,7 @@ class _Slips(Places):
 
     def _sweep(self, slip: Slip) -> dict[str, int]:
         """The gradient of a sweep with a slip in it."""
-        hands = _Hands(self.builder, slip, self.owner)
+        hands = Hands(self.builder, slip, self.owner)
         adjoints = dict.fromkeys(slip.roots or (self.root,), self.builder.constant(1.0))
         sweep(hands, self._steps(slip, hands, adjoints), adjoints)
         self.builder.shares.clear()
@@ -140,7 +77,7 @@ class _Slips(Places):
         return {e: adjoints.get(i, zero) for e, i in self.sources.items()}
 
     def _steps(
-        self, slip: Slip, hands: _Hands, adjoints: dict[int, int]
+        self, slip: Slip, hands: Hands, adjoints: dict[int, int]
     ) -> Iterator[tuple[Any, ...]]:
         """The steps of reverse mode, share by share, as the slip has them."""
         for head, name, tails, values, out in backwards(
