@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from tests.cli.cli_tools import environment
+from tests.cli.cli_tools import COMMAND, environment
 
 pytestmark = pytest.mark.slow
 
@@ -122,3 +123,57 @@ def test_ctrl_c_while_the_command_is_loaded() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment()
     )
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def stopped(folder: Path, *args: str, pauses: tuple[float, ...]) -> tuple[int, str, str]:
+    """The command, with Ctrl-C after each pause, once it has begun to train."""
+    process = subprocess.Popen(
+        [str(COMMAND), "train", "lecture", "--epochs", "100000000", *args], cwd=folder,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    time.sleep(6)
+    for pause in pauses:
+        time.sleep(pause)
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("pause", [0.001, 0.02, 0.2])
+def test_ctrl_c_twice_loses_nothing(pause: float, tmp_path: Path) -> None:
+    code, out, _ = stopped(tmp_path, "--save", "run.json", pauses=(0, pause))
+    assert code == 130
+    assert "ab + bc" in out
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+    assert cgprimer.load_run(tmp_path / "run.json").stopped == "interrupted"
+
+
+def test_ctrl_c_leaves_an_earlier_run_alone(tmp_path: Path) -> None:
+    (tmp_path / "lecture.run.json").write_text("an earlier one")
+    code, _, err = stopped(tmp_path, pauses=(0,))
+    assert code == 130
+    assert (tmp_path / "lecture.run.json").read_text() == "an earlier one"
+    assert "--resume lecture.run2.json" in err
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_a_save_that_fails_comes_after_the_report(interrupt: bool, tmp_path: Path) -> None:
+    where = tmp_path / "gone" / "run.json"
+    where.parent.mkdir()
+    epochs = "100000000" if interrupt else "4000"
+    process = subprocess.Popen(
+        [str(COMMAND), "train", "lecture", "--epochs", epochs, "--save", str(where)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+        cwd=tmp_path,
+    )  # fmt: skip
+    while not where.exists() and process.poll() is None:  # the first checkpoint
+        time.sleep(0.01)
+    shutil.rmtree(where.parent)
+    if interrupt:
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == (130 if interrupt else 1), err
+    assert "ab + bc" in out
+    assert "the run is not saved" in err
