@@ -292,13 +292,12 @@ def _cut(text: str) -> str:
 
 
 def _section_data(section: Section) -> dict[str, Any]:
-    lines = list(section.lines())[:-1] if section.whole else [None] * len(section.steps)
-    steps = []
-    for step, line in zip(section.steps, lines, strict=True):
-        data = {"rule": step.rule, "function": step.function, "law": step.law}
-        data |= {"part": step.part, "becomes": step.becomes}
-        shown = {} if line is None else {"line": line.text, "at": list(line.part)}
-        steps.append(data | shown)
+    steps: list[dict[str, Any]] = [
+        {"rule": s.rule, "function": s.function, "law": s.law, "part": s.part, "becomes": s.becomes}
+        for s in section.steps
+    ]
+    for data, line in zip(steps, section.lines() if section.whole else (), strict=False):
+        data |= {"line": line.text, "at": list(line.part)}
     trees = {"before": section.expression, "after": section.derivative}
     return {
         "of": section.name,

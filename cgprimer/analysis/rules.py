@@ -7,7 +7,7 @@ a graph), or they are put into each other before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cgprimer.analysis.calculus import check_size, section_of
@@ -18,7 +18,7 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.graph.build import graph_of
 from cgprimer.core.language import parser
 from cgprimer.core.language.names import names_in, replaced
-from cgprimer.core.language.syntax import Apply, Expression, Number, Structural, postorder
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural, postorder
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, Primitive
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
@@ -86,7 +86,7 @@ def rules(
     definitions = {n: e for n, e in definitions.items() if n != wrt}
     needed = _needed(definitions, name)
     if order > 1 or inner == "substitute":
-        whole = _substituted(needed, name)
+        whole = substituted(Name(name), needed)
         sections = []
         for _ in range(order):
             sections.append(section_of("" if name in ("", wrt) else name, whole, wrt, abstract))
@@ -197,13 +197,18 @@ def _names(trees: Iterable[Expression]) -> set[str]:
     return {str(n.primitive) if isinstance(n, Apply) else n.name for n in nodes}
 
 
-def _substituted(definitions: dict[str, Expression], name: str) -> Expression:
-    """The last expression with all others put in."""
+def substituted(tree: Expression, definitions: Mapping[str, Expression]) -> Expression:
+    """A formula with what names in it stand for, all the way down.
+
+    Raises:
+        ExpressionSwellError: it is too large to be written.
+    """
     whole: dict[str, Expression] = {}
-    for inner, tree in definitions.items():
-        whole[inner] = replaced(tree, whole)
-    check_size(size(whole[name]))
-    return whole[name]
+    for name, definition in definitions.items():
+        whole[name] = replaced(definition, whole)
+    found = replaced(tree, whole)
+    check_size(size(found))
+    return found
 
 
 def _together(sections: list[Section]) -> Expression:

@@ -56,6 +56,27 @@ rm -f "$root/results/results.json"
   printf '{"score": 0, "output": "The grader failed: tell your instructor.", "tests": []}' \\
   > "$root/results/results.json"
 """
+_OTTER = '''\
+"""Otter reads this file; what is right is computed by cgprimer when it runs."""
+
+from otter.test_files import test_case
+
+OK_FORMAT = False
+name = %r
+points = %r
+
+
+def result(env):
+    import cgprimer
+
+    return %s
+'''
+_CASE = """
+
+@test_case(name=%r, points=%r)
+def test_%d(env):
+    result(env).require(%r, %r)
+"""
 
 
 def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes]) -> bytes:
@@ -126,30 +147,11 @@ def otter_test(check: Check, level: str) -> str:
 
     Source: Otter-Grader's documentation, "Python Format", exception-based.
     """
-    lines = [
-        '"""Otter reads this file; what is right is computed by cgprimer when it runs."""',
-        "",
-        "from otter.test_files import test_case",
-        "",
-        "OK_FORMAT = False",
-        f"name = {check.name!r}",
-        f"points = {sum(check.parts.values())!r}",
-        "",
-        "",
-        "def result(env):",
-        "    import cgprimer",
-        "",
-        f"    return {check.call.replace('NAMES', 'env')}",
-    ]
+    call = check.call.replace("NAMES", "env")
+    made = _OTTER % (check.name, sum(check.parts.values()), call)
     for number, (part, points) in enumerate(check.parts.items(), 1):
-        lines += [
-            "",
-            "",
-            f"@test_case(name={part!r}, points={points!r})",
-            f"def test_{number}(env):",
-            f"    result(env).require({part!r}, {level!r})",
-        ]
-    return "\n".join(lines) + "\n"
+        made += _CASE % (part, points, number, part, level)
+    return made
 
 
 def nbgrader_notebook(check: Check, level: str) -> str:
@@ -163,34 +165,23 @@ def nbgrader_notebook(check: Check, level: str) -> str:
     skeleton = f"{check.skeleton.strip()}\n\n### BEGIN SOLUTION\n### END SOLUTION"
     cells = [
         _cell(skeleton, f"{check.name}-solution", solution=True),
-        _cell(setup, f"{check.name}-result", locked=True),
+        _cell(setup, f"{check.name}-result"),
     ]
     for number, (part, points) in enumerate(check.parts.items(), 1):
         source = f"result.require({part!r}, {level!r})"
         identity = "".join(c if c.isascii() and c.isalnum() else "-" for c in part)
-        cells.append(_cell(source, f"{check.name}-{number}-{identity}", locked=True, points=points))
-    notebook = {
-        "cells": cells,
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
+        cells.append(_cell(source, f"{check.name}-{number}-{identity}", points=points))
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(notebook, indent=1) + "\n"
 
 
 def _cell(
-    source: str,
-    identity: str,
-    *,
-    solution: bool = False,
-    locked: bool = False,
-    points: float | None = None,
+    source: str, identity: str, *, solution: bool = False, points: float | None = None
 ) -> dict[str, object]:
     about: dict[str, object] = {"schema_version": 3, "grade_id": identity, "task": False}
-    about |= {"solution": solution, "locked": locked, "grade": points is not None}
+    about |= {"solution": solution, "locked": not solution, "grade": points is not None}
     if points is not None:
         about["points"] = points
     return {

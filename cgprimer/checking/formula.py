@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from cgprimer.analysis.derivation import size
-from cgprimer.analysis.rules import rules
+from cgprimer.analysis.rules import rules, substituted
 from cgprimer.checking.any_function import is_about_any, with_formulas
 from cgprimer.checking.gradient import GOOD, GradientCheck, relative_errors
 from cgprimer.checking.handwritten import components, tree_of, values_at
 from cgprimer.checking.mistakes import name_mistakes
-from cgprimer.checking.questions import Points, Question, ask, points
+from cgprimer.checking.questions import Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Part, Result
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.graph.expression_graph import FrozenDict
@@ -117,24 +117,19 @@ def _checked(
     declared = all(name in question.graph.values for name in question.arguments)
     own = {e for e, (_, tree) in trees.items() if declared and not names_in(tree)}
     values = {e: values_at(question, tree, drawn) for e, (_, tree) in trees.items()}
-    answered = replace(question, wrt=tuple(n for n in question.wrt if _has(question, n, {*trees})))
     parts: dict[str, Part] = {}
     for one in question.wrt:
-        if one not in answered.wrt:
-            missing = [e for e in question.elements(one) if e not in trees]
+        if missing := [e for e in question.elements(one) if e not in trees]:
             parts[one] = Part(one, 1.0, 0.0, "not run", message=f"no answer for {listed(missing)}")
+    answered = [n for n in question.wrt if n not in parts]
     for alone in (True, False):
-        names = tuple(n for n in answered.wrt if alone == ({*question.elements(n)} <= own))
+        names = tuple(n for n in answered if alone == ({*question.elements(n)} <= own))
         if names:
             asked = replace(question, wrt=names)
             here = _about(asked, drawn)
             found = _numbers(asked, _first(here), trees) if alone else ()
             parts |= {p.name: p for p in found or _formulas(asked, here, trees, values)}
     return Result("formula", "", tuple(parts[name] for name in question.wrt))
-
-
-def _has(question: Question, name: str, answered: set[str]) -> bool:
-    return {*question.elements(name)} <= answered
 
 
 def _formulas(
@@ -144,13 +139,7 @@ def _formulas(
     values: Mapping[str, Array],
 ) -> tuple[Part, ...]:
     """The verdicts on formulas; what is right is proven where that is quick."""
-    rows = []
-    for place in range(len(drawn)):
-        row = {}
-        for name in question.wrt:
-            own = np.array([values[e][place] for e in question.elements(name)])
-            row[name] = own.reshape(question.shapes[name]).tolist()
-        rows.append(row)
+    rows = [arguments_at(question, values, k, question.wrt) for k in range(len(drawn))]
     found = []
     for part in GradientCheck(question, drawn).verdict(rows).parts:
         made = part
@@ -178,14 +167,8 @@ def _numbers(
         near = abs(float(value[0] - here.right[element][0])) <= _last_place(trees[element][0])
         if error > GOOD and not near:
             bad[element] = error
-    known = {
-        e: one
-        for one in (name_mistakes(question, here, theirs, bad) if bad else ())
-        for e in one.names
-        if one.mistake not in _COINCIDENCES
-    }
-    given = {n: here.given[e][0] for n in question.arguments for e in question.elements(n)}
-    where = "at " + listed([f"{n} = {v:g}" for n, v in given.items()])
+    known = name_mistakes(question, here, theirs, bad)
+    where = "at " + listed(f"{element} = {v[0]:g}" for element, v in here.given.items())
     found = []
     for name in question.wrt:
         wrong = [e for e in question.elements(name) if e in bad]
@@ -193,6 +176,8 @@ def _numbers(
             found.append(Part(name, 1.0, 1.0, "right"))
             continue
         named = known.get(wrong[0])
+        if named and named.mistake in _COINCIDENCES:
+            named = None
         said = named.said if named else "not the slope at the declared values"
         evidence = (where, f"yours is {trees[wrong[0]][0]}")
         mistake = named.mistake if named else ""
@@ -265,10 +250,11 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
     if question.graph.shapes or question.loss:
         return False
     try:
-        if size(_substituted(question.graph, Name(question.of), name)) > _LARGEST_PROOF:
+        inner = {n: tree for n, tree in question.graph.definitions.items() if n != name}
+        if size(substituted(Name(question.of), inner)) > _LARGEST_PROOF:
             return False
         ours = rules(question.graph, name, of=question.of, inner="substitute").derivative
-        theirs = _substituted(question.graph, trees[name][1], name)
+        theirs = substituted(trees[name][1], inner)
         if size(ours) + size(theirs) > _LARGEST_PROOF:
             return False
         import sympy
@@ -280,15 +266,6 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
         return bool(sympy.simplify((pair[0] - pair[1]).subs(named)) == 0)
     except (CgprimerError, ArithmeticError, AttributeError, TypeError, ValueError):
         return False  # no rule for it, or nothing that sympy can do
-
-
-def _substituted(graph: ExpressionGraph, tree: Expression, wrt: str) -> Expression:
-    """A formula with what inner variables stand for, but for the one to differentiate by."""
-    whole: dict[str, Expression] = {}
-    for name, definition in graph.definitions.items():
-        if name != wrt:
-            whole[name] = replaced(definition, whole)
-    return replaced(tree, whole)
 
 
 # --- statements ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,11 +115,9 @@ class GradientCheck:
             return Failure(
                 "shape", f"returned {many} of {len(shapes)} entries: expected {expected}"
             )
-        at = 0
-        for name, shape in shapes.items():
-            size = len(question.elements(name))
-            found[name], at = flat[at : at + size].reshape(shape), at + size
-        return found
+        ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+        parts = zip(shapes.items(), np.split(flat, ends[:-1]), strict=True)
+        return found | {name: part.reshape(shape) for (name, shape), part in parts}
 
     def _problem(self, value: Mapping[str, Any]) -> Failure:
         """What is wrong with the function itself."""
@@ -133,58 +132,51 @@ class GradientCheck:
 
     def _parts(self, read: Sequence[dict[str, Array | Failure] | Failure]) -> tuple[Part, ...]:
         question, points = self.question, self.points
+        own = {"value": [VALUE]} if self.value else {}
+        own |= {name: question.elements(name) for name in question.wrt}
         theirs: dict[str, Array] = {}
         broken: dict[str, Failure] = {}
-        for name in self.possible:
-            whole = question.shapes.get(name, ()) if name != "value" else ()
+        for name, elements in own.items():
             rows = []
             for one in read:
                 numbers = one if isinstance(one, Failure) else one[name]
                 if isinstance(numbers, Failure):
                     broken.setdefault(name, numbers)
-                    numbers = np.full(whole, np.nan)
-                rows.append(numbers)
-            columns = np.stack(rows, axis=-1).reshape(-1, len(read))
-            own = [VALUE] if name == "value" else question.elements(name)
-            theirs |= dict(zip(own, columns, strict=True))
+                    numbers = np.full(len(elements), np.nan)
+                rows.append(np.ravel(numbers))
+            theirs |= dict(zip(elements, np.stack(rows, axis=-1), strict=True))
         right = {**points.right, VALUE: points.value}
         errors = {e: relative_errors(v, right[e], points.noise[e]) for e, v in theirs.items()}
-        worst = {e: float(np.max(v, where=points.smooth, initial=0.0)) for e, v in errors.items()}
         good = FINE if question.has_kinks else GOOD
         bad = [
             e
             for e in question.sources
             if np.any(errors[e][points.smooth & ~np.isnan(theirs[e])] > good)
         ]
-        known = {
-            e: one
-            for one in (name_mistakes(question, points, theirs, bad) if bad else ())
-            for e in one.names
-        }
-        made = []
-        for name in self.possible:
-            own = [VALUE] if name == "value" else question.elements(name)
-            made.append(self._part(name, own, worst, errors, theirs, known, broken.get(name)))
-        return tuple(made)
+        known = name_mistakes(question, points, theirs, bad)
+        return tuple(
+            self._part(name, {e: theirs[e] for e in elements}, errors, known, broken.get(name))
+            for name, elements in own.items()
+        )
 
     def _part(
         self,
         name: str,
-        own: Sequence[str],
-        worst: Mapping[str, float],
-        errors: Mapping[str, Array],
         theirs: Mapping[str, Array],
+        errors: Mapping[str, Array],
         known: Mapping[str, Named],
         broken: Failure | None,
     ) -> Part:
         """The verdict of one name."""
+        own, smooth = [*theirs], self.points.smooth
+        worst = {e: float(np.max(errors[e], where=smooth, initial=0.0)) for e in own}
         errored = np.max([errors[e] for e in own], axis=0)
-        silent = np.all([np.isnan(theirs[e]) for e in own], axis=0)
-        verdict = band(max(worst[e] for e in own), self.question.has_kinks)
+        silent = np.all(np.isnan([*theirs.values()]), axis=0)
+        verdict = band(max(worst.values()), self.question.has_kinks)
         if broken and silent.all():
             return Part(name, 1.0, 0.0, "wrong", message=str(broken).splitlines()[0])
         if verdict == "right":
-            rough = np.any(errored[~self.points.smooth] > SUSPICIOUS)
+            rough = np.any(errored[~smooth] > SUSPICIOUS)
             said = "right but for a kink, where any slope between is a choice" if rough else ""
             return Part(name, 1.0, 1.0, verdict, message=said)
         named = [known[e] for e in own if e in known]
@@ -192,17 +184,17 @@ class GradientCheck:
         message = "; ".join(dict.fromkeys(one.said for one in named))
         if named and named[0].others:
             message += f" (it may as well be: {', '.join(named[0].others)})"
-        wrong = [e for e in own if worst[e] > GOOD]
         if len(own) > 1:
-            message = f"{len(wrong)} of {len(own)} numbers are wrong" + (message and f": {message}")
+            wrong = sum(error > GOOD for error in worst.values())
+            message = f"{wrong} of {len(own)} numbers are wrong" + (message and f": {message}")
         elif not named and not silent.any():
             good = int(np.sum(errored <= GOOD))
             message = f"right at {good} of {len(errored)} points; no mistake that is known here"
         if silent.any():
             lost = f"there is no number at {np.sum(silent)} of {len(silent)} points"
             message = f"{lost}; {message}" if message else lost
-        first = max(wrong, key=lambda e: worst[e]) if wrong else own[0]
-        place = int(np.argmax(np.where(self.points.smooth, errors[first], -1.0)))
+        first = max(worst, key=worst.__getitem__)
+        place = int(np.argmax(np.where(smooth, errors[first], -1.0)))
         yours = "yours is" if first in (name, VALUE) else f"your {first} is"
         evidence = (f"{_BANDS[verdict]}, at {self._point(place)}",
                     f"{yours} {theirs[first][place]:.6g}")  # fmt: skip
@@ -273,22 +265,18 @@ def _short(value: Any) -> str:
 def gradient_check(
     graph: ExpressionGraph,
     *,
-    of: str | None = None,
-    wrt: Sequence[str] | str | None = None,
-    loss: str | None = None,
-    batch: int = 0,
-    reduction: str = "mean",
     count: int = 20,
     seed: int = 0,
     name: str = "gradient",
     value: bool = False,
+    **asked: Any,
 ) -> GradientCheck:
     """A check, ready for submissions; arguments and errors as :func:`check_gradient`."""
-    if reduction not in ("mean", "sum"):
-        raise UsageError(f"there is no reduction {reduction!r}", hint="mean or sum")
     if not name.isidentifier():
         raise UsageError(f"{name!r} cannot be the name of a function")
-    question = ask(graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction)
+    question = ask(graph, **asked)
+    if value and "value" in question.wrt:
+        raise UsageError("a derivative by 'value' cannot be told from the value: ask without it")
     return GradientCheck(question, points(question, count, seed), name, value)
 
 

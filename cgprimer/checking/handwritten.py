@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -60,24 +61,20 @@ def components(answer: str, question: Question) -> dict[str, tuple[str, Expressi
 def _split(answer: str) -> list[str]:
     """The components: what commas, semicolons and ends of lines outside of parentheses part."""
     text = answer.strip()
-    if text[:1] + text[-1:] in ("()", "[]") and "," in text and _closes_at_end(text):
+    depths = _depths(text)
+    if text[:1] + text[-1:] in ("()", "[]") and "," in text and depths.index(0) == len(text) - 1:
         text = text[1:-1]
-    texts, depth, begin = [], 0, 0
-    for place, letter in enumerate(f"{text},"):
-        depth += (letter in "([") - (letter in ")]")
-        if letter in ",;\n" and (depth <= 0 or place == len(text)):
+    texts, begin = [], 0
+    for place, (letter, depth) in enumerate(zip(f"{text},", _depths(text), strict=True)):
+        if letter in ",;\n" and depth <= 0:
             texts.append(text[begin:place].strip())
             begin = place + 1
     return [text for text in texts if text]
 
 
-def _closes_at_end(text: str) -> bool:
-    depth = 0
-    for place, letter in enumerate(text):
-        depth += (letter in "([") - (letter in ")]")
-        if not depth:
-            return place == len(text) - 1
-    return False
+def _depths(text: str) -> list[int]:
+    """How many parentheses are open behind each letter; at the end of the text none."""
+    return [*accumulate((c in "([") - (c in ")]") for c in text), 0]
 
 
 def _flat(text: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,14 @@ class Foretold:
     mistake: str
     said: str
     values: Gradient
-    rank: float
     each: bool = False  # a student may have made it for some names and not for others
     noise: Gradient | None = None  # of honest arithmetic, if not that of the points
+    later: float = 0.0  # than others of its name
+
+    @property
+    def rank(self) -> float:
+        """Its place among all: the simplest come first."""
+        return _ORDER[self.mistake] + self.later
 
 
 Explained = tuple[Foretold, set[str], bool]  # for which names, and whether for all it is about
@@ -92,8 +98,8 @@ class Named:
 
 def name_mistakes(
     question: Question, points: Points, theirs: Gradient, wrong: Iterable[str]
-) -> list[Named]:
-    """The mistakes behind wrong numbers, the one that explains most first.
+) -> dict[str, Named]:
+    """The mistake behind each of the wrong numbers that one explains.
 
     Args:
         question: what was asked.
@@ -101,7 +107,8 @@ def name_mistakes(
         theirs: a student's numbers.
         wrong: the names whose numbers are wrong.
     """
-    remaining = {*wrong}
+    if not (remaining := {*wrong}):
+        return {}
     known: list[Explained] = []
 
     def learn(foretold: Iterable[Foretold]) -> None:
@@ -124,7 +131,7 @@ def name_mistakes(
         known.clear()
         learn(_multiples(question, swept))
         found += _chosen(known, remaining)
-    return found
+    return {element: one for one in found for element in one.names}
 
 
 def _chosen(known: list[Explained], remaining: set[str]) -> list[Named]:
@@ -181,26 +188,23 @@ def _simple(
         ("constant zero", "it is 0 at every point", 0.0),
         *(("sign", f"the sign is wrong; {_TOO[-f]}", f) for f in (-0.5, -2.0)),
     ]
-    if question.batch > 1:
-        mean = question.reduction == "mean"
-        name = "sum instead of mean" if mean else "mean instead of sum"
-        scale = float(question.batch) if mean else 1.0 / question.batch
+    for scale, name in _reduced_otherwise(question).items():
         fixed.append((name, f"over the samples of a batch: {name}", scale))
     for mistake, said, factor in fixed:
         values = {e: factor * v for e, v in right.items() if np.any(v)}
-        yield _foretold(mistake, said, values, each=True)
+        yield Foretold(mistake, said, values, each=True)
     with np.errstate(all="ignore"):
         sizes = {e: np.abs(v) for e, v in right.items()}
-        yield _foretold("absolute value", "the sign is lost", sizes, each=True)
+        yield Foretold("absolute value", "the sign is lost", sizes, each=True)
         over = {e: 1.0 / v for e, v in right.items()}
-        yield _foretold("reciprocal", "it is one over what is right", over, each=True)
+        yield Foretold("reciprocal", "it is one over what is right", over, each=True)
         for element in wrong:
             ratio = theirs[element] / right[element]
             steady = ratio[points.smooth & (right[element] != 0)]
             if len(steady) > 3 and np.ptp(steady) <= _CLOSE * abs(np.median(steady)):
                 scaled = {element: right[element] * np.median(steady)}
                 said = "the same factor is wrong at every point"
-                yield _foretold("constant factor", said, scaled, each=True)
+                yield Foretold("constant factor", said, scaled, each=True)
     yield from _exchanged(question, points, theirs, wrong)
 
 
@@ -213,8 +217,7 @@ def _exchanged(
         if len(shape) == 2 and shape[0] == shape[1]:
             turned = {f"{name}[{i},{j}]": points.right[f"{name}[{j},{i}]"]
                       for i in range(shape[0]) for j in range(shape[0])}  # fmt: skip
-            said, rank = f"{name} is transposed", _ORDER["parameters swapped"] - 0.5
-            yield Foretold("order of the values", said, turned, rank)
+            yield Foretold("order of the values", f"{name} is transposed", turned, later=-1.5)
     if len(question.sources) > 200:
         return
     at = int(np.argmax(points.smooth))
@@ -232,7 +235,7 @@ def _exchanged(
             pairs[element] = other or options[element][0]
     cycle = len(pairs) > 2 and {*pairs} == {*pairs.values()}
     if cycle and any(pairs[pairs[e]] != e for e in pairs):
-        yield _foretold("order of the values", "these are the right values in another order",
+        yield Foretold("order of the values", "these are the right values in another order",
                         {e: points.right[o] for e, o in pairs.items()})  # fmt: skip
         return
     for element, other in pairs.items():
@@ -245,7 +248,7 @@ def _exchanged(
         values = {
             e: points.right[o] for e, o in pairs.items() if e == element or (both and e == other)
         }
-        yield _foretold("parameters swapped", said, values)
+        yield Foretold("parameters swapped", said, values)
 
 
 @lru_cache(maxsize=4)  # it is the same for all submissions
@@ -259,8 +262,8 @@ def _slips(question: Question, points: Points) -> Iterator[Foretold]:
     values = question.run(tape, points.given)
     for number, (mistake, said, outputs) in enumerate(known):
         own = {element: values[output] for element, output in outputs.items()}
-        local = 50 * (mistake == "sign")
-        yield Foretold(mistake, said, own, _ORDER[mistake] + local + number / len(known) / 2)
+        later = 50 * (mistake == "sign") + number / len(known) / 2
+        yield Foretold(mistake, said, own, later=later)
 
 
 def _samples(question: Question, points: Points) -> Iterator[Foretold]:
@@ -271,17 +274,16 @@ def _samples(question: Question, points: Points) -> Iterator[Foretold]:
             for scale in (1.0, 1.0 / question.batch):
                 values = {e: v[place] * scale for e, v in each.items()}
                 said = f"only the {which} sample of a batch is counted"
-                yield _foretold("= instead of +=", said, values)
+                yield Foretold("= instead of +=", said, values)
         centre = {n: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
                   for n, v in points.given.items()}  # fmt: skip
-        yield _foretold("product of averages", "the gradient is taken at the averages of the batch",
+        yield Foretold("product of averages", "the gradient is taken at the averages of the batch",
                         _gradient(question, centre))  # fmt: skip
 
 
 def _places(question: Question, points: Points) -> Iterator[Foretold]:
     """The gradient at other points."""
     mistake, given = "derivative at the wrong point", points.given
-    rank = _ORDER[mistake]
     calls: list[tuple[str, str, Callable[[Array], Array]]] = [
         (
             mistake,
@@ -293,7 +295,7 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
     ]
     for name, said, seen in calls if points.called else ():
         moved, noise = ({e: seen(v) for e, v in of.items()} for of in (points.right, points.noise))
-        yield Foretold(name, said, moved, _ORDER[name], noise=noise)
+        yield Foretold(name, said, moved, noise=noise)
     numbers = {n: question.elements(n) for n in question.arguments}
     own = {n: numbers[n] for n in question.arguments if n in question.graph.values}
     filed: dict[str, Array] = {}
@@ -326,9 +328,9 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
         if part and any(not np.array_equal(given[e], v) for e, v in part.items()):
             found = question.run(question.answering, {**given, **part})
             moved, noise = question.read(found)
-            yield Foretold(mistake, said, moved, rank, noise=noise)
+            yield Foretold(mistake, said, moved, noise=noise)
     short = {e: v.astype(np.float32).astype(float) for e, v in given.items()}
-    yield _foretold("float32", "the point is rounded to float32", _gradient(question, short))
+    yield Foretold("float32", "the point is rounded to float32", _gradient(question, short))
 
 
 def _measured(
@@ -336,32 +338,32 @@ def _measured(
 ) -> Iterator[Explained]:
     """Mistakes that show in the pattern of small errors."""
     if short := stored_in_float32(points, theirs, wrong):
-        yield _foretold("float32", "the numbers have the seven digits of float32", {}), short, True
+        yield Foretold("float32", "the numbers have the seven digits of float32", {}), short, True
     for digits, names in rounded(points, theirs, wrong).items():
         said = f"the numbers are rounded to {digits} digits after the point"
-        yield _foretold("rounded", said, {}), names, True
+        yield Foretold("rounded", said, {}), names, True
     for mistake, said, names in step_of_differences(question, points, theirs, wrong):
-        yield _foretold(mistake, said, {}), names, True
+        yield Foretold(mistake, said, {}), names, True
 
 
 def _multiples(question: Question, known: Iterable[Foretold]) -> Iterator[Foretold]:
     """A slip of a sweep, and a wrong sign or factor besides."""
-    more = dict(_TOO)
-    if question.batch > 1:
-        mean = question.reduction == "mean"
-        factor = float(question.batch) if mean else 1.0 / question.batch
-        more[factor] = "the samples are " + ("added up, too" if mean else "averaged, too")
-    for one in known:
-        for factor, said in more.items():
-            values = {e: factor * v for e, v in one.values.items()}
-            yield Foretold(one.mistake, f"{one.said}; {said}", values, one.rank + 100)
+    others = {f: f"and the {name}, too" for f, name in _reduced_otherwise(question).items()}
+    for one, (factor, said) in product(known, (_TOO | others).items()):
+        values = {e: factor * v for e, v in one.values.items()}
+        yield Foretold(one.mistake, f"{one.said}; {said}", values, later=one.later + 100)
+
+
+def _reduced_otherwise(question: Question) -> dict[float, str]:
+    """The factor that the other reduction of a batch is off by, and its name."""
+    if question.batch < 2:
+        return {}
+    if question.reduction == "mean":
+        return {float(question.batch): "sum instead of mean"}
+    return {1.0 / question.batch: "mean instead of sum"}
 
 
 def _gradient(question: Question, given: Mapping[str, Array], *, reduce: bool = True) -> Gradient:
     """The right numbers at other points."""
     found = question.run(question.answering, given, reduce=reduce)
     return {e: found[RIGHT + e] for e in question.sources}
-
-
-def _foretold(mistake: str, said: str, values: Gradient, *, each: bool = False) -> Foretold:
-    return Foretold(mistake, said, values, _ORDER[mistake], each)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.passes import depends, reachable
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Instruction, Tape
 
 Place = tuple[int, int]  # an instruction, and which of its operands
 _LONGEST = 15  # nodes of a formula in a message
@@ -40,10 +40,14 @@ class Places:
         self.shares = [
             (head, which, tail)
             for head in self.region
-            for which, tail in enumerate(tape.instructions[head - first].operands)
+            for which, tail in enumerate(self.step(head).operands)
             if self.active[tail]
         ]
         self._trees: dict[int, tuple[Expression, int]] = {}
+
+    def step(self, index: int) -> Instruction:
+        """The instruction that computes a value."""
+        return self.tape.instructions[index - len(self.tape.leaves)]
 
     def vertices(self) -> list[int]:
         """The variables of the region."""
@@ -61,7 +65,7 @@ class Places:
         found: dict[int, None] = {}
         level, first = [index], len(self.tape.leaves)
         while level and len(found) < _FEW:
-            below = [o for i in level if i >= first for o in self.tape.instructions[i - first][1]]
+            below = [o for i in level if i >= first for o in self.step(i).operands]
             level = [o for o in dict.fromkeys(below)
                      if o >= first or self.tape.leaves[o].kind != "constant"]  # fmt: skip
             found |= dict.fromkeys(level)
@@ -84,7 +88,7 @@ class Places:
             elif index < len(self.tape.leaves):
                 made = Number(self.tape.leaves[index].value), 1
             else:
-                name, operands = self.tape.instructions[index - len(self.tape.leaves)]
+                name, operands = self.step(index)
                 parts = [self._tree(o) for o in operands]
                 size = 1 + sum(size for _, size in parts)
                 long = size > _LONGEST
@@ -96,7 +100,7 @@ class Places:
 
     def said(self, index: int) -> str:
         """An instruction, and where it stands."""
-        name = self.tape.instructions[index - len(self.tape.leaves)][0]
+        name = self.step(index).primitive
         if index in self.tape.labels:
             return f"{name} in {self.tape.labels[index]}"
         return f"{self.text(index)} in {self.line(index)}"

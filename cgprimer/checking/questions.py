@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss, tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Shape, element_place
@@ -36,7 +37,7 @@ from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import DifferentiationError, UsageError
 
 Array = Any
-VALUE, RIGHT, NOISE = "value", "right.", "noise."  # outputs of the tape that answers
+VALUE, RIGHT, NOISE = "value.", "right.", "noise."  # outputs of the tape that answers
 _ROUNDING = 16 * 2.0**-52  # an honest program may take some more steps than ours
 _NOTHING = 1e-28  # of the largest number: where factors vanish, bounds of first order do
 _AT_MOST_ONE = {"relu", "abs", "max", "min", "clamp"}  # their slopes, which jump
@@ -158,6 +159,7 @@ def ask(
     Raises:
         UsageError: an unknown name, no output or several, or a graph that cannot be asked about.
     """
+    one_of("reduction", reduction, ("mean", "sum"))
     if graph.layered or any(
         getattr(name, "kind", "") in ("batch_mean", "custom", "backward")
         for name, _ in tape(graph).instructions
@@ -307,14 +309,14 @@ def _drawn(
     """Points around a centre, each number with two or three digits; some names stay there."""
     targets = [n for n in question.graph.inputs if n.startswith("target")] if question.loss else []
     known = base_name(question.loss) if question.loss else ""
-    columns, found = {*question.graph.inputs}, dict[str, Array]()
+    found: dict[str, Array] = {}
     for name in question.arguments:
         for element in question.elements(name):
-            many = question.batch if question.batch and name in columns else 0
+            many = question.batch * (name in question.graph.inputs)
             shape, size = ((many, count) if many else (count,)), max(many, 1) * count
             middle = centre[element]
             radius = 2.0 * max(1.0, abs(middle)) * width
-            if name in keep and not (many and question.batch):
+            if name in keep and not many:
                 numbers = [middle] * size
             elif name in targets and known == "hinge":
                 numbers = [draw.choice((-1.0, 1.0)) for _ in range(size)]
@@ -375,10 +377,12 @@ def _smooth(
     return found
 
 
-def arguments_at(question: Question, given: Mapping[str, Array], place: int) -> dict[str, Any]:
-    """The arguments of a student's function: numbers, nested lists, and lists of samples."""
+def arguments_at(
+    question: Question, given: Mapping[str, Array], place: int, names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Arguments of a student's function, or others: numbers, nested lists, lists of samples."""
     found: dict[str, Any] = {}
-    for name in question.arguments:
+    for name in names or question.arguments:
         parts = [given[e][..., place] for e in question.elements(name)]
         whole = np.stack(np.broadcast_arrays(*parts), axis=-1)  # the samples lead
         found[name] = whole.reshape(whole.shape[:-1] + question.shapes[name]).tolist()

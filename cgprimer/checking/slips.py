@@ -123,8 +123,7 @@ class _Slips(Places):
 
     def _losses(self) -> Iterator[Slip]:
         """The derivative of the loss left out: the error, or the error and its 2."""
-        tape, first = self.tape, len(self.tape.leaves)
-        said = "the derivative of the loss by {} is left out"
+        tape, said = self.tape, "the derivative of the loss by {} is left out"
         outputs = self.question.output.split(",")
         vertices = [v for v in self.vertices() if element_place(tape.labels[v])[0] in outputs]
         if vertices:
@@ -135,11 +134,11 @@ class _Slips(Places):
             head: inner
             for head in loss
             if vertices or self.owner[head] == self.root
-            for name, operands in [tape.instructions[head - first]]
+            for name, operands in [self.step(head)]
             for inner in operands[:1]
             if name == "pow" and getattr(tape.instruction(inner), "primitive", "") == "sub"
         }
-        for heads in dict.fromkeys((*((h,) for h in squares), tuple(squares))):
+        for heads in dict.fromkeys((*((h,) for h in squares), tuple(squares))) if squares else ():
             errors = listed(self.text(squares[h]) for h in heads)
             yield Slip("loss factor missing",
                        f"the error {errors} is left out of the derivative of its square",
@@ -147,7 +146,7 @@ class _Slips(Places):
         predicted = [
             v
             for inner in squares.values()
-            for v in tape.instructions[inner - first].operands
+            for v in self.step(inner).operands
             if v in tape.labels and v in self.region
         ]
         if not vertices and len(predicted) == 1:
@@ -157,18 +156,16 @@ class _Slips(Places):
 
     def _functions(self) -> Iterator[Slip]:
         """The derivative of an activation left out: of one, of a line, of all of a kind."""
-        applied = [
-            head
+        called = {
+            head: name
             for head in self.region
-            for name, operands in [self.tape.instructions[head - len(self.tape.leaves)]]
+            for name, operands in [self.step(head)]
             if type(name) is str
             and name not in _NOT_FUNCTIONS
             and (len(operands) == 1 or name in ("max", "min"))
-        ]
-        groups: dict[frozenset[int], str] = {}
-        called = {head: self.tape.instructions[head - len(self.tape.leaves)][0] for head in applied}
-        for head in applied:
-            groups.setdefault(frozenset({head}), f"that of {self.said(head)}")
+        }
+        applied = [*called]
+        groups = {frozenset({head}): f"that of {self.said(head)}" for head in applied}
         for line, heads in grouped(applied, lambda h: element_place(self.line(h))[0]):
             groups.setdefault(
                 heads,
@@ -196,7 +193,7 @@ class _Slips(Places):
             yield Slip("activation derivative missing", f"the derivative of {names} is left out",
                        passed=lines)  # fmt: skip
         for head in self.region:
-            name, operands = self.tape.instructions[head - len(self.tape.leaves)]
+            name, operands = self.step(head)
             if name == "pow" and not self.active[operands[1]]:
                 yield Slip("outer derivative missing",
                            f"the derivative of the power {self.said(head)} is left out",
@@ -248,10 +245,9 @@ class _Slips(Places):
 
     def _inner(self) -> Iterator[Slip]:
         """The derivative of an outer function taken at another place than its inner one."""
-        tape, first = self.tape, len(self.tape.leaves)
         kinds: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {}
         for head in self.region:
-            name, operands = tape.instructions[head - first]
+            name, operands = self.step(head)
             if type(name) is not str or name in _NOT_FUNCTIONS or name in ("add", "sub", "mul"):
                 continue
             one = len(operands) == 1 or (name == "pow" and not self.active[operands[1]])
@@ -287,7 +283,7 @@ class _Slips(Places):
     def _powers(self) -> Iterator[Slip]:
         """The exponent not lowered, or not brought down; a divisor not squared."""
         for head, which, _ in self.shares:
-            name, operands = self.tape.instructions[head - len(self.tape.leaves)]
+            name, operands = self.step(head)
             if (name, which) not in (("pow", 0), ("div", 1)):
                 continue
             said, base, other = self.said(head), operands[which], self.value[operands[1]]

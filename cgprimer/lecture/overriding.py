@@ -106,10 +106,7 @@ class NetworkSteps:
         """The parameters that stand in the expressions: biases are apart."""
         return [name for name in self.graph.parameters if not name.startswith(BIAS)]
 
-    @property
-    def all_params(self) -> list[str]:
-        """The same."""
-        return self.learnable_params
+    all_params = learnable_params
 
     # --- values --------------------------------------------------------------------------------
 

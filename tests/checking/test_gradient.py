@@ -395,6 +395,14 @@ def test_the_value_is_checked_too() -> None:
     assert "return value, gradient" in str(found.failure)
 
 
+def test_a_parameter_may_be_called_value() -> None:
+    graph = cgprimer.parse("xw = value*xa^2 + b")
+    made = cgprimer.check_gradient(graph, lambda xa, value, b: {"value": xa**2, "b": 1})
+    assert [part.verdict for part in made.parts] == ["right", "right"]
+    with pytest.raises(cgprimer.UsageError, match="cannot be told from the value"):
+        gradient_check(graph, value=True)
+
+
 def test_no_right_value_is_told() -> None:
     """Neither the numbers nor a ratio to them; the wrong ones are the student's own."""
     check = gradient_check(cgprimer.load("lecture"))
