@@ -77,6 +77,7 @@ class _Work(NamedTuple):
     begun: float
     ticket: int
     away: tuple[float, float] | None  # when it dies at it, and returns
+    done: float | None = None  # when it was computed: it is on its way back
 
 
 class SimulatedTeam:
@@ -140,21 +141,27 @@ class SimulatedTeam:
             work = self._work.get(worker)
             if work is None or work.ticket != ticket:
                 continue  # it was dropped
-            self._told(worker, work, "compute", when)
             if work.away:
+                self._told(worker, work, "compute", when)
                 self._begin(worker, work.task, when)
                 continue
+            if work.done is None:
+                self._work[worker] = work._replace(done=when)
+                heapq.heappush(self._events, (self._through_line(1, when), ticket, worker))
+                continue
             del self._work[worker]
-            self.now = self._through_line(1, when)
-            self.trace.add(worker, "send", when, self.now, work.version)
+            self.now = when
+            self._told(worker, work, "compute", work.done)
+            self.trace.add(worker, "send", work.done, when, work.version)
             loss, gradient = self.compute(work.values, work.task)
             return Arrival(worker, work.task, work.version, loss, gradient, self.now)
 
     def drop(self) -> None:
-        """Whoever is still computing stops."""
+        """Whoever is still computing stops, and what is on its way is taken off the line."""
         for worker, work in self._work.items():
             self._told(worker, work, "dropped", self.now)
         self._work.clear()
+        self._line = [self.now, self.now]
 
     def told(self) -> dict[str, Any]:
         """What the workers did, as plain data; what they are at is dropped if the run ends now."""

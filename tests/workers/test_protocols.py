@@ -226,6 +226,17 @@ def test_a_worker_that_dies_begins_anew_with_the_parameters_of_its_return() -> N
     assert kinds == {"lost": (0.0, 1.0), "away": (1.0, 5.0), "compute": (5.0, 7.0)}
 
 
+def test_a_worker_that_returns_knows_no_step_that_is_still_to_come() -> None:
+    """Worker 2 returns at 2.5, while the gradient that makes a step at 3 is on its way."""
+    team = _team(2, 9, "constant,dies(0,2.5),network(1)")
+    team.send(0)
+    team.send(1)
+    assert team.receive().time == 3.0
+    team.at(1.0, 1)
+    late = team.receive()
+    assert (late.worker, late.version, late.time) == (1, 0, 5.5)
+
+
 @pytest.mark.parametrize("bound", [0, 1, 3])
 def test_bounded_staleness_keeps_workers_together(bound: int) -> None:
     done = dict.fromkeys(range(4), 0)
@@ -266,12 +277,16 @@ def test_the_clock_of_random_teams_adds_up() -> None:
 # --- runs that are taken up ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", ["sync", "backup"])
-def test_a_run_that_is_taken_up_is_the_uninterrupted_one(protocol: str, tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "more"), [("sync", {}), ("backup", {}), ("backup", {"backup": 3})]
+)
+def test_a_run_that_is_taken_up_is_the_uninterrupted_one(
+    protocol: str, more: dict[str, Any], tmp_path: Any
+) -> None:
     graph, data = lecture()
     how: dict[str, Any] = {
         "workers": 5, "protocol": protocol, "simulate": True, "schedule": "constant",
-        "delays": "exponential,slow(2),network(0.001)",
+        "delays": f"exponential,slow(2),network({0.1 if more else 0.001})", **more,
     }  # fmt: skip
     whole = cgprimer.train(graph, data, epochs=6, **how)
     cgprimer.train(graph, data, epochs=2, **how).save(tmp_path / "run.json")
