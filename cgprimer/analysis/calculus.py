@@ -3,7 +3,8 @@
 ``d/dx(...)`` is a node of the tree like any other. A rule rewrites one such node, the first from
 the left, into a formula in which smaller ones stand, until there are none; the last step makes the
 formula shorter. Nothing recurses: a sum of a hundred thousand terms is one step of the rule for
-sums. A function's own rule is its partials in the table of primitives; there is no second table.
+sums. A function's own rule is its partials in the table of primitives, but for the few that are
+written there to lose no digits.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ LAWS = {
     "chain, exponential": "(a^u)' = a^u*log(a)*u'",
     "function": "",
 }  #: the rules of sums, products and powers; those of functions are made of the table
+_TAUGHT = {  # where the table has what rounds well, the same as books have it
+    "log2": "1/(a*log(2))", "log10": "1/(a*log(10))", "sqrt": "1/(2*sqrt(a))",
+    "asin": "1/sqrt(1 - a^2)", "acos": "-1/sqrt(1 - a^2)", "atanh": "1/(1 - a^2)",
+    "acoth": "1/(1 - a^2)", "asech": "-1/(a*sqrt(1 - a^2))", "softplus": "sigmoid(a)",
+    "asec": "1/(abs(a)*sqrt(a^2 - 1))", "acsc": "-1/(abs(a)*sqrt(a^2 - 1))",
+}  # fmt: skip
 
 
 def check_size(nodes: int) -> None:
@@ -225,7 +232,8 @@ def _partials(
 ) -> Iterator[tuple[Expression, Expression]]:
     """The partials of the table that are not 0, by operands that move, and these operands."""
     known = dict(zip(OPERANDS, call.arguments, strict=False)) | {RESULT: call}
-    for text, argument in zip(row.partials, call.arguments, strict=True):
+    partials = [_TAUGHT[row.name]] if row.name in _TAUGHT else row.partials
+    for text, argument in zip(partials, call.arguments, strict=True):
         if argument in moving and text != "0":
             yield replaced(partial_tree(text), known), argument
 

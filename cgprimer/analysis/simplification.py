@@ -130,8 +130,9 @@ class _Forms:
         if isinstance(base, _Product):
             if not base.above and not base.below and (base.number or times > 0):
                 return _Product(_rounded(base.number**times))
-            if base.number == 1 and len(base.above) == 1 and not base.below:
-                return _Product(base.number, {b: e * times for b, e in base.above.items()})
+            if len(base.above) == 1 and not base.below and (base.number == 1 or times > 0):
+                number = _rounded(base.number**times)
+                return _Product(number, {b: e * times for b, e in base.above.items()})
         return _Product(Fraction(1), {self.tree(base): times})
 
     def tree(self, value: _Value) -> Expression:

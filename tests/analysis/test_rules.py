@@ -256,3 +256,20 @@ def test_names_that_stand_for_functions_are_chosen():
     assert rules("u^2", "u").result == "2*u"
     assert rules(cgprimer.parse("y = f*x")).result == "f"  # of a graph it is a parameter
     assert rules("f*g", order=2).result == "f''*g + 2*f'*g' + f*g''"
+
+
+@pytest.mark.parametrize(
+    ("formula", "result"),
+    [
+        ("asin(2*x)", "2/sqrt(1 - 4*x^2)"),
+        ("acoth(x)", "1/(1 - x^2)"),
+        ("atanh(x/2)", "1/(2*(1 - x^2/4))"),
+        ("log10(x)", "1/(x*log(10))"),
+        ("softplus(3*x)", "3*sigmoid(3*x)"),
+        ("sqrt(x)", "1/(2*sqrt(x))"),
+    ],
+)
+def test_functions_read_as_in_books_where_the_table_loses_no_digits(formula, result):
+    found = rules(formula)
+    assert found.result == result
+    assert not re.search(r"where|less|\b0\.5|[0-9]{6}", str(found))
