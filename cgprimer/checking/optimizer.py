@@ -14,9 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.checking import optimizer_driver
-from cgprimer.checking.optimizer_verdicts import DECAY, GIVEN, PARTS, SLOPE, Run, parts_of, runs
+from cgprimer.checking.optimizer_verdicts import (
+    DECAY,
+    DECAY_POINTS,
+    GIVEN,
+    PARTS,
+    SLOPE,
+    Run,
+    parts_of,
+    runs,
+)
 from cgprimer.checking.results import Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Answers, Limits, Submission, run_submission, source_of
+from cgprimer.checking.sandbox import Limits, Submission, run_submission, source_of
 from cgprimer.errors import Source, UsageError, listed, name_hint, plural
 from cgprimer.training.optimizers import optimizer as rule_of
 
@@ -86,13 +95,13 @@ def check_optimizer(
     there = run_submission(submission, [{"call": "listed", "arguments": []}], limits, driver=driver)
     names = there.values[0]
     if isinstance(names, Failure):
-        return _with(not_run("optimizer", title, worth, names), there)
+        return there.noted_in(not_run("optimizer", title, worth, names))
     found = recognised(names, rules)
     rules = rules or list(found)
     defined = f"it defines {listed(n for n, _ in names) or 'no class and no function'}"
     if not found:
         what = f"there is no {rules[0] if rules else 'optimizer'}; {defined}"
-        return _with(not_run("optimizer", title, worth, Failure("missing", what)), there)
+        return there.noted_in(not_run("optimizer", title, worth, Failure("missing", what)))
     tests = runs(seed)
     requests: Any = [
         {"call": "tried", "arguments": [name, _question(rule, tests, decay)]}
@@ -113,7 +122,7 @@ def check_optimizer(
             missing = f"there is no {rule}; {defined}"
             judged = [Part(n, p, 0, "not run", "missing name", missing) for n, p in PARTS.items()]
         parts += [replace(part, name=f"{rule}: {part.name}") for part in judged]
-    return _with(Result("optimizer", title, tuple(parts)), answers)
+    return answers.noted_in(Result("optimizer", title, tuple(parts)))
 
 
 def possible(rules: Sequence[str]) -> dict[str, float]:
@@ -127,13 +136,9 @@ def possible(rules: Sequence[str]) -> dict[str, float]:
         if rule not in CALLED:
             hint = name_hint(rule, CALLED)
             raise UsageError(f"there is no optimizer {rule!r} to check", hint=hint)
-        names = {**PARTS, "weight decay": 2} if rule == "adamw" else PARTS
+        names = {**PARTS, "weight decay": DECAY_POINTS} if rule == "adamw" else PARTS
         found |= {f"{rule}: {name}": float(points) for name, points in names.items()}
     return found or {"optimizer": float(sum(PARTS.values()))}
-
-
-def _with(result: Result, answers: Answers) -> Result:
-    return answers.noted_in(result)
 
 
 def recognised(names: Sequence[Sequence[str]], rules: Sequence[str] = ()) -> dict[str, str]:

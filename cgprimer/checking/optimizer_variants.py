@@ -8,8 +8,8 @@ a student's optimizer did can be compared with each.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -84,10 +84,6 @@ def _mistake(name: str, says: str, *swaps: tuple[str, str], of: Sequence[str] = 
     return Change(name, says, swaps, tuple(of))
 
 
-def _last_first(of: Sequence[str], *parts: str) -> Iterator[tuple[str, str]]:
-    yield "; ".join(parts), "; ".join((parts[-1], *parts[:-1]))
-
-
 _M, _V = "(m/(1 - beta1^t))", "v/(1 - beta2^t)"
 _M1, _V1 = "(1 - beta1)*g;", "(1 - beta2)*g*g"
 _ROOT = f"sqrt({_V})"
@@ -111,17 +107,12 @@ _DAMPED = Change(
     "damped by 1 - beta",
     "the velocity is an average: the gradient is multiplied by 1 - beta, so steps are that much"
     " shorter than Polyak's and PyTorch's; some courses teach it so",
-    doubtful=True,
-)
+    (("v + g;", "v + (1 - beta)*g;"),), _VELOCITY, doubtful=True,
+)  # fmt: skip
 CHANGES: tuple[Change, ...] = (
     *_CONVENTIONS,
-    Change(_DAMPED.name, _DAMPED.says, (("v + g;", "v + (1 - beta)*g;"),), ("momentum",),
-           doubtful=True),
-    Change(_DAMPED.name, _DAMPED.says,
-           (("v + g;", "v + (1 - beta)*g;"), ("rate*(g", "rate*((1 - beta)*g")), ("nesterov",),
-           doubtful=True),
-    Change(_DAMPED.name, _DAMPED.says, (("v + g;", "v + (1 - beta)*g;"),), ("nesterov",),
-           doubtful=True),
+    replace(_DAMPED, swaps=(*_DAMPED.swaps, ("rate*(g", "rate*((1 - beta)*g"))),
+    _DAMPED,
     # What every rule can get wrong.
     _mistake("sign", "the parameters move up the gradient", ("p - rate", "p + rate")),
     _mistake("sign", "the parameters move up the gradient", ("+ g;", "- g;"), of=_VELOCITY),
@@ -250,13 +241,12 @@ CHANGES: tuple[Change, ...] = (
              ("m = beta1*m +", "v = beta1*v +"), ("; v = beta2", "; m = v; v = beta2")),
 )  # fmt: skip
 
-_HALF, _WHOLE = "wd", "(2*wd)"
 _DECAY_IN = "h = g + {0}*p; "
 _DECAYED = "p = (1 - rate*{0})*p; "
 #: Ways of weight decay: the name, what is said, before the rule, behind it, whether it is right.
 DECAYS = tuple(
     (name, says, before.format(by), behind.format(by), kind)
-    for by in (_HALF, _WHOLE)
+    for by in ("wd", "(2*wd)")
     for name, says, before, behind, kind in (
         ("coupled", "the decay is added to the gradient", _DECAY_IN, "", "coupled"),
         ("decoupled", "the parameters shrink beside the step", _DECAYED, "", "decoupled"),
@@ -328,22 +318,20 @@ def _parsed(text: str) -> tuple[tuple[str, Expression], ...]:
     return tuple((one.name, one.expression) for one in statements if isinstance(one, Definition))
 
 
-def simulate(
-    variant: Variant, hyper: Mapping[str, float], start: Any, gradients: Any, rate: float
-) -> Any:
+def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients: Any) -> Any:
     """The parameters after each step.
 
     Args:
         variant: the rule.
-        hyper: numbers for its names.
+        hyper: numbers for its names, the rate among them.
         start: shape (parameters,).
         gradients: shape (steps, parameters).
-        rate: the learning rate.
 
     Returns:
         Shape (steps, parameters); nan from the step on in which a number is not finite.
 
-    >>> simulate(Variant(RULES["momentum"]), {"beta": 0.5}, np.zeros(1), np.ones((2, 1)), 0.1)
+    >>> hyper = {"beta": 0.5, "rate": 0.1}
+    >>> simulate(Variant(RULES["momentum"]), hyper, np.zeros(1), np.ones((2, 1)))
     array([[-0.1 ],
            [-0.25]])
     """
@@ -358,7 +346,7 @@ def simulate(
     state = dict(zero)
 
     def moved(at: Any, g: Any, t: Any) -> Any:
-        known = {**hyper, **(zero if forgets else state), "p": at, "g": g, "rate": rate, "t": t}
+        known = {**hyper, **(zero if forgets else state), "p": at, "g": g, "t": t}
         for name, tree in steps:
             state[name] = known[name] = evaluated(tree, known)
         return known["p"]

@@ -12,6 +12,7 @@ import numpy as np
 
 from cgprimer.checking.optimizer_variants import DECAYS, Variant, decayed, simulate, variants
 from cgprimer.checking.results import Failure, Part, place
+from cgprimer.checking.stages.stage import doubtful, right, scored, waiting, wrong
 from cgprimer.errors import Source
 from cgprimer.training.optimizers import optimizer as rule_of
 
@@ -29,7 +30,7 @@ _TYPICAL = {  # of what is no argument: the values that stand in books and libra
 }
 SLOPE = 0.3
 PARTS = {"first step": 2, "more steps": 3, "several parameters": 3, "small gradients": 2}
-DECAY = 0.1
+DECAY, DECAY_POINTS = 0.1, 2
 
 
 @dataclass(frozen=True)
@@ -75,55 +76,59 @@ def parts_of(
 ) -> list[Part]:
     """What was reached, part by part, from what the driver reported."""
     if isinstance(plain, Failure):
-        said = str(plain)
-        return [Part(name, points, 0, "not run", "", said) for name, points in PARTS.items()]
-    did = plain["runs"]
-    if not plain["moved"] and not did[0]["error"].get("arithmetic"):
-        return _unmoved(did[0], plain["tries"], source)
-    ahead = plain["form"].startswith("gradient function")
-    right, found = _explained(rule, tests, plain, ahead)
-    errors = [one["error"] for one in did]
-    name, says = _named(found, did, right)
-    note = _conventions(right, plain)
-    first = _agree(did[0]["steps"][:1], _simulated(right, tests[0])[:1], tests[0])
-    passed = (first and bool(did[0]["steps"]), *right.agrees[:1])
-    passed = (*passed, right.agrees[1] and right.agrees[3], right.agrees[2])
+        verdicts = [waiting(str(plain))] * len(PARTS)
+    elif not plain["moved"] and not plain["runs"][0]["error"].get("arithmetic"):
+        verdicts = _unmoved(plain["runs"][0], plain["tries"], source)
+    else:
+        verdicts = _moved(rule, tests, plain, with_decay, source)
+    names = {**PARTS, "weight decay": DECAY_POINTS}.items()
+    return [scored(one, *named) for one, named in zip(verdicts, names, strict=False)]
+
+
+def _moved(
+    rule: str, tests: Sequence[Run], plain: Any, with_decay: Any, source: Source
+) -> list[Part]:
+    did, ahead = plain["runs"], plain["form"].startswith("gradient function")
+    right_one, found = _explained(rule, tests, plain, ahead)
+    name, says = _named(found, did, right_one)
+    first = _agree(did[0]["steps"][:1], _simulated(right_one, tests[0])[:1], tests[0])
+    one, several, small, again, _ = right_one.agrees
+    # Of each part whether it is right, and the run that shows what is not.
+    passed = (
+        (first and bool(did[0]["steps"]), 0), (one, 0), (several and again, 3 if several else 1),
+        (small, 2),
+    )  # fmt: skip
     parts = []
-    for k, (part, points) in enumerate(PARTS.items()):
-        if passed[k]:
-            parts.append(Part(part, points, points, "right", "", note))
-            continue
-        if found and _doubtful(found):
-            parts.append(Part(part, points, points, "suspicious", name, says))
-            continue
-        run = max(0, k - 1)
-        run = 3 if run == 1 and right.agrees[1] else run
-        evidence = _where(did[run], _simulated(right, tests[run]), tests[run])
-        if errors[run]:
-            line = place(source, errors[run]["line"])
-            evidence = (f"{errors[run]['message']}", *line.split("\n")) if line else (
-                errors[run]["message"],)  # fmt: skip
-        parts.append(Part(part, points, 0, "wrong", name, says, evidence))
-    best = found or right
-    return [*parts, *_decay_part(rule, tests, with_decay, best, ahead)]
+    for good, run in passed:
+        if good:
+            parts.append(right(_conventions(right_one, plain)))
+        elif found and _doubtful(found):
+            parts.append(doubtful(name, says))
+        else:
+            evidence = _where(did[run], _simulated(right_one, tests[run]), tests[run])
+            error = did[run]["error"]
+            if error:
+                evidence = (error["message"], *_line(source, error))
+            parts.append(wrong(name, says, *evidence))
+    decay = _decay(rule, tests, with_decay, found or right_one, ahead)
+    return [*parts, decay] if decay else parts
+
+
+def _line(source: Source, error: Mapping[str, Any]) -> list[str]:
+    return place(source, error["line"]).splitlines()
 
 
 def _unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Source) -> list[Part]:
     error = run["error"]
-    if error and not run["steps"]:
-        where = place(source, error["line"])
-        evidence = tuple(where.split("\n")) if where else ()
-        said = error["message"]
-        if re.match("(Type|Key|Index|Attribute)Error", said):  # perhaps of the form alone
-            others = {form: why for form, why in tries.items() if why != said}
-            evidence += tuple(f"as {form}: {why}" for form, why in others.items())[:3]
-        said = "not written yet" if said.startswith("NotImplementedError") else said
-        first, *more = PARTS
-        unseen = [Part(name, PARTS[name], 0, "not run", "", said) for name in more]
-        return [Part(first, PARTS[first], 0, "not run", "", said, evidence), *unseen]
-    says = "step neither changes the parameters in place nor returns new ones"
-    name = "parameters never moved"
-    return [Part(part, points, 0, "wrong", name, says) for part, points in PARTS.items()]
+    if not error or run["steps"]:
+        says = "step neither changes the parameters in place nor returns new ones"
+        return [wrong("parameters never moved", says)] * len(PARTS)
+    evidence, said = _line(source, error), error["message"]
+    if re.match("(Type|Key|Index|Attribute)Error", said):  # perhaps of the form alone
+        others = [f"as {form}: {why}" for form, why in tries.items() if why != said]
+        evidence = (evidence + others)[:3]
+    said = "not written yet" if said.startswith("NotImplementedError") else said
+    return [waiting(said, *evidence)] + [waiting(said)] * (len(PARTS) - 1)
 
 
 def _explained(
@@ -149,9 +154,9 @@ def _explained(
             break
     else:
         found = None
-    right = found if found and found.variant.right else max(rights, key=lambda one: sum(one.agrees))
-    if all(right.agrees):
-        return right, None
+    if found and found.variant.right:
+        return found, None
+    nearest = max(rights, key=lambda one: sum(one.agrees))
     for name in plain["taken"]:  # arguments that are taken and not used
         if found or name not in _TYPICAL:
             continue
@@ -162,7 +167,7 @@ def _explained(
         found = next((one for one in unused if all(one.agrees)), None)
     if not found and len(settings) <= 4:
         found = next((one for one in matches(settings, 2) if all(one.agrees)), None)
-    return right, found
+    return nearest, found
 
 
 def _settings(rule: str, plain: Mapping[str, Any]) -> list[dict[str, float]]:
@@ -198,7 +203,7 @@ def _match(
 
 
 def _simulated(match: _Match, run: Run) -> Any:
-    return simulate(match.variant, match.hyper, run.start, run.gradients, match.hyper["rate"])
+    return simulate(match.variant, match.hyper, run.start, run.gradients)
 
 
 def _agree(
@@ -244,7 +249,7 @@ def _doubtful(found: _Match) -> bool:
 
 
 def _named(
-    found: _Match | None, did: Sequence[Mapping[str, Any]], right: _Match
+    found: _Match | None, did: Sequence[Mapping[str, Any]], nearest: _Match
 ) -> tuple[str, str]:
     """The name of what is wrong, and a sentence."""
     if did[1]["steps"] != did[3]["steps"] and not np.array_equal(
@@ -255,8 +260,9 @@ def _named(
             " not into the class, a default argument or the module"
         )
     if found is None:
-        done = sum(right.agrees)
-        return "", "" if done else "the numbers are those of no mistake that is known here"
+        return "", "" if any(
+            nearest.agrees
+        ) else "the numbers are those of no mistake that is known here"
     if found.ignored:
         return f"{found.ignored} ignored", f"the argument {found.ignored} is taken and not used"
     changes = [change for change in found.variant.changes if not change.right]
@@ -276,38 +282,33 @@ def _kept(name: str, did: Sequence[Mapping[str, Any]]) -> str:
     return "state reset every step" if same else "state not used"
 
 
-def _conventions(right: _Match, plain: Mapping[str, Any]) -> str:
-    said = [change.says for change in right.variant.changes]
+def _conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
+    said = [change.says for change in nearest.variant.changes]
     if plain["form"] in ("dict of arrays", "list of arrays", "number"):
         said.append(f"it works on a {plain['form']}")
     return "; ".join(said)
 
 
-def _decay_part(
-    rule: str, tests: Sequence[Run], answer: Any, best: _Match, ahead: bool
-) -> list[Part]:
+def _decay(rule: str, tests: Sequence[Run], answer: Any, best: _Match, ahead: bool) -> Part | None:
     """Weight decay, judged by what the optimizer does without it."""
-    points = 2
     if isinstance(answer, Failure) or "weight_decay" not in answer["taken"]:
-        if rule != "adamw":
-            return []
         says = "there is no argument weight_decay"
-        return [Part("weight decay", points, 0, "wrong", "no weight decay", says)]
+        return wrong("no weight decay", says) if rule == "adamw" else None
     did = answer["runs"]
-    wanted = "decoupled" if rule == "adamw" else "coupled"
+
+    def fits(variant: Variant) -> bool:
+        return all(_match(variant, best.hyper, tests, did).agrees[:2])
+
     for name, says, before, behind, kind in () if ahead else DECAYS:
-        variant = replace(best.variant, text=decayed(best.variant.text, before, behind))
-        if not all(_match(variant, best.hyper, tests, did).agrees[:2]):
+        if not fits(replace(best.variant, text=decayed(best.variant.text, before, behind))):
             continue
-        if kind and (kind == wanted or rule != "adamw"):
-            return [Part("weight decay", points, points, "right", "", f"{name}: {says}")]
-        if kind:
+        if not kind:
+            return wrong(name, says)
+        if kind == "coupled" and rule == "adamw":
             hint = f"{says}; AdamW's parameters shrink by themselves"
-            return [Part("weight decay", points, 0, "wrong", "coupled weight decay", hint)]
-        return [Part("weight decay", points, 0, "wrong", name, says)]
-    if all(_match(best.variant, best.hyper, tests, did).agrees[:2]):
-        says = "the argument weight_decay is taken and not used"
-        return [Part("weight decay", points, 0, "wrong", "decay not applied", says)]
-    where = _where(did[0], _simulated(best, tests[0]), tests[0])
+            return wrong("coupled weight decay", hint)
+        return right(f"{name}: {says}")
+    if fits(best.variant):
+        return wrong("decay not applied", "the argument weight_decay is taken and not used")
     says = "the numbers are those of no way of weight decay that is known here"
-    return [Part("weight decay", points, 0, "wrong", "", says, where)]
+    return wrong("", says, *_where(did[0], _simulated(best, tests[0]), tests[0]))

@@ -16,7 +16,15 @@ from cgprimer.checking.results import Failure
 from cgprimer.training.optimizers import optimizer
 from tests.checking.student_optimizers import PLANTED, names_of, planted, right_ones, source
 
-HYPER = {"beta": 0.8, "beta1": 0.8, "beta2": 0.95, "alpha": 0.9, "epsilon": 1e-6, "slope": 0.3}
+HYPER = {
+    "beta": 0.8,
+    "beta1": 0.8,
+    "beta2": 0.95,
+    "alpha": 0.9,
+    "epsilon": 1e-6,
+    "slope": 0.3,
+    "rate": 0.07,
+}
 RIGHT = right_ones()
 WRONG = planted()
 
@@ -27,7 +35,7 @@ def test_the_texts_are_the_rules_of_the_package(name: str) -> None:
         rule = optimizer(name, {k: v for k, v in HYPER.items() if k in optimizer(name).hyper})
         rule = rule.but({"weight_decay": 0.0}) if name == "adamw" else rule
         p, state = run.start, rule.start(run.start)
-        found = simulate(Variant(RULES[name]), HYPER, run.start, run.gradients, 0.07)
+        found = simulate(Variant(RULES[name]), HYPER, run.start, run.gradients)
         for step, gradient in enumerate(run.gradients):
             p, state = rule.update(p, gradient, state, 0.07)
             np.testing.assert_allclose(found[step], p, rtol=1e-13)
@@ -37,14 +45,14 @@ def test_every_variant_can_be_run() -> None:
     run = runs()[1]
     for name in RULES:
         for variant in (*variants(name, name == "nesterov"), *variants(name, False)):
-            simulate(variant, HYPER, run.start, run.gradients, 0.07)
+            simulate(variant, HYPER, run.start, run.gradients)
 
 
 def test_no_two_names_stand_for_the_same_numbers() -> None:
     for name in RULES:
         seen: list[tuple[list[Any], Variant]] = []
         for variant in variants(name, False):
-            found = [simulate(variant, HYPER, r.start, r.gradients, 0.07) for r in runs()[:3]]
+            found = [simulate(variant, HYPER, r.start, r.gradients) for r in runs()[:3]]
             for other, before in seen:
                 pairs = zip(found, other, strict=True)
                 if all(np.allclose(a, b, 1e-9, 1e-13, equal_nan=True) for a, b in pairs):
@@ -172,8 +180,8 @@ def test_epsilon_where_gradients_are_small() -> None:
     """Adam's first step is the rate times the sign of the gradient up to epsilon (case E9)."""
     for text, first in (("", 0.999000999000999), ("inside", 0.09950371902099893)):
         change = [v for v in variants("adam", False) if text in "".join(c.name for c in v.changes)]
-        hyper = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
-        moved = simulate(change[0], hyper, np.zeros(1), np.array([[1e-5]]), 1.0)
+        hyper = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "rate": 1.0}
+        moved = simulate(change[0], hyper, np.zeros(1), np.array([[1e-5]]))
         assert -moved[0, 0] == pytest.approx(first, rel=1e-12)
 
 

@@ -58,21 +58,6 @@ def operation(text: str) -> tuple[str, float | None]:
     return _NAMES.get(plain, plain), None
 
 
-def as_lines(nodes: Sequence[Node], names: Mapping[int, str]) -> list[str]:
-    """For each node a statement of the language; what cannot be told is an input."""
-    lines = []
-    for k, node in enumerate(nodes):
-        own = names[k]
-        made = _expression(nodes, node, names) if node["parents"] else None
-        if made is None:
-            data = node["data"]
-            number = f" = {data!r}" if isinstance(data, float) and abs(data) < 1e300 else ""
-            lines.append(f"input {own}{number}")
-        else:
-            lines.append(f"{own} = {made}")
-    return lines
-
-
 def _expression(nodes: Sequence[Node], node: Node, names: Mapping[int, str]) -> str | None:
     """What gives a node's number from its parents', as the operation's name says if it does."""
     said, exponent = operation(node["op"])
@@ -118,7 +103,12 @@ def student_graph(nodes: Sequence[Node], names: Mapping[int, str] | None = None)
     output v1
     """
     known = {k: f"v{k}" for k in range(len(nodes))} | dict(names or {})
-    lines = as_lines(nodes, known)
+    lines = []
+    for k, node in enumerate(nodes):
+        made = _expression(nodes, node, known) if node["parents"] else None
+        data = node["data"]  # what cannot be told is an input
+        number = f" = {data!r}" if isinstance(data, float) and abs(data) < 1e300 else ""
+        lines.append(f"{known[k]} = {made}" if made else f"input {known[k]}{number}")
     computed = not lines[-1].startswith("input ")
     return parse("\n".join([*lines, *([f"output {known[len(nodes) - 1]}"] if computed else [])]))
 
@@ -218,32 +208,27 @@ def explained(
     edges = edges_of(nodes)
     if edges is None:
         return {}
-    found: dict[str, str] = {}
     back = [k for k in reversed(order) if k >= 0]
     down = list(range(len(edges)))[::-1]
     good = [down, *([back] if sorted(back) == sorted(down) else [])]
     others = [way for one in _orders(edges, list(order)) for way in (one, one[::-1])]
 
-    def gives(bars: Sequence[float]) -> bool:
-        return all(close(value, bars[k]) for k, value in grads.items())
-
-    def note(name: str, fits: bool) -> None:
-        if fits:
-            found.setdefault(name, SAYS[name])
-
     if not any(grads.values()) and nodes[-1]["grad"] != 1:
         return {"seed missing": SAYS["seed missing"]}
     both = (edges, [one[::-1] for one in edges])
-    for way in good:
-        note("upstream gradient left out", gives(swept(edges, way, upstream=False)))
-        for these in both:
-            note("= instead of +=", gives(swept(these, way, assign=True)))
-    for these in both:
-        note("child before parent", any(gives(swept(these, way)) for way in others))
-        note("sent on again and again", gives(by_path(these)))
-    for these in both:
-        note(
-            "= instead of += and child before parent",
-            any(gives(swept(these, way, assign=True)) for way in others),
-        )
-    return found
+    candidates = (
+        *(("upstream gradient left out", swept(edges, way, upstream=False)) for way in good),
+        *(("= instead of +=", swept(these, way, assign=True)) for way in good for these in both),
+        *(("child before parent", swept(these, way)) for these in both for way in others),
+        *(("sent on again and again", by_path(these)) for these in both),
+        *(
+            ("= instead of += and child before parent", swept(these, way, assign=True))
+            for these in both
+            for way in others
+        ),
+    )
+    return {
+        name: SAYS[name]
+        for name, bars in candidates
+        if all(close(value, bars[k]) for k, value in grads.items())
+    }

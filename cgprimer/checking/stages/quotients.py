@@ -36,8 +36,7 @@ def _at(case: Case, *moves: float) -> float:
     return float(values_of(case.tape, point)[-1])
 
 
-def _quotients(case: Case, h: float) -> dict[str, float]:
-    low, middle, high = _at(case, -h), _at(case, 0.0), _at(case, h)
+def _quotients(low: float, middle: float, high: float, h: float) -> dict[str, float]:
     return {
         "central": (high - low) / (2 * h),
         "forward": (high - middle) / h,
@@ -56,75 +55,67 @@ _WAYS = ("central", "forward", "backward")
 _SAYS = {
     "sign": "the difference is taken the wrong way round",
     "h ignored": "the argument h is not used",
+    "all inputs moved at once": "one input is moved at a time, the others stay",
+    "input not put back": "an input that was moved is still moved when the next one is",
+    "wrong length": "one number for each input",
     "": "this is neither a forward nor a central difference with the given h",
 }
+
+
+def _said(kind: str) -> Part:
+    if kind in _WAYS:
+        return right(f"{kind} differences")
+    mistake = "sign" if kind.startswith("sign") else kind
+    return wrong(mistake, _SAYS.get(mistake, f"the difference is {kind}"))
 
 
 def _quotient(answers: Sequence[Any]) -> Part:
     found = [answer["value"] for answer in answers]
 
-    def fits(kind: str, noise: float, h: float = 0.0) -> bool:
-        return all(
-            close(value, _quotients(case, h or own)[kind], noise / (h or own))
-            for value, (case, own) in zip(found, _ONE, strict=True)
-        )
+    def kinds(noise: float, step: float = 0.0) -> list[str]:
+        steps = [step or h for _, h in _ONE]
+        ways = [
+            _quotients(_at(case, -h), _at(case, 0.0), _at(case, h), h)
+            for (case, _), h in zip(_ONE, steps, strict=True)
+        ]
+        rows = list(zip(found, ways, steps, strict=True))
+        return [kind for kind in ways[0] if all(close(v, w[kind], noise / h) for v, w, h in rows)]
 
-    kind = next((kind for kind in _quotients(*_ONE[0]) if fits(kind, 1e-12)), "")
-    if kind in _WAYS:
-        return right(f"{kind} differences")
     # Rounding alone: with more, tiny steps would fit anything that is near the derivative.
-    if not kind and any(fits(way, 2e-15, 10.0**-k) for k in range(1, 11) for way in _WAYS[:2]):
-        kind = "h ignored"
-    mistake = "sign" if kind.startswith("sign") else kind
-    return wrong(mistake, _SAYS.get(mistake, f"the difference is {kind}"))
+    unused = any({*_WAYS} & {*kinds(2e-15, 10.0**-k)} for k in range(1, 11))
+    return _said(next(iter(kinds(1e-12)), "h ignored" if unused else ""))
 
 
 def _gradient(case: Case, answer: Any) -> Part:
-    moves = [[_H * (j == k) for j in range(3)] for k in range(3)]
-    base = _at(case, 0, 0, 0)
-    high = [_at(case, *move) for move in moves]
-    low = [_at(case, *[-m for m in move]) for move in moves]
-    central = [(h - b) / (2 * _H) for h, b in zip(high, low, strict=True)]
-    forward = [(h - base) / _H for h in high]
-    value = answer["value"]
-    for kind, right_one in zip(
-        _WAYS, (central, forward, [(base - b) / _H for b in low]), strict=True
-    ):
-        if close(value, right_one):
-            return right(f"{kind} differences")
-    every, none = _at(case, _H, _H, _H), _at(case, -_H, -_H, -_H)
-    kept = [_at(case, *[_H * (j < k) for j in range(3)]) for k in range(4)]  # inputs stay moved
-    left = []  # at minus h
-    for k in range(3):
-        ends = [[-_H * (j < k) + sign * _H * (j == k) for j in range(3)] for sign in (1, -1)]
-        left.append((_at(case, *ends[0]) - _at(case, *ends[1])) / (2 * _H))
-    candidates = {
-        "all inputs moved at once": (
-            [[(every - base) / _H] * 3, [(every - none) / (2 * _H)] * 3],
-            "one input is moved at a time, the others stay",
-        ),
-        "input not put back": (
-            [
-                [(after - base) / _H for after in kept[1:]],
-                [(after - before) / _H for before, after in pairwise(kept)],
-                left,
-            ],
-            "an input that was moved is still moved when the next one is",
-        ),
-        "divided by h instead of 2h": ([[2 * c for c in central]], "the difference spans 2h"),
-        "divided by 2h instead of h": ([[f / 2 for f in forward]], "the difference spans h"),
-        "sign": ([[-c for c in central], [-f for f in forward]], _SAYS["sign"]),
-        "not divided by h": (
-            [[f * _H for f in forward], [2 * _H * c for c in central]],
-            "differences, not quotients",
-        ),
-    }
-    for mistake, (numbers, says) in candidates.items():
-        if any(close(value, one) for one in numbers):
-            return wrong(mistake, says)
-    if len(value) != 3:
-        return wrong("wrong length", "one number for each input")
-    return wrong("", "these are no difference quotients with the given h")
+    zero, every = (0.0,) * 3, (_H,) * 3
+    unit = [tuple(_H * (j == k) for j in range(3)) for k in range(3)]
+    kept = [tuple(_H * (j < k) for j in range(3)) for k in range(4)]  # inputs that stay moved
+
+    def fits(*places: Sequence[Sequence[float]]) -> list[str]:
+        """The quotients that these places, low, middle and high for each input, give."""
+        rows = [
+            _quotients(_at(case, *low), _at(case, *middle), _at(case, *high), _H)
+            for low, middle, high in places
+        ]
+        return [kind for kind in rows[0] if close(answer["value"], [row[kind] for row in rows])]
+
+    def minus(place: Sequence[float]) -> list[float]:
+        return [-move for move in place]
+
+    found = fits(*((minus(u), zero, u) for u in unit))
+    if found:
+        return _said(found[0])
+    if fits((minus(every), zero, every), (minus(every), zero, every), (minus(every), zero, every)):
+        return _said("all inputs moved at once")
+    low = [[u - k for u, k in zip(unit[j], kept[j], strict=True)] for j in range(3)]
+    still = (
+        fits(*((zero, zero, after) for after in kept[1:])),
+        fits(*((before, before, after) for before, after in pairwise(kept))),
+        fits(*((minus(after), zero, high) for after, high in zip(kept[1:], low, strict=True))),
+    )
+    if any(still):
+        return _said("input not put back")
+    return _said("" if len(answer["value"]) == 3 else "wrong length")
 
 
 def _kept(case: Case, answer: Any) -> Part:
@@ -139,12 +130,11 @@ QUOTIENTS = Stage(
     "difference quotient",
     ("difference_quotient", "numerical_gradient"),
     (
-        Task("difference quotient", 3, tuple(case.asked("quotient", h) for case, h in _ONE),
-             _quotient),
+        Task("difference quotient", 3, tuple(c.asked("quotient", h) for c, h in _ONE), _quotient),
         of_cases("gradient by differences", 3, [_SEVERAL], _gradient, "gradient", _H),
         of_cases("the point stays as it is", 1, [_SEVERAL], _kept, "gradient", _H),
     ),
-)  # fmt: skip
+)
 
 # --- 9: derivatives of derivatives ----------------------------------------------------------------
 

@@ -44,8 +44,7 @@ class Task:
         pairs = zip(self.asks, answers, strict=False)
         bad = [(one, ask.about) for ask, one in pairs if isinstance(one, Failure)]
         found = failed(bad[0][0], [about for _, about in bad]) if bad else self.judge(answers)
-        points = self.points if found.verdict in ("right", "suspicious") else 0
-        return replace(found, name=self.name, possible=self.points, points=points)
+        return scored(found, self.name, self.points)
 
 
 @dataclass(frozen=True)
@@ -175,6 +174,12 @@ def of_cases(
         return next((part for part in parts if part.verdict != "right"), parts[0])
 
     return Task(name, points, tuple(case.asked(call, *more) for case in cases), judged)
+
+
+def scored(part: Part, name: str, possible: float) -> Part:
+    """A verdict as a part with a name, and all points or none."""
+    points = possible if part.verdict in ("right", "suspicious") else 0
+    return replace(part, name=name, possible=possible, points=points)
 
 
 def right(message: str = "") -> Part:
