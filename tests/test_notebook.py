@@ -213,7 +213,8 @@ def test_nothing_is_drawn_for_a_terminal(formatter: Any, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_a_notebook_from_its_first_cell_to_its_last() -> None:
+def test_a_notebook_from_its_first_cell_to_its_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # a kernel has one of its own
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
