@@ -91,7 +91,7 @@ def _meant(text: str, question: Question) -> list[str]:
         if name in question.sources:
             return [name]
     near = written.rpartition("/")[2].removeprefix("d")
-    hint = name_hint(near, (*question.wrt, *question.sources))
+    hint = name_hint(near, dict.fromkeys((*question.wrt, *question.sources)))
     raise UsageError(f"{text.strip()!r} is no component of the gradient", hint=hint)
 
 

@@ -255,3 +255,9 @@ def test_factors_side_by_side_are_told_in_the_words_of_the_statement():
     said = bad("check", "formula", "(u*v)' = u'v + uv'")
     assert "missing operator behind u'" in said
     assert "dashed" not in said
+
+
+def test_names_that_an_answer_may_have_are_said_once():
+    with pytest.raises(cgprimer.UsageError) as error:
+        check_formula(cgprimer.parse(BOWL), "dx = 4*x, dq = 1")
+    assert error.value.hint == "one of: x, y"
