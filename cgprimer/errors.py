@@ -171,7 +171,9 @@ class DataError(CgprimerError):
 
 
 class TrainingError(CgprimerError):
-    """Training could not go on."""
+    """Training could not go on; ``run`` is the training run as far as it got, if there was one."""
+
+    run: object = None
 
 
 class NonFiniteError(TrainingError):
@@ -181,7 +183,6 @@ class NonFiniteError(TrainingError):
     :class:`cgprimer.Why` with the operation, its operands, its place in the text and a remedy.
     """
 
-    run: object = None
     why: object = None
 
     def __str__(self) -> str:

@@ -187,7 +187,7 @@ def command(
                     **settings,
                     **own,
                 )
-        except NonFiniteError as error:
+        except TrainingError as error:
             if not ((save or directory) and isinstance(error.run, TrainingRun)):
                 raise
             run, failure = error.run, error
@@ -195,7 +195,8 @@ def command(
         kept.end(run, force)
     if failure is not None:
         for path in kept.written:
-            note(f"saved the run up to the last finite step as {path}")
+            last = "last finite step" if isinstance(failure, NonFiniteError) else "last step"
+            note(f"saved the run up to the {last} as {path}")
         raise failure
     if isinstance(others, float):
         others = dataset.split(others, origin["seed"])[1]

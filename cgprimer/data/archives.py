@@ -46,6 +46,9 @@ class NumpyFile(Source):
             except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
                 raise DataError(f"{path} is not a file of numpy arrays") from error
 
+    def __reduce__(self) -> Any:
+        return NumpyFile, (self.path.absolute(),)  # opened anew where it arrives
+
     def lengths(self, names: Sequence[str]) -> list[int]:
         """As of any source."""
         return [end - start for start, end in self._cuts(names)]

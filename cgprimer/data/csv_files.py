@@ -43,6 +43,9 @@ class CsvFile(Source):
         read = lines.getvalue()[: lines.tell()]
         self._starts = [start + len(read.encode(errors="surrogateescape"))]
 
+    def __getstate__(self) -> Any:  # where blocks begin is not looked for twice
+        return {**vars(self), "path": self.path.absolute()}
+
     def _check_header(self) -> None:
         names, wrong = self.names, ""
         if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):

@@ -69,6 +69,9 @@ class ParquetFile(Source):
                 self.rows.append(rows)
                 self.groups.append([group])
 
+    def __reduce__(self) -> Any:
+        return ParquetFile, (Path(self.place).absolute(),)  # opened anew where it arrives
+
     def lengths(self, names: Sequence[str]) -> list[int]:
         """As of any source: of the row groups."""
         return self.rows

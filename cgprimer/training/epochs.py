@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.errors import TrainingError
 from cgprimer.training.layers import as_values
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import Settings, checkpoint_times
@@ -53,6 +54,9 @@ class Epochs:
         run, settings = self.run, self.settings
         seconds, epochs = checkpoint_times(settings.checkpoint_every)
         try:
+            begun = time.perf_counter()
+            self.steps.begin()
+            self.clock += time.perf_counter() - begun
             self._checkpoint()
             saved = time.perf_counter()
             for epoch in range(run.epochs, settings.epochs):
@@ -74,8 +78,14 @@ class Epochs:
                     self._checkpoint()
         except KeyboardInterrupt:
             run.stopped = "interrupted"
+        except TrainingError as error:
+            run.stopped, error.run = "interrupted", run
+            raise
         finally:
-            self._up_to_date()
+            try:
+                self._up_to_date()
+            finally:
+                self.steps.close()
         return None
 
     def _note(self, done: Done, halts: Sequence[int]) -> None:

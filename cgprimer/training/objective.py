@@ -83,6 +83,10 @@ class Objective:
     ) -> None:
         checked_graph(graph)
         check_learnable(graph)
+        self.arguments = {  # of one like it elsewhere
+            "loss": loss, "method": method, "engine": engine, "dtype": dtype, "options": options,
+            "samples": samples, "mode": mode, "free": free,
+        }  # fmt: skip
         self.graph, self.vectors, self.dtype = graph, Vectors(graph), dtype
         self.loss, self.function = loss, function_of(loss)
         given = None if dataset is None else column_shapes(dataset)

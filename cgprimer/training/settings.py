@@ -27,6 +27,7 @@ from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
+from cgprimer.workers.cluster import cluster_address
 from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.protocols import PROTOCOLS
 
@@ -250,6 +251,11 @@ class Settings:
     simulate: bool = _setting(
         False, _switch("simulate"), "/", "The workers are simulated, on a virtual clock."
     )
+    cluster: str | None = _setting(
+        None, cluster_address, "ADDRESS",
+        "The workers are processes of dask.distributed: local starts some here, tcp://HOST:PORT"
+        " takes those of a scheduler that runs already.",
+    )  # fmt: skip
     protocol: str = _setting(
         "sync", partial(one_of, "protocol", known=PROTOCOLS), "|".join(PROTOCOLS),
         "Which gradients make a step: those of all workers (sync), each by itself (async), all but"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -108,3 +108,8 @@ class Stages:
     def loss(self, outputs: Given) -> float:
         """The sum of the losses that the last stage gives."""
         return float(np.sum(outputs[LOSS]))
+
+
+def stages_on(gradients: Callable[[], Gradients], count: int) -> Stages:
+    """Stages, made where they are run."""
+    return Stages(gradients(), count)

@@ -26,6 +26,7 @@ from cgprimer.native.contract import Trainer
 from cgprimer.training.constraints import Constraints, constraints_of
 from cgprimer.training.coordinates import Chosen, check_count
 from cgprimer.training.layers import Masks
+from cgprimer.training.losses import function_of
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.optimizers import optimizer
 from cgprimer.training.runs import TrainingRun
@@ -80,6 +81,7 @@ def change_of(settings: Settings, graph: ExpressionGraph, lengths: Sequence[int]
     samples, method = sum(lengths), settings.method
     plan = _plan(settings, rule, lengths)
     together, given = plan.together if plan else 1, settings.batch_size
+    lengths = [samples] if plan else lengths  # many go through blocks as if they were one
     batch = max(lengths) // together if given else -(-samples // together)
     batch = min(given or batch, batch)
     if batch < (given or 0) != DEFAULTS["batch_size"]:
@@ -126,14 +128,18 @@ def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan |
         what = f"{settings.micro_batches} micro-batches are parts of the batch of a placed graph"
         raise UsageError(what, hint="place='layers:2' (--place layers:2), and as many samples")
     if workers is None:
-        for name in ("simulate", "protocol", *own, "delays"):
+        for name in ("simulate", "cluster", "protocol", *own, "delays"):
             if getattr(settings, name) != DEFAULTS[name]:
                 hint = "say how many: workers=8 (--workers 8), or place='layers:2'"
                 raise UsageError(f"{name} is about many workers", hint=hint)
         return None
-    if not settings.simulate:
-        hint = "on a virtual clock: simulate=True (--simulate)"
-        raise UsageError(f"where do the {workers:,} workers work?", hint=hint)
+    if settings.simulate == bool(settings.cluster):
+        hint = "on a virtual clock: simulate=True (--simulate); here: cluster='local' (--cluster"
+        hint += " local); on other machines: --cluster tcp://HOST:PORT"
+        both = f": simulated, or on the cluster {settings.cluster}" if settings.simulate else ""
+        raise UsageError(f"where do the {workers:,} workers work{both}?", hint=hint)
+    if settings.cluster:
+        _check_travels(settings)
     if rule.kind != "rule":
         what = f"{rule.name} goes its own way through the samples, which many workers cannot share"
         raise UsageError(what, hint="an optimizer of gradients, such as sgd, momentum or adam")
@@ -145,6 +151,18 @@ def _plan(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan |
     if settings.place:
         return plan("sync", 1)  # one gradient at a time
     return plan(settings.protocol, workers, **{name: getattr(settings, name) for name in own})
+
+
+def _check_travels(settings: Settings) -> None:
+    """Raise UsageError for what only a virtual clock has, or no other process can be told."""
+    if settings.delays != DEFAULTS["delays"]:
+        hint = "leave --delays out, or --simulate without --cluster"
+        raise UsageError("on a cluster gradients take what they take", hint=hint)
+    named = {name: getattr(settings, name) for name in ("loss", "method", "engine")}
+    for name, given in named.items():
+        if not isinstance(given, str) or (name == "loss" and function_of(given)):
+            what = f"the {name} {given!r} is a function of Python, which cannot travel to workers"
+            raise UsageError(what, hint="an expression, or --simulate")
 
 
 @dataclass
@@ -182,6 +200,12 @@ class Steps:
 
     def taken_up(self, run: TrainingRun) -> None:
         """Go on with what a run says of those who did its steps."""
+
+    def begin(self) -> None:
+        """Get ready, before the first step."""
+
+    def close(self) -> None:
+        """No step is wanted any more."""
 
     def told(self, steps: int) -> dict[str, Any]:
         """What is to be said of those who did so many steps."""

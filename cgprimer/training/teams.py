@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cgprimer.errors import UsageError
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.stages import Stages
+from cgprimer.training.stages import Stages, stages_on
 from cgprimer.training.steps import Done, Steps, stepped
-from cgprimer.training.tasks import Gradients
+from cgprimer.training.tasks import Gradients, gradients_of
+from cgprimer.workers.cluster import Cluster
+from cgprimer.workers.cluster_teams import ClusterPipeline, ClusterTeam
 from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.delays import delays_of
 from cgprimer.workers.pipeline import SimulatedPipeline
@@ -46,9 +49,14 @@ class TeamSteps(Steps):
         assert plan is not None
         self.plan, self.size = plan, self.batch
         self.batch *= plan.together  # of all samples that a step has
-        self.gradients = Gradients(
-            self.objective, self.data, seed=self.seed, shuffle=self.settings.shuffle
-        )
+        settings = self.settings
+        self.parts = bool(settings.cluster) and len(self.data.dataset.lengths) > 1
+        self.order: dict[str, Any] = {
+            "seed": self.seed, "shuffle": settings.shuffle, "size": self.size,
+            "parts": plan.workers if self.parts else 1,
+        }  # fmt: skip
+        self.gradients = Gradients(self.objective, self.data, **self.order)
+        self.cluster: Cluster | None = None
         self.stale: Counter[int] = Counter()
         self.times: list[float] = []
         self.pending: dict[int, None] = {}  # tasks under way, if they outlive a step
@@ -64,6 +72,23 @@ class TeamSteps(Steps):
         self.times = list(self._before.get("times", []))
         self.first = list(self._before.get("first", []))
 
+    def begin(self) -> None:
+        """Meet the workers of a cluster, who get the graph and the samples."""
+        settings, objective, place = self.settings, self.objective, self.settings.place
+        if settings.cluster:
+            given = objective.graph, self.data.dataset, objective.arguments, self.order
+            gradients, workers = partial(gradients_of, *given), self.plan.workers
+            make: Any = gradients
+            if place:
+                workers = stages_of(place)
+                make = partial(stages_on, gradients, workers)
+            self.cluster = Cluster(settings.cluster, workers, make)
+
+    def close(self) -> None:
+        """Let the workers of a cluster go."""
+        if self.cluster is not None:
+            self.cluster.close()
+
     def epoch(self, number: int, held: Done, halts: Sequence[int] = ()) -> Iterator[Done]:
         """The steps of an epoch; gradients may be on their way over its end."""
         values, state, steps = held.values, held.state, held.steps
@@ -73,7 +98,8 @@ class TeamSteps(Steps):
             self.going: Protocol = self.plan.steps(self.team)
         last = (number + 1) * self.per_epoch
         for rate in self.how.rates(steps, last).tolist():
-            arrived = next(self.going)
+            # In the order of the tasks: then sums do not depend on who was first.
+            arrived = sorted(next(self.going), key=lambda one: one.task.number)
             samples = sum(one.task.samples for one in arrived)
             loss = sum(one.loss for one in arrived) / samples
             gradient = sum(one.gradient for one in arrived) / (1 if self.summed else samples)
@@ -121,6 +147,12 @@ class TeamSteps(Steps):
         settings, before = self.settings, self._before
         tasks = self._tasks(steps * self.plan.together, before.get("pending", []))
         size = np.dtype(settings.dtype).itemsize
+        if self.cluster is not None and settings.place:
+            parts = Stages(self.gradients, self.cluster.size).parts
+            count = settings.micro_batches
+            return ClusterPipeline(self.cluster, tasks, parts, count, before=before)
+        if self.cluster is not None:
+            return ClusterTeam(self.cluster, tasks, parts=self.parts, before=before)
         if settings.place:
             stages = Stages(self.gradients, count := stages_of(settings.place))
             delays = delays_of(settings.delays, count)
@@ -150,12 +182,12 @@ class TeamSteps(Steps):
                 [one.worker, one.version, (one.gradient / max(1, one.task.samples)).tolist()]
                 for one in arrived
             ]
-            self.first.append([arrived[-1].time, values.tolist(), gradients])
+            self.first.append([max(one.time for one in arrived), values.tolist(), gradients])
         for one in arrived:
             self.stale[steps - one.version] += 1
             self.pending.pop(one.task.number, None)
         if steps % self.apart == 0:
-            self.times.append(arrived[-1].time)
+            self.times.append(max(one.time for one in arrived))
         if self.plan.resumes:  # what is dropped counts as well
             begin = steps % self.per_epoch * self.batch
             samples = min(begin + self.batch, self.samples) - begin
@@ -168,5 +200,4 @@ class TeamSteps(Steps):
             arrived[0],
         )
         self._failed = bad.task
-        order = self.gradients.order(bad.task.epoch)[bad.task.start : bad.task.stop]
-        return done._replace(failed=order)
+        return done._replace(failed=self.gradients.chosen(bad.task))

@@ -56,7 +56,9 @@ class Team(Interface):
     def workers(self) -> Sequence[int]:
         """Their numbers, from 0 on."""
 
-    now: float  # seconds of its clock
+    @property
+    def now(self) -> float:
+        """Seconds of its clock."""
 
     def at(self, values: Array, version: int) -> None:
         """Tell the server's parameters, for whatever is sent from now on."""
