@@ -19,10 +19,11 @@ import time
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
+from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -53,11 +54,6 @@ def cluster_address(given: Any) -> str:
         return str(given)
     hint = "local, or what dask's scheduler says when it starts, such as tcp://10.0.0.7:8786"
     raise UsageError(f"{given!r} is no address of a cluster", hint=hint)
-
-
-def dask_setup(worker: Any) -> None:
-    """A process of our own cluster begins: Ctrl-C is for those who started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 # --- in the worker's process ---------------------------------------------------------------------
@@ -153,7 +149,7 @@ class Cluster:
         for one, _ in self._levels:
             one.setLevel(logging.CRITICAL + 1)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         try:
             self.wait(self._open())
@@ -214,6 +210,13 @@ class Cluster:
         what = f"{plural(_TRIES, 'process', 'processes')} died one after the other at the same task"
         raise TrainingError(what, hint="memory may be too little: see what dask logs there")
 
+    def _run(self) -> None:
+        """The event loop. Processes that it starts inherit that Ctrl-C is not for them."""
+        if hasattr(signal, "pthread_sigmask"):
+            resource_tracker.ensure_running()  # else it is started later, and undoes that
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self._loop.run_forever()
+
     async def _open(self) -> None:
         where: Any = self.where
         if where == LOCAL:
@@ -223,17 +226,14 @@ class Cluster:
                 dashboard_address=None,
                 memory_limit=0,
                 silence_logs=logging.CRITICAL + 1,
-                preload=[__name__],
                 env={"CGPRIMER_THREADS": "1"},
                 asynchronous=True,
             )
-        direct = True if where is self._cluster else None
         try:
             self._client = await self._dask.Client(
                 where,
                 asynchronous=True,
                 set_as_default=False,
-                direct_to_workers=direct,
                 timeout=_REACH,
             )
         except OSError:
@@ -249,7 +249,19 @@ class Cluster:
                 has = f"cgprimer {version}" if version else "no cgprimer"
                 what = f"the worker at {address} has {has}, and here is {cgprimer.__version__}"
                 raise UsageError(what, hint="install the same version in both places")
+        self._client.direct_to_workers = await self._reaches(versions)
         await asyncio.gather(*map(self._place, range(self.size)))
+
+    async def _reaches(self, addresses: Iterable[str]) -> bool:
+        """Whether the way to all workers need not lead through the scheduler."""
+        try:
+            for address in addresses:
+                own = self._client.connection_args
+                comm = await self._dask.core.connect(address, timeout=_LOOK, **own)
+                comm.abort()
+        except OSError:
+            return False
+        return True
 
     async def _shut(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
