@@ -27,9 +27,8 @@ from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
-from cgprimer.workers.cluster import cluster_address
 from cgprimer.workers.cutting import stages_of
-from cgprimer.workers.protocols import PROTOCOLS
+from cgprimer.workers.protocols import PROTOCOLS, cluster_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 _INSTEAD = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,14 +19,15 @@ from cgprimer.training.runs import TrainingRun
 from cgprimer.training.stages import Stages, stages_on
 from cgprimer.training.steps import Done, Steps, stepped
 from cgprimer.training.tasks import Gradients, gradients_of
-from cgprimer.workers.cluster import Cluster
-from cgprimer.workers.cluster_teams import ClusterPipeline, ClusterTeam
 from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.delays import delays_of
 from cgprimer.workers.pipeline import SimulatedPipeline
 from cgprimer.workers.protocols import Arrival, Task, Team
 from cgprimer.workers.protocols import Steps as Protocol
 from cgprimer.workers.simulator import SimulatedTeam
+
+if TYPE_CHECKING:
+    from cgprimer.workers.cluster import Cluster
 
 Array = Any
 _FIRST, _EACH, _NUMBERS = 48, 16, 8  # steps that are kept whole, gradients of each, parameters
@@ -76,6 +77,8 @@ class TeamSteps(Steps):
         """Meet the workers of a cluster, who get the graph and the samples."""
         settings, objective, place = self.settings, self.objective, self.settings.place
         if settings.cluster:
+            from cgprimer.workers.cluster import Cluster
+
             given = objective.graph, self.data.dataset, objective.arguments, self.order
             gradients, workers = partial(gradients_of, *given), self.plan.workers
             make: Any = gradients
@@ -147,11 +150,13 @@ class TeamSteps(Steps):
         settings, before = self.settings, self._before
         tasks = self._tasks(steps * self.plan.together, before.get("pending", []))
         size = np.dtype(settings.dtype).itemsize
-        if self.cluster is not None and settings.place:
-            parts = Stages(self.gradients, self.cluster.size).parts
-            count = settings.micro_batches
-            return ClusterPipeline(self.cluster, tasks, parts, count, before=before)
         if self.cluster is not None:
+            from cgprimer.workers.cluster_teams import ClusterPipeline, ClusterTeam
+
+            if settings.place:
+                parts = Stages(self.gradients, self.cluster.size).parts
+                count = settings.micro_batches
+                return ClusterPipeline(self.cluster, tasks, parts, count, before=before)
             return ClusterTeam(self.cluster, tasks, parts=self.parts, before=before)
         if settings.place:
             stages = Stages(self.gradients, count := stages_of(settings.place))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import signal
 import threading
 import time
@@ -27,33 +26,17 @@ from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-import cgprimer
+from cgprimer import __version__
 from cgprimer.errors import CgprimerError, TrainingError, UsageError, plural
+from cgprimer.workers.protocols import LOCAL
 
 Make = Callable[[], Any]  # what a worker works with, made in its process
 Lost = Callable[[int, float], None]  # a worker, and since when it had been at what is lost
-LOCAL = "local"
-_ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 _REACH = 10.0  # seconds in which a scheduler answers
 _PATIENCE = 30.0  # seconds without any worker after which a run ends
 _LOOK = 1.0  # seconds between two looks at who is there
 _TRIES = 5  # times that a task's worker may die
 _QUIET = ("distributed", "tornado", "asyncio")  # what they log of workers that die is said here
-
-
-def cluster_address(given: Any) -> str:
-    """``local``, or the address of a scheduler.
-
-    Raises:
-        UsageError: it is neither.
-
-    >>> cluster_address("tcp://10.0.0.7:8786")
-    'tcp://10.0.0.7:8786'
-    """
-    if given == LOCAL or (isinstance(given, str) and _ADDRESS.fullmatch(given)):
-        return str(given)
-    hint = "local, or what dask's scheduler says when it starts, such as tcp://10.0.0.7:8786"
-    raise UsageError(f"{given!r} is no address of a cluster", hint=hint)
 
 
 # --- in the worker's process ---------------------------------------------------------------------
@@ -105,10 +88,10 @@ def _failure(error: Exception) -> Failure:
 
 def _version() -> str | None:
     try:
-        import cgprimer
+        from cgprimer import __version__ as found
     except ImportError:
         return None
-    return cgprimer.__version__
+    return found
 
 
 _version.__module__ = "__main__"  # it travels by its code: a worker may not have this module
@@ -245,9 +228,9 @@ class Cluster:
             hint = f"fewer (--workers {len(versions)})" if versions else "start some: dask worker"
             raise UsageError(f"{what}, not {self.size:,}", hint=hint)
         for address, version in versions.items():
-            if version != cgprimer.__version__:
+            if version != __version__:
                 has = f"cgprimer {version}" if version else "no cgprimer"
-                what = f"the worker at {address} has {has}, and here is {cgprimer.__version__}"
+                what = f"the worker at {address} has {has}, and here is {__version__}"
                 raise UsageError(what, hint="install the same version in both places")
         self._client.direct_to_workers = await self._reaches(versions)
         await asyncio.gather(*map(self._place, range(self.size)))

@@ -14,6 +14,7 @@ Ho et al. 2013, "More effective distributed ML via a stale synchronous parallel 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -158,6 +159,8 @@ class Plan:
     resumes: bool
 
 
+LOCAL = "local"  # of clusters, one that is started for a run
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 PROTOCOLS = ("sync", "async", "backup", "groups")
 _OWN = {"async": "staleness", "backup": "backup", "groups": "groups"}  # option -> its protocol
 
@@ -199,3 +202,18 @@ def plan(
             raise UsageError(what, hint="other --groups, or other --workers")
         return Plan(lambda team: in_groups(team, count), workers, workers // count, count == 1)
     return Plan(synchronous, workers, workers, True)
+
+
+def cluster_address(given: Any) -> str:
+    """``local``, or the address of a scheduler.
+
+    Raises:
+        UsageError: it is neither.
+
+    >>> cluster_address("tcp://10.0.0.7:8786")
+    'tcp://10.0.0.7:8786'
+    """
+    if given == LOCAL or (isinstance(given, str) and _ADDRESS.fullmatch(given)):
+        return str(given)
+    hint = "local, or what dask's scheduler says when it starts, such as tcp://10.0.0.7:8786"
+    raise UsageError(f"{given!r} is no address of a cluster", hint=hint)

@@ -1,0 +1,267 @@
+"""Workers that are processes of dask.distributed: one worker as proof, kills, Ctrl-C, bad input.
+
+All but one test start processes and are slow; they need ``pip install 'cgprimer[cluster]'``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import networks
+from cgprimer.errors import TrainingError, UsageError
+from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.tasks import Gradients
+from cgprimer.workers import cluster as clusters
+from cgprimer.workers.protocols import Task, cluster_address
+from cgprimer.workers.record import record_of, summary
+from tests.workers.test_protocols import differ, lecture
+
+HOW: dict[str, Any] = {"optimizer": "adam", "learning_rate": 1e-2, "epochs": 3, "batch_size": 20}
+
+
+def children(pid: int) -> list[int]:
+    """Workers' processes that somebody has started and that have not ended."""
+    shown = subprocess.run(
+        ["ps", "-eo", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [row.split(None, 3) for row in shown.splitlines()]
+    return [
+        int(own)
+        for own, parent, state, args in rows
+        if int(parent) == pid and "spawn_main" in args and not state.startswith("Z")
+    ]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A cluster of three processes that exists already."""
+    distributed = pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
+    with distributed.LocalCluster(
+        n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0
+    ) as made:
+        yield made.scheduler_address
+
+
+# --- nothing is started ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["nowhere", "tcp://", "tcp://host", "http://host:80", 3])
+def test_what_is_no_address_is_said(given: Any) -> None:
+    with pytest.raises(UsageError, match="no address of a cluster"):
+        cluster_address(given)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"simulate": True}, "simulated, or on the cluster"),
+        ({"delays": "constant"}, "take what they take"),
+        ({"workers": None}, "about many workers"),
+        ({"engine": type("Own", (), {"compile": None})()}, "cannot travel"),
+    ],
+)
+def test_what_does_not_go_with_a_cluster_is_said(more: dict[str, Any], said: str) -> None:
+    graph, data = lecture(60)
+    with pytest.raises(UsageError, match=said):
+        cgprimer.train(graph, data, **{"workers": 2, "cluster": "local", **HOW, **more})
+
+
+def test_without_distributed_the_hint_says_what_to_install(monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    graph, data = lecture(60)
+    with pytest.raises(UsageError, match=r"cgprimer\[cluster\]"):
+        cgprimer.train(graph, data, workers=2, cluster="local", **HOW)
+
+
+@pytest.mark.parametrize(("parts", "size"), [(1, 7), (2, 7), (3, 50), (3, 1000)])
+def test_divided_blocks_have_each_sample_once(tmp_path: Path, parts: int, size: int) -> None:
+    """And every so manieth task reads one part alone."""
+    graph = cgprimer.parse("xw = k*xa")
+    data = cgprimer.make_dataset(graph, samples=1000, truth={"k": 2.0})
+    data.save(tmp_path / "d.npz")
+    blocks = cgprimer.Blocks.load(tmp_path / "d.npz", inputs=["xa"], targets=["xw"])
+    cut = cgprimer.Blocks(Cut(blocks.source), blocks.roles, [300, 300, 400], [300, 300, 400])
+    objective = Objective(graph, samples=1000, dataset=cut)
+    gradients = Gradients(
+        objective, Resident(objective, cut), seed=0, shuffle=True, parts=parts, size=size
+    )
+    tasks = [Task(k, 1, a, min(a + size, 1000)) for k, a in enumerate(range(0, 1000, size))]
+    chosen = [gradients.chosen(task) for task in tasks]
+    assert sorted(np.concatenate(chosen).tolist()) == list(range(1000))
+    whole = cgprimer.Dataset.load(tmp_path / "d.npz")
+    for task, numbers in zip(tasks, chosen, strict=True):
+        assert gradients.columns(task)["xa"].tolist() == whole.inputs["xa"][numbers].tolist()
+    ends = [sorted(np.concatenate(chosen[k::parts] or [[]])) for k in range(parts)]
+    assert all(part[-1] - part[0] == len(part) - 1 for part in ends if part)
+
+
+class Cut:
+    """A source whose blocks are small."""
+
+    def __init__(self, source: Any) -> None:
+        self.source, self.place = source, source.place
+
+    def read(self, block: int, names: Any) -> list[Any]:
+        part = slice(*((0, 300), (300, 600), (600, 1000))[block])
+        return [column[part] for column in self.source.read(0, names)]
+
+
+# --- on a cluster that exists ----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("samples", [600, 611])
+def test_synchronous_processes_are_one_with_the_k_fold_batch(address: str, samples: int) -> None:
+    graph, data = lecture(samples)
+    run = cgprimer.train(graph, data, workers=2, cluster=address, **HOW)
+    alone = cgprimer.train(graph, data, **{**HOW, "batch_size": 40})
+    assert differ(run, alone) < 1e-12
+    assert run.step_losses == pytest.approx(alone.step_losses, rel=1e-12)
+    assert not record_of(run).virtual
+    assert "virtual" not in summary(record_of(run), run.steps)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("protocol", "more"),
+    [("async", {}), ("async", {"staleness": 1}), ("backup", {}), ("groups", {"groups": 3})],
+)
+def test_the_other_protocols_learn(address: str, protocol: str, more: dict[str, Any]) -> None:
+    graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+    data = cgprimer.make_dataset(graph, samples=900)
+    how = {**HOW, "epochs": 10, "learning_rate": 0.05}
+    run = cgprimer.train(graph, data, workers=3, cluster=address, protocol=protocol, **more, **how)
+    assert run.loss < 1e-2 * run.start_loss
+    assert run.steps == 10 * (15 if protocol == "backup" else 45)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("micro", [1, 3])
+def test_placed_layers_are_the_unsplit_graph(address: str, micro: int) -> None:
+    graph = networks.mlp("4-6-6-2")
+    data = cgprimer.make_dataset(graph, samples=130)
+    how = {**HOW, "batch_size": 40}
+    run = cgprimer.train(graph, data, place="layers:2", micro_batches=micro, cluster=address, **how)
+    assert differ(run, cgprimer.train(graph, data, **how)) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["parquet", "npz", "csv"])
+def test_each_process_reads_its_part_of_a_file(address: str, tmp_path: Path, ending: str) -> None:
+    graph = cgprimer.parse("xw = a*xa + sin(b*xb)")
+    path = tmp_path / f"d.{ending}"
+    data = cgprimer.make_dataset(graph, samples=300_000, truth={"a": 2.0, "b": 1.0})
+    data.save(path)
+    blocks = cgprimer.Blocks.load(path, inputs=["xa", "xb"], targets=["xw"])
+    assert len(blocks.lengths) == 2
+    how = {**HOW, "learning_rate": 0.05}
+    two = cgprimer.train(
+        graph, blocks, workers=2, cluster=address, **{**how, "batch_size": 150_000}
+    )
+    assert differ(two, cgprimer.train(graph, data, **{**how, "batch_size": None})) < 1e-12
+
+
+@pytest.mark.slow
+def test_a_run_that_is_taken_up_is_the_uninterrupted_one(address: str) -> None:
+    graph, data = lecture(600)
+    how = {**HOW, "workers": 2, "cluster": address, "schedule": "constant"}
+    first = cgprimer.train(graph, data, **{**how, "epochs": 2})
+    again = cgprimer.train(graph, data, resume=first, **how)
+    assert again.parameters == cgprimer.train(graph, data, **how).parameters
+
+
+@pytest.mark.slow
+def test_what_a_cluster_lacks_is_said(address: str, monkeypatch: Any) -> None:
+    graph, data = lecture(60)
+    with pytest.raises(UsageError, match="has 3 workers, not 4"):
+        cgprimer.train(graph, data, workers=4, cluster=address, **{**HOW, "batch_size": 5})
+    monkeypatch.setattr(clusters, "__version__", "0.0.1")
+    with pytest.raises(UsageError, match=r"has cgprimer .*, and here is 0\.0\.1"):
+        cgprimer.train(graph, data, workers=2, cluster=address, **HOW)
+    monkeypatch.setattr(clusters, "_REACH", 0.5)
+    with pytest.raises(UsageError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"):
+        cgprimer.train(graph, data, workers=2, cluster="tcp://127.0.0.1:9", **HOW)
+
+
+# --- started and stopped by the run ----------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_killed_process_changes_nothing() -> None:
+    pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
+    graph, data = lecture(3000)
+    killed = []
+
+    def kill(step: int, steps: int, loss: float) -> None:
+        if step == 60:
+            killed.append(children(os.getpid())[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    how = {**HOW, "workers": 3, "epochs": 4}
+    run = cgprimer.train(graph, data, cluster="local", on_step=kill, **how)
+    assert killed and run.stopped == "finished"
+    assert sum(run.team["seconds"]["lost"]) > 0
+    alone = cgprimer.train(graph, data, **{**HOW, "epochs": 4, "batch_size": 60})
+    assert differ(run, alone) < 1e-12 and run.loss == pytest.approx(alone.loss, rel=1e-12)
+    assert children(os.getpid()) == []
+
+
+@pytest.mark.slow
+def test_without_any_process_a_run_ends_with_what_it_has(monkeypatch: Any) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
+    monkeypatch.setattr(clusters, "_PATIENCE", 1.0)
+    graph, data = lecture(3000)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False, memory_limit=0
+    ) as made:
+
+        def leave(step: int, steps: int, loss: float) -> None:
+            if step == 30:
+                made.scale(0)
+                while made.workers:
+                    time.sleep(0.05)
+
+        with pytest.raises(TrainingError, match="no worker at") as caught:
+            cgprimer.train(
+                graph, data, workers=1, cluster=made.scheduler_address, on_step=leave, **HOW
+            )
+    assert isinstance(caught.value.run, cgprimer.TrainingRun)
+    assert caught.value.run.steps >= 30
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_and_leaves_a_checkpoint(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
+    words = "train lecture --workers 2 --cluster local --epochs 3000 --batch-size 5 --save run.json"
+    going = subprocess.Popen(
+        [sys.executable, "-m", "cgprimer", *words.split(), "--checkpoint-every", "1s"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / "run.json").exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        workers = children(going.pid)
+        assert len(workers) == 2
+        os.killpg(going.pid, signal.SIGINT)  # the workers get it, too, as from a terminal
+        _, said = going.communicate(timeout=30)
+    finally:
+        going.kill()
+    assert going.returncode == 130
+    assert "Traceback" not in said and "--resume run.json" in said
+    time.sleep(0.2)
+    assert not any(Path(f"/proc/{pid}/cmdline").exists() for pid in workers) or all(
+        not Path(f"/proc/{pid}/cmdline").read_text() for pid in workers
+    )
