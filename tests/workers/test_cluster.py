@@ -33,7 +33,7 @@ HOW: dict[str, Any] = {"optimizer": "adam", "learning_rate": 1e-2, "epochs": 3, 
 def children(pid: int) -> list[int]:
     """Workers' processes that somebody has started and that have not ended."""
     shown = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
+        ["ps", "-ewwo", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
     ).stdout
     rows = [row.split(None, 3) for row in shown.splitlines()]
     return [
@@ -53,7 +53,7 @@ def address() -> Iterator[str]:
         yield made.scheduler_address
 
 
-# --- nothing is started ----------------------------------------------------------------------------
+# --- nothing is started --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("given", ["nowhere", "tcp://", "tcp://host", "http://host:80", 3])
@@ -117,7 +117,7 @@ class Cut:
         return [column[part] for column in self.source.read(0, names)]
 
 
-# --- on a cluster that exists ----------------------------------------------------------------------
+# --- on a cluster that exists --------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_what_a_cluster_lacks_is_said(address: str, monkeypatch: Any) -> None:
         cgprimer.train(graph, data, workers=2, cluster="tcp://127.0.0.1:9", **HOW)
 
 
-# --- started and stopped by the run ----------------------------------------------------------------
+# --- started and stopped by the run --------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -210,10 +210,12 @@ def test_a_killed_process_changes_nothing() -> None:
 
     how = {**HOW, "workers": 3, "epochs": 4}
     run = cgprimer.train(graph, data, cluster="local", on_step=kill, **how)
-    assert killed and run.stopped == "finished"
+    assert killed
+    assert run.stopped == "finished"
     assert sum(run.team["seconds"]["lost"]) > 0
     alone = cgprimer.train(graph, data, **{**HOW, "epochs": 4, "batch_size": 60})
-    assert differ(run, alone) < 1e-12 and run.loss == pytest.approx(alone.loss, rel=1e-12)
+    assert differ(run, alone) < 1e-12
+    assert run.loss == pytest.approx(alone.loss, rel=1e-12)
     assert children(os.getpid()) == []
 
 
@@ -223,7 +225,12 @@ def test_without_any_process_a_run_ends_with_what_it_has(monkeypatch: Any) -> No
     monkeypatch.setattr(clusters, "_PATIENCE", 1.0)
     graph, data = lecture(3000)
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False, memory_limit=0
+        n_workers=1,
+        threads_per_worker=1,
+        dashboard_address=None,
+        processes=False,
+        memory_limit=0,
+        protocol="tcp://",
     ) as made:
 
         def leave(step: int, steps: int, loss: float) -> None:
@@ -260,7 +267,8 @@ def test_ctrl_c_stops_all_and_leaves_a_checkpoint(tmp_path: Path) -> None:
     finally:
         going.kill()
     assert going.returncode == 130
-    assert "Traceback" not in said and "--resume run.json" in said
+    assert "Traceback" not in said
+    assert "--resume run.json" in said
     time.sleep(0.2)
     assert not any(Path(f"/proc/{pid}/cmdline").exists() for pid in workers) or all(
         not Path(f"/proc/{pid}/cmdline").read_text() for pid in workers

@@ -1,0 +1,73 @@
+"""What settings say about many workers, and what many cannot do together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cgprimer.errors import UsageError
+from cgprimer.training.losses import function_of
+from cgprimer.training.settings import DEFAULTS, Settings
+from cgprimer.training.update_rules import Optimizer
+from cgprimer.workers.cutting import stages_of
+from cgprimer.workers.protocols import Plan, plan
+
+
+def plan_of(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan | None:
+    """How many workers train together; None for one that is alone.
+
+    Raises:
+        UsageError: what cannot be done together, or says something of workers that are not there.
+    """
+    own = ("staleness", "backup", "groups")
+    workers, samples, name = settings.workers, sum(lengths), settings.place
+    if name is not None:
+        if workers not in (None, stages_of(name)):
+            what = f"{name} has {stages_of(name)} workers, not {workers}"
+            raise UsageError(what, hint="leave --workers out")
+        if settings.protocol != "sync":
+            hint = f"leave --protocol {settings.protocol} out"
+            raise UsageError(
+                "the parts of one graph work together: place goes with sync", hint=hint
+            )
+        workers = stages_of(name)
+    if settings.micro_batches > min(samples, settings.batch_size or samples) or (
+        settings.micro_batches > 1 and not name
+    ):
+        what = f"{settings.micro_batches} micro-batches are parts of the batch of a placed graph"
+        raise UsageError(what, hint="place='layers:2' (--place layers:2), and as many samples")
+    if workers is None:
+        for name in ("simulate", "cluster", "protocol", *own, "delays"):
+            if getattr(settings, name) != DEFAULTS[name]:
+                hint = "say how many: workers=8 (--workers 8), or place='layers:2'"
+                raise UsageError(f"{name} is about many workers", hint=hint)
+        return None
+    if settings.simulate == bool(settings.cluster):
+        hint = "on a virtual clock: simulate=True (--simulate); here: cluster='local' (--cluster"
+        hint += " local); on other machines: --cluster tcp://HOST:PORT"
+        both = f": simulated, or on the cluster {settings.cluster}" if settings.simulate else ""
+        raise UsageError(f"where do the {workers:,} workers work{both}?", hint=hint)
+    if settings.cluster:
+        _check_travels(settings)
+    if rule.kind != "rule":
+        what = f"{rule.name} goes its own way through the samples, which many workers cannot share"
+        raise UsageError(what, hint="an optimizer of gradients, such as sgd, momentum or adam")
+    if settings.simulate and len(lengths) > 1:
+        what = "simulated workers are in one memory, and these samples are read in blocks"
+        raise UsageError(what, hint="Dataset.load(path) if memory is enough, or --cluster")
+    if workers > samples:
+        raise UsageError(f"there are {workers:,} workers, more than the {samples:,} samples")
+    if settings.place:
+        return plan("sync", 1)  # one gradient at a time
+    return plan(settings.protocol, workers, **{name: getattr(settings, name) for name in own})
+
+
+def _check_travels(settings: Settings) -> None:
+    """Raise UsageError for what only a virtual clock has, or no other process can be told."""
+    if settings.delays != DEFAULTS["delays"]:
+        hint = "leave --delays out, or --simulate without --cluster"
+        raise UsageError("on a cluster gradients take what they take", hint=hint)
+    named = {name: getattr(settings, name) for name in ("loss", "method", "engine")}
+    for name, given in named.items():
+        if not isinstance(given, str) or (name == "loss" and function_of(given)):
+            what = f"the {name} {given!r} is a function of Python, which cannot travel to workers"
+            raise UsageError(what, hint="an expression, or --simulate")
