@@ -179,8 +179,7 @@ class TrainingError(CgprimerError):
 class NonFiniteError(TrainingError):
     """A value became infinite or not-a-number; says at which vertex, sample and step.
 
-    ``run`` is the training run up to the step before, where there was one; ``why`` a
-    :class:`cgprimer.Why` with the operation, its operands, its place in the text and a remedy.
+    ``why`` is a :class:`cgprimer.Why`: the operation, its operands and place, and a remedy.
     """
 
     why: object = None
