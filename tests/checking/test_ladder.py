@@ -178,8 +178,9 @@ def test_a_failure_of_one_part_leaves_the_others() -> None:
     assert [part.verdict for part in parts] == ["right", "right", "wrong", "wrong"]
 
 
-def test_no_message_shows_a_right_number() -> None:
-    for number, _, swaps in MISTAKES[::4]:
+@pytest.mark.parametrize("every", [20, pytest.param(4, marks=pytest.mark.slow)])
+def test_no_message_shows_a_right_number(every: int) -> None:
+    for number, _, swaps in MISTAKES[::every]:
         for part in cgprimer.check_engine(names_of(planted(swaps)), number).parts:
             assert not re.search(r"expected|should be \d|instead of \d\.\d", str(part))
 

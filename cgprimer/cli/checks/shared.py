@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,24 @@ _OWN |= {"--gradescope", "--jobs", "--journal"}  # with a value; not part of an 
 _OWN_SWITCHES = {"--force", "--fresh", "--json"}
 
 
-_HOW = (
-    *("feedback", "as_json", "csv", "page", "junit", "gradescope", "jobs", "journal", "fresh"),
-    *("skeleton", "autograder", "otter", "nbgrader", "force"),
-)
+@dataclass(frozen=True)
+class _How:
+    """The options that all kinds share, but for limits."""
+
+    feedback: str
+    as_json: bool
+    csv: str | None
+    page: str | None
+    junit: str | None
+    gradescope: str | None
+    jobs: int
+    journal: str | None
+    fresh: bool
+    skeleton: bool
+    autograder: str | None
+    otter: str | None
+    nbgrader: str | None
+    force: bool
 
 
 def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], click.Command]:
@@ -79,22 +94,16 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
         own = list(getattr(function, "__click_params__", []))
 
         @wraps(function)
-        def checking(
-            submissions: tuple[str, ...],
-            time: float,
-            memory: int,
-            output_limit: int,
-            processes: int,
-            forbid: tuple[str, ...],
-            **given: Any,
-        ) -> None:
-            how = {name: given.pop(name) for name in _HOW}
-            limits = Limits(time, memory, output_limit, processes, forbidden=forbid)
+        def checking(submissions: tuple[str, ...], **given: Any) -> None:
+            how = _How(**{one.name: given.pop(one.name) for one in fields(_How)})
+            limits = Limits(
+                given.pop("time"), given.pop("memory"), given.pop("output_limit"),
+                given.pop("processes"), forbidden=given.pop("forbid"),
+            )  # fmt: skip
             check = function(**given)
-            paths = list(map(Path, submissions))
-            written = _write_files(check, submissions, **how)
-            if paths or not written:
-                _check(check, paths, limits, **how)
+            written = _write_files(check, submissions, how)
+            if submissions or not written:
+                _check(check, list(map(Path, submissions)), limits, how)
 
         path = click.Path()
         argument = click.argument("submissions", nargs=-1, type=path, metavar="SUBMISSION...")
@@ -105,40 +114,29 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
     return decorate
 
 
-def _write_files(
-    check: Check,
-    submissions: Sequence[str],
-    *,
-    skeleton: bool,
-    autograder: str | None,
-    otter: str | None,
-    nbgrader: str | None,
-    feedback: str,
-    force: bool,
-    **_: Any,
-) -> bool:
+def _write_files(check: Check, submissions: Sequence[str], how: _How) -> bool:
     """Write what students and courses need; whether any of it was asked for."""
-    if (otter or nbgrader) and not check.call:
+    if (how.otter or how.nbgrader) and not check.call:
         raise UsageError("of several sheets there is no notebook", hint="give it one sheet")
-    check_outputs(force, autograder, otter, nbgrader)
+    check_outputs(how.force, how.autograder, how.otter, how.nbgrader)
     made: dict[str, bytes | str] = {}
-    if autograder or otter or nbgrader:
+    if how.autograder or how.otter or how.nbgrader:
         from cgprimer.checking import courses
 
-        if autograder:
+        if how.autograder:
             words = [word for word in sys.argv[1:] if word not in submissions]
             arguments, files = _for_autograder(words)
-            made[autograder] = courses.autograder(check.name, arguments, files)
-        if otter:
-            made[otter] = courses.otter_test(check, feedback)
-        if nbgrader:
-            made[nbgrader] = courses.nbgrader_notebook(check, feedback)
+            made[how.autograder] = courses.autograder(check.name, arguments, files)
+        if how.otter:
+            made[how.otter] = courses.otter_test(check, how.feedback)
+        if how.nbgrader:
+            made[how.nbgrader] = courses.nbgrader_notebook(check, how.feedback)
     for path, content in made.items():
         write_whole(path, content)
         note(f"wrote {path}")
-    if skeleton:
+    if how.skeleton:
         click.echo(check.skeleton, nl=False)
-    return bool(made) or skeleton
+    return bool(made) or how.skeleton
 
 
 def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
@@ -160,26 +158,11 @@ def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, byte
     return kept, files
 
 
-def _check(
-    check: Check,
-    paths: Sequence[Path],
-    limits: Limits,
-    *,
-    feedback: str,
-    as_json: bool,
-    csv: str | None,
-    page: str | None,
-    junit: str | None,
-    gradescope: str | None,
-    jobs: int,
-    journal: str | None,
-    fresh: bool,
-    force: bool,
-    **_: Any,
-) -> None:
+def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> None:
+    csv, page, journal, gradescope = how.csv, how.page, how.journal, how.gradescope
     for_one = bool(gradescope and gradescope.endswith(".json"))
     if gradescope and for_one:
-        check_outputs(force, gradescope)
+        check_outputs(how.force, gradescope)
         try:
             files = submissions_in(paths, check.endings, check.name)
         except UsageError as error:  # a student's mistake, to be read on Gradescope
@@ -199,20 +182,20 @@ def _check(
         journal = journal or f"{name}.journal"
     elif for_one and len(files) > 1:
         raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
-    known = Journal.read(Path(journal)) if journal and not fresh else Journal()
+    known = Journal.read(Path(journal)) if journal and not how.fresh else Journal()
     known.path = Path(journal) if journal else None
-    if fresh:
-        check_outputs(force, journal)
+    if how.fresh:
+        check_outputs(how.force, journal)
     ours = set(known.wrote)
     check_outputs(
-        force, *(f for f in (csv, page, junit) if f and str(Path(f).resolve()) not in ours)
+        how.force, *(f for f in (csv, page, how.junit) if f and str(Path(f).resolve()) not in ours)
     )
     if gradescope and not for_one and str(Path(gradescope).resolve()) not in ours:
-        check_outputs(force, folder=gradescope)
+        check_outputs(how.force, folder=gradescope)
     with progress_bar("checking", len(files) > 1) as on_result:
-        batch = check_all(check, files, limits, jobs=jobs, journal=known, on_result=on_result)
+        batch = check_all(check, files, limits, jobs=how.jobs, journal=known, on_result=on_result)
     found = batch.results  # for the instructor, as in the table and on the page
-    shown = [result.at(feedback) for result in found]
+    shown = [result.at(how.feedback) for result in found]
     written: dict[str, str] = {}
     if csv:
         written[csv] = csv_text(found, batch.same)
@@ -221,15 +204,15 @@ def _check(
 
         title = f"{check.name}: {folder.resolve().name if folder else 'submissions'}"
         written[page] = class_page(found, title, batch.same)
-    if junit:
-        written[junit] = junit_xml(shown)
+    if how.junit:
+        written[how.junit] = junit_xml(shown)
     for path, text in written.items():
         write_whole(path, text)
     if gradescope:
         _write_gradescope(gradescope, shown)
     known.wrote = sorted({str(Path(p).resolve()) for p in (*written, gradescope) if p} | ours)
     known.write()
-    _say(batch, shown, as_json, one=len(files) == 1)
+    _say(batch, shown, how.as_json, one=len(files) == 1)
     for path in filter(None, (*written, gradescope)):
         note(f"wrote {path}")
     if batch.missing:
