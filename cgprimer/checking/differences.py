@@ -36,10 +36,8 @@ def stored_in_float32(points: Points, theirs: Mapping[str, Array], names: set[st
         yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
         with np.errstate(all="ignore"):
             short, fits = yours.astype(np.float32), ours.astype(np.float32)
-            near = (
-                np.abs(yours - ours)
-                <= 1e-2 * np.abs(ours) + 1e9 * points.noise[name][points.smooth]
-            )
+            within = 1e-2 * np.abs(ours) + 1e9 * points.noise[name][points.smooth]
+            near = np.abs(yours - ours) <= within
         if np.array_equal(short, yours) and np.sum(fits != ours) >= _FEW and near.all():
             found.add(name)
     return found

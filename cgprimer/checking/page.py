@@ -6,14 +6,15 @@ projector (large letters, both ways of light) and for paper (tables that break b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
 from cgprimer.checking.batch import by_mistake, several_of_one, student_of
-from cgprimer.checking.results import Part, Result
+from cgprimer.checking.results import Part, Result, Verdict
 from cgprimer.errors import listed, plural
 
-_MARKS = {"right": "✓", "wrong": "✗", "suspicious": "?", "not run": "–"}
+_MARKS: dict[Verdict, str] = {"right": "✓", "wrong": "✗", "suspicious": "?", "not run": "–"}
 _STYLE = """
 :root { color-scheme: light dark; --line: #999; --faint: #f2f2f2; }
 @media (prefers-color-scheme: dark) { :root { --line: #777; --faint: #2a2a2a; } }
@@ -53,7 +54,8 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
     middle = f"{points[len(points) // 2]:g}" if points else "–"
     possible = max((result.possible for result in results), default=0)
     full = sum(result.points >= result.possible for result in results)
-    parts = list(dict.fromkeys(part.name for result in results for part in result.parts))
+    counts = Counter((part.name, part.verdict) for result in results for part in result.parts)
+    parts = list(dict.fromkeys(name for name, _ in counts))
     mistakes = by_mistake(results)
     width = 8 / max(map(len, mistakes.values()), default=1)
     lines = [
@@ -82,10 +84,7 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
         "<h2>By part</h2>",
         _table(
             [("part", ""), *((verdict, "number") for verdict in _MARKS)],
-            [
-                [escape(name)] + [str(_count(results, name, verdict)) for verdict in _MARKS]
-                for name in parts
-            ],
+            [[escape(name), *(str(counts[name, v]) for v in _MARKS)] for name in parts],
         ),
         '<div class="names">',
         "<h2>By student</h2>",
@@ -104,11 +103,6 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{escape(title)}</h1>\n" + "\n".join(lines) + "\n</body>\n</html>\n"
     )
-
-
-def _count(results: Sequence[Result], name: str, verdict: str) -> int:
-    every = [part for result in results for part in result.parts if part.name == name]
-    return sum(part.verdict == verdict for part in every)
 
 
 def _table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:

@@ -9,7 +9,7 @@ what slips have in common is computed once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any, NamedTuple
 
 from cgprimer.checking.places import Place, Places, grouped
@@ -59,7 +59,11 @@ class _Slips(Places):
         self.found: list[Candidate] = []
         self.outputs: dict[str, int] = {}
         self.work = 0
-        for slip in self._all():
+        ways = (
+            *(self._losses(), self._functions(), self._averages(), self._accumulations()),
+            *(self._inner(), self._powers(), self._branches(), self._signs(), self._stopped()),
+        )
+        for slip in chain(*ways):
             if self.work < _MOST_WORK:
                 self._note(slip.mistake, slip.said, self._sweep(slip))
         self._paths(self._sweep(Slip("", "")))
@@ -109,17 +113,6 @@ class _Slips(Places):
         self.found.append(Candidate(mistake, said, names))
 
     # --- what can go wrong -------------------------------------------------------------------
-
-    def _all(self) -> Iterator[Slip]:
-        yield from self._losses()
-        yield from self._functions()
-        yield from self._averages()
-        yield from self._accumulations()
-        yield from self._inner()
-        yield from self._powers()
-        yield from self._branches()
-        yield from self._signs()
-        yield from self._stopped()
 
     def _losses(self) -> Iterator[Slip]:
         """The derivative of the loss left out: the error, or the error and its 2."""
@@ -225,23 +218,15 @@ class _Slips(Places):
 
     def _accumulations(self) -> Iterator[Slip]:
         """``=`` instead of ``+=``."""
-        said = "a vertex keeps the {} contribution to its adjoint instead of their sum"
-        for keeps, deep in product(("last step", "last", "first"), (False, True)):
-            yield Slip("= instead of +=", said.format(keeps.split()[0]), keeps=keeps, deep=deep)
         sources = frozenset(self.sources.values())
-        for tail in self.merging():
-            for keeps in ("last step", "last", "first"):
-                said = f"{self.text(tail)} keeps its {keeps.split()[0]} contribution"
-                yield Slip("= instead of +=", f"{said} instead of their sum",
-                           keeps=keeps, of=frozenset({tail}))  # fmt: skip
-        inner = frozenset(t for _, _, t in self.shares) - sources
-        for keeps in ("last step", "last", "first"):
-            said = f"the {keeps.split()[0]} contribution is kept instead of the sum: {{}}"
-            yield Slip("= instead of +=", said.format("of each parameter"), keeps=keeps, of=sources)
-            if inner:
-                yield Slip(
-                    "= instead of +=", said.format("of each variable"), keeps=keeps, of=inner
-                )
+        whose = [("a vertex", frozenset[int](), deep) for deep in (False, True)]
+        whose += [(self.text(tail), frozenset({tail}), False) for tail in self.merging()]
+        whose += [("each parameter", sources, False)]
+        if inner := frozenset(tail for _, _, tail in self.shares) - sources:
+            whose += [("each variable", inner, False)]
+        for (name, of, deep), keeps in product(whose, ("last step", "last", "first")):
+            said = f"{name} keeps its {keeps.split()[0]} contribution instead of their sum"
+            yield Slip("= instead of +=", said, keeps=keeps, of=of, deep=deep)
 
     def _inner(self) -> Iterator[Slip]:
         """The derivative of an outer function taken at another place than its inner one."""
