@@ -170,14 +170,6 @@ def test_where_it_is_without_a_word(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert folder() == tmp_path / ".cache" / "cgprimer"
 
 
-def test_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CGPRIMER_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    usual = cache.description()
-    monkeypatch.setenv("XDG_CACHE_HOME", "somewhere/near")  # the XDG Base Directory Specification
-    assert cache.description() == usual
-
-
 def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
