@@ -158,8 +158,7 @@ def _function(
     name: str, routine: Routine, said: str, end: list[tuple[str, str]], more: Sequence[str] = ()
 ) -> str:
     given = ", ".join([*(f"double {a}" for a in routine.arguments), *more])
-    read = [line for line in routine.lines if not line.alias or line.name in routine.results]
-    used = {word for line in read for word in line.operands}
+    used = {word for line in routine.lines if not line.alias for word in line.operands}
     last = " ".join(code for code, _ in end)
     body = []
     for a in routine.arguments:
@@ -169,6 +168,6 @@ def _function(
         if line.begins:
             body.append(("// the derivative", ""))
         code = f"{line.name} = {C.line(line)}"
-        body.append((f"const double {code};" if line in read else f"// {code}", line.note))
+        body.append((f"// {code}" if line.alias else f"const double {code};", line.note))
     lines = aligned([(f"    {code}", note) for code, note in [*body, *end]], "//")
     return "\n".join([f"/* {said} */", f"static {name}({given}) {{", *lines, "}"])

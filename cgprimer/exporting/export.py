@@ -28,7 +28,7 @@ from cgprimer.errors import SourceError, UsageError, listed, name_hint
 from cgprimer.exporting import c_files, latex_files, python_files
 from cgprimer.exporting.points import points
 from cgprimer.exporting.program import Exported, exported
-from cgprimer.numbers_and_arrays import Value, axes
+from cgprimer.numbers_and_arrays import Value, all_finite, axes
 
 TARGETS = ("python", "numpy", "torch", "jax", "c", "sympy", "latex")
 ENDINGS = {"c": ".c", "latex": ".tex"}
@@ -87,7 +87,7 @@ def export(
         \"""The derivatives of xw, by name: reverse mode.\"""
         v1 = power(xa, 2.0)
         # the derivative
-        bar_xw = 1.0
+        # bar_xw = 1.0
         bar_k = v1  # k -> xw
         return {
             "k": bar_k,
@@ -124,7 +124,10 @@ def export(
         raise UsageError(f"a file checks itself at points, and {several[0]!r} has many samples")
     given |= statistics(graph, given)
     checked = list(points(program, made.leaves, given if whole else apart(given, _shapes(given))))
-    header = _header(made, to, loss)
+    if made.seeds and not all(map(all_finite, checked[0].right.values())):
+        # A seed of 0 is a number like any other: with an infinite partial it would be nan.
+        return export(graph, to, at, of=of, wrt=wrt, method=method, carry=True)
+    header = _header(made, to)
     if to == "c":
         return c_files.c_file(made, checked, header)
     if to == "latex":
@@ -142,7 +145,7 @@ def _taken(to: str) -> Any:
     return python_files.taken(to)
 
 
-def _header(made: Exported, to: str, loss: str | None) -> str:
+def _header(made: Exported, to: str) -> str:
     """What a file says about itself: words of ours, names, numbers and operators, no more."""
     called = re.sub(r"[^\w.-]", "", re.split(r"[/\\]", made.graph.source.name)[-1], flags=re.ASCII)
     lines = [

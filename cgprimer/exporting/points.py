@@ -16,6 +16,7 @@ from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.numbers_and_arrays import all_finite
 
 _MORE = 3  # points beside the one that is given
+_OTHER = 2  # and, if need be, at which something is not 0 that is 0 at all of these
 _TRIES = 40  # to find one at which all is finite
 _NOISE = 6  # runs with other roundings
 _EXACT = "neg copy abs sign heaviside step max min clamp stop_gradient where less equal relu"
@@ -44,6 +45,8 @@ def points(
 ) -> Iterator[Checked]:
     """The given point, if it has all values, and some beside it at which all is finite.
 
+    Where a derivative is 0 at all of them, as that of a relu may be, another is looked for.
+
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = k*xa^2"))
     >>> program = cgprimer.differentiate(tape)
@@ -51,21 +54,30 @@ def points(
     >>> first.right, first.smooth, len(more)
     ({'': 18.0, 'k': 9.0}, True, 3)
     """
-    rng = random.Random(0)
+    rng, made = random.Random(0), 0
+    always: set[tuple[str, int]] | None = None  # what is 0 at every point
     if all(leaf.name in given for leaf in leaves):
-        yield _checked(program, {leaf.name: given[leaf.name] for leaf in leaves}, rng)
-    made = 0
+        first = _checked(program, {leaf.name: given[leaf.name] for leaf in leaves}, rng)
+        always = _zeros(first.right)
+        yield first
     for number in range(_TRIES):
         near = number % 2 == 0  # what is given may stand where nothing else is in the domain
         at = {leaf.name: _number(leaf, given.get(leaf.name), near, rng) for leaf in leaves}
         found = _run(program, at)
         finite = all(map(all_finite, found.values()))
         last_resort = number == _TRIES - 1 and not made and given.keys() < at.keys()
-        if finite or last_resort:
+        zeros = _zeros(found) if always is None else always & _zeros(found)
+        if last_resort or (finite and (made < _MORE or zeros != always)):
             yield _checked(program, at, rng)
-            made += 1
-        if made == _MORE:
+            made, always = made + 1, zeros
+        if made == _MORE + _OTHER or (made >= _MORE and not always):
             return
+
+
+def _zeros(found: Mapping[str, Any]) -> set[tuple[str, int]]:
+    """Which elements are 0."""
+    flat = {name: getattr(value, "flat", [value]) for name, value in found.items()}
+    return {(name, k) for name, row in flat.items() for k, x in enumerate(row) if x == 0.0}
 
 
 def _number(leaf: Leaf, given: Any, near: bool, rng: random.Random) -> Any:

@@ -33,7 +33,7 @@ class Line:
         ranks: how many axes each operand has, for one sample.
         note: which edges it belongs to; empty for values of the graph itself.
         begins: whether all of the graph's own lines stand before it, and the derivative behind.
-        alias: whether it gives a second name to a value, which no other line reads.
+        alias: whether it only gives a second name to a value: nothing reads it.
     """
 
     name: str
@@ -229,7 +229,8 @@ def _lines(
         if ident != names[index] and ident not in seen:
             seen.add(ident)
             own = (_operand(tape, names, index),)
-            line = Line(ident, "copy", own, (), notes.get(name, ""), alias=True)
+            line = Line(ident, "copy", own, (), notes.get(name, ""))
+            line = replace(line, alias=name not in outputs)
             others.setdefault(max(index, last), []).append(line)
     yield from others.get(first - 1, ())
     for index, (primitive, operands) in enumerate(tape.instructions, first):

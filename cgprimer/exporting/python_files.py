@@ -311,7 +311,8 @@ def _function(
     for line in routine.lines:
         if line.begins:
             body.append(("# the derivative", ""))
-        body.append((f"{line.name} = {language.line(line)}", line.note))
+        mark = "# " if line.alias else ""
+        body.append((f"{mark}{line.name} = {language.line(line)}", line.note))
     lines = aligned([(f"    {code}", note) for code, note in body], "#")
     quiet = ['@np.errstate(all="ignore")'] if prefix == "np" else []
     return "\n".join([*quiet, f"def {name}({given}):", *lines, *(f"    {line}" for line in end)])

@@ -233,7 +233,7 @@ def test_a_changed_digit_is_seen(target: str, tmp_path: Path) -> None:
     for found in (*numbers, carried):
         before = text[found.start() - 9 : found.start()]
         if "bar_xw = " in before or ("[" in before and target == "c"):
-            continue  # what nothing reads, for the factor 1 goes without saying; a place
+            continue  # a comment, for the factor 1 goes without saying; a place
         digit = text[found.start() + (text[found.start()] == "-")]
         other = str((int(digit) + 1) % 10)
         planted = text[: found.start()] + found[0].replace(digit, other, 1) + text[found.end() :]
@@ -241,6 +241,27 @@ def test_a_changed_digit_is_seen(target: str, tmp_path: Path) -> None:
         assert done.returncode == 1, (found[0], text[found.start() - 40 : found.end() + 10])
         assert "WRONG" in done.stdout
         assert done.stdout.splitlines()[-1] != "all right"
+
+
+def test_every_digit_and_sign_of_derivatives_is_seen(tmp_path: Path) -> None:
+    """Lines that nothing reads are comments; derivatives that are 0 at first are not elsewhere."""
+    for name in ("cs231n_max", "cs231n_product", "shared_sum", "two_paths"):
+        text = cgprimer.export(example(name), "python", method="reverse")
+        begin = text.index("# the derivative")
+        code = text[begin : text.index("    return {", begin)]
+        assert re.search(r"^    # bar_\w+ = ", code, re.MULTILINE)
+        for line in re.findall(r"^    bar_.*", code, re.MULTILINE):
+            planted = text.replace(line, re.sub(r" = (.*?)(?=  #|$)", r" = -(\1)", line))
+            done = run(planted, "python", tmp_path)
+            assert done.returncode == 1, planted
+
+
+def test_a_seed_of_0_meets_no_infinite_slope(tmp_path: Path) -> None:
+    graph, at = cgprimer.parse("xw = sqrt(a) + k*b"), {"a": 0, "k": 2, "b": 3}
+    assert "dot_a=0.0" in cgprimer.export(graph, "python", at | {"a": 1}, method="forward")
+    text = cgprimer.export(graph, "python", at, wrt=("a", "k", "b"), method="forward")
+    found = right(text, "python", tmp_path)
+    assert list(found.values()) == [6.0, math.inf, 3.0, 2.0]
 
 
 def test_a_share_left_out_is_seen(tmp_path: Path) -> None:
@@ -290,7 +311,7 @@ def test_numbers_that_are_not_finite(target: str, tmp_path: Path) -> None:
 
 def test_comments_say_which_edge_a_product_belongs_to() -> None:
     text = cgprimer.export(example("lecture"), "python")
-    lines = dict(re.findall(r"^    (\w+) = .*  # (.+)$", text, re.MULTILINE))
+    lines = dict(re.findall(r"^    (?:# )?(\w+) = .*  # (.+)$", text, re.MULTILINE))
     assert lines == {
         "bar_cd": "cd -> xw", "bar_xz": "xz -> xw", "bar_xy": "xy -> xz",
         "bar_ab": "bc -> xz, ab -> xy", "bar_ac": "ac -> xy",
