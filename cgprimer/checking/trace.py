@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.checking.batch import Check
-from cgprimer.checking.results import Failure, Part, Result, not_run
+from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
 from cgprimer.checking.sandbox import Limits, Submission
 from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.answers import (
@@ -29,11 +29,17 @@ from cgprimer.checking.sheets.answers import (
     shape_in,
 )
 from cgprimer.checking.sheets.forms import form_python
-from cgprimer.checking.sheets.problems import Blank, Sheet, Worksheet, read_sheets, sheet_from
-from cgprimer.checking.sheets.questions import same, unit
+from cgprimer.checking.sheets.problems import (
+    Blank,
+    Sheet,
+    Worksheet,
+    entries,
+    read_sheets,
+    sheet_from,
+)
+from cgprimer.checking.sheets.questions import same, unit, worked_through
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.checking.sheets.worked import worked
-from cgprimer.core.language.syntax import Name, postorder
+from cgprimer.core.language.names import names_in as names_of
 from cgprimer.errors import DataError, listed
 from cgprimer.number_format import number
 
@@ -104,8 +110,8 @@ def check_trace(
         raise DataError(
             what, hint="another seed, graph or student: take the sheet that it belongs to"
         )
-    sheets = enumerate(map(worked, one.problems), start=1)
-    parts = tuple(part for k, made in sheets for part in _graded(k, made, answers.texts))
+    tables = worked_through(one)
+    parts = tuple(part for place, made in tables for part in _graded(place, made, answers.texts))
     return Result("trace", name, parts)
 
 
@@ -118,7 +124,8 @@ def trace_check(sheet: str | Path) -> Check:
     """
     sheets = read_sheets(sheet)
     only = [*sheets.values()] if len(sheets) == 1 else []
-    parts = dict.fromkeys((name for one in only for name in parts_of(one)), 1.0)
+    tables = [pair for one in only for pair in worked_through(one)]
+    parts = {f"{place} {b.row} {b.column}": 1.0 for place, made in tables for b in made.blanks}
 
     def run(answers: Submission, limits: Limits) -> Result:
         assert isinstance(answers, str | Path)
@@ -136,12 +143,6 @@ def trace_check(sheet: str | Path) -> Check:
     )
 
 
-def parts_of(sheet: Sheet) -> list[str]:
-    """What the parts of a result are called."""
-    made = enumerate(map(worked, sheet.problems), start=1)
-    return [f"{k} {blank.row} {blank.column}" for k, one in made for blank in one.blanks]
-
-
 def _chosen(sheets: Mapping[str, Sheet], answers: Answers, where: Any, name: str) -> Sheet:
     """The sheet that answers belong to."""
     if answers.sheet in sheets:
@@ -157,56 +158,24 @@ def _chosen(sheets: Mapping[str, Sheet], answers: Answers, where: Any, name: str
 
 def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator[Part]:
     """The parts of a problem, in the order in which it is worked out."""
-    given = {
-        blank.name: texts.get((place, plain(blank.row), plain(blank.column)), "")
-        for blank in made.blanks
-    }
-    right = dict(made.given) | {blank.name: blank.value for blank in made.blanks}
-    read: dict[str, Any] = {}
-    complaints: dict[str, str] = {}
+    read, complaints = dict[str, Any](), dict[str, str]()
     for blank in made.blanks:
-        if not is_empty(given[blank.name]):
+        text = texts.get((place, plain(blank.row), plain(blank.column)), "")
+        if not is_empty(text):
             try:
-                read[blank.name] = _READERS[blank.form](given[blank.name])
+                read[blank.name] = _READERS[blank.form](text)
             except DataError as error:
-                complaints[blank.name] = error.message
-    own, wrong = dict(made.given), set[str]()
-    alike = {column for column in made.header if _one_number(made, column, read)}
+                complaints[blank.name] = f"not readable: {error.message}"
+    grading = _Grading(made, read)
     for blank in made.blanks:
-        name = f"{place} {blank.row} {blank.column}"
-        expected = blank.value
-        if blank.tree is not None:
-            expected = value_of(blank.tree, own)
-            if isinstance(expected, float) and not isfinite(expected):
-                expected = blank.value  # nobody can go on from there
-        own[blank.name] = expected
-        if blank.name not in read:
-            message = f"not readable: {complaints[blank.name]}" if blank.name in complaints else ""
-            yield Part(name, 1.0, 0.0, "wrong", "", message or "no answer")
-            continue
-        answer = read[blank.name]
-        if blank.form not in ("number", "array"):
-            right_one = _matches(blank, answer)
-            yield Part(name, 1.0, float(right_one), "right" if right_one else "wrong")
-            continue
-        before = (
-            {n.name for n in postorder(blank.tree) if isinstance(n, Name)} if blank.tree else set()
-        )
-        after = bool(before & wrong)
-        if after and blank.column in alike:
-            expected = blank.value
-        part = _judged(name, blank, answer, expected, made, own, right, read, after)
-        if not _close(answer, blank.value, made.digits, _LOOSE):
-            wrong.add(blank.name)
-        if _fits(answer, blank.value):
-            own[blank.name] = _as(blank, answer)
-        yield part
-
-
-def _one_number(made: Worksheet, column: str, read: Mapping[str, Any]) -> bool:
-    """Whether somebody wrote one number everywhere: it follows from itself, and shows nothing."""
-    own = [read[b.name] for b in made.blanks if b.column == column and b.name in read]
-    return len(own) > 2 and len({str(value) for value in own}) == 1
+        if blank.name in read and blank.form in ("number", "array"):
+            judged = grading.judged(blank, read[blank.name])
+        else:
+            right = blank.name in read and _matches(blank, read[blank.name])
+            message = "" if blank.name in read else complaints.get(blank.name, "no answer")
+            judged = (float(right), "right" if right else "wrong", "", message)
+            grading.expected(blank)
+        yield Part(f"{place} {blank.row} {blank.column}", 1.0, *judged)
 
 
 _READERS: dict[str, Any] = {
@@ -220,98 +189,94 @@ def _matches(blank: Blank, answer: Any) -> bool:
     return {plain(name) for name in answer} == {plain(name) for name in names_in(blank.value)}
 
 
-def _judged(
-    name: str,
-    blank: Blank,
-    answer: Any,
-    expected: Any,
-    made: Worksheet,
-    own: Mapping[str, Any],
-    right: Mapping[str, Any],
-    read: Mapping[str, Any],
-    after_mistake: bool,
-) -> Part:
-    digits = made.digits
-    if _close(answer, blank.value, digits, _LOOSE):
-        return Part(name, 1.0, 1.0, "right")
-    if _close(answer, expected, digits, 1.0):  # with roundings, or mistakes, on the way
-        if not after_mistake:
-            return Part(name, 1.0, 1.0, "right")
-        if not _any(expected) and _any(blank.value):
-            return Part(name, 1.0, 0.0, "wrong", s.ZERO, _SENTENCES[s.ZERO])
-        return Part(name, 1.0, 1.0, "right", "", FOLLOWS)
-    if not digits and blank.form == "number" and _rounded(answer, blank.value, expected):
-        return Part(name, 1.0, 0.5, "suspicious", s.ROUNDED, _SENTENCES[s.ROUNDED])
-    mistake = _slip(blank, answer, made, own, right, read)
-    return Part(name, 1.0, 0.0, "wrong", mistake, _SENTENCES.get(mistake, "this is not the number"))
+Judged = tuple[float, Verdict, str, str]  #: points, verdict, mistake, message
 
 
-def _slip(
-    blank: Blank,
-    answer: Any,
-    made: Worksheet,
-    own: Mapping[str, Any],
-    right: Mapping[str, Any],
-    read: Mapping[str, Any],
-) -> str:
-    """The short name of the likeliest slip that gives this number; empty where none does."""
-    for other in made.blanks:
-        ours = other.form == blank.form and other.name in read and other is not blank
-        if ours and (other.column == blank.column or other.row == blank.row):
-            taken = _close(answer, other.value, made.digits, 1.0)
-            differ = not _close(blank.value, other.value, made.digits, 1.0)
-            if taken and differ and _close(read[other.name], blank.value, made.digits, 1.0):
-                return s.SWAPPED
-    matrix = blank.form == "array" and getattr(answer, "ndim", 0) == 2
-    if matrix and _close(answer.T, blank.value, made.digits, _LOOSE):
-        return s.SHAPE
-    if not _any(answer):
-        return ""
-    for known in (own, right):
-        for name, value in s.slips(blank, known):
-            if _close(answer, value, made.digits, 1.0):
-                return name
-    if (
-        blank.form == "number"
-        and blank.tree is None
-        and _close(answer, -blank.value, made.digits, 1.0)
-    ):
-        return s.SIGN
-    return ""
+class _Grading:
+    """A problem while its blanks are graded in their order.
 
+    ``own`` has what the student goes on with: what was answered, else what follows; ``wrong`` the
+    names of wrong numbers, and ``alike`` the columns in which one number stands everywhere: it
+    follows from itself, and shows nothing.
+    """
 
-def _close(one: Any, other: Any, digits: int, units: float) -> bool:
-    """Whether two numbers, or arrays of one shape, agree in the digits that are asked for."""
-    if not _fits(one, other):
-        return False
-    if not isinstance(one, float) or not isinstance(other, float):
-        import numpy as np
+    def __init__(self, made: Worksheet, read: Mapping[str, Any]) -> None:
+        self.made, self.read, self.digits = made, read, made.digits
+        self.own, self.wrong = dict(made.given), set[str]()
+        self.right = self.own | {blank.name: blank.value for blank in made.blanks}
+        said: dict[str, list[str]] = {}
+        for blank in made.blanks:
+            if blank.name in read:
+                said.setdefault(blank.column, []).append(str(read[blank.name]))
+        self.alike = {c for c, texts in said.items() if len(texts) > 2 and len({*texts}) == 1}
 
-        pairs = zip(np.ravel(one), np.ravel(other), strict=True)
-        return all(_close(float(a), float(b), digits, units) for a, b in pairs)
-    if same(one, other, 0):
-        return True
-    return bool(digits) and abs(one - other) <= units * unit(other, digits) * (1 + 1e-9)
+    def expected(self, blank: Blank) -> Any:
+        """What follows from the student's own numbers; where nobody can go on, what is right."""
+        found = blank.value if blank.tree is None else value_of(blank.tree, self.own)
+        if isinstance(found, float) and not isfinite(found):
+            found = blank.value
+        self.own[blank.name] = found
+        return found
+
+    def judged(self, blank: Blank, answer: Any) -> Judged:
+        """What a number, or an array, is worth; it is the student's own from here on."""
+        follows = self.expected(blank)
+        after = blank.tree is not None and not self.wrong.isdisjoint(names_of(blank.tree))
+        if after and blank.column in self.alike:
+            follows = blank.value
+        found = self._judged(blank, answer, follows, after)
+        if not self._close(answer, blank.value, _LOOSE):
+            self.wrong.add(blank.name)
+        if _fits(answer, blank.value):
+            one = isinstance(blank.value, float)
+            self.own[blank.name] = float(answer) if one else answer.reshape(blank.value.shape)
+        return found
+
+    def _judged(self, blank: Blank, answer: Any, follows: Any, after: bool) -> Judged:
+        if self._close(answer, blank.value, _LOOSE):
+            return 1.0, "right", "", ""
+        if self._close(answer, follows):  # with roundings, or mistakes, on the way
+            if after and not any(entries(follows)) and any(entries(blank.value)):
+                return 0.0, "wrong", s.ZERO, _SENTENCES[s.ZERO]
+            return 1.0, "right", "", FOLLOWS if after else ""
+        if not self.digits and blank.form == "number" and _rounded(answer, blank.value, follows):
+            return 0.5, "suspicious", s.ROUNDED, _SENTENCES[s.ROUNDED]
+        mistake = self._slip(blank, answer)
+        return 0.0, "wrong", mistake, _SENTENCES.get(mistake, "this is not the number")
+
+    def _slip(self, blank: Blank, answer: Any) -> str:
+        """The short name of the likeliest slip that gives this number; empty where none does."""
+        for other in self.made.blanks:
+            ours = other.form == blank.form and other.name in self.read and other is not blank
+            if ours and (other.column == blank.column or other.row == blank.row):
+                exchanged = self._close(self.read[other.name], blank.value)
+                exchanged = exchanged and self._close(answer, other.value)
+                if exchanged and not self._close(blank.value, other.value):
+                    return s.SWAPPED
+        if getattr(answer, "ndim", 0) == 2 and self._close(answer.T, blank.value, _LOOSE):
+            return s.SHAPE
+        if not any(entries(answer)):
+            return ""
+        for known in (self.own, self.right):
+            for name, value in s.slips(blank, known):
+                if self._close(answer, value):
+                    return name
+        opposite = blank.tree is None and self._close(answer, -blank.value)
+        return s.SIGN if opposite else ""
+
+    def _close(self, one: Any, other: Any, units: float = 1.0) -> bool:
+        """Whether numbers, or arrays of one shape, agree in the digits that are asked for."""
+        return _fits(one, other) and all(
+            same(a, b, 0)
+            or (self.digits > 0 and abs(a - b) <= units * unit(b, self.digits) * (1 + 1e-9))
+            for a, b in zip(entries(one), entries(other), strict=True)
+        )
 
 
 def _fits(one: Any, other: Any) -> bool:
     """Whether shapes are the same; a matrix of one entry may be written as a number."""
     shape, theirs = getattr(one, "shape", ()), getattr(other, "shape", ())
     return shape == theirs or (shape == () and all(n == 1 for n in theirs))
-
-
-def _as(blank: Blank, answer: Any) -> Any:
-    """The answer in the shape of the right one."""
-    shape = getattr(blank.value, "shape", ())
-    if not shape:
-        return float(answer)
-    import numpy as np
-
-    return np.reshape(answer, shape)
-
-
-def _any(value: Any) -> bool:
-    return bool(value) if isinstance(value, float) else bool(value.any())
 
 
 def _rounded(answer: float, *values: float) -> bool:

@@ -9,18 +9,16 @@ from cgprimer.checking.sheets.problems import KINDS
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
 from cgprimer.cli.options import FORCE
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import plural
 from cgprimer.exercises.exercise import (
     DIFFICULTIES,
+    EVERYBODY,
     FORMATS,
     Exercise,
-    everybody,
     exercises_for,
     write_exercises,
 )
 from cgprimer.exercises.roster import Student, read_roster
-
-_MOST = 10_000  # students
 
 
 @graph_command(
@@ -61,9 +59,7 @@ def command(
     declares. In the folder stand students/, with sheets and forms for answers, in which no answer
     stands, and grader/, with the solutions and sheets.json for cgprimer check trace.
     """
-    roster = read_roster(students) if students else everybody()
-    if len(roster) > _MOST:
-        raise UsageError(f"{students} has more than {_MOST:,} students")
+    roster = read_roster(students) if students else EVERYBODY
     check_outputs(force, folder=to)
     sheets = exercises_for(
         roster, graph, kinds=kind or "all", seed=seed, difficulty=difficulty, count=count, of=of,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 from cgprimer.analysis.tables import table
 from cgprimer.checking.sheets.forms import dictionary
 from cgprimer.checking.sheets.problems import Blank, Cell, Problem, Sheet, Worksheet, cell_text
-from cgprimer.checking.sheets.worked import worked
+from cgprimer.checking.sheets.questions import worked
 from cgprimer.core.graph import parse
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold
+from cgprimer.core.language.names import names_in, replaced
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import plural
@@ -28,7 +29,6 @@ from cgprimer.number_format import number
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
 
-HOW = "how it follows"
 _INLINE = re.compile(r"`([^`]*)`|\*([^*]+)\*")
 _FORMULA_GIVEN = ("trace", "optimizer")  # kinds whose tables show how each number follows
 
@@ -54,7 +54,7 @@ class Section:
         return f"Problem {self.place}. {self.made.title} ({plural(len(self.made.blanks), 'point')})"
 
     @property
-    def text(self) -> tuple[str, ...]:
+    def text(self) -> Sequence[str]:
         """Paragraphs, with the digits that are asked for at the end."""
         if not any(blank.form in ("number", "array") for blank in self.made.blanks):
             return self.made.text
@@ -63,48 +63,45 @@ class Section:
         return (*self.made.text, said if self.made.digits else exact)
 
     def tables(
-        self, cell: Callable[[Cell], str], *, solution: bool
-    ) -> Iterator[tuple[tuple[str, ...], list[list[str]]]]:
-        """Headers and rows of the tables; blanks are left empty, or filled in for a solution."""
+        self, write: Callable[[Cell, bool], str], solution: bool
+    ) -> Iterator[tuple[Sequence[str], list[list[str]]]]:
+        """Headers and rows of the tables; ``write`` is told of a cell whether it was a blank.
 
-        def written(given: Cell) -> str:
-            if not isinstance(given, Blank):
-                return cell(given)
-            return cell(given.text(self.made.digits)) if solution else ""
+        Blanks are empty, or filled in for a solution, which says besides how derivatives follow.
+        """
+
+        def written(cell: Cell) -> str:
+            if not isinstance(cell, Blank):
+                return write(cell, False)
+            return write(cell.text(self.made.digits) if solution else "", True)
 
         if self.made.above:
             header, rows = self.made.above
-            yield header, [[written(c) for c in row] for row in rows]
-        rows_made = [[written(c) for c in row] for row in self.made.rows]
-        header = self.made.header
-        if solution and self.problem.kind not in _FORMULA_GIVEN:
-            found = [self._how(row) for row in self.made.rows]
-            if any(found):
-                header = (*header, HOW)
-                rows_made = [
-                    [*row, cell(tree) if tree is not None else ""]
-                    for row, tree in zip(rows_made, found, strict=True)
-                ]
-        yield header, rows_made
+            yield header, [[written(cell) for cell in row] for row in rows]
+        header, made = self.made.header, [[written(cell) for cell in row] for row in self.made.rows]
+        found = [self._how(row) for row in self.made.rows if solution]
+        if any(found):
+            header = (*header, "how it follows")
+            for cells, tree in zip(made, found, strict=True):
+                cells.append(write(tree or "", False))
+        yield header, made
 
-    def _how(self, row: tuple[Cell, ...]) -> Expression | None:
-        """The formula of a row's derivative; along edges and paths in numbers."""
-        last = row[-1]
-        if not isinstance(last, Blank) or last.tree is None or any(c is last.tree for c in row):
+    def _how(self, row: Sequence[Cell]) -> Expression | None:
+        """The formula of a row's derivative, if it does not stand there; edges and paths in it are
+        numbers."""
+        last, kind = row[-1], self.problem.kind
+        if not isinstance(last, Blank) or last.tree is None or kind in _FORMULA_GIVEN:
+            return None
+        if last.column == "value" and kind != "shapes":
             return None
         values = dict(self.made.given) | {b.name: b.value for b in self.made.blanks}
-        if last.column == "value" and self.problem.kind != "shapes":
-            return None
-
-        def leaf(node: Name | Number) -> Expression:
-            if isinstance(node, Name) and node.name.startswith(("edge.", "path.")):
-                return Number(float(number(values[node.name], self.made.digits or 10)))
-            return Name(shown_name(node.name)) if isinstance(node, Name) else node
-
-        tree = fold(last.tree, leaf, lambda name, operands: Apply(name, tuple(operands)))
-        return (
-            None if any(isinstance(c, Apply) and unparse(c) == unparse(tree) for c in row) else tree
-        )
+        put: dict[str, Expression] = {name: Name(shown_name(name)) for name in names_in(last.tree)}
+        for name in put:
+            if name.startswith(("edge.", "path.")):
+                put[name] = Number(float(number(values[name], self.made.digits or 10)))
+        tree = replaced(last.tree, put)
+        given = [cell_text(cell) for cell in row if isinstance(cell, Apply)]
+        return None if last.tree in row or unparse(tree) in given else tree
 
 
 def sections(sheet: Sheet) -> list[Section]:
@@ -162,15 +159,14 @@ def _markdown_section(
     if section.picture:
         shown = picture(section) if picture else f"```text\n{section.problem.graph}\n```"
         lines += [shown, ""]
-    for header, rows in section.tables(_markdown_cell, solution=solution):
+    for header, rows in section.tables(_markdown_cell, solution):
         head = [_md(text) for text in header]
-        wide = [[cell or " " * 12 for cell in row] for row in rows]
-        lines += [table(head, wide, style="markdown", left=range(len(head))), ""]
+        lines += [table(head, rows, style="markdown", left=range(len(head))), ""]
     return lines[:-1]
 
 
-def _markdown_cell(cell: Cell) -> str:
-    text = cell_text(cell).replace("|", "\\|")
+def _markdown_cell(cell: Cell, _: bool) -> str:
+    text = cell_text(cell).replace("|", "\\|") or " " * 12
     return f"`{text}`" if isinstance(cell, Apply | Name) else text.replace(" -> ", " → ")
 
 

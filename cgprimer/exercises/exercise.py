@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.checking.sheets.forms import form_csv
-from cgprimer.checking.sheets.problems import KINDS, Sheet, sheets_json
+from cgprimer.checking.sheets.problems import KINDS, Problem, Sheet, sheets_json
 from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.errors import UsageError
@@ -101,41 +100,16 @@ def exercise(
     xw = a^2 + b + xr
     output xw
     """
-    level = _difficulty(difficulty)
-    number = whole_number("the seed", seed)
-    chosen = _kinds(graph, kinds)
-    many = whole_number("the number of problems", count, least=1)
-    if many > _MOST:
-        raise UsageError(f"a sheet has at most {_MOST} problems of a kind, not {many}")
-    return _drawn(graph, chosen, f"{number}/{student}", level, many, of, title, student)
-
-
-def _drawn(
-    graph: ExpressionGraph | None, kinds: Sequence[str], seed: str, difficulty: int, count: int,
-    of: str | None, title: str, student: str,
-) -> Exercise:  # fmt: skip
-    if graph is not None:
-        of = chosen_output(graph, of)
-    problems = []
-    for kind in kinds:
-        known = set()
-        for k in range(count):
-            for again in range(_AGAIN):
-                draw = Random(f"{seed}/{difficulty}/{kind}/{k}/{again}")
-                made = problem(kind, draw, difficulty, graph, of)
-                if (text := repr(made)) not in known:
-                    break
-            known.add(text)
-            problems.append(made)
-    return Exercise(tuple(problems), title, student)
+    draw = _drawer(graph, kinds, difficulty, count, of, title)
+    return draw(f"{whole_number('the seed', seed)}/{student}", student)
 
 
 def exercises_for(
     students: Iterable[Student],
     graph: ExpressionGraph | None = None,
     *,
-    kinds: str | Sequence[str] = "all",
     seed: int = 0,
+    kinds: str | Sequence[str] = "all",
     difficulty: int | str = 1,
     count: int = 1,
     of: str | None = None,
@@ -148,14 +122,13 @@ def exercises_for(
     Raises:
         UsageError: as in :func:`exercise`, or there are too few different sheets.
     """
-    level, chosen = _difficulty(difficulty), _kinds(graph, kinds)
+    draw = _drawer(graph, kinds, difficulty, count, of, title)
     known: set[str] = set()
     for student in students:
         for again in range(_AGAIN):
             own = f"{seed}/{student.key}" + (f"/{again}" if again else "")
-            made = _drawn(graph, chosen, own, level, count, of, title, student.name)
-            questions = repr(made.problems)
-            if questions not in known:
+            made = draw(own, student.name)
+            if (questions := repr(made.problems)) not in known:
                 break
         else:
             raise UsageError(
@@ -166,10 +139,33 @@ def exercises_for(
         yield student, made
 
 
-def _difficulty(given: int | str) -> int:
-    text = str(given).casefold()
-    one_of("difficulty", text, DIFFICULTIES)
-    return DIFFICULTIES[text]
+def _drawer(
+    graph: ExpressionGraph | None, kinds: str | Sequence[str], difficulty: int | str, count: int,
+    of: str | None, title: str,
+) -> Callable[[str, str], Exercise]:  # fmt: skip
+    """What draws a sheet from a text, for a student; all that is asked for is checked before."""
+    level = str(difficulty).casefold()
+    one_of("difficulty", level, DIFFICULTIES)
+    chosen = _kinds(graph, kinds)
+    if whole_number("the number of problems", count, least=1) > _MOST:
+        raise UsageError(f"a sheet has at most {_MOST} problems of a kind, not {count}")
+    about = chosen_output(graph, of) if graph is not None else of
+
+    def draw(seed: str, student: str) -> Exercise:
+        problems: list[Problem] = []
+        for kind in chosen:
+            known = set[str]()
+            for k in range(count):
+                for again in range(_AGAIN):
+                    own = Random(f"{seed}/{DIFFICULTIES[level]}/{kind}/{k}/{again}")
+                    made = problem(kind, own, DIFFICULTIES[level], graph, about)
+                    if (text := repr(made)) not in known:
+                        break
+                known.add(text)
+                problems.append(made)
+        return Exercise(tuple(problems), title, student)
+
+    return draw
 
 
 def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
@@ -187,11 +183,14 @@ def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[s
         wanted = fitting
     if misfit := [kind for kind in wanted if kind not in fitting] or ([] if fitting else ["all"]):
         assert graph is not None
-        why = "of arrays" if graph.shapes else "of single numbers"
-        why = "with layers that train in one way and are used in another" if graph.layered else why
-        few = misfit[0] in ("paths", "picture") and not graph.shapes and not graph.layered
-        why = "in which nothing reaches an output along two to six paths" if few else why
-        why = "without parameters" if misfit == ["optimizer"] and not graph.parameters else why
+        if graph.layered:
+            why = "with layers that train in one way and are used in another"
+        elif graph.shapes or misfit[0] == "shapes":
+            why = "of arrays" if graph.shapes else "of single numbers"
+        elif misfit[0] == "optimizer":
+            why = "without parameters"
+        else:
+            why = "in which nothing reaches an output along two to six paths"
         hint = f"one of: {', '.join(fitting)}" if fitting else "a graph without such layers"
         raise UsageError(f"{misfit[0]!r} does not fit a graph {why}", hint=hint)
     return wanted
@@ -205,7 +204,6 @@ def write_exercises(
     folder: str | Path,
     *,
     formats: Sequence[str] = ("markdown",),
-    solutions: bool = True,
 ) -> int:
     """Write sheets and forms into ``students``, solutions and ``sheets.json`` into ``grader``.
 
@@ -228,10 +226,9 @@ def write_exercises(
         made.append(sheet)
         write_whole(root / STUDENTS / f"{student.file}.csv", form_csv(sheet))
         for name in formats:
-            for part, solution in ((STUDENTS, False), (GRADER, True))[: 1 + solutions]:
-                ending = f"{'-solution' if solution else ''}.{FORMATS[name]}"
-                path = root / part / f"{student.file}{ending}"
-                write_whole(path, _written(sheet, name, solution, path))
+            for part, ending in ((STUDENTS, ""), (GRADER, "-solution")):
+                path = root / part / f"{student.file}{ending}.{FORMATS[name]}"
+                write_whole(path, _written(sheet, name, part == GRADER, path))
     write_whole(root / GRADER / "sheets.json", sheets_json(made))
     return len(made)
 
@@ -247,14 +244,15 @@ def _make_folders(root: Path) -> None:
 
 def _written(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:
     """A sheet in a format; pictures of Markdown are files beside it."""
-    if name == "notebook":
-        return sheet.to_notebook(solution=solution)
     from cgprimer.exercises import printed
 
+    if name == "pdf":
+        return printed.pdf(sheet, solution=solution)
     if name != "markdown":
-        return printed.WRITERS[name](sheet, solution=solution)
+        return str(getattr(sheet, f"to_{name}")(solution=solution))
 
-    def picture(section: Any) -> str:
+    def picture(section: documents.Section) -> str:
+        assert section.picture
         file = path.with_name(f"{path.stem}-{section.place}.svg")
         write_whole(file, printed.svg(section.picture))
         return f"![the graph]({file.name})"
@@ -262,6 +260,4 @@ def _written(sheet: Exercise, name: str, solution: bool, path: Path) -> str | by
     return documents.markdown(sheet, solution=solution, picture=picture)
 
 
-def everybody() -> list[Student]:
-    """One sheet, for everybody."""
-    return [Student("", "", "sheet")]
+EVERYBODY = [Student("", "", "sheet")]  # one sheet, for all

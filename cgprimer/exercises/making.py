@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-from cgprimer.checking.sheets.problems import KINDS, Blank, Problem, Worksheet
-from cgprimer.checking.sheets.questions import RULES, same
-from cgprimer.checking.sheets.slips import (
-    EXPONENT,
-    NO_FACTOR,
-    NO_LOCAL,
-    NO_UPSTREAM,
-    OPERATION,
-    OVERWRITTEN,
-    POINT,
-    SIGN,
-    slips,
-)
+from cgprimer.checking.sheets import slips as s
+from cgprimer.checking.sheets.problems import KINDS, Problem, Worksheet
+from cgprimer.checking.sheets.questions import rule_steps, same, worked
 from cgprimer.checking.sheets.tables import paths_between, trace_table, value_of
-from cgprimer.checking.sheets.worked import worked
 from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.language.names import names_in
 from cgprimer.core.language.syntax import Number
 from cgprimer.errors import CgprimerError, PathLimitError, UsageError
 from cgprimer.exercises import graphs, neat
@@ -38,7 +27,16 @@ _RULES = {
     2: ("momentum", "nesterov", "proximal l1", "max-norm"),
     3: ("adagrad", "rmsprop", "adam"),
 }
-_PLANTED = {SIGN, OVERWRITTEN, NO_UPSTREAM, NO_LOCAL, NO_FACTOR, POINT, EXPONENT, OPERATION}
+_PLANTED = {
+    s.SIGN, s.OVERWRITTEN, s.NO_UPSTREAM, s.NO_LOCAL, s.NO_FACTOR, s.POINT, s.EXPONENT, s.OPERATION,
+}  # fmt: skip
+_ROOTS = ("adagrad", "rmsprop", "adam", "max-norm")  # rules whose numbers are rounded
+_SETTINGS = {
+    "rate": (0.1, 0.5, 0.2), "beta": (0.5, 0.9), "lambda": (0.5, 0.1, 0.25), "gamma": (0.5, 0.9),
+    "t": (1.0, 2.0, 3.0), "c": (1.0, 2.0, 5.0), "alpha": (0.5, 0.9), "beta1": (0.5, 0.9),
+    "beta2": (0.5, 0.9, 0.99),
+}  # fmt: skip
+_STATE = {"v": (-1.0, 1.0, 2.0, 3.0, -2.0), "m": (-1.0, 1.0, 2.0), "s": (1.0, 4.0)}
 
 
 def problem(
@@ -102,11 +100,8 @@ def _candidate(
     kind: str, draw: Random, difficulty: int, given: ExpressionGraph | None, of: str | None
 ) -> tuple[ExpressionGraph, Problem, bool] | None:
     """A problem as drawn, and whether its numbers may be rounded; None where it cannot be asked."""
-    if given is None:
-        make = {"optimizer": graphs.quadratic, "shapes": graphs.matrices}.get(kind, graphs.made_up)
-        bare = parse(make(draw, difficulty))
-    else:
-        bare = given
+    make = {"optimizer": graphs.quadratic, "shapes": graphs.matrices}.get(kind, graphs.made_up)
+    bare = given or parse(make(draw, difficulty))
     whole = difficulty == 1 or kind == "shapes" or len(bare.parameters) > 3
     small = bool(bare.shapes) and neat.has_functions(bare)  # sums of many large ones
     values = {
@@ -121,12 +116,7 @@ def _candidate(
     asked = _asked(kind, draw, difficulty, graph, of or graph.outputs[0], most)
     if asked is None:
         return None
-    rounded = neat.has_functions(graph) or asked.get("rule") in (
-        "adagrad",
-        "rmsprop",
-        "adam",
-        "max-norm",
-    )
+    rounded = neat.has_functions(graph) or asked.get("rule") in _ROOTS
     return graph, Problem(kind, graph.source.text, {"digits": 0, **asked}), rounded
 
 
@@ -196,35 +186,18 @@ def _paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], 
 def _step(draw: Random, rule: str, graph: ExpressionGraph, of: str) -> dict[str, Any]:
     """Settings and state for one step; whole numbers and tenths."""
     wrt = list(graph.parameters[:3])
-    pools: dict[str, tuple[float, ...]] = {
-        "rate": (0.1, 0.5, 0.2), "beta": (0.5, 0.9), "lambda": (0.5, 0.1, 0.25),
-        "gamma": (0.5, 0.9),
-        "t": (1.0, 2.0, 3.0), "c": (1.0, 2.0, 5.0), "alpha": (0.5, 0.9), "beta1": (0.5, 0.9),
-        "beta2": (0.5, 0.9, 0.99),
-    }  # fmt: skip
-    text = RULES[rule]
-    words = {word for word in pools if word in _words(text)}
+    steps = dict(rule_steps(rule))
+    used = {name: names_in(expression) for name, expression in steps.items()}
     state = {}
-    for part, values in (
-        ("v", (-1.0, 1.0, 2.0, 3.0, -2.0)),
-        ("m", (-1.0, 1.0, 2.0)),
-        ("s", (1.0, 4.0)),
-    ):
-        if f"{part} = " in text and part in _words(
-            text.partition(f"{part} = ")[2].partition(";")[0]
-        ):
-            pool = (1.0, 2.0, 4.0) if rule == "adam" and part == "v" else values
+    for part, values in _STATE.items():
+        if part in used.get(part, ()):  # what was before the step is in it
+            pool = (1.0, 2.0, 4.0) if (rule, part) == ("adam", "v") else values
             state[part] = {name: draw.choice(pool) for name in wrt}
-    settings = {word: draw.choice(pools[word]) for word in sorted(words)}
+    words = sorted(_SETTINGS.keys() & {name for names in used.values() for name in names})
+    settings = {word: draw.choice(_SETTINGS[word]) for word in words}
     if rule == "adam":
         settings["t"] = draw.choice((2.0, 3.0))
     return {"rule": rule, "of": of, "wrt": wrt, "settings": settings, "state": state}
-
-
-def _words(text: str) -> set[str]:
-    import re
-
-    return set(re.findall(r"[a-z]\w*", text))
 
 
 def _accepted(
@@ -257,9 +230,8 @@ def _with_mistake(
         return None
     digits = neat.ROUNDED if rounded else 0
     column = "value" if kind == "trace" else kind
-    places = [
-        k for k, b in enumerate(blanks) if b.column == column and not isinstance(b.tree, Number)
-    ]
+    found_by = [None if isinstance(b.tree, Number) else b.column for b in blanks]
+    places = [k for k, found in enumerate(found_by) if found == column]
     draw = Random(asked.graph)  # the text is drawn: no other seed is needed
     at = draw.choice(places[:-1] or places)
     known: dict[str, Any] = {row.name: row.value for row in rows if row.tree is None}
@@ -268,29 +240,23 @@ def _with_mistake(
         assert blank.tree is not None
         value = value_of(blank.tree, known)
         if k == at:
-            options = _options(blank, known, value, digits)
+            options = {
+                other
+                for name, other in s.slips(blank, known)
+                if name in _PLANTED and other and not same(other, value, digits or 4)
+                and abs(other - value) > 0.02 * max(abs(other), abs(value))
+            }  # fmt: skip
             if not options or not value:
                 return None
-            value = draw.choice(options)
+            value = draw.choice(sorted(options))
         known[blank.name] = float(number(value, digits)) if digits else value
         shown.append(known[blank.name])
     wrong = replace(
         right, blanks=tuple(replace(b, value=v) for b, v in zip(blanks, shown, strict=True))
     )
-    fine = (
-        (neat.is_exact(right, difficulty) and neat.is_exact(wrong, difficulty))
-        if not digits
-        else (neat.is_readable(right) and neat.is_readable(wrong))
+    fine = all(
+        neat.is_readable(made) if digits else neat.is_exact(made, difficulty)
+        for made in (right, wrong)
     )
     found = replace(asked, asked={**asked.asked, "digits": digits, "shown": shown})
     return found if fine and worked(found).blanks[0].value == blanks[at].row else None
-
-
-def _options(blank: Blank, known: Mapping[str, Any], right: float, digits: int) -> list[float]:
-    """What a slip gives there, where that is another number than the right one."""
-    found: dict[float, str] = {}
-    for name, value in slips(blank, known):
-        apart = abs(value - right) > 0.02 * max(abs(value), abs(right))
-        if name in _PLANTED and apart and not same(value, right, digits or 4) and value:
-            found.setdefault(value, name)
-    return sorted(found)

@@ -10,11 +10,12 @@ are neither; nothing is infinite, no matrix is all zero, no operand stands at a 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any
 
-from cgprimer.checking.sheets.problems import Worksheet
+from cgprimer.checking.sheets.problems import Worksheet, entries
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Declaration, Number, postorder
 from cgprimer.core.primitives import primitive
@@ -55,29 +56,17 @@ def with_values(graph: ExpressionGraph, values: dict[str, Any]) -> str:
     """
     lines = []
     for role, names in (("input", graph.inputs), ("parameter", graph.parameters)):
-        shapes = {n: graph.shapes.get(n, ()) for n in names}
-        texts = [
-            f"{n}{[*shape] if (shape := shapes[n]) else ''} = {value_text(values[n])}"
-            for n in names
-        ]
-        lines += [f"{role} {', '.join(texts).replace(', ]', ']')}"] if texts else []
-    rest = [
-        s
-        for s in graph.program.statements
-        if not (isinstance(s, Declaration) and s.role in ("input", "parameter"))
-    ]
-    program = type(graph.program)(graph.program.source, tuple(rest))
-    return "\n".join([*lines, program_text(program)])
+        texts = [f"{n}{[*graph.shapes.get(n, ())] or ''} = {value_text(values[n])}" for n in names]
+        lines += [f"{role} {', '.join(texts)}"] if texts else []
+    given, own = ("input", "parameter"), graph.program.statements
+    rest = [s for s in own if not (isinstance(s, Declaration) and s.role in given)]
+    return "\n".join([*lines, program_text(replace(graph.program, statements=tuple(rest)))])
 
 
 def numbers_in(made: Worksheet) -> list[float]:
     """Every number that is to be found, those of matrices one by one."""
-    found: list[float] = []
-    for blank in made.blanks:
-        if blank.form in ("number", "array"):
-            one = isinstance(blank.value, float)
-            found += [blank.value] if one else map(float, blank.value.ravel().tolist())
-    return found
+    blanks = [blank for blank in made.blanks if blank.form in ("number", "array")]
+    return [number for blank in blanks for number in entries(blank.value)]
 
 
 def is_exact(made: Worksheet, difficulty: int) -> bool:
@@ -99,21 +88,16 @@ def is_degenerate(made: Worksheet, tape: Tape, point: dict[str, Any]) -> bool:
     if not all(abs(v) < float("inf") for v in numbers_in(made)):  # nan, too
         return True
     for column in dict.fromkeys(blank.column for blank in made.blanks):
-        values = [
-            b.value
-            for b in made.blanks
-            if (b.form, b.column) == ("number", column) and b.name not in seeds
-        ]
+        own = [b for b in made.blanks if (b.form, b.column) == ("number", column)]
+        values = [blank.value for blank in own if blank.name not in seeds]
         if values and (not values[-1] or 3 * values.count(0.0) > len(values)):
             return True
         if len(values) > 2 and len({abs(v) for v in values} - {0.0, 1.0}) < 2:
             return True
         if len(values) > 3 and 2 * sum(abs(v) in (0.0, 1.0) for v in values) > len(values):
             return True
-    arrays = [b.value for b in made.blanks if b.form == "array"]
-    if any(not array.any() for array in arrays):
-        return True
-    return at_a_kink(tape, point)
+    empty = any(b.form == "array" and not b.value.any() for b in made.blanks)
+    return empty or at_a_kink(tape, point)
 
 
 def at_a_kink(tape: Tape, point: dict[str, Any]) -> bool:
@@ -144,10 +128,6 @@ def at_a_kink(tape: Tape, point: dict[str, Any]) -> bool:
 
 def has_functions(graph: ExpressionGraph) -> bool:
     """Whether a function beyond arithmetic makes numbers that no short decimal is."""
-    return any(
-        isinstance(node, Apply)
-        and type(node.primitive) is str
-        and node.primitive not in (*_ARITHMETIC, *_FLAT)
-        for tree in graph.definitions.values()
-        for node in postorder(tree)
-    )
+    nodes = [node for tree in graph.definitions.values() for node in postorder(tree)]
+    used = [node.primitive for node in nodes if isinstance(node, Apply)]
+    return any(type(name) is str and name not in (*_ARITHMETIC, *_FLAT) for name in used)

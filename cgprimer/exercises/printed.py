@@ -12,12 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cgprimer.analysis.latex import latex, latex_name
-from cgprimer.analysis.tables import table
 from cgprimer.checking.sheets.problems import Cell, Sheet, cell_text
 from cgprimer.core.language.syntax import Apply, Name, Number
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import CgprimerError, UsageError
-from cgprimer.exercises.documents import HOW, embedded, headings, inline, sections
+from cgprimer.exercises.documents import embedded, headings, inline, sections
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.figure import draw_diagram
 from cgprimer.pictures.saving import figure_bytes
@@ -64,21 +63,12 @@ def page(sheet: Sheet, *, solution: bool = False) -> str:
             parts.append(
                 f'<figure role="img" aria-label="the graph">{svg(section.picture)}</figure>'
             )
-        empty = f'<td class="{"filled" if solution else "blank"}">'
-        last = section.made.rows
-        for header, rows in section.tables(_html_cell, solution=solution):
-            own = last if len(rows) == len(last) and header[0] == section.made.header[0] else ()
+        for header, rows in section.tables(_html_cell, solution):
             head = "".join(f"<th>{escape(text)}</th>" for text in header)
-            body = []
-            for k, row in enumerate(rows):
-                cells = []
-                for j, cell in enumerate(row):
-                    asked = own and j < len(own[k]) and not isinstance(own[k][j], _GIVEN)
-                    cells.append(f"{empty if asked else '<td>'}{cell}</td>")
-                body.append(f"<tr>{''.join(cells)}</tr>")
+            body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
             parts.append(
                 f'<div class="box"><table><thead><tr>{head}</tr></thead>'
-                f"<tbody>{''.join(body)}</tbody></table></div>"
+                f"<tbody>{body}</tbody></table></div>"
             )
         parts.append("</section>")
     data = f'<script type="application/json" id="cgprimer-sheet">{embedded(sheet)}</script>'
@@ -91,18 +81,16 @@ def page(sheet: Sheet, *, solution: bool = False) -> str:
     )
 
 
-_GIVEN = (str, Apply, Name, Number)
-
-
 def _html(text: str) -> str:
     return inline(
         text, lambda c: f"<code>{escape(c)}</code>", lambda s: f"<em>{escape(s)}</em>", escape
     )
 
 
-def _html_cell(cell: Cell) -> str:
+def _html_cell(cell: Cell, asked: bool) -> str:
     text = escape(cell_text(cell).replace(" -> ", " → "))
-    return f"<code>{text}</code>" if isinstance(cell, Apply | Name) else text
+    own = f' class="{"filled" if text else "blank"}"' if asked else ""
+    return f"<td{own}>{f'<code>{text}</code>' if isinstance(cell, Apply | Name) else text}</td>"
 
 
 # --- LaTeX ---------------------------------------------------------------------------------------
@@ -126,29 +114,23 @@ def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
     title, under = headings(sheet, solution=solution)
     body, colours = [rf"{{\Large\bfseries {prose(title)}}}\\{{}}{prose(under)}"], dict[str, None]()
     for section in sections(sheet):
-        rows_of = [section.made.rows, *([section.made.above[1]] if section.made.above else [])]
-        together = sum(map(len, rows_of)) <= _ON_A_PAGE
-        body += [
-            "",
-            r"\par\vspace{1.5em}\begin{minipage}{\linewidth}\setlength{\parskip}{0.6em}",
-        ] * together
-        body += [rf"\section*{{{_tex(section.heading, plain=True)}}}"]
-        body += [_tex(paragraph) + r"\par" for paragraph in section.text]
+        above = section.made.above[1] if section.made.above else ()
+        together = len(section.made.rows) + len(above) <= _ON_A_PAGE
+        page_begins = r"\par\vspace{1.5em}\begin{minipage}{\linewidth}\setlength{\parskip}{0.6em}"
+        body += ["", page_begins] * together
+        body += [rf"\section*{{{_tex(section.heading, prose)}}}"]
+        body += [_tex(paragraph, _mathematics) + r"\par" for paragraph in section.text]
         if section.picture:
             drawn = tikz(section.picture)
             colours |= dict.fromkeys(re.findall(r"^\\definecolor.*$", drawn, re.MULTILINE))
-            picture = re.search(r"\\begin\{tikzpicture\}.*\\end\{tikzpicture\}", drawn, re.DOTALL)
-            scaled = rf"\scalebox{{0.62}}{{{picture[0] if picture else ''}}}"
-            body.append(rf"\begin{{center}}\fit{{{scaled}}}\end{{center}}")
-        for header, rows in section.tables(_tex_cell, solution=solution):
-            cells = [[cell or r"\blank" for cell in row] for row in rows]
-            if solution and header[-1] == HOW:
-                cells = [["" if c == r"\blank" else c for c in row] for row in cells]
+            begin, end = r"\begin{tikzpicture}", r"\end{tikzpicture}"
+            picture = begin + drawn.partition(begin)[2].partition(end)[0] + end
+            body += [rf"\begin{{center}}\fit{{\scalebox{{0.62}}{{{picture}}}}}\end{{center}}"]
+        for header, rows in section.tables(_tex_cell, solution):
             head = [rf"\textbf{{{_tex_cell(text)}}}" for text in header]
-            made = table(head, cells, style="latex", left=range(len(head)))
-            made = made.replace(rf"{{{'l' * len(head)}}}", rf"{{{'|l' * len(head)}|}}", 1)
-            made = re.sub(r"\\\\$(?!\n\\hline)", r"\\\\ \\hline", made, flags=re.MULTILINE)
-            body.append(rf"\fit{{{made}}}")
+            lines = [" & ".join(cells) + r" \\ \hline" for cells in (head, *rows)]
+            begin = rf"\begin{{tabular}}{{{'|l' * len(head)}|}} \hline"
+            body += [r"\fit{" + "\n".join([begin, *lines, r"\end{tabular}}"])]
         body += [r"\end{minipage}"] * together
     text = "\n".join(body)
     return "\n".join(
@@ -157,9 +139,8 @@ def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
     ).replace(r"\ifPDFTeX", r"\iftrue")  # fmt: skip
 
 
-def _tex(text: str, *, plain: bool = False) -> str:
-    return inline(text, lambda c: prose(c) if plain else _mathematics(c),
-                  lambda s: rf"\emph{{{prose(s)}}}", prose)  # fmt: skip
+def _tex(text: str, code: Callable[[str], str]) -> str:
+    return inline(text, code, lambda s: rf"\emph{{{prose(s)}}}", prose)
 
 
 def _mathematics(text: str) -> str:
@@ -175,7 +156,9 @@ def _mathematics(text: str) -> str:
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
-def _tex_cell(cell: Cell) -> str:
+def _tex_cell(cell: Cell, asked: bool = False) -> str:
+    if asked and not cell:
+        return r"\blank"
     if isinstance(cell, Apply | Name | Number):
         return rf"$\displaystyle {latex(cell)}$"
     text = cell_text(cell)
@@ -222,6 +205,3 @@ def check_pdflatex() -> None:
             "PDF needs pdflatex, which is not installed here",
             hint="--format latex writes the text for it; --format html prints from a browser",
         )
-
-
-WRITERS: dict[str, Callable[..., str | bytes]] = {"html": page, "latex": latex_document, "pdf": pdf}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from cgprimer.checking.sheets.problems import read_text
+from cgprimer.checking.sheets.problems import csv_rows, read_text
 from cgprimer.errors import DataError
 
 _NAMES = ("name", "student", "student name", "full name", "student_name")
@@ -39,10 +38,8 @@ def read_roster(path: str | Path) -> list[Student]:
         DataError: it cannot be read, has no such column, nobody in it, or somebody twice.
     """
     text, where = read_text(path), str(path)
-    first = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=first.count)
     try:
-        rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+        rows = csv_rows(text)
     except csv.Error as error:
         raise DataError(f"{where} is no CSV file: {error}") from None
     header = [cell.strip().casefold() for cell in rows[0]] if rows else []

@@ -19,10 +19,10 @@ from cgprimer.checking.batch import Check
 from cgprimer.checking.results import Result
 from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.answers import Place, number_in, read_answers
-from cgprimer.checking.sheets.forms import form_json, form_python
+from cgprimer.checking.sheets.forms import form_python
 from cgprimer.checking.sheets.problems import KINDS, Blank, Problem, Sheet, Worksheet, sheets_json
+from cgprimer.checking.sheets.questions import worked
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.checking.sheets.worked import worked
 from cgprimer.checking.trace import FOLLOWS, check_trace, trace_check
 from cgprimer.errors import DataError
 from cgprimer.exercises.exercise import Exercise
@@ -257,10 +257,10 @@ def filled(sheet: Exercise, kind: str) -> str:
     if kind == "md":
         return sheet.to_markdown(solution=True)
     if kind == "json":
-        data = json.loads(form_json(sheet))
+        own: dict[int, dict[str, dict[str, str]]] = {}
         for (place, row, column), text in answers.items():
-            data["answers"][str(place)][row][column] = text
-        return json.dumps(data)
+            own.setdefault(place, {}).setdefault(row, {})[column] = text
+        return json.dumps({"sheet": sheet.identifier, "answers": own})
     if kind == "csv":
         lines = sheet.to_csv().splitlines()
         return "\n".join([lines[0], *(f'{line}"{answers[place_of(line)]}"' for line in lines[1:])])

@@ -11,8 +11,7 @@ import pytest
 
 import cgprimer
 from cgprimer.checking.sheets.problems import Problem, Worksheet
-from cgprimer.checking.sheets.questions import RULES
-from cgprimer.checking.sheets.worked import worked
+from cgprimer.checking.sheets.questions import RULES, worked
 from cgprimer.files import examples
 from cgprimer.training.optimizers import optimizer
 

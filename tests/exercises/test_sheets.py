@@ -15,10 +15,10 @@ import pytest
 
 import cgprimer
 from cgprimer.checking.sheets.problems import KINDS, Problem, Sheet, Worksheet, read_sheets
-from cgprimer.checking.sheets.worked import worked
+from cgprimer.checking.sheets.questions import worked
 from cgprimer.errors import CgprimerError, DataError, UsageError
 from cgprimer.exercises import documents, making, neat
-from cgprimer.exercises.exercise import Exercise, everybody, exercises_for, write_exercises
+from cgprimer.exercises.exercise import EVERYBODY, Exercise, exercises_for, write_exercises
 from cgprimer.exercises.roster import Student, read_roster, safe_name
 
 TEXTS = ("to_markdown", "to_html", "to_latex", "to_notebook")
@@ -234,7 +234,7 @@ def test_pdf(tmp_path: Path) -> None:
     sheet = cgprimer.exercise(
         kinds=["optimizer", "paths"], student=HOSTILE + " Zoë 李", difficulty=3
     )
-    write_exercises([(everybody()[0], sheet)], tmp_path, formats=["pdf"], solutions=False)
+    write_exercises([(EVERYBODY[0], sheet)], tmp_path, formats=["pdf"])
     assert (tmp_path / "students" / "sheet.pdf").read_bytes()[:4] == b"%PDF"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import io
 import json
 import math
 import re
@@ -13,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cgprimer.checking.sheets.problems import read_text
+from cgprimer.checking.sheets.problems import csv_rows, read_text
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.core.language.syntax import Name, Number, fold
 from cgprimer.core.primitives.notation import parse_expression
-from cgprimer.errors import CgprimerError, DataError
+from cgprimer.errors import CgprimerError, DataError, listed
 
 ENDINGS = (".csv", ".json", ".md", ".ipynb", ".py")
 COLUMNS = ("sheet", "problem", "row", "column", "answer")
@@ -59,8 +57,7 @@ def read_answers(path: str | Path) -> Answers:
         DataError: the file cannot be read or is no such file; the message says what is missing.
     """
     kind = Path(path).suffix.lower()
-    readers = {".csv": _csv, ".txt": _csv, ".json": _json, ".md": _markdown, ".ipynb": _notebook}
-    readers[".py"] = _python
+    readers = dict(zip(ENDINGS, (_csv, _json, _markdown, _notebook, _python), strict=True))
     if kind not in readers:
         raise DataError(f"{path} has no answers: its ending is none of {', '.join(ENDINGS)}")
     try:
@@ -71,11 +68,8 @@ def read_answers(path: str | Path) -> Answers:
 
 
 def _csv(text: str) -> Answers:
-    first = text.split("\n", 1)[0]
-    rows = csv.reader(
-        io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ","
-    )
-    header = [plain(cell).casefold() for cell in next(rows, [])]
+    first, *rows = csv_rows(text) or [[]]
+    header = [plain(cell).casefold() for cell in first]
     if missing := [name for name in COLUMNS[1:] if name not in header]:
         raise ValueError(f"no column {missing[0]!r}")
     sheets, found = set(), {}
@@ -85,7 +79,9 @@ def _csv(text: str) -> Answers:
             continue
         sheets.add(cells.get("sheet", "").strip())
         found[_place(cells["problem"], cells["row"], cells["column"])] = cells.get("answer", "")
-    return Answers(_only(sheets), found)
+    if len(known := sorted(sheets - {""})) > 1:
+        raise ValueError(f"it is of several sheets: {listed(known, 3)}")
+    return Answers("".join(known), found)
 
 
 def _json(text: str) -> Answers:
@@ -186,13 +182,6 @@ def _place(number: Any, row: str, column: str) -> Place:
     return int(digits[0]) if digits else 0, plain(row), plain(column)
 
 
-def _only(sheets: set[str]) -> str:
-    known = sorted(sheets - {""})
-    if len(known) > 1:
-        raise ValueError(f"it is of several sheets: {', '.join(known[:3])}")
-    return known[0] if known else ""
-
-
 # --- from a text to what it means ----------------------------------------------------------------
 
 
@@ -215,29 +204,14 @@ def number_in(text: str) -> float:
     text = text.strip(" `$").lstrip("=≈~ ").translate({0x2212: "-", 0x00D7: "*", 0x00B7: "*"})
     text = re.sub(r"^([-+]?\d+),(\d+)$", r"\1.\2", text).replace("√", "sqrt")
     try:
-        tree = parse_expression(text, "<answer>")
-        value = fold(tree, _leaf, _applied)
+        value = float(value_of(parse_expression(text, "<answer>"), _CONSTANTS))
     except CgprimerError as error:
         raise DataError(error.message) from None
+    except KeyError as error:
+        raise DataError(f"{error} is no number") from None
     if not math.isfinite(value):
         raise DataError("it is not a finite number")
     return value
-
-
-def _leaf(node: Name | Number) -> float:
-    if isinstance(node, Number):
-        return float(node.value)
-    if node.name not in _CONSTANTS:
-        raise DataError(f"{node.name!r} is no number")
-    return _CONSTANTS[node.name]
-
-
-def _applied(name: str, operands: list[float]) -> float:
-    from cgprimer.core.language.syntax import Apply
-
-    if type(name) is not str:
-        raise DataError("it is not a single number")
-    return float(value_of(Apply(name, tuple(Number(o) for o in operands)), {}))
 
 
 def array_in(text: str) -> Any:

@@ -6,6 +6,8 @@ file of students is the question alone.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -145,6 +147,12 @@ def read_text(path: str | Path) -> str:
         raise DataError(f"{path} is not UTF-8 text (byte {error.start})") from None
 
 
+def csv_rows(text: str) -> list[list[str]]:
+    """The rows of a table with commas, semicolons or tabs: what its first line has most of."""
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    return list(csv.reader(io.StringIO(text), delimiter=delimiter))
+
+
 def sheets_json(sheets: Sequence[Sheet]) -> str:
     """What the grader keeps: every sheet's questions."""
     return json_text({"sheets": [sheet.to_dict() for sheet in sheets]}) + "\n"
@@ -163,7 +171,7 @@ class Blank:
         name: of its value, in the trees of blanks after it.
         value: the right one: a number, an array, or a text (names, apart by commas).
         tree: computes it from what is given and from blanks before; None where nothing follows.
-        form: ``number``, ``array``, ``shape``, ``name``, ``names`` (in any order) or ``order``.
+        form: ``number``, ``array``, ``shape``, ``name`` or ``names`` (in any order).
     """
 
     row: str
@@ -175,10 +183,9 @@ class Blank:
 
     def text(self, digits: int) -> str:
         """The right value, in so many digits; 0 for all it has."""
-        if self.form in ("number", "array"):
-            is_number = isinstance(self.value, float)
-            return number(self.value, digits or 10) if is_number else numbers(self.value, width=999)
-        return str(self.value)
+        if self.form == "array":
+            return numbers(self.value, width=999)
+        return number(self.value, digits or 10) if self.form == "number" else str(self.value)
 
 
 Cell = str | Blank | Expression
@@ -201,14 +208,19 @@ class Worksheet:
     """
 
     title: str
-    text: tuple[str, ...]
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    blanks: tuple[Blank, ...]
+    text: Sequence[str]
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    blanks: Sequence[Blank]
     given: Mapping[str, Any]
     digits: int
     picture: Mapping[str, Any] | None = None
-    above: tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]] | None = None
+    above: tuple[Sequence[str], Sequence[Sequence[Cell]]] | None = None
+
+
+def entries(value: Any) -> list[float]:
+    """A number, or those of an array."""
+    return [value] if isinstance(value, float) else [*map(float, value.ravel().tolist())]
 
 
 def cell_text(cell: Cell) -> str:

@@ -1,28 +1,39 @@
-"""Matrices, an optimizer's step, pictures and planted mistakes as tables with blanks."""
+"""Matrices, an optimizer's step, pictures and planted mistakes as tables with blanks.
+
+`worked` makes the table of a question of any kind: for the sheet, the solution and the grader.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import floor, isfinite, log10
 from typing import Any
 
 from cgprimer.analysis.trace import trace
-from cgprimer.checking.sheets.problems import Blank, Cell, Worksheet
+from cgprimer.checking.sheets.problems import Blank, Cell, Problem, Sheet, Worksheet
 from cgprimer.checking.sheets.tables import (
+    MAKERS,
     Known,
     formulas,
     listed_values,
+    listing,
     path_trees,
     paths_between,
+    quoted,
     total,
     trace_table,
     value_of,
     values_at,
+    worked_blank,
 )
 from cgprimer.core.derivatives import gradient
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Apply, Definition, Expression, Name, Number, fold
 from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.errors import CgprimerError, DataError
 from cgprimer.number_format import number, numbers
 
 # --- matrices ------------------------------------------------------------------------------------
@@ -36,13 +47,12 @@ def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
     """Values forward and adjoints backward, each with its shape; one mark for each of the two."""
     found = trace(graph, of=asked.get("of"), method="reverse")
     given = {row.name: row.value for row in found.rows if row.tree is None}
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Sequence[Cell]] = [
+        (row.name, row.expression, _shape(row.value), numbers(row.value, width=999))
+        for row in found.rows
+        if row.tree is None
+    ]
     blanks: list[Blank] = []
-    for row in found.rows:
-        if row.tree is None:
-            rows.append(
-                (row.name, row.expression, _shape(row.value), numbers(row.value, width=999))
-            )
     for row in (*found.rows, *found.backward):
         if row.tree is None:
             continue
@@ -61,9 +71,8 @@ def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
         f" `{last}` with respect to `h`. Matrices are written row by row, as `[[1, 2], [3, 4]]`.",
     )
     header = ("row", "expression", "shape", "value")
-    return Worksheet(
-        "Matrix back-propagation", text, header, tuple(rows), tuple(blanks), given, asked["digits"]
-    )
+    title, digits = "Matrix back-propagation", asked["digits"]
+    return Worksheet(title, text, header, rows, blanks, given, digits)
 
 
 # --- an optimizer's step -------------------------------------------------------------------------
@@ -84,6 +93,12 @@ RULES = {  # as a course writes them; tests compare them with the optimizers of 
 _NORM = "norm"  # in a rule: of the values of `h` of all parameters
 
 
+def rule_steps(rule: str) -> list[tuple[str, Expression]]:
+    """The names and formulas of a rule, in their order."""
+    statements = parse_program(RULES[rule], FUNCTIONS, "<rule>").statements
+    return [(s.name, s.expression) for s in statements if isinstance(s, Definition)]
+
+
 def _for_each(values: Mapping[str, float]) -> str:
     return ", ".join(f"{number(value, 10)} for `{name}`" for name, value in values.items())
 
@@ -95,28 +110,15 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
     of = asked["of"]
     found = gradient(graph, of=of, wrt=names)
     point = graph.point(None)
-    statements = [
-        s
-        for s in parse_program(RULES[rule], FUNCTIONS, "<rule>").statements
-        if isinstance(s, Definition)
-    ]
     known: dict[str, Any] = {name: float(value) for name, value in settings.items()}
     for name in names:
         known[f"p.{name}"] = point[name]
         known |= {f"{part}.{name}": float(values[name]) for part, values in state.items()}
     given = dict(known)
-    rows: list[tuple[Cell, ...]] = []
-    blanks = []
     latest = {part: part for part in ("p", *state)}
-
-    def add(row: str, formula: Cell, name: str, trees: Mapping[str, Expression | None]) -> None:
-        own = []
-        for one in names:
-            tree = trees[one]
-            known[f"{name}.{one}"] = found[one] if tree is None else value_of(tree, known)
-            own.append(Blank(row, one, f"{name}.{one}", known[f"{name}.{one}"], tree))
-        blanks.extend(own)
-        rows.append((row, formula, *own))
+    known |= {f"g.{name}": found[name] for name in names}
+    blanks = [Blank("g", name, f"g.{name}", found[name]) for name in names]
+    rows: list[Sequence[Cell]] = [("g", f"d{of}/dp", *blanks)]
 
     def renamed(tree: Expression, own: str) -> Expression:
         """A formula of the rule with the names of one parameter; as it is written of none."""
@@ -132,23 +134,22 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
 
         return fold(tree, leaf, lambda name, operands: Apply(name, tuple(operands)))
 
-    add("g", f"d{of}/dp", "g", dict.fromkeys(names))
-    for statement in statements:
-        trees = {one: renamed(statement.expression, one) for one in names}
-        new = f"{statement.name}'" if statement.name in latest else statement.name
-        add(new, renamed(statement.expression, ""), new, trees)
-        latest[statement.name] = new
-    numbers_said = ", ".join(f"`{name} = {number(v, 10)}`" for name, v in settings.items())
+    for name, expression in rule_steps(rule):
+        new = f"{name}'" if name in latest else name
+        own = [worked_blank(new, n, f"{new}.{n}", renamed(expression, n), known) for n in names]
+        rows.append((new, renamed(expression, ""), *own))
+        blanks += own
+        latest[name] = new
     text = (
         *formulas(graph),
-        f"Do one step of *{rule}* on `{of}` for the parameters {', '.join(f'`{n}`' for n in names)}"
-        f" at {listed_values(point, point, 0)}; {numbers_said}."
+        f"Do one step of *{rule}* on `{of}` for the parameters {quoted(names)}"
+        f" at {listed_values(point, point, 0)}; {listed_values(settings, settings, 0)}."
         f" The rule is worked through row by row, for each parameter `p` by itself; `g` is the"
         f" derivative of `{of}` with respect to it, and a name with a stroke is the new one.",
         *(f"Before the step `{part}` is {_for_each(own)}." for part, own in state.items()),
     )
     header = ("row", "formula", *names)
-    return Worksheet(f"One step of {rule}", text, header, tuple(rows), tuple(blanks), given, digits)
+    return Worksheet(f"One step of {rule}", text, header, rows, blanks, given, digits)
 
 
 # --- pictures ------------------------------------------------------------------------------------
@@ -165,25 +166,21 @@ def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
             sentence, value = "the inputs", graph.inputs
         elif what == "depends_on":
             sentence = f"what {about[0]} depends on directly (variables)"
-            value = tuple(graph.depends_on.get(about[0], ()))
+            value = graph.depends_on.get(about[0], ())
         elif what == "leads_to":
             sentence = f"what {about[0]} leads to directly"
-            value = tuple(graph.leads_to.get(about[0], ()))
+            value = graph.leads_to.get(about[0], ())
         elif what == "count":
             sentence, form = f"how many paths lead from {about[0]} to {about[1]}", "number"
             value = float(len(paths_between(graph, about[1], about[0])))
         else:
-            of, wrt = about[1], about[0]
+            wrt, of, *path = about
             along, partials = path_trees(graph, of, wrt)
-            for (tail, head), partial in partials.items():
-                given[f"edge.{tail}.{head}"] = value_of(partial, known)
-            form = "number"
+            given |= {f"edge.{a}.{b}": value_of(p, known) for (a, b), p in partials.items()}
+            form, sentence, tree = "number", f"d{of}/d{wrt}", total(along.values())
             if what == "path":
-                path = tuple(about[2])
-                tree = along[path]
-                sentence = f"the share of the path {' -> '.join(path)} in d{of}/d{wrt}"
-            else:
-                tree, sentence = total(along.values()), f"d{of}/d{wrt}"
+                tree = along[tuple(path[0])]
+                sentence = f"the share of the path {' -> '.join(path[0])} in {sentence}"
             value = value_of(tree, given)
         name = {"path": f"path.{number_}", "sum": "sum"}.get(what, f"q{number_}")
         shown = ", ".join(value) if form == "names" else value
@@ -196,11 +193,8 @@ def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
     look: dict[str, Any] = {"partials": True} if drawn else {}
     if not graph.inputs:  # what everything begins with
         look["parameters"] = "vertices"
-    rows: tuple[tuple[Cell, ...], ...] = tuple((blank.row, blank) for blank in blanks)
-    header = ("question", "answer")
-    return Worksheet(
-        "Read the picture", text, header, rows, tuple(blanks), given, asked["digits"], look
-    )
+    title, digits = "Read the picture", asked["digits"]
+    return listing(title, text, "question", blanks, given, digits, picture=look)
 
 
 # --- a planted mistake ---------------------------------------------------------------------------
@@ -212,21 +206,19 @@ def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
     rows, blanks = trace_table(graph, asked, kind)
     shown = dict(zip((b.name for b in blanks), map(float, asked["shown"]), strict=True))
     known = {row.name: row.value for row in rows if row.tree is None} | shown
-    first = None
-    for blank in blanks:
-        assert blank.tree is not None
-        if not same(value_of(blank.tree, known), shown[blank.name], digits):
-            first = blank
+    for first in blanks:
+        assert first.tree is not None
+        right = value_of(first.tree, known)
+        if not same(right, shown[first.name], digits):
             break
-    if first is None:
+    else:
         raise ValueError("no row is wrong")
     mark = {"trace": "", "tangent": "dot.", "adjoint": "bar."}[kind]
-    table: list[tuple[Cell, ...]] = []
-    for row in rows:
-        cells: list[Cell] = [row.name, row.tree if row.tree is not None else row.expression]
-        cells.append(number(known[row.name], digits or 10))
-        cells += [number(shown[mark + row.name], digits or 10)] if mark else []
-        table.append(tuple(cells))
+    table: list[Sequence[Cell]] = [
+        (row.name, row.tree or row.expression,
+         *(number(known[m + row.name], digits or 10) for m in dict.fromkeys(("", mark))))
+        for row in rows
+    ]  # fmt: skip
     column = {"trace": "value"}.get(kind, kind)
     order = (
         "from the last row to the first" if kind == "adjoint" else "from the first row to the last"
@@ -239,17 +231,14 @@ def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
         f"One {column} is wrong, and those that follow from it were worked out with the wrong one."
         " Which row went wrong first, and what is right there?",
     )
-    right = value_of(first.tree, known) if first.tree is not None else first.value
     answers = (
         Blank("the row that first went wrong", "answer", "row", first.row, form="name"),
         Blank(f"its right {column}", "answer", "right", right, first.tree),
     )
     header = ("row", "expression", "value", *([kind] if mark else []))
     given = {**known, first.name: right}
-    return Worksheet(
-        "Find the mistake", text, ("question", "answer"), tuple((b.row, b) for b in answers),
-        answers, given, digits, above=(header, tuple(table)),
-    )  # fmt: skip
+    above = (header, table)
+    return listing("Find the mistake", text, "question", answers, given, digits, above=above)
 
 
 def same(one: float, other: float, digits: int) -> bool:
@@ -265,16 +254,44 @@ def unit(value: float, digits: int) -> float:
     >>> unit(21.5, 4), unit(0.0, 4)
     (0.01, 0.0001)
     """
-    from math import floor, isfinite, log10
-
     if not value or not isfinite(value):
         return 10.0**-digits
     return 10.0 ** (floor(log10(abs(value))) + 1 - digits)
 
 
-MAKERS = {
+_MAKERS = {
+    **MAKERS,
     "shapes": _shapes,
     "optimizer": _optimizer,
     "picture": _picture,
     "mistake": _mistake,
 }
+
+
+@lru_cache(maxsize=64)  # a sheet, its form, its solution and its grader ask for the same
+def _worked(kind: str, graph: str, asked: str) -> Worksheet:
+    return _MAKERS[kind](parse(graph, name="<sheet>"), json.loads(asked))
+
+
+def worked(problem: Problem) -> Worksheet:
+    """A problem's table, its blanks and their values.
+
+    Raises:
+        DataError: the problem's data are not those of a sheet.
+
+    >>> made = worked(Problem("trace", "input xa = 2; xb = xa^2; xw = 3*xb", {"digits": 0}))
+    >>> [(blank.name, blank.value) for blank in made.blanks]
+    [('xb', 4.0), ('xw', 12.0)]
+    """
+    try:
+        return _worked(problem.kind, problem.graph, json.dumps(dict(problem.asked)))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise DataError(f"a problem of the sheet is damaged: {error!r}"[:200]) from None
+    except CgprimerError as error:
+        what = f"a problem of the sheet cannot be worked out: {error.message}"
+        raise DataError(what, hint=error.hint) from None
+
+
+def worked_through(sheet: Sheet) -> Iterator[tuple[int, Worksheet]]:
+    """The numbers of a sheet's problems, and their tables."""
+    return enumerate(map(worked, sheet.problems), start=1)

@@ -10,7 +10,8 @@ from typing import Any
 
 from cgprimer.checking.sheets.problems import Blank
 from cgprimer.checking.sheets.tables import multiplied, total, value_of
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold, postorder
+from cgprimer.core.language.names import names_in, replaced
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number, postorder
 
 SIGN = "sign"
 OVERWRITTEN = "= instead of +="
@@ -55,7 +56,7 @@ def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str, Expression]]:
-    addends = list(_addends(tree))
+    addends = _flat(tree, "add")
     if flows and len(addends) > 1:
         several = OVERWRITTEN if blank.name.startswith(_FLOWS) else ONE_PATH
         yield from ((several, one) for one in addends)
@@ -76,9 +77,10 @@ def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str,
 def _changed_addend(
     addend: Expression, blank: Blank, flows: bool
 ) -> Iterator[tuple[str, Expression]]:
-    factors = list(_factors(addend))
+    factors = _flat(addend, "mul")
     for k, factor in enumerate(factors if flows else []):  # of a + a, and of a*a
-        for one in list(_addends(factor)) if len(list(_addends(factor))) > 1 else []:
+        parts = _flat(factor, "add")
+        for one in parts if len(parts) > 1 else []:
             yield OVERWRITTEN, multiplied([*factors[:k], one, *factors[k + 1 :]])
     if len(factors) > 1 and (flows or blank.name.startswith("path.")):
         upstream = [f for f in factors if _is_flow(f)]
@@ -93,14 +95,13 @@ def _changed_addend(
     if flows or blank.name.startswith("edge."):
         here = {blank.row, *(f.name[4:] for f in factors if _is_flow(f) and isinstance(f, Name))}
         here |= set(blank.name.split(".")[1:]) if blank.name.startswith("edge.") else set()
-        names = {n.name for n in postorder(addend) if isinstance(n, Name) and "." not in n.name}
-        for name in sorted(names):
+        for name in sorted(n for n in names_in(addend) if "." not in n):
             for other in sorted(here - {name}):
-                yield POINT, _with(addend, name, other)
+                yield POINT, replaced(addend, {name: Name(other)})
         for node in postorder(addend):
             if isinstance(node, Apply) and node.primitive == "pow":
                 yield EXPONENT, _raised(addend, node)
-        if any(isinstance(f, Name) and "." not in f.name for f in factors) and len(factors) == 2:
+        if len(factors) == 2 and any(map(_is_plain, factors)):
             # d(x^2)/dx is written with no exponent: 2*x that became 2*x^2
             squared = [Apply("pow", (f, Number(2.0))) if _is_plain(f) else f for f in factors]
             yield EXPONENT, multiplied(squared)
@@ -114,47 +115,26 @@ def _is_plain(node: Expression) -> bool:
     return isinstance(node, Name) and "." not in node.name
 
 
-def _addends(tree: Expression) -> Iterator[Expression]:
-    stack = [tree]
+def _flat(tree: Expression, operation: str) -> list[Expression]:
+    """The addends of a sum, or the factors of a product; a sign is a factor."""
+    stack, found = [tree], list[Expression]()
     while stack:
         node = stack.pop()
-        if isinstance(node, Apply) and node.primitive == "add":
+        if isinstance(node, Apply) and node.primitive == operation:
             stack += reversed(node.arguments)
+        elif isinstance(node, Apply) and (operation, node.primitive) == ("mul", "neg"):
+            found.append(Number(-1.0))
+            stack += node.arguments
         else:
-            yield node
-
-
-def _factors(tree: Expression) -> Iterator[Expression]:
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Apply) and node.primitive == "mul":
-            stack += reversed(node.arguments)
-        elif isinstance(node, Apply) and node.primitive == "neg":
-            yield Number(-1.0)
-            stack.append(node.arguments[0])
-        else:
-            yield node
-
-
-def _with(tree: Expression, name: str, other: str) -> Expression:
-    """The formula with another name in the place of one."""
-
-    def leaf(node: Name | Number) -> Expression:
-        return Name(other) if isinstance(node, Name) and node.name == name else node
-
-    return fold(tree, leaf, lambda primitive, operands: Apply(primitive, tuple(operands)))
+            found.append(node)
+    return found
 
 
 def _raised(tree: Expression, power: Apply) -> Expression:
     """The formula in which one power has an exponent larger by one."""
+    if not isinstance(tree, Apply):
+        return tree
+    if tree is not power:
+        return Apply(tree.primitive, tuple(_raised(a, power) for a in tree.arguments))
     base, exponent = power.arguments
-    inner = Apply("pow", (base, Apply("add", (exponent, Number(1.0)))))
-    made: dict[int, Expression] = {}
-    for node in postorder(tree):
-        if isinstance(node, Apply):
-            arguments = tuple(made[id(a)] for a in node.arguments)
-            made[id(node)] = inner if node is power else Apply(node.primitive, arguments)
-        else:
-            made[id(node)] = node
-    return made[id(tree)]
+    return Apply("pow", (base, Apply("add", (exponent, Number(1.0)))))

@@ -7,8 +7,8 @@ partials on edges; along an edge an adjoint, or a tangent, is multiplied with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +25,7 @@ from cgprimer.errors import CgprimerError
 from cgprimer.number_format import number
 
 Known = Mapping[str, Any]
-_ARROW = " -> "
+_MOST_PATHS = 40  # of a name
 
 
 def value_of(tree: Expression, known: Known) -> Any:
@@ -58,8 +58,8 @@ def product(left: Expression, right: Expression) -> Expression:
 
 def total(terms: Iterable[Expression]) -> Expression:
     """A sum, 0 of none."""
-    listed = list(terms)
-    return reduce(lambda a, b: Apply("add", (a, b)), listed) if listed else Number(0.0)
+    known = list(terms)
+    return reduce(lambda a, b: Apply("add", (a, b)), known) if known else Number(0.0)
 
 
 def multiplied(factors: Iterable[Expression]) -> Expression:
@@ -127,17 +127,21 @@ def derivative_trees(
     return found
 
 
+def worked_blank(
+    row: str, column: str, name: str, tree: Expression, known: dict[str, Any]
+) -> Blank:
+    """A blank of which the value is found by a formula, and known from there on."""
+    known[name] = value_of(tree, known)
+    return Blank(row, column, name, known[name], tree)
+
+
 def trace_table(
     graph: ExpressionGraph, asked: Known, kind: str
 ) -> tuple[list[TraceRow], list[Blank]]:
     """The rows of a trace and its blanks: values, then tangents or adjoints."""
     of, level = asked.get("of"), asked.get("level", "operations")
     rows = list(trace(graph, of=of, method="reverse", level=level).rows)
-    blanks = [
-        Blank(row.name, "value", row.name, row.value, row.tree)
-        for row in rows
-        if row.tree is not None
-    ]
+    blanks = [Blank(r.name, "value", r.name, r.value, r.tree) for r in rows if r.tree]
     if kind != "trace":
         seed = asked["wrt"] if kind == "tangent" else rows[-1].name
         mark = "dot" if kind == "tangent" else "bar"
@@ -146,48 +150,41 @@ def trace_table(
         trees = derivative_trees(rows, graph, kind, seed, level)
         known = {row.name: row.value for row in rows}
         for name, tree in trees.items():
-            known[f"{mark}.{name}"] = value_of(tree, known)
-            blanks.append(Blank(name, kind, f"{mark}.{name}", known[f"{mark}.{name}"], tree))
+            blanks.append(worked_blank(name, kind, f"{mark}.{name}", tree, known))
     return rows, blanks
 
 
-def _trace(kind: str) -> Callable[[ExpressionGraph, Known], Worksheet]:
-    def make(graph: ExpressionGraph, asked: Known) -> Worksheet:
-        rows, blanks = trace_table(graph, asked, kind)
-        last = rows[-1].name
-        filled = {(b.row, b.column): b for b in blanks}
-        given = {row.name: row.value for row in rows if row.tree is None}
-        if asked.get("values_given"):
-            given = {row.name: row.value for row in rows}
-            blanks = [blank for blank in blanks if blank.column != "value"]
-        columns = ("value", kind)[: 1 if kind == "trace" else 2]
-        table: list[tuple[Cell, ...]] = []
-        for row in rows:
-            cells: list[Cell] = [row.name, row.tree if row.tree is not None else row.expression]
-            for column in columns:
-                known = column == "value" and row.name in given
-                cells.append(number(row.value, 10) if known else filled[row.name, column])
-            table.append(tuple(cells))
-        asked_for = {
-            "trace": ("Evaluation trace", f"Compute the value of each row, down to `{last}`."),
-            "tangent": (
-                f"Tangents: forward mode with respect to `{asked.get('wrt')}`",
-                f"Next to each value write its tangent, its derivative with respect to"
-                f" `{asked.get('wrt')}`; from the first row to the last.",
-            ),
-            "adjoint": (
-                f"Adjoints: reverse mode from `{last}`",
-                f"Next to each value write its adjoint, the derivative of `{last}` with respect to"
-                " it; from the last row to the first.",
-            ),
-        }  # fmt: skip
-        title, sentence = asked_for[kind]
-        header = ("row", "expression", *columns)
-        return Worksheet(
-            title, (sentence,), header, tuple(table), tuple(blanks), given, asked["digits"]
-        )
+_ASKED = {
+    "trace": ("Evaluation trace", "Compute the value of each row, down to `{last}`."),
+    "tangent": (
+        "Tangents: forward mode with respect to `{wrt}`",
+        "Next to each value write its tangent, its derivative with respect to `{wrt}`; from the"
+        " first row to the last.",
+    ),
+    "adjoint": (
+        "Adjoints: reverse mode from `{last}`",
+        "Next to each value write its adjoint, the derivative of `{last}` with respect to it; from"
+        " the last row to the first.",
+    ),
+}
 
-    return make
+
+def _trace(kind: str, graph: ExpressionGraph, asked: Known) -> Worksheet:
+    rows, blanks = trace_table(graph, asked, kind)
+    given = {r.name: r.value for r in rows if r.tree is None or asked.get("values_given")}
+    blanks = [blank for blank in blanks if blank.name not in given]
+    columns = ["value"] if kind == "trace" else ["value", kind]
+    cells: dict[tuple[str, str], Cell] = {(b.row, b.column): b for b in blanks}
+    cells |= {(name, "value"): number(value, 10) for name, value in given.items()}
+    table = [
+        (row.name, row.tree or row.expression, *(cells[row.name, column] for column in columns))
+        for row in rows
+    ]
+    title, sentence = (
+        text.format(wrt=asked.get("wrt"), last=rows[-1].name) for text in _ASKED[kind]
+    )
+    header = ("row", "expression", *columns)
+    return Worksheet(title, [sentence], header, table, blanks, given, asked["digits"])
 
 
 # --- paths and gradients -------------------------------------------------------------------------
@@ -197,9 +194,6 @@ def paths_between(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str,
     """Every path from one name to another, the shorter first."""
     program = differentiate(tape(graph), (of,), (wrt,), method="path-sum", limit=_MOST_PATHS)
     return (program.paths or {})[of, wrt]
-
-
-_MOST_PATHS = 40
 
 
 def path_trees(
@@ -218,9 +212,23 @@ def values_at(graph: ExpressionGraph) -> dict[str, Any]:
     return graph.point(None) | graph.evaluate()
 
 
+def quoted(names: Iterable[str]) -> str:
+    """Names between backquotes, apart by commas."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def listed_values(values: Known, names: Iterable[str], digits: int) -> str:
     """``xa = 2, xb = 4``, between backquotes."""
-    return ", ".join(f"`{name} = {number(values[name], digits or 10)}`" for name in names)
+    return quoted(f"{name} = {number(values[name], digits or 10)}" for name in names)
+
+
+def listing(
+    title: str, text: Sequence[str], what: str, blanks: Sequence[Blank], given: Known, digits: int,
+    **more: Any,
+) -> Worksheet:  # fmt: skip
+    """A table of two columns: what is asked, and a blank for it."""
+    header, rows = (what, blanks[0].column), [(blank.row, blank) for blank in blanks]
+    return Worksheet(title, text, header, rows, blanks, given, digits, **more)
 
 
 def _paths(graph: ExpressionGraph, asked: Known) -> Worksheet:
@@ -228,30 +236,21 @@ def _paths(graph: ExpressionGraph, asked: Known) -> Worksheet:
     known = values_at(graph)
     along, partials = path_trees(graph, of, wrt)
     used = dict.fromkeys(edge for path in along for edge in pairwise(path))
-    blanks = []
-
-    def add(row: str, name: str, tree: Expression) -> None:
-        known[name] = value_of(tree, known)
-        blanks.append(Blank(row, "derivative", name, known[name], tree))
-
-    values, given = known.copy(), dict(known)
-    for tail, head in used:
-        add(f"edge {tail}{_ARROW}{head}", f"edge.{tail}.{head}", partials[tail, head])
-    for path, tree in along.items():
-        add(f"path {_ARROW.join(path)}", f"path.{'.'.join(path)}", tree)
-    add(f"d{of}/d{wrt}", "sum", total(Name(f"path.{'.'.join(path)}") for path in along))
+    given = dict(known)
+    found = [(f"edge {a} -> {b}", f"edge.{a}.{b}", partials[a, b]) for a, b in used]
+    found += [(f"path {' -> '.join(p)}", f"path.{'.'.join(p)}", t) for p, t in along.items()]
+    found += [(f"d{of}/d{wrt}", "sum", total(Name(f"path.{'.'.join(path)}") for path in along))]
+    blanks = [worked_blank(row, "derivative", name, tree, known) for row, name, tree in found]
     # More digits than are asked for: the partials are made of them.
-    point = listed_values(values, (*graph.parameters, *graph.variables), digits and 2 * digits)
+    point = listed_values(given, (*graph.parameters, *graph.variables), digits and 2 * digits)
     text = (
         "Write the local partial derivative on each edge: how its head moves with its tail, the"
         " other operands held. Then the product along each path, and their sum.",
         f"The values are {point}.",
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple((blank.row, blank) for blank in blanks)
-    header = ("what", "derivative")
     look = {"parameters": "vertices"} if wrt in graph.parameters else {}
     title = f"Partials on edges, and the sum over paths from `{wrt}` to `{of}`"
-    return Worksheet(title, text, header, rows, tuple(blanks), given, digits, look)
+    return listing(title, text, "what", blanks, given, digits, picture=look)
 
 
 def _gradient(graph: ExpressionGraph, asked: Known) -> Worksheet:
@@ -274,13 +273,9 @@ def _gradient(graph: ExpressionGraph, asked: Known) -> Worksheet:
     text = (
         *formulas(graph),
         f"Find `{of}` and its derivatives with respect to"
-        f" {', '.join(f'`{name}`' for name in asked['wrt'])} at {listed_values(point, point, 0)}.",
+        f" {quoted(asked['wrt'])} at {listed_values(point, point, 0)}.",
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple((blank.row, blank) for blank in blanks)
-    header = ("what", "number")
-    return Worksheet(
-        f"The gradient of `{of}` by hand", text, header, rows, tuple(blanks), given, digits
-    )
+    return listing(f"The gradient of `{of}` by hand", text, "what", blanks, given, digits)
 
 
 def formulas(graph: ExpressionGraph) -> tuple[str, ...]:
@@ -289,9 +284,7 @@ def formulas(graph: ExpressionGraph) -> tuple[str, ...]:
 
 
 MAKERS: dict[str, Callable[[ExpressionGraph, Known], Worksheet]] = {
-    "trace": _trace("trace"),
-    "tangent": _trace("tangent"),
-    "adjoint": _trace("adjoint"),
+    **{kind: partial(_trace, kind) for kind in _ASKED},
     "paths": _paths,
     "gradient": _gradient,
 }
