@@ -172,7 +172,8 @@ def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator
             judged = grading.judged(blank, read[blank.name])
         else:
             right = blank.name in read and _matches(blank, read[blank.name])
-            message = "" if blank.name in read else complaints.get(blank.name, "no answer")
+            message = "" if right else f"this is not the right {blank.form}"
+            message = message if blank.name in read else complaints.get(blank.name, "no answer")
             judged = (float(right), "right" if right else "wrong", "", message)
             grading.expected(blank)
         yield Part(f"{place} {blank.row} {blank.column}", 1.0, *judged)

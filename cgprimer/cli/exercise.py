@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from cgprimer.checking.sheets.problems import KINDS
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
@@ -37,15 +38,11 @@ from cgprimer.exercises.roster import Student, read_roster
 def command(
     graph: ExpressionGraph | None,
     kind: tuple[str, ...],
-    seed: int,
-    difficulty: str,
-    count: int,
-    of: str | None,
     students: str | None,
     format: tuple[str, ...],
-    title: str,
     to: str,
     force: bool,
+    **about: Any,
 ) -> None:
     """Write problem sheets, their solutions, and what grades them, from one seed.
 
@@ -61,10 +58,7 @@ def command(
     """
     roster = read_roster(students) if students else EVERYBODY
     check_outputs(force, folder=to)
-    sheets = exercises_for(
-        roster, graph, kinds=kind or "all", seed=seed, difficulty=difficulty, count=count, of=of,
-        title=title,
-    )  # fmt: skip
+    sheets = exercises_for(roster, graph, kinds=kind or "all", **about)
     formats = tuple(dict.fromkeys(format)) or ("markdown",)
     with progress_bar("sheets") as on_progress:
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.checking.sheets.forms import form_csv
@@ -109,20 +110,16 @@ def exercises_for(
     graph: ExpressionGraph | None = None,
     *,
     seed: int = 0,
-    kinds: str | Sequence[str] = "all",
-    difficulty: int | str = 1,
-    count: int = 1,
-    of: str | None = None,
-    title: str = "Exercises",
+    **about: Any,
 ) -> Iterator[tuple[Student, Exercise]]:
-    """A sheet for each student, no two alike.
+    """A sheet for each student, no two alike; ``about`` are arguments of :func:`exercise`.
 
     Who else is on the roster changes nothing, unless two would get the same.
 
     Raises:
         UsageError: as in :func:`exercise`, or there are too few different sheets.
     """
-    draw = _drawer(graph, kinds, difficulty, count, of, title)
+    draw = _drawer(graph, **about)
     known: set[str] = set()
     for student in students:
         for again in range(_AGAIN):
@@ -140,8 +137,8 @@ def exercises_for(
 
 
 def _drawer(
-    graph: ExpressionGraph | None, kinds: str | Sequence[str], difficulty: int | str, count: int,
-    of: str | None, title: str,
+    graph: ExpressionGraph | None, kinds: str | Sequence[str] = "all", difficulty: int | str = 1,
+    count: int = 1, of: str | None = None, title: str = "Exercises",
 ) -> Callable[[str, str], Exercise]:  # fmt: skip
     """What draws a sheet from a text, for a student; all that is asked for is checked before."""
     level = str(difficulty).casefold()
