@@ -30,7 +30,7 @@ STAGES: tuple[Stage, ...] = (
 )
 _PAGES = Path(__file__).parent / "stages"
 DRIVER = _PAGES / "driver.py"
-_SHOWN = "e = (a + b)*(b + 1)"  # that is drawn unless another expression is asked for
+SHOWN = "e = (a + b)*(b + 1)"  # that is drawn unless another expression is asked for
 
 
 def check_engine(
@@ -157,7 +157,7 @@ def skeleton(stage: int | None = None) -> str:
 
 
 def engine_graph(
-    submission: Submission, text: str = _SHOWN, at: Mapping[str, float] | None = None,
+    submission: Submission, text: str = SHOWN, at: Mapping[str, float] | None = None,
     *, limits: Limits | None = None,
 ) -> tuple[ExpressionGraph, dict[str, float]]:  # fmt: skip
     """The graph that a student's values make of an expression, and the gradients that they hold.

@@ -88,7 +88,13 @@ _M, _V = "(m/(1 - beta1^t))", "v/(1 - beta2^t)"
 _M1, _V1 = "(1 - beta1)*g;", "(1 - beta2)*g*g"
 _ROOT = f"sqrt({_V})"
 _STEP = f"p = p - rate*{_M}/({_ROOT} + epsilon)"
-_CONVENTIONS = (
+_DAMPED = Change(
+    "damped by 1 - beta",
+    "the velocity is an average: the gradient is multiplied by 1 - beta, so steps are that much"
+    " shorter than Polyak's and PyTorch's; some courses teach it so",
+    (("v + g;", "v + (1 - beta)*g;"),), _VELOCITY, doubtful=True,
+)  # fmt: skip
+CHANGES: tuple[Change, ...] = (
     Change("epsilon inside the root", "epsilon stands inside the root, as in Keras and D2L",
            (("sqrt(s) + epsilon", "sqrt(s + epsilon)"),), right=True),
     Change("epsilon hat", "the rate is corrected instead of the moments, as in TensorFlow and in"
@@ -102,15 +108,6 @@ _CONVENTIONS = (
            " the form that PyTorch has",
            ((LOOKING_AHEAD, "v = beta*v + (g + slope*p); p = p - rate*((g + slope*p) + beta*v)"),),
            (_AHEAD,), right=True),
-)  # fmt: skip
-_DAMPED = Change(
-    "damped by 1 - beta",
-    "the velocity is an average: the gradient is multiplied by 1 - beta, so steps are that much"
-    " shorter than Polyak's and PyTorch's; some courses teach it so",
-    (("v + g;", "v + (1 - beta)*g;"),), _VELOCITY, doubtful=True,
-)  # fmt: skip
-CHANGES: tuple[Change, ...] = (
-    *_CONVENTIONS,
     replace(_DAMPED, swaps=(*_DAMPED.swaps, ("rate*(g", "rate*((1 - beta)*g"))),
     _DAMPED,
     # What every rule can get wrong.

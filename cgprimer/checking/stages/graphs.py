@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 from cgprimer.checking.stages.stage import close
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.language.syntax import Apply, Name, Number
 from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import floats
+from cgprimer.core.primitives import floats, primitive
+from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.run import values_of
 from cgprimer.errors import CgprimerError
 
 Node = Mapping[str, Any]
 Edges = list[list[tuple[int, float]]]
-_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^"}
 _NAMES = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "^": "pow", "truediv": "div",
     "power": "pow", "plus": "add", "minus": "sub", "times": "mul", "multiply": "mul",
@@ -62,28 +63,26 @@ def _expression(nodes: Sequence[Node], node: Node, names: Mapping[int, str]) -> 
     """What gives a node's number from its parents', as the operation's name says if it does."""
     said, exponent = operation(node["op"])
     parents = list(node["parents"])
-    if node["set"] and len(parents) == 1 and said in _SYMBOLS and exponent is None:
+    if node["set"] and len(parents) == 1 and exponent is None and _arity(said) == 2:
         parents *= 2  # a set has a*a's operand once
     orders = permutations(parents) if node["set"] else [tuple(parents)]
-    for order in orders:
-        data = [nodes[k]["data"] for k in order]
-        if not all(isinstance(number, float) for number in data):
+    for order, name in product(orders, (said, *(o for o in OPERATIONS if o != said))):
+        operands: list[Name | Number] = [Name(names[k]) for k in order]
+        numbers = [nodes[k]["data"] for k in order]
+        if not all(isinstance(number, float) for number in numbers):
             return None
-        for name in (said, *(o for o in OPERATIONS if o != said)):
-            if name not in OPERATIONS:
-                continue
-            numbers = [*data, exponent] if name == "pow" and exponent is not None else data
-            if len(numbers) != (2 if name in _SYMBOLS else 1):
-                continue
-            if close(node["data"], floats.function(name)(*numbers)):
-                texts = [names[k] for k in order]
-                if exponent is not None:
-                    texts.append(f"({exponent!r})")
-                if name == "neg":
-                    return f"-{texts[0]}"
-                symbol = _SYMBOLS.get(name)
-                return f" {symbol} ".join(texts) if symbol else f"{name}({texts[0]})"
+        if name == "pow" and exponent is not None:
+            operands, numbers = [*operands, Number(exponent)], [*numbers, exponent]
+        fits = len(numbers) == _arity(name)
+        if fits and close(node["data"], floats.function(name)(*numbers)):
+            return unparse(Apply(name, tuple(operands)))
     return None
+
+
+def _arity(name: str) -> int:
+    """The number of operands; 0 of what is no operation of the ladder."""
+    row = primitive(name) if name in OPERATIONS else None
+    return row.arity if row else 0
 
 
 def student_graph(nodes: Sequence[Node], names: Mapping[int, str] | None = None) -> ExpressionGraph:

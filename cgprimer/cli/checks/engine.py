@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,18 +58,23 @@ def command(
     if draw or traced:
         paths = [Path(path) for path in context.params["submissions"]]
         for path in submissions_in(paths).values():
-            _show(path, draw, traced, text, context.params["force"])
+            _show(path, draw, traced, text, context.params)
         context.exit()
     if text:
         raise UsageError("an expression is for --draw or --trace")
     return check
 
 
-def _show(path: Path, draw: str | None, traced: bool, text: str | None, force: bool) -> None:
-    from cgprimer.checking.engine import engine_graph
+def _show(
+    path: Path, draw: str | None, traced: bool, text: str | None, given: Mapping[str, Any]
+) -> None:
+    from cgprimer.checking.engine import SHOWN, engine_graph
+    from cgprimer.checking.sandbox import Limits
 
-    check_outputs(force, draw)
-    graph, grads = engine_graph(path, text) if text else engine_graph(path)
+    check_outputs(given["force"], draw)
+    limits = Limits(*(given[n] for n in ("time", "memory", "output_limit", "processes")))
+    limits = replace(limits, forbidden=given["forbid"])
+    graph, grads = engine_graph(path, text or SHOWN, limits=limits)
     if traced:
         from cgprimer.analysis.tables import table
 
