@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.checking.optimizer_variants import DECAYS, Variant, decayed, simulate, variants
 from cgprimer.checking.results import Failure, Part, place
-from cgprimer.checking.stages.stage import doubtful, right, scored, waiting, wrong
+from cgprimer.checking.verdicts import doubtful, right, scored, waiting, wrong
 from cgprimer.errors import Source
 from cgprimer.training.optimizers import optimizer as rule_of
 

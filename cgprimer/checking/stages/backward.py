@@ -7,17 +7,9 @@ from typing import Any
 
 from cgprimer.checking.results import Failure, Part
 from cgprimer.checking.stages.graphs import SAYS, explained
-from cgprimer.checking.stages.stage import (
-    Case,
-    Stage,
-    Task,
-    close,
-    doubtful,
-    of_cases,
-    right,
-    wrong,
-)
+from cgprimer.checking.stages.stage import Case, Stage, Task, close, of_cases
 from cgprimer.checking.stages.values import COMPOUND, DIAMOND, LECTURE, SINGLE, SQUARE, long_chain
+from cgprimer.checking.verdicts import doubtful, right, wrong
 from cgprimer.core.graph import parse
 from cgprimer.errors import listed
 
@@ -134,16 +126,10 @@ def _explanations(case: Case, answer: Any) -> dict[str, str]:
     return explained(answer["nodes"], by_node, answer.get("order", ()))
 
 
-REVERSE = Stage(
-    4,
-    "reverse",
-    ("Value",),
-    (
-        Task("local derivatives", 4, tuple(c.asked("built", "backward") for c in SINGLE), _local),
-        _gradients("the chain rule", 3, _COMPOUNDS),
-    ),
-    "wrong, as a local derivative is",
-)
+REVERSE = Stage(4, "reverse", ("Value",), (
+    Task("local derivatives", 4, tuple(c.asked("built", "backward") for c in SINGLE), _local),
+    _gradients("the chain rule", 3, _COMPOUNDS),
+), "wrong, as a local derivative is")  # fmt: skip
 
 # --- 5: accumulation ------------------------------------------------------------------------------
 
@@ -169,15 +155,10 @@ _SHARED = {
 
 
 _EVERY = [case for cases in _SHARED.values() for case in cases]
-ACCUMULATION = Stage(
-    5,
-    "accumulation",
-    ("Value",),
-    (
-        *(_gradients(name, 2, cases, _EVERY) for name, cases in _SHARED.items()),
-        long_chain("backward"),
-    ),
-)
+ACCUMULATION = Stage(5, "accumulation", ("Value",), (
+    *(_gradients(name, 2, cases, _EVERY) for name, cases in _SHARED.items()),
+    long_chain("backward"),
+))  # fmt: skip
 
 # --- 6: zeroing -----------------------------------------------------------------------------------
 
@@ -220,13 +201,8 @@ def _double(case: Case) -> list[float]:
 
 
 _PLAIN = Case("b = a*c + a; d = b*b", {"a": 1.5, "c": -0.5})
-ZEROING = Stage(
-    6,
-    "zeroing",
-    ("Value", "zero_grad"),
-    (
-        of_cases("gradients are zero", 2, [_PLAIN], _zero, "zeroed"),
-        of_cases("a second pass", 2, [_PLAIN], _second, "zeroed"),
-        of_cases("without zeroing", 2, [_PLAIN], _without, "zeroed"),
-    ),
-)
+ZEROING = Stage(6, "zeroing", ("Value", "zero_grad"), (
+    of_cases("gradients are zero", 2, [_PLAIN], _zero, "zeroed"),
+    of_cases("a second pass", 2, [_PLAIN], _second, "zeroed"),
+    of_cases("without zeroing", 2, [_PLAIN], _without, "zeroed"),
+))  # fmt: skip

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cgprimer.checking.results import Part
-from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases, right, wrong
+from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases
+from cgprimer.checking.verdicts import right, wrong
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import parse
 from cgprimer.core.methods import differentiate
@@ -97,15 +98,10 @@ def _steps(case: Case, answer: Any) -> Part:
     return wrong("", "the parameters are not where gradient descent takes them")
 
 
-OPTIMIZER = Stage(
-    7,
-    "optimizer",
-    ("Value", "SGD"),
-    (
-        of_cases("steps", 4, [_BOWL], _steps, "descended", _RATE, _STEPS),
-        of_cases("decaying rate", 2, [_SLOPE], _decaying, "descended", _RATE, _STEPS, _DECAY),
-    ),
-)
+OPTIMIZER = Stage(7, "optimizer", ("Value", "SGD"), (
+    of_cases("steps", 4, [_BOWL], _steps, "descended", _RATE, _STEPS),
+    of_cases("decaying rate", 2, [_SLOPE], _decaying, "descended", _RATE, _STEPS, _DECAY),
+))  # fmt: skip
 
 # --- 10: a small network --------------------------------------------------------------------------
 
@@ -234,17 +230,11 @@ def _learned(trained: Sequence[Any]) -> Part:
     return wrong("", f"after {_EPOCHS} epochs the network is not where it should be")
 
 
-NETWORK = Stage(
-    10,
-    "small network",
-    ("Value", "Network", "train"),
-    (
-        Task("outputs", 3, (Ask("network", _TAUGHT), Ask("network", _DISTINCT)), _forward),
-        Task("parameters and their gradients", 3, (Ask("network", _DISTINCT),), _parameters),
-        Task("training", 4, tuple(
-            Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS))
-            for w, b in _NIELSEN
-        ), _learned),
-    ),
-    "wrong, as the outputs are",
-)  # fmt: skip
+NETWORK = Stage(10, "small network", ("Value", "Network", "train"), (
+    Task("outputs", 3, (Ask("network", _TAUGHT), Ask("network", _DISTINCT)), _forward),
+    Task("parameters and their gradients", 3, (Ask("network", _DISTINCT),), _parameters),
+    Task("training", 4, tuple(
+        Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS))
+        for w, b in _NIELSEN
+    ), _learned),
+), "wrong, as the outputs are")  # fmt: skip

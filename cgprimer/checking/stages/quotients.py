@@ -8,16 +8,8 @@ from math import comb, factorial
 from typing import Any
 
 from cgprimer.checking.results import Part
-from cgprimer.checking.stages.stage import (
-    Case,
-    Stage,
-    Task,
-    close,
-    doubtful,
-    of_cases,
-    right,
-    wrong,
-)
+from cgprimer.checking.stages.stage import Case, Stage, Task, close, of_cases
+from cgprimer.checking.verdicts import doubtful, right, wrong
 from cgprimer.core.run import values_of
 from cgprimer.core.second_derivatives import hessian
 
@@ -125,16 +117,11 @@ def _kept(case: Case, answer: Any) -> Part:
     return wrong("point changed", says)
 
 
-QUOTIENTS = Stage(
-    1,
-    "difference quotient",
-    ("difference_quotient", "numerical_gradient"),
-    (
-        Task("difference quotient", 3, tuple(c.asked("quotient", h) for c, h in _ONE), _quotient),
-        of_cases("gradient by differences", 3, [_SEVERAL], _gradient, "gradient", _H),
-        of_cases("the point stays as it is", 1, [_SEVERAL], _kept, "gradient", _H),
-    ),
-)
+QUOTIENTS = Stage(1, "difference quotient", ("difference_quotient", "numerical_gradient"), (
+    Task("difference quotient", 3, tuple(c.asked("quotient", h) for c, h in _ONE), _quotient),
+    of_cases("gradient by differences", 3, [_SEVERAL], _gradient, "gradient", _H),
+    of_cases("the point stays as it is", 1, [_SEVERAL], _kept, "gradient", _H),
+))  # fmt: skip
 
 # --- 9: derivatives of derivatives ----------------------------------------------------------------
 
@@ -207,13 +194,8 @@ def _matrix(case: Case, answer: Any) -> Part:
     return wrong("not symmetric" if uneven else "", says)
 
 
-SECOND = Stage(
-    9,
-    "second order",
-    ("derivatives", "hessian"),
-    (
-        of_cases("derivatives of a polynomial", 3, _POWERS, _orders, "derivatives", 4),
-        of_cases("derivatives of tanh", 2, [_TANH], _orders, "derivatives", 2),
-        of_cases("Hessian", 3, [_MATRIX], _matrix, "hessian"),
-    ),
-)
+SECOND = Stage(9, "second order", ("derivatives", "hessian"), (
+    of_cases("derivatives of a polynomial", 3, _POWERS, _orders, "derivatives", 4),
+    of_cases("derivatives of tanh", 2, [_TANH], _orders, "derivatives", 2),
+    of_cases("Hessian", 3, [_MATRIX], _matrix, "hessian"),
+))  # fmt: skip

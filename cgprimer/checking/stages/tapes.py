@@ -8,19 +8,9 @@ from typing import Any
 
 from cgprimer.checking.results import Part
 from cgprimer.checking.stages.graphs import OPERATIONS, explained, operation
-from cgprimer.checking.stages.stage import (
-    Ask,
-    Case,
-    Stage,
-    Task,
-    close,
-    doubtful,
-    of_cases,
-    right,
-    waiting,
-    wrong,
-)
+from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases
 from cgprimer.checking.stages.values import LECTURE, LONG
+from cgprimer.checking.verdicts import doubtful, right, waiting, wrong
 from cgprimer.core.primitives import floats, primitive
 
 _CASES = (
@@ -105,13 +95,8 @@ def _adjoints(case: Case, answer: Any) -> Part:
     return wrong(mistake, says, str(case))
 
 
-TAPE = Stage(
-    8,
-    "tape",
-    ("Value", "record", "adjoints"),
-    (
-        of_cases("the tape", 4, _CASES, _tape, "taped", False),
-        of_cases("adjoints", 4, _CASES, _adjoints, "taped", True),
-        Task("a long tape", 1, (Ask("long_tape", (LONG,)),), _long),
-    ),
-)
+TAPE = Stage(8, "tape", ("Value", "record", "adjoints"), (
+    of_cases("the tape", 4, _CASES, _tape, "taped", False),
+    of_cases("adjoints", 4, _CASES, _adjoints, "taped", True),
+    Task("a long tape", 1, (Ask("long_tape", (LONG,)),), _long),
+))  # fmt: skip

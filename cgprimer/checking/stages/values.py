@@ -8,17 +8,8 @@ from typing import Any
 
 from cgprimer.checking.results import Part
 from cgprimer.checking.stages.graphs import operation
-from cgprimer.checking.stages.stage import (
-    Ask,
-    Case,
-    Stage,
-    Task,
-    close,
-    doubtful,
-    of_cases,
-    right,
-    wrong,
-)
+from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases
+from cgprimer.checking.verdicts import doubtful, right, wrong
 
 COMPOUND = Case("c = (a + b)*(b + 1)", {"a": 2.0, "b": 1.0})  # Olah's
 SQUARE = Case("c = a*a", {"a": 3.0})
@@ -86,19 +77,14 @@ def _start(_: Case, answer: Any) -> Part:
     return wrong("no gradient", "grad is 0.0 before any backward pass")
 
 
-VALUE = Stage(
-    2,
-    "values",
-    ("Value",),
-    (
-        Task("operations", 3, tuple(c.asked("built") for c in SINGLE), partial(_numbers, SINGLE)),
-        Task("numbers beside values", 2, tuple(case.asked("built") for case in _MIXED),
-             partial(_numbers, _MIXED)),
-        of_cases("links to the operands", 3, [COMPOUND], _links, "built"),
-        of_cases("a value used twice", 1, [SQUARE], _twice, "built"),
-        of_cases("gradients begin at zero", 1, [COMPOUND], _start, "built"),
-    ),
-)  # fmt: skip
+VALUE = Stage(2, "values", ("Value",), (
+    Task("operations", 3, tuple(c.asked("built") for c in SINGLE), partial(_numbers, SINGLE)),
+    Task("numbers beside values", 2, tuple(case.asked("built") for case in _MIXED),
+         partial(_numbers, _MIXED)),
+    of_cases("links to the operands", 3, [COMPOUND], _links, "built"),
+    of_cases("a value used twice", 1, [SQUARE], _twice, "built"),
+    of_cases("gradients begin at zero", 1, [COMPOUND], _start, "built"),
+))  # fmt: skip
 
 # --- 3: topological order -------------------------------------------------------------------------
 
@@ -157,13 +143,8 @@ def long_chain(do: str) -> Task:
     return Task("a long chain", 1, (Ask("chain", (LONG, do), f"a sum of {LONG:,} terms"),), judged)
 
 
-ORDER = Stage(
-    3,
-    "topological order",
-    ("Value", "topological_order"),
-    (
-        of_cases("parents before children", 6, [COMPOUND, DIAMOND, LECTURE, _TWOS], _ordered,
-                 "built", "order"),
-        long_chain("order"),
-    ),
-)  # fmt: skip
+ORDER = Stage(3, "topological order", ("Value", "topological_order"), (
+    of_cases("parents before children", 6, [COMPOUND, DIAMOND, LECTURE, _TWOS], _ordered,
+             "built", "order"),
+    long_chain("order"),
+))  # fmt: skip

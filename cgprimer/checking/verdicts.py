@@ -1,0 +1,52 @@
+"""Verdicts on a part of a submission; its name and its points are added by :func:`scored`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cgprimer.checking.results import Failure, Part
+
+
+def scored(part: Part, name: str, possible: float) -> Part:
+    """A verdict as a part with a name, and all points or none."""
+    points = possible if part.verdict in ("right", "suspicious") else 0
+    return replace(part, name=name, possible=possible, points=points)
+
+
+def right(message: str = "") -> Part:
+    """All is right."""
+    return Part("", 0, 0, "right", "", message)
+
+
+def doubtful(mistake: str, message: str) -> Part:
+    """Right here, and will not be elsewhere."""
+    return Part("", 0, 0, "suspicious", mistake, message)
+
+
+def wrong(mistake: str, message: str, *evidence: str) -> Part:
+    """No points."""
+    return Part("", 0, 0, "wrong", mistake, message, evidence)
+
+
+def waiting(message: str, *evidence: str) -> Part:
+    """Nothing to judge yet."""
+    return Part("", 0, 0, "not run", "", message, evidence)
+
+
+def failed(failure: Failure, about: Sequence[str]) -> Part:
+    """It ended with an error, with its place in the submission; others of ``about`` failed, too."""
+    said, lines = failure.message, failure.where.split("\n") if failure.where else []
+    if said.startswith("NotImplementedError"):
+        return waiting("not written yet", *lines)
+    if not lines:  # what the driver did itself has no line
+        if re.search("unsupported operand.*: '(int|float)' and", said):
+            says = f"no operator for a number on the left: {', '.join(about)}"
+            return wrong("reflected operator missing", says)
+        if re.match("AttributeError: .?Value|TypeError: (unsupported|bad) operand", said):
+            return waiting(f"not written yet: {said.partition(': ')[2]}, in {about[0]}")
+    mistake = {"time": "out of time", "exit": "ends the program"}.get(failure.kind, "")
+    if "RecursionError" in said:
+        mistake = "recursion too deep"
+    return wrong(mistake, f"{said}{f' in {about[0]}' if about[0] else ''}", *lines)
