@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
 from typing import Any
 
 from cgprimer.checking.results import Part
@@ -52,7 +51,10 @@ def _tape(case: Case, answer: Any) -> Part:
         if said not in OPERATIONS:
             says = f"{op!r} is no operation that is known here"
             return doubtful("unusual operation", says)
-        if not close(value, _replayed(said, data)):
+        if len(data) != primitive(said).arity:
+            says = "this is not its number of operands: an exponent is one, or stands in the name"
+            return wrong("rows do not replay", f"{says}, as '**2'", where)
+        if not close(value, float(floats.function(said)(*data))):
             says = "the operation, done with the values of its operands, gives another value"
             return wrong("rows do not replay", says, where)
     if not close(tape[-1][2], case.values[-1]):
@@ -61,11 +63,6 @@ def _tape(case: Case, answer: Any) -> Part:
     if not all(any(close(v, float(case.at[n])) for v in inputs) for n in case.names):
         return wrong("inputs missing", "every input has a row without operands")
     return right()
-
-
-def _replayed(name: str, data: Sequence[float]) -> float:
-    """What an operation gives; nan where it takes another number of operands."""
-    return float(floats.function(name)(*data)) if primitive(name).arity == len(data) else nan
 
 
 def _adjoints(case: Case, answer: Any) -> Part:
