@@ -312,6 +312,22 @@ def test_the_number_that_is_asked_for_is_marked_and_not_shown(quiz: Any) -> None
     assert marked(22.6875) not in "".join(t for t in marked_nodes if "=" in t)
 
 
+def test_what_is_asked_is_dashed_where_the_last_number_was_found_too(
+    browser: Any, tmp_path: Path
+) -> None:
+    """The vertex xy has sin(xx), a value without a vertex of its own, and then its own."""
+    path = tmp_path / "inner.html"
+    graph = cgprimer.parse("xx = xa^2; xy = sin(xx)*k")
+    step(graph, {"xa": 0.5, "k": 3.0}, output=path, method="reverse", quiz=True)
+    opened(browser, path).execute_script("go(2)")
+    rings = browser.execute_script(
+        "return [...document.querySelectorAll('.vertex.asked.lit .ring')]"
+        ".map(ring => getComputedStyle(ring).strokeDasharray)"
+    )
+    assert len(rings) == 1
+    assert rings != ["none"]
+
+
 def test_zero_infinity_and_what_rounding_leaves(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "odd.html"
     graph = cgprimer.parse("xb = sin(xa) - sin(xa); xc = sin(3.141592653589793*xa); xd = 1/xb")

@@ -47,3 +47,26 @@ def test_the_curtain_lifts_with_the_moments(browser: Any, tmp_path: Path) -> Non
     room = found.find_element("tag name", "html")
     assert room.get_property("scrollHeight") <= room.get_property("clientHeight")
     assert browser.get_log("browser") == [], "the console has errors"
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (844, 390), (1280, 720), (1080, 1080)])
+def test_the_curtain_is_over_the_picture_on_every_screen(
+    browser: Any, tmp_path: Path, width: int, height: int
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(page(trained(protocol="backup", delays="1,2,5"), until=6), encoding="utf-8")
+    found = opened(browser, path, width, height)
+    picture, curtain, top, bottom, seen, across = found.execute_script(
+        "const at = id => document.querySelector(id).getBoundingClientRect().toJSON();"
+        "const whole = document.documentElement; go(last() - 1); const room = at('#room');"
+        "return [at('#picture img.light'), at('#curtain'), data.box[2], data.box[3],"
+        " [room.left, at('#curtain').left, room.right], whole.scrollWidth - whole.clientWidth]"
+    )
+    for side, share in (("top", top), ("bottom", bottom)):
+        expected = picture["top"] + share * picture["height"]
+        assert curtain[side] == pytest.approx(expected, abs=0.01 * picture["height"])
+    assert seen == sorted(seen), "what happens now is out of sight"
+    assert picture["width"] >= 600
+    assert across <= 0
+    small = [b.rect for b in found.find_elements("css selector", "button, select, input")]
+    assert width > 700 or min(min(b["width"], b["height"]) for b in small if b["width"]) >= 44

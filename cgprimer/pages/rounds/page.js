@@ -11,6 +11,7 @@ function go(to) {
   curtain.width = `${100 * (right - now) + 0.4}%`;
   curtain.top = `${100 * top - 0.4}%`; // steps reach over the axes a little
   curtain.height = `${100 * (bottom - top) + 0.4}%`;
+  $("room").scrollLeft = now * $("picture").clientWidth - 0.6 * $("room").clientWidth; // if it is wider
   put($("what"), words);
   put($("server"), server);
   put($("count"), `moment ${moment + 1} of ${data.frames.length}`);
