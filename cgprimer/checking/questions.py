@@ -273,7 +273,7 @@ def points(question: Question, count: int = 20, seed: int = 0) -> Points:
             usual = np.quantile(np.abs(far), 0.9) if far.size else 0.0
             saturated = (size < 1e-6 * usual) & (size > 0)
             noisy = good.noise[name] > 1e-9 * size + 1e-12 * np.abs(good.value)
-            steep = np.abs(good.value) > 1e4 * size  # for the difference quotients of students
+            steep = np.abs(good.value) / 1e4 > size  # for the difference quotients of students
             badness = np.maximum(badness, np.maximum(2 * (saturated | noisy), steep & (size > 0)))
         order = np.argsort(badness, kind="stable")
         places = order[good.smooth[order]]
