@@ -49,7 +49,7 @@ class Gradients:
         self.samples, self.blocks = len(data.dataset), len(data.dataset.lengths)
         self.parts, self.size = parts, size
         self.masks = Masks(objective.layers.masks, seed, objective.dtype)
-        self._ordered = lru_cache(_HELD)(self._in_order)
+        self._order = lru_cache(_HELD)(self._in_order)
         tasks = -(-self.samples // size)
         of_parts = [len(range(part, tasks, parts)) * size for part in range(parts)]
         of_parts[(tasks - 1) % parts] -= tasks * size - self.samples
@@ -80,9 +80,10 @@ class Gradients:
         if self.blocks == 1 and task.samples == self.samples and not self.masks.leaves:
             return self.data.block(0)[1]  # the order makes no difference
         found: list[dict[str, Array]] = []
-        for *piece, begin, end in self._where(task):
-            ordered = self._ordered(task.epoch, *piece)
-            found.append({name: column[begin:end] for name, column in ordered.items()})
+        for block, first, last, begin, end in self._where(task):
+            rows = self._order(task.epoch, block, first, last)[begin:end]
+            of_block = self.data.block(block)[0]
+            found.append({name: column[rows] for name, column in of_block.items()})
         whole = found[0]
         if len(found) > 1:
             whole = {name: np.concatenate([one[name] for one in found]) for name in whole}
@@ -112,16 +113,12 @@ class Gradients:
             pieces = [pieces[k] for k in order]
         return pieces
 
-    def _order(self, epoch: int, block: int, first: int, last: int) -> Array:
+    def _in_order(self, epoch: int, block: int, first: int, last: int) -> Array:
         if not self.shuffle:
             return np.arange(first, last)
         several = [block, first] if self.blocks > 1 else []
         numbers = np.random.default_rng([self.seed, epoch, *several])
         return first + numbers.permutation(last - first)
-
-    def _in_order(self, epoch: int, block: int, first: int, last: int) -> dict[str, Array]:
-        order = self._order(epoch, block, first, last)
-        return {name: column[order] for name, column in self.data.block(block)[0].items()}
 
 
 def gradients_of(
