@@ -72,9 +72,9 @@ def spread(slope, samples, shape=()):
     return P.broadcast_to(arrays(slope)[0], (*samples, *shape))
 
 def distance(a):
-    """How far a difference quotient moves a number: by its size, rounded to a power of two."""
+    """The size of a number, 1 or more, rounded down to a power of two."""
     size = P.abs(P.where(P.isfinite(a), a, P.ones_like(a)))
-    return P.ldexp(arrays(RELATIVE)[0], P.frexp(P.maximum(P.ones_like(a), size))[1] - 1)
+    return P.ldexp(arrays(1.0)[0], P.frexp(P.maximum(P.ones_like(a), size))[1] - 1)
 
 def same(found, expected, within):
     """Whether all numbers are right, infinite ones and those that are none, too."""

@@ -16,12 +16,12 @@ def _define(name: str, arguments: Sequence[str], body: str) -> str:
 
 
 _DISTANCE = """\
-/* How far a difference quotient moves a number: by its size, rounded to a power of two. */
+/* The size of a number, 1 or more, rounded down to a power of two. */
 static double distance(double a) {
     double size = isfinite(a) ? fabs(a) : 1.0;
     int power;
     frexp(size > 1.0 ? size : 1.0, &power);
-    return ldexp(RELATIVE, power - 1);
+    return ldexp(1.0, power - 1);
 }"""
 C = Language(
     texts={
@@ -110,9 +110,6 @@ def c_file(made: Exported, points: Sequence[Checked], header: str) -> str:
         for text in (table, _MAIN.replace("GIVEN", given))
     ]
     helpers = C.needed(*functions)
-    if made.differences:
-        relative = repr(made.program.rule.relative(52))  # type: ignore[attr-defined]
-        helpers = [text.replace("RELATIVE", relative) for text in helpers]
     compile_ = "gcc -std=c99 -Wall -Wextra -Werror FILE.c -o FILE -lm && ./FILE"
     said = "\n".join(f"// {line}".rstrip() for line in [*header.split("\n"), "", compile_])
     return (

@@ -31,7 +31,6 @@ from cgprimer.exporting.program import Exported, exported
 from cgprimer.numbers_and_arrays import Value, all_finite, axes
 
 TARGETS = ("python", "numpy", "torch", "jax", "c", "sympy", "latex")
-ENDINGS = {"c": ".c", "latex": ".tex"}
 _NUMBERS = ("python", "numpy", "torch", "jax", "c")
 _LANGUAGES = {
     **python_files.LANGUAGES,
@@ -123,7 +122,9 @@ def export(
     if several := [n for n, v in given.items() if axes(v) > len(graph.shapes.get(n, ()))]:
         raise UsageError(f"a file checks itself at points, and {several[0]!r} has many samples")
     given |= statistics(graph, given)
-    checked = list(points(program, made.leaves, given if whole else apart(given, _shapes(given))))
+    if not whole:
+        given = apart(given, {name: getattr(value, "shape", ()) for name, value in given.items()})
+    checked = list(points(program, made.leaves, given))
     if made.seeds and not all(map(all_finite, checked[0].right.values())):
         # A seed of 0 is a number like any other: with an infinite partial it would be nan.
         return export(graph, to, at, of=of, wrt=wrt, method=method, carry=True)
@@ -133,10 +134,6 @@ def export(
     if to == "latex":
         return latex_files.latex_file(made, checked, header)
     return python_files.python_file(made, checked, to, header)
-
-
-def _shapes(given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    return {name: getattr(value, "shape", ()) for name, value in given.items()}
 
 
 def _taken(to: str) -> Any:

@@ -15,7 +15,7 @@ from cgprimer.core.language.syntax import Shape
 from cgprimer.core.methods.contract import DerivativeProgram, derivative_name
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import labels, shown_names
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape, shape_of
+from cgprimer.core.tape.tape import Leaf, Tape, shape_of
 from cgprimer.errors import listed
 from cgprimer.exporting.names import identifiers
 
@@ -92,11 +92,6 @@ class Exported:
         return f"{name} mode" if name in ("forward", "reverse") else name
 
     @property
-    def instructions(self) -> tuple[Instruction, ...]:
-        """Those of the program's tape."""
-        return self.program.tape.instructions
-
-    @property
     def arguments(self) -> tuple[str, ...]:
         """What ``value`` and ``gradient`` are given, as identifiers."""
         return self.value.arguments
@@ -119,7 +114,8 @@ class Exported:
             base, width = (
                 (", ".join(self.arguments), "move") if one_sided else (down, "(2.0 * move)")
             )
-            size = f"distance({own})" if rule.size is None else repr(rule.size)
+            size = repr(rule.size or rule.relative(52))
+            size += "" if rule.size else f" * distance({own})"
             yield name, size, f"(value({up}) - value({base})) / {width}"
 
     def shape(self, name: str) -> Shape:

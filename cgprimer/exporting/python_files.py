@@ -24,9 +24,9 @@ _PREFIX = {"numpy": "np", "torch": "torch", "jax": "jnp"}
 _SCALAR = {
     "distance": """
 def distance(a):
-    \"\"\"How far a quotient moves a number: by its size, rounded to a power of two.\"\"\"
+    \"\"\"The size of a number, 1 or more, rounded down to a power of two.\"\"\"
     size = abs(a) if math.isfinite(a) else 1.0
-    return math.ldexp(RELATIVE, math.frexp(max(1.0, size))[1] - 1)""",
+    return math.ldexp(1.0, math.frexp(max(1.0, size))[1] - 1)""",
     "same": """
 def same(found, expected, within):
     \"\"\"Whether a number is right, an infinite one and one that is none, too.\"\"\"
@@ -131,7 +131,7 @@ LANGUAGES = {"python": PYTHON, "sympy": SYMPY, **{t: _library(t) for t in ARRAYS
 _OWN = """
     math sys sympy np torch jax jnp inf isnan nan copysign value gradient tangent found wrong
     autograd batch main move slopes samples float abs range tuple dict zip getattr print POINTS
-    RELATIVE True False None
+    True False None
 """
 _CHECKS = '''
 def found(**at):
@@ -225,7 +225,10 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
         header: what it says about itself: lines without quotes and backslashes.
     """
     language, prefix = LANGUAGES[target], _PREFIX.get(target, "")
-    written, used = list(_functions(made, language, prefix)), {n for n, _ in made.instructions}
+    written, used = (
+        list(_functions(made, language, prefix)),
+        {n for n, _ in made.program.tape.instructions},
+    )
     checks, main = [_CHECKS], _MAIN
     if target == "sympy":  # only where all is finite, and the formula is no monster
         points = [point for point in points if all(map(all_finite, point.right.values()))]
@@ -243,9 +246,6 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
     checks[0] = _CHECKS.replace("SHOWN", "sympy.N(number)" if target == "sympy" else shown)
     checks = [text.replace("OF", made.of) for text in (*checks, main.replace("CHECKS", ""))]
     helpers = language.needed(*written, *checks)
-    if made.differences:
-        relative = repr(made.program.rule.relative(52))  # type: ignore[attr-defined]
-        helpers = [text.replace("RELATIVE", relative) for text in helpers]
     head = f'"""{header}\n"""\n\n' + _IMPORTS[target]
     parts = [head, *helpers, *written, _table(made, points, language), *checks]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
