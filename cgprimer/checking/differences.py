@@ -19,6 +19,7 @@ from cgprimer.checking.questions import VALUE, Points, Question
 
 Array = Any
 _DIGITS = 9  # after the point, with which numbers are rounded
+_LARGEST = 0.5  # step that anybody would take: x^3 with 1 too much is no quotient of step 1
 _FEW = 3  # numbers that a pattern must show in
 _SMALL = 0.3  # relative: beyond it an error is no pattern of difference quotients
 _STEPS = sorted([*(10.0**-k for k in range(4, 17)), *(2.0**-k for k in range(16, 44))])
@@ -138,7 +139,7 @@ def _truncated(question: Question, points: Points, yours: Array, name: str) -> s
                 near = np.abs(error - made) <= 0.01 * np.abs(made) + noise / abs(step) / 2
                 shown = here & (np.abs(made) > noise / abs(step))
                 most = np.mean(shown[wrong]) > 0.5 and np.sum(shown) >= _FEW
-                if np.all(near[here]) and most:
+                if np.all(near[here]) and most and abs(step) <= _LARGEST:
                     kind = "backward" if scheme == "forward" and step < 0 else scheme
                     text = way.replace("h", f"{abs(step):.1g}", 1)
                     return f"{kind} differences with a step of about {text}"

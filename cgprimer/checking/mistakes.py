@@ -42,6 +42,7 @@ MISTAKES = {
     "inner function not evaluated": "an outer derivative is taken at x instead of at g(x)",
     "derivative at the wrong point": "right numbers of another point",
     "outer derivative missing": "the chain stops too early",
+    "inner derivative missing": "the chain begins too late: what is inside is not differentiated",
     "power rule": "the exponent stays, or does not come down; the divisor is not squared",
     "absolute value": "the sign is lost",
     "reciprocal": "one over what is right",

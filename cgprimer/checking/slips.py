@@ -185,6 +185,11 @@ class _Slips(Places):
             names = listed(f"{self.text(v)} by {self.text(u)}" for v, u in lines.items())
             yield Slip("activation derivative missing", f"the derivative of {names} is left out",
                        passed=lines)  # fmt: skip
+        for head, which, tail in self.shares:
+            if self.step(head)[0] == "mul":
+                yield Slip("inner derivative missing",
+                           f"the derivative of {self.text(head)} by {self.text(tail)} is left out",
+                           bare=frozenset({(head, which)}))  # fmt: skip
         for head in self.region:
             name, operands = self.step(head)
             if name == "pow" and not self.active[operands[1]]:

@@ -520,6 +520,8 @@ def _values_twice(i1, i2, t1, t2, w1, w2, w3, w4, w5, w6, w7, w8, b1, b2):
         ("cs231n_max", lambda x, y, z, w: (2 * y, 2 * x, 2, 2), {},
          "activation derivative missing", "that of max in m"),
         ("lecture", _opposite, {"loss": "squared-error"}, "sign", "factor of 2 is missing, too"),
+        ("exponential", lambda x, k: math.exp(k * x), {},
+         "inner derivative missing", "of k*x by k"),
         ("mazur", _values_twice, {}, "derivative at the wrong point", "each sigmoid"),
     ],
 )  # fmt: skip
@@ -527,5 +529,10 @@ def test_mistakes_that_students_make_on_the_examples(name, gradient, options, mi
     found = cgprimer.check_gradient(cgprimer.load(name), gradient, **options)
     assert found.mistakes == (mistake,)
     wrong = [part for part in found.parts if part.verdict == "wrong"]
-    assert len(wrong) >= 2
+    assert wrong
     assert all(said in part.message for part in wrong)
+
+
+def test_a_polynomial_with_1_too_much_is_no_difference_quotient_of_step_1():
+    found = cgprimer.check_gradient(cgprimer.load("polynomial"), lambda x: 3 * x**2 + 4 * x - 2)
+    assert (found.points, found.mistakes) == (0, ())
