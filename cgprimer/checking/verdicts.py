@@ -42,7 +42,8 @@ def failed(failure: Failure, about: Sequence[str]) -> Part:
         return waiting("not written yet", *lines)
     if not lines:  # what the driver did itself has no line
         if re.search("unsupported operand.*: '(int|float)' and", said):
-            says = f"no operator for a number on the left: {', '.join(about)}"
+            which = ", ".join(text.removeprefix("c = ") for text in about)
+            says = f"no operator for a number on the left: {which}"
             return wrong("reflected operator missing", says)
         if re.match("AttributeError: .?Value|TypeError: (unsupported|bad) operand", said):
             return waiting(f"not written yet: {said.partition(': ')[2]}, in {about[0]}")
