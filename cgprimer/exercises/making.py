@@ -212,6 +212,9 @@ def _accepted(
         return None
     if not made.blanks or neat.is_degenerate(made, tape(graph), graph.point(None)):
         return None
+    norms = [b.value for b in made.blanks if asked.kind == "optimizer" and b.row == "n"]
+    if norms and norms[0] <= asked.asked["settings"]["c"]:  # nothing is cut off
+        return None
     if not rounded and neat.is_exact(made, difficulty):
         return asked
     if (rounded or loose) and neat.is_readable(made):

@@ -58,6 +58,14 @@ def test_a_thousand_seeds_give_no_degenerate_problem(kind: str) -> None:
         looked_at(sheet.problems[0])
 
 
+def test_a_bound_on_the_norm_does_something() -> None:
+    problems = cgprimer.exercise(kinds="optimizer", difficulty=2, seed=5, count=12).problems
+    bounded = [problem for problem in problems if problem.asked["rule"] == "max-norm"]
+    norms = [{b.row: b.value for b in worked(problem).blanks}["n"] for problem in bounded]
+    assert norms
+    assert all(n > p.asked["settings"]["c"] for n, p in zip(norms, bounded, strict=True))
+
+
 def test_degenerate_problems_are_seen() -> None:
     """The judge of neatness itself."""
 
