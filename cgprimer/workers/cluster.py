@@ -206,7 +206,7 @@ class Cluster:
             where = self._cluster = await self._dask.LocalCluster(
                 n_workers=self.size,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL + 1,
                 env={"CGPRIMER_THREADS": "1"},

@@ -48,7 +48,7 @@ def address() -> Iterator[str]:
     """A cluster of three processes that exists already."""
     distributed = pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
     with distributed.LocalCluster(
-        n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
     ) as made:
         yield made.scheduler_address
 
@@ -227,7 +227,7 @@ def test_without_any_process_a_run_ends_with_what_it_has(monkeypatch: Any) -> No
     with distributed.LocalCluster(
         n_workers=1,
         threads_per_worker=1,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         processes=False,
         memory_limit=0,
         protocol="tcp://",
