@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -461,3 +462,19 @@ def test_the_graph_has_more_room_on_a_projector(browser: Any, tmp_path: Path) ->
         button.click()
         press(browser, "g")
         assert browser.execute_script(share) == pytest.approx(shares[0])
+
+
+def test_numbers_on_edges_as_long_as_these_stand_apart(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "edges.html"
+    graph = cgprimer.parse("xx = xa^2; xy = sin(xx)*k; xz = exp(-xy); xw = xy*xz + xx*b")
+    step(graph, {"xa": 0.5, "k": 3.0, "b": -1.0}, output=path, method="reverse")
+    opened(browser, path, 1280, 720).execute_script("go(last())")
+    found = browser.execute_script(
+        "return [...document.querySelectorAll('#graph .partial')]"
+        ".map(n => n.getBoundingClientRect().toJSON()).filter(r => r.width)"
+    )
+    assert len(found) == 5
+    for one, other in combinations(found, 2):
+        across = min(one["right"], other["right"]) - max(one["left"], other["left"])
+        down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+        assert min(across, down) <= 0

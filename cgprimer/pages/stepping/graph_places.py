@@ -25,6 +25,7 @@ RING = 5.0  #: from a vertex to the middle of the ring around it, where it is li
 FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
 _ARROW = 13.0
 LABEL = (7 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number, as 21.5469 or ≈1.2346 is
+WIDE = (LABEL[0] + 0.66 * LETTER, LABEL[1])  #: as ≈0.47606 is, where there is room for it
 _MANY = 80  # edges beyond which not all gaps are tried
 _HUGE = 200  # edges beyond which one direction is tried
 
@@ -48,7 +49,10 @@ class Placed:
 
 
 def placed(
-    scene: Scene, aspect: float = 1.0, gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0)
+    scene: Scene,
+    aspect: float = 1.0,
+    gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0),
+    label: tuple[float, float] = LABEL,
 ) -> Placed:
     """Lay a scene out for a pane whose width over height is ``aspect``.
 
@@ -59,14 +63,14 @@ def placed(
     # A large graph is laid out once: it takes seconds, and does not fit into the pane anyway.
     for down in (True, False) if edges <= _HUGE else (True,):
         for gap in gaps if edges <= _MANY else gaps[:1]:
-            conflicts, shape = _placed(scene, down, gap)
+            conflicts, shape = _placed(scene, down, gap, label)
             found.append((conflicts, -min(aspect / shape.width, 1 / shape.height), shape))
             if not conflicts:
                 break
     return min(found, key=lambda candidate: candidate[:2])[2]
 
 
-def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
+def _placed(scene: Scene, down: bool, gap: float, label: tuple[float, float]) -> tuple[int, Placed]:
     """A picture, and how many of its labels lie over something."""
     sizes = {
         vertex.name: (max(12, len(vertex.name) + 1, vertex.room) * _CHARACTER + _PADDING, _HEIGHT)
@@ -78,9 +82,9 @@ def _placed(scene: Scene, down: bool, gap: float) -> tuple[int, Placed]:
     found = lay_out(sizes, list(scene.edges), without, shapes=shapes, gaps=gaps, down=down)
     # Room for the labels is not reserved: a picture with it would be much larger.
     middles = (point_at(line, length(line) / 2) for line in found.lines)
-    found = replace(found, labels=tuple(Box(*middle, *LABEL) for middle in middles))
+    found = replace(found, labels=tuple(Box(*middle, *label) for middle in middles))
 
-    labels = free_labels(found, LABEL[0] / 2)
+    labels = free_labels(found, label[0] / 2)
     width, height = found.width + 2 * _MARGIN, found.height + 2 * _MARGIN
     around = Box(found.width / 2, found.height / 2, width, height)
     whole = frame([around, *(box for box in labels.boxes if box)])

@@ -16,7 +16,7 @@ from cgprimer.files import check_writable, json_text, write_whole
 from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
 from cgprimer.pages.stepping.frames import Stepping, stepping
-from cgprimer.pages.stepping.graph_places import drawing_data, placed
+from cgprimer.pages.stepping.graph_places import WIDE, drawing_data, placed
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pictures.theme import theme
 
@@ -117,7 +117,7 @@ def page(
     arrays = shown.walk(method).refused and shown.scene.tape.shapes
     data = {
         **shown.to_dict(),
-        "drawing": drawing_data(placed(shown.scene)),
+        "drawing": drawing_data(placed(shown.scene, label=WIDE)),
         "first": "reverse" if arrays else method,
         "quiz": quiz,
         "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
