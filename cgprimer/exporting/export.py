@@ -153,9 +153,9 @@ def _header(made: Exported, to: str) -> str:
         f"Written by cgprimer {__version__}."
         + ("" if to == "latex" else " Run, it checks itself; the exit code is 1 if it is wrong."),
     ]
-    if made.renamed:
-        lines += ["", "Names that are others here: "
-                  + ", ".join(f"{name} is {here}" for name, here in made.renamed)]  # fmt: skip
+    renamed = [f"{n} is {here}" for n, here in made.idents.items() if n != here and "." not in n]
+    if renamed:
+        lines += ["", f"Names that are others here: {', '.join(renamed)}"]
     return "\n".join(lines)
 
 

@@ -122,11 +122,6 @@ class Exported:
         """The shape of a name, for one sample."""
         return self.program.shapes.get(name, ())
 
-    @property
-    def renamed(self) -> list[tuple[str, str]]:
-        """Names of the graph that are others in the file, and what they are there."""
-        return [(n, i) for n, i in self.idents.items() if n != i and "." not in n]
-
 
 def exported(
     graph: ExpressionGraph,

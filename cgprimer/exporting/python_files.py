@@ -39,8 +39,6 @@ PYTHON = Language(
         "pow": "power({a}, {b})", "abs": "abs({a})", "max": "maximum({a}, {b})",
         "min": "minimum({a}, {b})", "where": "({b} if {a} != 0.0 else {c})",
         "less": "float({a} < {b})", "equal": "float({a} == {b})",
-        **{name: f"{name}({{a}})" for name in (*UNARY, "sigmoid", "softplus", "relu", "gelu",
-                                               "sign", "heaviside")},
     },
     define=python_function,
     helpers={**definitions(), **_SCALAR},

@@ -71,6 +71,13 @@ def test_a_file_is_written_over_only_by_force(tmp_path: Path) -> None:
     assert (tmp_path / "a.py").read_text() == text
 
 
+def test_a_file_is_the_same_in_every_process(tmp_path: Path) -> None:
+    names = ["b", "a", "value", "for", "k", "lambda", "if"]
+    graph = cgprimer.parse(f"parameter {', '.join(names)}; w = {' + '.join(names)}")
+    said = "value is value_, for is for_, lambda is lambda_, if is if_\n"
+    assert f"Names that are others here: {said}" in cgprimer.export(graph)
+
+
 def test_options_reach_the_file() -> None:
     text = good("export", "-e", "xw = k*xa", "--loss", "squared-error", "--wrt", "k,xa",
                 "--at", "k=2,xa=3,target=5", "--to", "numpy", "--method", "forward")  # fmt: skip

@@ -44,8 +44,8 @@ def shown_names(tape: Tape) -> dict[str, str]:
     ('bar_xw', 'bar_xw_')
     """
     names = (*tape.names, *tape.outputs)
-    taken = {name for name in names if "." not in name}
-    shown = {name: name for name in taken}
+    shown = {name: name for name in names if "." not in name}
+    taken = {*shown}
     for name in names:
         if name not in shown:
             text = shown_name(name)
