@@ -201,11 +201,11 @@ def test_what_a_cluster_lacks_is_said(address: str, monkeypatch: Any) -> None:
 def test_a_killed_process_changes_nothing() -> None:
     pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
     graph, data = lecture(3000)
-    killed = []
+    killed, others = list[int](), {*children(os.getpid())}
 
     def kill(step: int, steps: int, loss: float) -> None:
         if step == 60:
-            killed.append(children(os.getpid())[0])
+            killed.append(max({*children(os.getpid())} - others))
             os.kill(killed[0], signal.SIGKILL)
 
     how = {**HOW, "workers": 3, "epochs": 4}
@@ -216,7 +216,7 @@ def test_a_killed_process_changes_nothing() -> None:
     alone = cgprimer.train(graph, data, **{**HOW, "epochs": 4, "batch_size": 60})
     assert differ(run, alone) < 1e-12
     assert run.loss == pytest.approx(alone.loss, rel=1e-12)
-    assert children(os.getpid()) == []
+    assert {*children(os.getpid())} <= others
 
 
 @pytest.mark.slow
