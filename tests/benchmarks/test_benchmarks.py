@@ -78,7 +78,8 @@ def test_networks_of_matrices_are_measured_and_checked() -> None:
 @pytest.mark.slow
 def test_homework_is_measured() -> None:
     rows = SECTIONS["homework"](Settings(quick=True))
-    assert [row.note for row in rows] == [""] * 5
+    assert len(rows) >= 5
+    assert not [row for row in rows if row.note]
     assert all(row.seconds for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""Homework and many workers: checks and sheets as whole processes, and simulated gradients.
+"""Homework and many workers: checks and sheets as processes, gradients simulated and on a cluster.
 
 Wall-clock time, and the processor's of all processes of a command: measure while nothing else runs.
 """
@@ -10,7 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
+
+import numpy as np
 
 import cgprimer
 
@@ -102,3 +105,28 @@ def _simulated(settings: Settings) -> list[Row]:
     used = time.process_time() - begin
     where = f"1,000 workers, {run.steps:,} gradients, async"
     return [Row("homework", "simulated", where, used)]
+
+
+def _clustered(settings: Settings) -> list[Row]:
+    """Steps of 100,000 samples, computed by one worker and divided between two."""
+    if find_spec("distributed") is None:
+        return []
+    text = "input x[16]; parameter A[64,16], a[64], B[64,64], b[64], c[64]"
+    graph = cgprimer.parse(f"{text}; xh = tanh(A @ x + a); xu = tanh(B @ xh + b); xw = c @ xu")
+    samples, batch = (4_000, 1_000) if settings.quick else (2_000_000, 100_000)
+    inputs = np.random.default_rng(0).normal(size=(samples, 16))
+    data = cgprimer.Dataset.from_arrays({"x": inputs}, {"xw": np.tanh(inputs[:, 0])})
+    rows: list[Row] = []
+    for workers in (1, 2):
+        quietly(f"homework: {workers} of a cluster")
+        ends: list[float] = []
+        cgprimer.train(
+            graph, data, epochs=2, batch_size=batch // workers, workers=workers, cluster="local",
+            optimizer="sgd", learning_rate=1e-3,
+            on_step=lambda *_, ends=ends: ends.append(time.perf_counter()),
+        )  # fmt: skip
+        took = float(np.median(np.diff(ends)))
+        who, where = f"{workers} of a local cluster", f"a step of {batch:,} samples, 16-64-64-1"
+        ratio = None if not rows else rows[0].seconds / took  # type: ignore[operator]
+        rows.append(Row("homework", where, who, took, ratio=ratio))
+    return rows
