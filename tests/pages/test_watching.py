@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -415,3 +416,10 @@ def test_an_example_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode == 0
     assert 'alt="graph of' in pages[0]
     assert os.path.exists(LECTURE)
+
+
+def test_nothing_goes_on_when_it_is_served_no_more(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    with serving(reading(tmp_path / "graph.cg"), "graph.cg"):
+        assert len(set(threading.enumerate()) - before) == 1
+    assert not [one for one in set(threading.enumerate()) - before if one.is_alive()]

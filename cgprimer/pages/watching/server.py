@@ -110,8 +110,9 @@ def serving(live: Live, title: str, *, port: int = 0, dark: bool = False) -> Ite
             f"cannot serve at port {port}: {(error.strerror or str(error)).lower()}",
             hint="another --port, or none for one that is free",
         ) from None
-    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://{HOST}:{server.server_port}/"
     finally:
-        server.server_close()  # the thread ends with the process: nobody waits for it
+        server.shutdown()  # its thread would look at a closed socket for ever
+        server.server_close()
