@@ -236,4 +236,4 @@ def counted(count: int) -> str:
     >>> counted(12345), counted(2**20_000)
     ('12,345', 'about 10^6020')
     """
-    return f"{count:,}" if count < 10**15 else f"about 10^{int(count.bit_length() * 0.30103)}"
+    return f"{count:,}" if count < 10**30 else f"about 10^{int(count.bit_length() * 0.30103)}"

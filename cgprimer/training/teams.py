@@ -185,7 +185,7 @@ class TeamSteps(Steps):
         if steps == len(self.first) < _FIRST and len(arrived) <= _EACH and len(values) <= _NUMBERS:
             gradients = [
                 [one.worker, one.version, (one.gradient / max(1, one.task.samples)).tolist()]
-                for one in arrived
+                for one in sorted(arrived, key=lambda one: one.time)
             ]
             self.first.append([max(one.time for one in arrived), values.tolist(), gradients])
         for one in arrived:

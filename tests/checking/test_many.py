@@ -500,7 +500,7 @@ def test_otter_reads_and_runs_its_file(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_nbgrader_cells_grade_a_notebook(folder: Path) -> None:
-    import nbformat
+    nbformat = pytest.importorskip("nbformat", reason="reads notebooks")
 
     here = folder.parent
     good("check", "half", "notes.txt", "--nbgrader", "half.ipynb", cwd=here)
