@@ -125,17 +125,31 @@ def test_ctrl_c_while_the_command_is_loaded() -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+def hears() -> None:
+    """A process behind ``&`` or ``nohup`` would not hear of Ctrl-C, nor would its children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end_of(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What it says until its end, which comes in any case."""
+    try:
+        return process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+
 def stopped(folder: Path, *args: str, pauses: tuple[float, ...]) -> tuple[int, str, str]:
     """The command, with Ctrl-C after each pause, once it has begun to train."""
     process = subprocess.Popen(
         [str(COMMAND), "train", "lecture", "--epochs", "100000000", *args], cwd=folder,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+        preexec_fn=hears,  # noqa: PLW1509
     )  # fmt: skip
     time.sleep(6)
     for pause in pauses:
         time.sleep(pause)
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = end_of(process)
     assert "Traceback" not in err
     return process.returncode, out, err
 
@@ -165,7 +179,7 @@ def test_a_save_that_fails_comes_after_the_report(interrupt: bool, tmp_path: Pat
     process = subprocess.Popen(
         [str(COMMAND), "train", "lecture", "--epochs", epochs, "--save", str(where)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-        cwd=tmp_path,
+        preexec_fn=hears, cwd=tmp_path,  # noqa: PLW1509
     )  # fmt: skip
     while not where.exists() and process.poll() is None:  # the first checkpoint
         time.sleep(0.01)
@@ -173,7 +187,7 @@ def test_a_save_that_fails_comes_after_the_report(interrupt: bool, tmp_path: Pat
     if interrupt:
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = end_of(process)
     assert process.returncode == (130 if interrupt else 1), err
     assert "ab + bc" in out
     assert "the run is not saved" in err
