@@ -170,7 +170,7 @@ def test_archives_with_objects_or_more_than_was_asked_for(tmp_path: Path) -> Non
     np.savez_compressed(tmp_path / "large.npz", **good_part, junk=np.zeros(200_000_000))
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     good(*args, "large.npz", cwd=tmp_path, env={})
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < max(before, 400_000)  # kB
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, 400_000)  # kB
 
 
 def test_a_name_with_two_roles_keeps_them_apart(tmp_path: Path) -> None:

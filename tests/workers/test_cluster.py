@@ -255,6 +255,7 @@ def test_ctrl_c_stops_all_and_leaves_a_checkpoint(tmp_path: Path) -> None:
         [sys.executable, "-m", "cgprimer", *words.split(), "--checkpoint-every", "1s"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )  # fmt: skip
     try:
         until = time.monotonic() + 60
