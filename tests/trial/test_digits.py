@@ -137,3 +137,10 @@ def test_an_input_beyond_single_precision_is_named_itself():
     for made in (cgprimer.train, cgprimer.loss_and_gradient):
         with pytest.raises(cgprimer.DataError, match="the input 'xa' is beyond float32"):
             made(graph, data, dtype="float32")
+
+
+def test_a_power_of_zero_stays_one_in_the_derivative():
+    graph = cgprimer.parse("xw = xa*0^xa")
+    for xa, slope in ((2.0, 0.0), (0.5, 0.0), (-1.0, np.inf)):
+        found = cgprimer.gradient(graph, {"xa": xa}, wrt="xa", method="symbolic")["xa"]
+        assert found == slope

@@ -155,9 +155,9 @@ def _call(name: str, arguments: list[Any]) -> Any:
     """A primitive applied to sympy expressions."""
     if name in _STATED:
         return _stated(name)(*arguments)
-    if name == "pow" and arguments[0] == 0:  # sympy's derivative has a logarithm of 0
-        return _stated("equal")(*arguments)
     row = primitive(name)
+    if name == "pow" and arguments[0] == 0:  # sympy's derivative would have a logarithm of 0
+        return opaque_function(replace(row, partials=("0", "0")), _call)(*arguments)
     opaque = form(row) is None
     return opaque_function(row, _call)(*arguments) if opaque else symbolic_call(name, arguments)
 
