@@ -44,7 +44,6 @@ from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, checked, option_lines
-from cgprimer.workers.record import as_dict, record_of
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = (  # not in --json
@@ -242,6 +241,8 @@ def _say(
         result["identifiability"] = asdict(found)
         del result["identifiability"]["parameters"]
     if run.team:
+        from cgprimer.workers.record import as_dict, record_of
+
         result["team"] = as_dict(record_of(run), run.steps)
     if score is not None:
         result["score"] = score.as_dict()

@@ -14,7 +14,6 @@ from cgprimer.number_format import number
 from cgprimer.training.identifiability import Identifiability, combination_text
 from cgprimer.training.predictions import Score
 from cgprimer.training.runs import TrainingRun
-from cgprimer.workers.record import record_of, summary, timeline
 
 _MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
 
@@ -75,6 +74,8 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
 def _team_lines(run: TrainingRun) -> list[str]:
     if not run.team:
         return []
+    from cgprimer.workers.record import record_of, summary, timeline
+
     record = record_of(run)
     return ["", *summary(record, run.steps), "", *timeline(record)]
 

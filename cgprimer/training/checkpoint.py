@@ -20,7 +20,6 @@ from cgprimer.files import json_text, write_whole
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import SETTINGS, checked
 from cgprimer.training.vectors import Vectors
-from cgprimer.workers.record import check_team
 
 FORMAT = "cgprimer-run"
 VERSION = 1
@@ -135,6 +134,8 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     ):
         raise ValueError
     if run.team:
+        from cgprimer.workers.record import check_team
+
         check_team(run)
     for name in SETTINGS.keys() & run.settings.keys():
         if isinstance(value := run.settings[name], list):

@@ -23,7 +23,6 @@ from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.data import Blocks, Dataset, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
-from cgprimer.training.curvature import with_stable_rate
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import beside_outputs, data_for, samples_for
 from cgprimer.training.metrics import METRICS
@@ -39,8 +38,7 @@ from cgprimer.training.settings import (
     settings_of,
 )
 from cgprimer.training.snapshots import moments
-from cgprimer.training.steps import Done, Steps, change_of
-from cgprimer.training.teams import TeamSteps
+from cgprimer.training.steps import Change, Done, Steps, change_of
 from cgprimer.training.update_rules import State
 from cgprimer.training.vectors import Vectors
 
@@ -140,7 +138,7 @@ def train(
     values = vectors.vector(run.last_parameters or run.parameters).astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
     resident, one_by_one = Resident(objective, dataset), on_step is not None
-    steps = (TeamSteps if how.plan else Steps)(objective, resident, how, one_by_one)
+    steps = _steps_of(how)(objective, resident, how, one_by_one)
     running = run.last_statistics or run.statistics or objective.layers.first()
     held = Done(run.steps, values, steps.begun(values, state), [], statistics=running)
     when = moments(epochs, steps.per_epoch, len(values), settings.short_run_records)
@@ -170,7 +168,7 @@ def train(
             run.stopped, run.loss = "interrupted", math.nan
         if run.stopped != "interrupted" and not np.isfinite(run.loss):
             bad, place = np.arange(samples), "after the last step"
-    explained = partial(with_stable_rate, objective=objective, dataset=dataset, how=how, run=run)
+    explained = partial(_explained, objective=objective, dataset=dataset, how=how, run=run)
     if bad is not None:
         masks = steps.drawn(run.steps, len(bad))
         said, why = not_finite(objective, dataset, run.parameters, bad, masks)
@@ -181,6 +179,21 @@ def train(
             f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
         )
     return run
+
+
+def _steps_of(how: Change) -> type[Steps]:
+    """Who makes the steps; one who works alone does not load what many need."""
+    if how.plan is None:
+        return Steps
+    from cgprimer.training.teams import TeamSteps
+
+    return TeamSteps
+
+
+def _explained(said: str, **of: Any) -> str:
+    from cgprimer.training.curvature import with_stable_rate  # loaded by runs that fail
+
+    return with_stable_rate(said, **of)
 
 
 def _parts(

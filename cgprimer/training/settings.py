@@ -244,7 +244,7 @@ class Settings:
         "How often a run is saved while it goes on: 10 is every ten epochs, 30s every 30 seconds.",
     )  # fmt: skip
     workers: int | None = _setting(
-        None, partial(_count, "workers", least=1), "1..",
+        None, partial(_count, "workers"), "1..",
         "Many workers, each of whom computes gradients of batch_size samples.", same=_INSTEAD,
     )  # fmt: skip
     simulate: bool = _setting(
@@ -269,7 +269,7 @@ class Settings:
         "backup: how many workers a step does not wait for (default: 1).",
     )  # fmt: skip
     groups: int | None = _setting(
-        None, partial(_count, "groups", least=1), "1..", "groups: how many there are (default: 2).",
+        None, partial(_count, "groups"), "1..", "groups: how many there are (default: 2).",
         same=_INSTEAD,
     )  # fmt: skip
     delays: str = _setting(
