@@ -47,6 +47,13 @@ def test_one_long_path():
     assert found == pytest.approx(cgprimer.gradient(graph, wrt="p")["p"], rel=1e-9)
 
 
+def test_many_short_paths():
+    names = [f"p{i}" for i in range(9_000)]
+    at = dict.fromkeys(names, 1.0) | {"xa": 2.0}
+    found = cgprimer.gradient(wide(9_000), at, wrt=names, method="path-sum")
+    assert found == dict.fromkeys(names, 2.0)
+
+
 def test_paths_that_are_long_and_many_are_refused_before_any_is_walked():
     with pytest.raises(PathLimitError, match=r"the 2,000 paths have 2,001,000 edges"):
         cgprimer.gradient(chain(2_000, " + p*xin"), method="path-sum")

@@ -53,10 +53,8 @@ def differentiate(
             f"there are {counted(total)} paths, more than the limit of {limit:,}",
             hint=_HINT,
         )
-    walked = sum(
-        count_edges(heads, root, leading[root]).get(source, 0)
-        for root in roots for source in sources
-    )  # fmt: skip
+    lengths = [count_edges(heads, root, leading[root]) for root in roots]
+    walked = sum(of_root.get(source, 0) for of_root in lengths for source in sources)
     if walked > limit * _EDGES:
         raise PathLimitError(
             f"the {total:,} paths have {walked:,} edges, more than the limit of {limit * _EDGES:,}",
