@@ -230,10 +230,10 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{counted(count)} {one if count == 1 else many or one + 's'}"
 
 
-def counted(count: int) -> str:
-    """A count; one that nobody would read by its size.
+def counted(count: int, most: int = 10**30) -> str:
+    """A count; one above `most`, that nobody would read, by its size.
 
     >>> counted(12345), counted(2**20_000)
     ('12,345', 'about 10^6020')
     """
-    return f"{count:,}" if count < 10**30 else f"about 10^{int(count.bit_length() * 0.30103)}"
+    return f"{count:,}" if count < most else f"about 10^{int(count.bit_length() * 0.30103)}"

@@ -57,7 +57,7 @@ def check_size(nodes: int) -> None:
     """
     if nodes > _LARGEST:
         raise ExpressionSwellError(
-            f"written out, the formula has {counted(nodes)} names, numbers and operations",
+            f"written out, the formula has {counted(nodes, 10**9)} names, numbers and operations",
             hint="'cgprimer grad' does without it; of several expressions, inner='chain'"
             " (--inner chain) differentiates each by itself",
         )
