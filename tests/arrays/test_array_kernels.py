@@ -181,3 +181,24 @@ def test_numbers_too_large_for_single_precision_are_infinite() -> None:
     scalars["W"][1, 1] = -1e100
     found = Matrices(tape, sums=False, dtype="float32")(columns, scalars, 5)
     agree(found, ArraySteps(tape, sums=False, dtype="float32")(columns, scalars, 5), "float32")
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "input x[64]; parameter W[64,90], c[90]; xo = sum(tanh(x @ W + c))",
+        "input x[8,16], k; parameter W[16,40], c[40]; xo = k*sum(relu(x @ W + c)^2)",
+        "input k; parameter W[90,64], v[64]; xo = sum(tanh(W @ v*k))",
+    ],
+)
+def test_a_single_point_needs_no_axis_of_samples(text: str, shape: tuple[int, ...]) -> None:
+    graph = cgprimer.parse(text)
+    random = np.random.default_rng(4)
+    at = {
+        n: random.normal(0, 0.1, (shape if n in graph.inputs else ()) + graph.shapes.get(n, ()))
+        for n in (*graph.inputs, *graph.parameters)
+    }
+    known, found = (cgprimer.gradient(graph, at, engine=e) for e in ("numpy", "cpu"))
+    for name, slope in known.items():
+        np.testing.assert_allclose(found[name], slope, rtol=1e-11)

@@ -177,7 +177,9 @@ class Matrices:
             for i in self.fixed:
                 start[i] = np.asarray(start[i], dtype, order="C")
             for i, name in self.columns:
-                start[i] = np.asarray(columns[name], dtype, order="C")
+                column = np.asarray(columns[name], dtype, order="C")
+                alone = column.ndim == len(tape.leaves[i].shape)  # one sample, without an axis
+                start[i] = column[None] if alone else column
         outputs: dict[str, Array] = {}
         if not self.sums:
             for name, i in tape.outputs.items():
