@@ -101,8 +101,8 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
         kind = getattr(leaf._data, "dtype", None)
         if kind is None:
             bar = float(bar)
-        elif bar.dtype != kind:
-            bar = bar.astype(kind)
+        elif getattr(bar, "dtype", None) != kind:  # a float where doubles were summed
+            bar = np.asarray(bar, kind)
         if leaf._grad is not None:
             leaf._grad = leaf._grad + bar
             leaf._again += 1
@@ -153,9 +153,7 @@ def _seed(of: Recorded, gradient: Any) -> Any:
         raise DifferentiationError(
             f"the gradient must have the shape of the value, {shape}, not {EAGER.shape(gradient)}"
         )
-    if isinstance(gradient, np.ndarray):
-        return gradient.astype(of._data.dtype) if shape else float(gradient)
-    return gradient
+    return gradient if type(of._data) is float else np.asarray(gradient, of._data.dtype)
 
 
 def _reachable(root: Recorded, since: int = 0) -> list[Recorded]:

@@ -34,7 +34,7 @@ _new = object.__new__
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
 _EXAMPLES = f"{_HERE}{os.sep}examples"  # as they are installed: programs that use the package
-UNSEEN = b""  #: of an array that somebody else may hold: what is in it is not known
+UNSEEN = b"?"  #: of an array that somebody else may hold: what is in it is not known
 
 
 class State:

@@ -9,6 +9,7 @@ import numpy as np
 from cgprimer.core.primitives import shaped
 from cgprimer.errors import ShapeError, UsageError
 from cgprimer.recording.eager import EAGER, Recorded
+from cgprimer.recording.operators import as_array
 
 
 def take(value: Any, key: Any) -> Any:
@@ -18,7 +19,8 @@ def take(value: Any, key: Any) -> Any:
         ShapeError: a place outside of the value, or more indices than axes.
         UsageError: an index that is no whole number, slice, mask or list of these.
     """
-    parts = list(key) if isinstance(key, tuple) else [key]
+    parts = [as_array(p) if isinstance(p, list) else p
+             for p in (key if isinstance(key, tuple) else (key,))]  # fmt: skip
     shape = value.shape
     named = [p for p in parts if p is not None and p is not Ellipsis]
     covered = sum(p.ndim if _is_mask(p) else 1 for p in named)
@@ -47,11 +49,13 @@ def take(value: Any, key: Any) -> Any:
         for count, axis in enumerate(grown):
             sizes.insert(axis + count, 1)
         made = shaped.reshape(EAGER, made, tuple(sizes))
+    if 0 in EAGER.shape(made):  # nested tuples of nothing do not tell how many axes they have
+        made = shaped.reshape(EAGER, made, np.broadcast_to(0.0, shape)[key].shape)
     return made
 
 
 def _is_mask(part: Any) -> bool:
-    return isinstance(part, np.ndarray) and part.dtype == bool
+    return isinstance(part, np.ndarray) and part.dtype == bool and part.ndim > 0
 
 
 def _place(part: Any, size: int) -> Any:
@@ -65,7 +69,7 @@ def _place(part: Any, size: int) -> Any:
         raise UsageError(
             "a value that is differentiated is no index", hint="use int(value.item()) or plain data"
         )
-    array = np.asarray(part)
+    array = as_array(part)
     if array.dtype.kind not in "iu" and array.size:
         raise UsageError(f"an index is made of whole numbers, not of {array.dtype} such as {part}")
     return int(array) if not array.ndim else _nested(array)

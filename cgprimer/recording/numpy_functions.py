@@ -42,7 +42,7 @@ UFUNCS |= {
     np.heaviside: lambda a, b: EAGER.emit("where", EAGER.emit("equal", a, 0.0), b,
                                           EAGER.emit("less", 0.0, a)),
 }  # fmt: skip
-REDUCTIONS = {np.add: "sum", np.maximum: "max", np.minimum: "min"}
+REDUCTIONS = {np.add: "sum", np.maximum: "max", np.minimum: "min", np.multiply: "prod"}
 #: What has no derivative that is not zero: computed on the plain numbers.
 PLAIN = {
     np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal, np.isnan,
@@ -66,9 +66,11 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
             hint="use its result, without out= or an in-place operator",
         )
     if method == "reduce" and ufunc in REDUCTIONS:
-        return getattr(inputs[0], REDUCTIONS[ufunc])(axis, options.get("keepdims", False))
-    if method == "outer" and ufunc is np.multiply:
-        return _outer(*inputs).reshape(np.shape(inputs[0]) + np.shape(inputs[1]))
+        keepdims = options.get("keepdims", False)
+        return getattr(inputs[0], REDUCTIONS[ufunc])(axis, keepdims=keepdims)
+    if method == "outer" and ufunc in UFUNCS:
+        a, b = map(value_of, inputs)
+        return UFUNCS[ufunc](a.reshape(*a.shape, *[1] * b.ndim), b)
     if ufunc in PLAIN:
         return getattr(ufunc, method)(*map(_plain, inputs), **options)
     if options and method == "__call__":
@@ -93,7 +95,8 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
     except TypeError as error:
         if "argument" not in str(error):
             raise
-        what = f"numpy.{function.__name__} is recorded without this argument: {error}"
+        said = str(error).partition("() ")[2] or error
+        what = f"numpy.{function.__name__} is recorded without this argument: {said}"
         raise DifferentiationError(what) from None
     except (ValueError, IndexError) as error:
         if isinstance(error, CgprimerError):
@@ -136,9 +139,11 @@ def _concatenate(parts: Any, axis: int | None = 0) -> Any:
 
 def _dot(a: Any, b: Any) -> Any:
     a, b = value_of(a), value_of(b)
+    if not (a.ndim and b.ndim):
+        return a * b
     if b.ndim > 2:
         raise ShapeError("numpy.dot and inner are recorded for matrices and vectors", hint="use @")
-    return a * b if not (a.ndim and b.ndim) else a @ b
+    return a @ b
 
 
 def _outer(a: Any, b: Any) -> Any:
@@ -167,12 +172,12 @@ def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False
     return (moved * moved).sum(axis, keepdims) / (count - ddof)
 
 
-def _product(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Two by two, so that a zero among the factors has its derivative."""
     gone = shaped.axes_of(a.shape, axis)
     kept = [i for i in range(-a.ndim, 0) if i not in gone]
     rows = a.transpose([*gone, *kept]).reshape(-1, *[a.shape[i] for i in kept])
-    parts = [rows[i] for i in range(len(rows))] or [Value(np.ones(rows.shape[1:]))]
+    parts = [rows[i] for i in range(len(rows))] or [Value(np.ones(rows.shape[1:], a.dtype))]
     while len(parts) > 1:
         pairs = [p * q for p, q in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[len(parts) // 2 * 2 :]
@@ -187,15 +192,34 @@ def _cumulated(a: Any, axis: int | None = None) -> Any:
     return _moved(_moved(a, axis, -1) @ np.triu(np.ones((size, size), a.dtype)), -1, axis)
 
 
-def _along(a: Any, places: Any, axis: int) -> Any:
-    """``numpy.take_along_axis``: places of the shape of ``a``, along one axis."""
+def _along(a: Any, places: Any, axis: int | None = -1) -> Any:
+    """``numpy.take_along_axis``: places of the rank of ``a``, along one axis."""
+    if axis is None:
+        a, axis = a.reshape(-1), 0
     index = list(np.indices(places.shape))
-    index[axis] = places
+    index[shaped.axes_of(a.shape, axis)[0]] = places
     return a[tuple(index)]
 
 
-def _sorted(a: Any, axis: int = -1) -> Any:
-    return _along(a, np.argsort(_plain(a), axis, kind="stable"), shaped.axes_of(a.shape, axis)[0])
+def _sorted(a: Any, axis: int | None = -1) -> Any:
+    return _along(a, np.argsort(_plain(a), axis, kind="stable"), axis)
+
+
+def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
+    a = _moved(a, axis, 0)
+    for _ in range(n):
+        a = a[1:] - a[:-1]
+    return _moved(a, 0, axis)
+
+
+def _padded(a: Any, pad_width: Any, mode: Any = "constant") -> Any:
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+        raise DifferentiationError(f"numpy.pad is recorded without the mode {mode!r}")
+    return rearranged(np.pad)(a, pad_width, mode)
+
+
+def _bound(none: float, *given: Any) -> Any:
+    return next((lifted(one) for one in given if one is not None), none)
 
 
 def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
@@ -213,12 +237,12 @@ _moved = rearranged(np.moveaxis)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": lambda a, axis=None, keepdims=False: value_of(a).sum(axis, keepdims),
-    "mean": lambda a, axis=None, keepdims=False: value_of(a).mean(axis, keepdims),
-    "max": lambda a, axis=None, keepdims=False: value_of(a).max(axis, keepdims),
-    "amax": lambda a, axis=None, keepdims=False: value_of(a).max(axis, keepdims),
-    "min": lambda a, axis=None, keepdims=False: value_of(a).min(axis, keepdims),
-    "amin": lambda a, axis=None, keepdims=False: value_of(a).min(axis, keepdims),
+    "sum": lambda a, axis=None, *, keepdims=False: value_of(a).sum(axis, keepdims),
+    "mean": lambda a, axis=None, *, keepdims=False: value_of(a).mean(axis, keepdims),
+    "max": lambda a, axis=None, *, keepdims=False: value_of(a).max(axis, keepdims),
+    "amax": lambda a, axis=None, *, keepdims=False: value_of(a).max(axis, keepdims),
+    "min": lambda a, axis=None, *, keepdims=False: value_of(a).min(axis, keepdims),
+    "amin": lambda a, axis=None, *, keepdims=False: value_of(a).min(axis, keepdims),
     "var": _variance,
     "std": lambda a, axis=None, *, ddof=0, keepdims=False: np.sqrt(
         _variance(a, axis, ddof=ddof, keepdims=keepdims)
@@ -229,16 +253,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "outer": _outer,
     "transpose": lambda a, axes=None: value_of(a).transpose(*(axes or ())),
     "reshape": lambda a, shape: value_of(a).reshape(shape),
-    "broadcast_to": lambda a, shape: EAGER.broadcast(value_of(a), tuple(shape)),
+    "broadcast_to": lambda a, shape: EAGER.broadcast(
+        value_of(a), tuple(shape) if hasattr(shape, "__iter__") else (shape,)),
     "concatenate": _concatenate,
     "stack": joined,
     "vstack": lambda parts: _concatenate([p.reshape(1, -1) if p.ndim < 2 else p
                                           for p in map(value_of, parts)]),
-    "hstack": lambda parts: _concatenate(parts, 1 if value_of(parts[0]).ndim > 1 else 0),
+    "hstack": lambda parts: _concatenate(
+        [*map(np.atleast_1d, map(value_of, parts))], 1 if value_of(parts[0]).ndim > 1 else 0),
     "where": _where,
-    "clip": lambda a, a_min=None, a_max=None: EAGER.emit(
-        "clamp", a, -np.inf if a_min is None else lifted(a_min),
-        np.inf if a_max is None else lifted(a_max)),
+    "clip": lambda a, a_min=None, a_max=None, *, min=None, max=None: EAGER.emit(
+        "clamp", lifted(a), _bound(-np.inf, a_min, min), _bound(np.inf, a_max, max)),
     "norm": _norm,
     "copy": lambda a: a * 1.0,
     "prod": _product,
@@ -246,17 +271,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sort": _sorted,
     "take_along_axis": _along,
     "average": _average,
-    "ptp": lambda a, axis=None, keepdims=False: a.max(axis, keepdims) - a.min(axis, keepdims),
-    "diff": lambda a, axis=-1: _moved(
-        _moved(a, axis, 0)[1:] - _moved(a, axis, 0)[:-1], 0, axis
-    ),
+    "ptp": lambda a, axis=None, *, keepdims=False: a.max(axis, keepdims) - a.min(axis, keepdims),
+    "diff": _differences,
     "append": lambda a, b, axis=None: _concatenate([a, b], axis),
-    "trace": lambda a, offset=0: np.diagonal(a, offset).sum(-1),
+    "trace": lambda a, *places, **axes: np.diagonal(a, *places, **axes).sum(-1),
     "atleast_1d": rearranged(np.atleast_1d, 0),
     "atleast_2d": rearranged(np.atleast_2d, 0),
     "atleast_3d": rearranged(np.atleast_3d, 0),
     "dstack": lambda parts: _concatenate([rearranged(np.atleast_3d)(p) for p in parts], 2),
-    "pad": rearranged(np.pad, 1),
+    "pad": _padded,
     "kron": kron,
     "einsum": einsum,
     "tensordot": tensordot,

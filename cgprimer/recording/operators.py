@@ -164,10 +164,7 @@ def as_data(data: Any) -> Any:
         return float(data)
     if isinstance(data, Recorded):
         data = data._data
-    try:
-        array = np.asarray(data)
-    except ValueError:
-        raise UsageError("the lists have unlike lengths: they make no array") from None
+    array = as_array(data)
     if array.dtype.kind not in "fiub":
         what = {"c": "complex numbers", "U": "text", "O": "objects"}
         raise UsageError(
@@ -176,3 +173,15 @@ def as_data(data: Any) -> Any:
     if not array.ndim and array.dtype != np.float32:
         return float(array)
     return np.array(array, np.float32 if array.dtype == np.float32 else np.float64)
+
+
+def as_array(data: Any) -> Any:
+    """Lists as an array of whatever they hold.
+
+    Raises:
+        UsageError: they have unlike lengths.
+    """
+    try:
+        return np.asarray(data)
+    except ValueError:
+        raise UsageError("the lists have unlike lengths: they make no array") from None

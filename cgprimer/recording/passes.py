@@ -168,7 +168,7 @@ def kept_pass(order: list[Recorded], *, seeded: bool) -> tuple[KeptPass | None, 
     None for one that is new, long, large, in two precisions, or has functions with a pass of their
     own; those are walked step by step.
     """
-    if len(order) > _MOST_STEPS:
+    if len(order) > _MOST_STEPS or not order[0].operands:
         return None, []
     places = {id(v): i for i, v in enumerate(order)}
     key: list[Any] = [FUNCTIONS.generation, seeded]

@@ -27,10 +27,11 @@ def kron(a: Any, b: Any) -> Any:
     return made.reshape([n * m for n, m in zip(left, right, strict=True)])
 
 
-def einsum(subscripts: Any, *operands: Any) -> Any:
+def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Any:
     """``numpy.einsum`` of one operand or more, by letters.
 
-    Products are made two by two, each as one of matrices; other letters are summed over before.
+    Products are made two by two from the left, each as one of matrices (``optimize`` changes
+    nothing); other letters are summed over before.
 
     Raises:
         DifferentiationError: the subscripts are no text of letters.
@@ -39,7 +40,7 @@ def einsum(subscripts: Any, *operands: Any) -> Any:
     text = subscripts.replace(" ", "") if isinstance(subscripts, str) else "."
     given, arrow, out = text.partition("->")
     names, values = given.split(","), [value_of(o) for o in operands]
-    if not text.replace("->", "").replace(",", "").isalpha() and text != "->":
+    if set(text.replace("->", "")) - {*ascii_letters, ","}:
         raise DifferentiationError(
             "numpy.einsum is recorded with letters alone", hint="np.einsum('ij,jk->ik', a, b)"
         )

@@ -186,7 +186,7 @@ class Value(Recorded):
         if self.requires_grad and State.recording:
             raise UsageError(
                 "an array would forget how this value was computed",
-                hint="value.detach().data gives the numbers",
+                hint="np.stack joins values; value.detach().data gives the numbers",
             )
         return np.array(self._data, dtype)
 

@@ -6,6 +6,8 @@ import gc
 import math
 import tracemalloc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -261,3 +263,19 @@ def test_numbers_on_the_way_have_their_gradient_beside_arrays_and_inner_arrays_n
     x.grad = 0  # as micrograd's scripts do it
     (x * 2.0).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_a_leaf_takes_a_pass_that_begins_with_it_as_often_as_it_comes() -> None:
+    for _ in range(3):
+        x = Value([1.0, 2.0])
+        x.backward([3.0, 4.0])
+        assert x.grad.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("function", [lambda x: x + 1.0, lambda x: (x * np.ones(2)).sum()])
+def test_a_number_of_single_precision_gets_a_gradient_of_its_own(
+    function: Callable[[Any], Any],
+) -> None:
+    x = Value(np.float32(2.0))
+    function(x).backward(1.0)
+    assert (x.grad, x.grad.dtype) == (function(1.0) - function(0.0), np.float32)

@@ -173,7 +173,7 @@ def test_what_is_printed_of_a_value_is_a_number() -> None:
         (lambda: copy.deepcopy(deep()), "not copied or stored"),
         (lambda: pickle.dumps(deep()), "not copied or stored"),
         (lambda: np.einsum("...i,i", X, X), "letters alone"),
-        (lambda: np.pad(X, 1, mode="mean"), "without this argument"),
+        (lambda: np.pad(X, 1, mode="mean"), "without the mode 'mean'"),
         (lambda: np.cumprod(X), "nearest that can is numpy.prod"),
     ],
 )
