@@ -85,6 +85,8 @@ class Custom:
     shapes, values and adjoints.
     """
 
+    is_rule = False  # it runs a function of Python's
+
     def __init__(self, function: Any, arguments: Sequence[Any]) -> None:
         self.function, self.name = function, function.__name__
         self.arguments = list(arguments)

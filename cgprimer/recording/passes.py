@@ -176,7 +176,7 @@ def kept_pass(order: list[Recorded], *, seeded: bool) -> tuple[KeptPass | None, 
     note, kinds = key.append, set()
     for value in order:
         name = value.primitive
-        if name.__class__ is not str and name.kind in ("custom", "backward"):  # type: ignore
+        if getattr(name, "kind", "") == "custom" and not name.setting[0].is_rule:  # type: ignore
             return None, []  # it runs Python, and holds arrays that must not be kept
         note(name)
         for operand in value.operands or (value,):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives import shaped
+from cgprimer.core.primitives import array_functions, shaped
 from cgprimer.errors import ShapeError, UsageError
 from cgprimer.recording.backward import accumulate
 from cgprimer.recording.eager import (
@@ -38,6 +38,7 @@ from cgprimer.recording.operators import (
     of_numpy,
     unary,
 )
+from cgprimer.recording.softmax import log_softmax_along
 
 _MATRICES = Structural("matmul", 2, 2)
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
@@ -314,6 +315,24 @@ class Value(Recorded):
     def T(self) -> Any:
         """Axes backwards."""
         return self.transpose()
+
+    @locating
+    def softmax(self, axis: int = -1) -> Any:
+        """Exponentials along an axis, divided by their sum."""
+        return array_functions.softmax(EAGER, self, axis)
+
+    @locating
+    def log_softmax(self, axis: int = -1) -> Any:
+        """The logarithm of softmax, with all its digits, as one step.
+
+        >>> scores = Value([[1.0, 2.0, 3.0]])
+        >>> loss = -scores.log_softmax(axis=1)[0, 2]
+        >>> loss.backward()
+        >>> round(loss.item(), 8), np.round(scores.grad, 8).tolist()
+        (0.40760596, [[0.09003057, 0.24472847, -0.33475904]])
+        """
+        place = axis if type(axis) is int else shaped.axes_of(self.shape, (axis,))[0]
+        return EAGER.emit(log_softmax_along(self.shape, place), self)
 
     def clamp(self, min: float = -np.inf, max: float = np.inf) -> Any:
         """Kept between two numbers."""

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cgprimer import CgprimerError, Value, grad
+import cgprimer
+from cgprimer import CgprimerError, Value, grad, hessian, record
+from cgprimer.errors import ShapeError
 from cgprimer.recording.numpy_functions import FUNCTIONS, UFUNCS
 
 RNG = np.random.default_rng(0)
@@ -219,6 +221,48 @@ def test_the_same_as_torch() -> None:
     assert compared > 30
 
 
+def log_softmax_written(a: Any, axis: int) -> Any:
+    moved = a - np.max(getattr(a, "_data", a), axis=axis, keepdims=True)
+    return moved - np.log(np.sum(np.exp(moved), axis=axis, keepdims=True))
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1, -3])
+def test_log_softmax_is_what_numpy_writes(axis: int) -> None:
+    """Values, first and second derivatives, and softmax is its exponential."""
+    weights = RNG.normal(size=CUBE.shape)
+    mine, theirs = (
+        lambda a: np.sum(a.log_softmax(axis) ** 2 * weights),
+        lambda a: np.sum(log_softmax_written(a, axis) ** 2 * weights),
+    )
+    scores = 3.0 * CUBE
+    np.testing.assert_allclose(grad(mine)(scores), grad(theirs)(scores), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(
+        hessian(mine)(scores), hessian(theirs)(scores), rtol=1e-10, atol=1e-12
+    )
+    value = Value(scores)
+    np.testing.assert_allclose(
+        value.softmax(axis).data, np.exp(value.log_softmax(axis).data), rtol=1e-14
+    )
+    recording = record(lambda a: np.sum(a.log_softmax(axis) * weights), scores)
+    assert "log_softmax(a, " in str(recording)
+    found = cgprimer.gradient(recording.graph, method="forward")["a"]
+    np.testing.assert_allclose(
+        found, grad(lambda a: np.sum(log_softmax_written(a, axis) * weights))(scores), rtol=1e-11
+    )
+
+
+def test_log_softmax_of_what_is_large_small_single_or_empty() -> None:
+    large = Value(np.array([[1000.0, 0.0], [-np.inf, 0.0]], np.float32)).log_softmax(1)
+    assert large.dtype == np.float32
+    assert large.data.tolist() == [[0.0, -1000.0], [-np.inf, 0.0]]
+    assert Value(np.zeros((2, 0))).log_softmax(1).shape == (2, 0)
+    for axis in (2, "x", None, [0], 1.0):
+        with pytest.raises(ShapeError, match="axis"):
+            Value(A).log_softmax(axis)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match="no axis"):
+        Value(1.0).log_softmax()
+
+
 def test_a_network_step_is_torchs() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
     shapes = [(5, 7), (7,), (7, 3), (3,)]
@@ -228,7 +272,15 @@ def test_a_network_step_is_torchs() -> None:
     out = np.maximum(x @ w1 + b1, 0.0) @ w2 + b2
     picked = out[np.arange(6), target]
     loss = (np.log(np.sum(np.exp(out), axis=1)) - picked).mean()
-    loss.backward()
+    loss.backward(retain_graph=True)
+    slopes = [value.grad for value in ours]
+    for value in ours:
+        value.zero_grad()
+    fused = -(out.log_softmax(1) * np.eye(3)[target]).sum() / 6
+    fused.backward()
+    assert fused.data == pytest.approx(loss.data, rel=1e-14)
+    for value, slope in zip(ours, slopes, strict=True):
+        np.testing.assert_allclose(value.grad, slope, rtol=1e-12, atol=1e-15)
     theirs = [torch.tensor(s, requires_grad=True) for s in start]
     hidden = torch.relu(torch.tensor(x) @ theirs[0] + theirs[1])
     expected = torch.nn.functional.cross_entropy(
