@@ -11,7 +11,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial, wraps
@@ -207,7 +207,7 @@ class Eager:
             try:
                 made = function(*data)
             except (ValueError, ShapeError) as error:
-                raise _misfit(name, data, error) from None
+                raise misfit(name, data, error) from None
             finally:
                 if token is not None:
                     sounding(token)
@@ -283,7 +283,7 @@ def function_of(name: str) -> Callable[..., Any]:
     return checked
 
 
-def _misfit(name: str, data: list[Any], error: Exception) -> Exception:
+def misfit(name: str, data: Sequence[Any], error: Exception) -> Exception:
     """What numpy has found wrong, as an error of shapes that says which line did it."""
     if not isinstance(error, ShapeError):
         shapes = [np.shape(d) for d in data]

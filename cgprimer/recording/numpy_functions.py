@@ -14,7 +14,7 @@ import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
 from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError
-from cgprimer.recording.eager import EAGER, Recorded
+from cgprimer.recording.eager import EAGER, Recorded, misfit
 from cgprimer.recording.operators import lifted
 from cgprimer.recording.products import einsum, kron, tensordot
 from cgprimer.recording.rearranging import joined, rearranged, value_of
@@ -72,7 +72,11 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
         a, b = map(value_of, inputs)
         return UFUNCS[ufunc](a.reshape(*a.shape, *[1] * b.ndim), b)
     if ufunc in PLAIN:
-        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+        data = [*map(_plain, inputs)]
+        try:
+            return getattr(ufunc, method)(*data, **options)
+        except ValueError as error:
+            raise misfit(ufunc.__name__, data, error) from None
     if options and method == "__call__":
         raise DifferentiationError(
             f"numpy.{ufunc.__name__} is recorded without the option {next(iter(options))}="
@@ -85,9 +89,9 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
 
 def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
     """What numpy asks for when one of its other functions meets a value."""
-    if function in PLAIN:
-        return function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
     known = FUNCTIONS.get(function.__name__)
+    if function in PLAIN:
+        known, args, kwargs = function, map(_plain, args), {k: _plain(v) for k, v in kwargs.items()}
     if known is None:
         raise _no_derivative(function.__name__, FUNCTIONS)
     try:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.errors import UsageError
-from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, serial
+from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, misfit, serial
 
 _new = object.__new__
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -78,7 +78,11 @@ def compared(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Comparisons are of numbers: nothing flows through them."""
 
     def applied(self: Recorded, other: Any) -> Any:
-        made = function(self._data, other._data if isinstance(other, Recorded) else other)
+        data = self._data, other._data if isinstance(other, Recorded) else other
+        try:
+            made = function(*data)
+        except ValueError as error:
+            raise misfit("a comparison", data, error) from None
         return made if np.ndim(made) else bool(made)
 
     return applied
@@ -160,7 +164,7 @@ def as_data(data: Any) -> Any:
     """
     if type(data) is float:
         return data
-    if type(data) is int:
+    if type(data) is int and abs(data) < 2**1023:
         return float(data)
     if isinstance(data, Recorded):
         data = data._data

@@ -17,7 +17,7 @@ import numpy as np
 
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.recording.backward import adjoints
-from cgprimer.recording.eager import EAGER
+from cgprimer.recording.eager import EAGER, State
 from cgprimer.recording.rearranging import joined
 from cgprimer.recording.value import Value
 
@@ -68,6 +68,12 @@ def value_and_grad(
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
         value, chosen, nested = called_with(function, argument, args, kwargs)
+        if value is None or isinstance(value, tuple | list | dict):
+            what = "nothing" if value is None else f"a {type(value).__name__}"
+            raise DifferentiationError(
+                f"a gradient is of one number, and the function returned {what}",
+                hint="jacobian(f) differentiates all that a function returns" if value else "",
+            )
         if not isinstance(value, Value):
             value = Value(value, requires_grad=False)
         if value.shape:
@@ -96,7 +102,7 @@ def jacobian_of(
         def rows(_: str, value: Any) -> Tree:
             if not isinstance(value, Value) or not value.requires_grad:
                 value = Value(value, requires_grad=False)
-                return mapped(lambda _, v: np.zeros(value.shape + v.shape)[()], chosen)
+                return mapped(lambda _, v: _zeros(v, value.shape), chosen)
             seeds = np.eye(value.size, dtype=value.dtype).reshape(value.size, *value.shape)
             passes = [
                 adjoints(value, seed if value.shape else None, create_graph=nested)
@@ -105,9 +111,11 @@ def jacobian_of(
 
             def stacked(_: str, v: Value) -> Any:
                 found = [_bar(bars, v) for bars in passes]
+                if not found:
+                    return _zeros(v, value.shape)
                 whole = joined(found) if nested else np.stack([np.asarray(f) for f in found])
                 made = whole.reshape(value.shape + v.shape)
-                return made if made.ndim or nested else float(made)
+                return made if made.ndim or nested or made.dtype == np.float32 else float(made)
 
             return mapped(stacked, chosen)
 
@@ -134,7 +142,10 @@ def _check(function: Any, argument: Any) -> None:
 def called_with(
     function: Callable[..., Any], argument: int | tuple[int, ...], args: Any, kwargs: Any
 ) -> tuple[Any, Tree, bool]:
-    """The result, the arguments to differentiate by as values, and whether this is nested."""
+    """The result, the arguments to differentiate by as values, and whether this is nested.
+
+    A derivative is one under ``no_grad``, too; then nobody differentiates it again.
+    """
     places = argument if isinstance(argument, tuple) else (argument,)
     if not all(-len(args) <= place < len(args) for place in places):
         raise UsageError(f"there are {len(args)} arguments: none is number {max(places)}")
@@ -143,17 +154,19 @@ def called_with(
     for place in places:
         moved[place] = mapped(_leaf, args[place])
     chosen = tuple(mapped(lambda _, v: v, moved[p]) for p in places)  # which nobody changes
+    before = State.set(recording=True, with_lines=State.with_lines)
     _depth[0] += 1
     try:
         result = function(*moved, **kwargs)
     finally:
         _depth[0] -= 1
+        State.set(recording=before[0], with_lines=before[1])
     return result, chosen if isinstance(argument, tuple) else chosen[0], nested
 
 
 def _leaf(_: str, data: Any) -> Value:
     """A value of its own: of one that is recorded already, a copy."""
-    if isinstance(data, Value) and data.requires_grad:
+    if isinstance(data, Value) and data.requires_grad and State.recording:
         made: Value = EAGER.emit("copy", data)
         return made
     return Value(data)
@@ -162,7 +175,13 @@ def _leaf(_: str, data: Any) -> Value:
 def _bar(bars: dict[Any, Any], value: Value) -> Any:
     if value in bars:
         return bars[value]
-    return np.zeros(value.shape, value.dtype) if value.shape else 0.0
+    return _zeros(value)
+
+
+def _zeros(value: Value, before: tuple[int, ...] = ()) -> Any:
+    """No derivative: zeros of a value's shape and precision, with axes before them."""
+    made = np.zeros(before + value.shape, value.dtype)[()]
+    return made if made.ndim or made.dtype == np.float32 else 0.0
 
 
 def mapped(

@@ -303,12 +303,14 @@ class Value(Recorded):
     def reshape(self, *shape: Any) -> Any:
         """The same numbers in another shape; one size may be -1."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        if not all(hasattr(size, "__index__") for size in sizes):
+            raise ShapeError(f"sizes are whole numbers, not {sizes!r}")
         return shaped.reshape(EAGER, self, tuple(map(int, sizes)))
 
     @locating
     def transpose(self, *axes: int) -> Any:
         """Axes in another order; backwards unless given."""
-        order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
+        order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list | None) else axes
         return shaped.transpose(EAGER, self, order or None)
 
     @property
@@ -334,9 +336,9 @@ class Value(Recorded):
         place = axis if type(axis) is int else shaped.axes_of(self.shape, (axis,))[0]
         return EAGER.emit(log_softmax_along(self.shape, place), self)
 
-    def clamp(self, min: float = -np.inf, max: float = np.inf) -> Any:
+    def clamp(self, min: Any = None, max: Any = None) -> Any:
         """Kept between two numbers."""
-        return EAGER.emit("clamp", self, lifted(min), lifted(max))
+        return np.clip(self, min, max)  # type: ignore[call-overload]
 
     def mm(self, other: Any) -> Any:
         """The matrix product, by PyTorch's name."""
@@ -379,7 +381,7 @@ def _numpy_functions() -> Any:
 
 
 def no_grad() -> AbstractContextManager[None]:
-    """Record nothing inside.
+    """Record nothing inside; ``grad(f)`` and its like are taken as ever.
 
     >>> x = Value(2.0)
     >>> with no_grad():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer import grad, hessian, jacobian, value_and_grad
+from cgprimer import grad, hessian, jacobian, no_grad, value_and_grad
 
 
 def softmax(x: Any) -> Any:
@@ -56,6 +56,34 @@ def test_trees_of_arguments_and_several_of_them() -> None:
     assert np.asarray(slopes["b"][0]) == 4.0
     rows = jacobian(lambda a, b: a * b, 1)(2.0, np.array([1.0, 5.0]))
     np.testing.assert_array_equal(rows, [[2.0, 0.0], [0.0, 2.0]])
+
+
+def test_a_derivative_is_one_under_no_grad_too() -> None:
+    def f(x: Any) -> Any:
+        return x**3
+
+    def held(x: Any) -> Any:
+        with no_grad():
+            return x * grad(f)(x)
+
+    with no_grad():
+        assert (grad(f)(2.0), value_and_grad(f)(2.0), hessian(f)(2.0)) == (12.0, (8.0, 12.0), 12.0)
+        assert jacobian(f)(np.array([2.0])).tolist() == [[12.0]]
+    assert value_and_grad(held)(2.0) == (24.0, 0.0)
+    assert value_and_grad(lambda x: x * held(x))(2.0) == (48.0, 24.0)
+
+
+def test_single_precision_stays_single_in_zeros_and_second_derivatives() -> None:
+    x = np.array([0.5, 0.7], np.float32)
+    for f in (lambda x: x**0.3, lambda x: 0.3**x, lambda x: x + 1.0, np.sign, lambda x: np.ones(2)):
+        assert jacobian(f)(x).dtype == np.float32
+        assert hessian(lambda x, f=f: np.sum(f(x)))(x).dtype == np.float32
+        assert grad(grad(lambda x, f=f: np.sum(f(x))))(x[0]).dtype == np.float32
+
+
+def test_derivatives_of_nothing_are_empty() -> None:
+    assert jacobian(lambda x: 2.0 * x)(np.zeros(0)).shape == (0, 0)
+    assert jacobian(jacobian(lambda x: 2.0 * x[:0]))(np.ones(3)).shape == (0, 3, 3)
 
 
 def test_what_does_not_depend_on_an_argument_has_zeros() -> None:

@@ -62,7 +62,9 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name i
     "heaviside": lambda a: np.heaviside(a, 0.5), "step": lambda a: np.heaviside(a, 0.5),
     "max": np.maximum, "min": np.minimum,
     "clamp": lambda a, b, c: np.minimum(np.maximum(a, b), c), "stop_gradient": np.positive,
-    "where": lambda a, b, c: np.where(np.not_equal(a, 0.0), b, c),
+    "where": lambda a, b, c: np.where(  # of two numbers in the precision of a
+        a != 0.0, np.result_type(a, 0.0).type(b) if type(b) is type(c) is float else b, c
+    ),
     "less": lambda a, b: _flags(np.less(a, b), a, b),
     "equal": lambda a, b: _flags(np.equal(a, b), a, b),
 }  # fmt: skip
