@@ -338,7 +338,7 @@ class Value(Recorded):
 
     def clamp(self, min: Any = None, max: Any = None) -> Any:
         """Kept between two numbers."""
-        return np.clip(self, min, max)  # type: ignore[call-overload]
+        return np.clip(self, min, max)
 
     def mm(self, other: Any) -> Any:
         """The matrix product, by PyTorch's name."""
