@@ -45,10 +45,10 @@ def equals(*values: float, digits: int = DIGITS) -> str:
     return "=" if all(exact) else "≈"
 
 
-def marked(value: Any, digits: int = DIGITS) -> str:
+def marked(value: Any, digits: int = DIGITS, widest: int = _WIDEST_ARRAY) -> str:
     """A number that stands alone, with ``≈`` in front if rounded by more digits than that takes.
 
-    An array stands in one line; a larger one as its shape and its norm.
+    An array stands in one line; one that is wider as its shape and its norm.
 
     >>> marked(71.0625, 5), marked(1 / 3, 5), marked(None)
     ('71.0625', '≈0.33333', '')
@@ -57,7 +57,7 @@ def marked(value: Any, digits: int = DIGITS) -> str:
     """
     if value is not None and not isinstance(value, float | int):
         lines = " ".join(array_lines(value))
-        if "norm" not in lines and len(lines) <= _WIDEST_ARRAY:
+        if "norm" not in lines and len(lines) <= widest:
             return lines.removeprefix("= ").replace("≈ ", "≈")
         import numpy as np
 

@@ -14,7 +14,7 @@ function number(value, digits = 8) {
   return sign + point(figures.padEnd(power + 1, "0"), power + 1);
 }
 function marked(value, digits = SHORT) { // with "≈" in front where it is rounded
-  if (typeof value === "object") return value.text;
+  if (typeof value === "object") return (digits > SHORT && value.whole) || value.text; // alone in a line
   const whole = number(value, digits + 1); // not by one digit: the mark would be as long
   return Number.isFinite(value) && Number(whole) !== value ? `≈${number(value, digits)}` : whole;
 }

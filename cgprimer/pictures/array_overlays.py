@@ -32,12 +32,13 @@ from cgprimer.core.run import values_of
 from cgprimer.core.tape.printing import labels
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import UsageError, plural
-from cgprimer.number_format import array_lines
+from cgprimer.number_format import SHORT, array_lines, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.overlays import Overlay, check_path
 
 _LISTED = 4  # paths that are written out
 _ON_EDGES = 3  # rows and columns of a matrix on an edge
+_LONGEST = 60  # characters on an edge: what takes more, as a softmax, is told as a product
 
 
 def array_overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagram:
@@ -168,7 +169,10 @@ def _adjoints(
     flow = back_flow(graph, at, target, operations=operations)
     key = {i: str(i) if operations else primal.labels[i] for i in flow.vertices}
     for (tail, head), (tree, value) in flow.products.items():
-        text = f"{unparse(tree)}{shape_text(shape_of(primal, tail))}"
+        text = unparse(tree)
+        if len(text) > _LONGEST:
+            text = f"bar_{flow.names[head]} · ∂{flow.names[head]}/∂{flow.names[tail]}"
+        text += shape_text(shape_of(primal, tail))
         written.setdefault((key[tail], key[head]), []).extend(_under(text, value))
     return {key[i]: total for i, total in flow.totals.items()}
 
@@ -245,7 +249,8 @@ def value_tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:
         return Name(known[index])
     instruction = tape.instruction(index)
     if instruction is None:
-        return Number(tape.leaves[index].value)
+        value = tape.leaves[index].value  # 1/9 of a mean is nothing that anybody wrote
+        return Number(value if len(repr(value)) <= 12 else float(number(value, SHORT)))
     primitive, operands = instruction
     return Apply(primitive, tuple(value_tree(tape, o, known) for o in operands))
 

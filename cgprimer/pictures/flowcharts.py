@@ -11,8 +11,8 @@ import json
 import re
 from html import escape
 
-from cgprimer.pictures.diagram import Diagram, Node
-from cgprimer.pictures.lettering import wrap_expression
+from cgprimer.pictures.diagram import Diagram
+from cgprimer.pictures.lettering import wrap_lines
 from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, TITLE_SIZE, roles_in, theme
 
 _SHAPES = {
@@ -53,7 +53,7 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
 
     Vertices are called by their keys. The title stands above, the notes below the picture.
 
-    >>> from cgprimer.pictures.diagram import Edge
+    >>> from cgprimer.pictures.diagram import Edge, Node
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
     >>> print(dot(Diagram((a, b), (Edge("xa", "xb", "ab"),))).splitlines()[-2])
       "xa" -> "xb" [label="ab"];
@@ -73,7 +73,7 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     for node in diagram.nodes:
         style = look.roles[node.role]
         label = f'<font point-size="{LABEL_SIZE:g}"><b>{escape(node.label)}</b></font>'
-        for line in _details(node):
+        for line in wrap_lines(node.detail):
             label += f'<br/><font point-size="{DETAIL_SIZE:g}">{escape(line)}</font>'
         outline = look.path if node.emphasis else style.outline
         width = style.line_width + (2.4 if node.emphasis else 0.0)
@@ -108,7 +108,7 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     Vertices are called ``n0``, ``n1``, ... in the diagram's order, because a user's name may be a
     word of Mermaid's own. Notes become a box of their own.
 
-    >>> from cgprimer.pictures.diagram import Edge
+    >>> from cgprimer.pictures.diagram import Edge, Node
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
     >>> text = mermaid(Diagram((a, b), (Edge("xa", "xb", "ab"),)))
     >>> print(text[text.index("flowchart LR") : text.index("  classDef")].rstrip())
@@ -125,7 +125,9 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     lines.append(_SETTINGS.format(edge=look.edge, ink=look.ink, ground=look.background))
     for node in diagram.nodes:
         opening, closing = _BRACKETS[look.roles[node.role].shape]
-        text = "<br/>".join((f"<b>{_escaped(node.label)}</b>", *map(_escaped, _details(node))))
+        text = "<br/>".join(
+            (f"<b>{_escaped(node.label)}</b>", *map(_escaped, wrap_lines(node.detail)))
+        )
         lines.append(f'  {number[node.key]}{opening}"{text}"{closing}:::{node.role}')
     for edge in diagram.edges:
         arrow = "==>" if edge.emphasis else "-->"
@@ -153,7 +155,3 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
 def _escaped(text: str) -> str:
     """Characters that Mermaid or the Markdown in its labels could take for markup, by number."""
     return re.sub(r"[^\w =.,()/\u0080-\U0010ffff]|_", lambda m: f"#{ord(m[0])};", text)
-
-
-def _details(node: Node) -> list[str]:
-    return [line for text in node.detail for line in wrap_expression(text)]

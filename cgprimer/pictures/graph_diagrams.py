@@ -260,10 +260,12 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
     names, trees = labels(tape), expressions(tape)
     values = _values(graph, at)
     outputs = set(tape.outputs.values())
+    used = {o for instruction in tape.instructions for o in instruction.operands}
     nodes = []
     for index, leaf in enumerate(tape.leaves):
         if leaf.kind == "constant":
-            nodes.append(Node(str(index), number_text(leaf.value), "constant"))
+            if index in used:  # a size or an axis, as in sum(x, 1), is no operand
+                nodes.append(Node(str(index), number_text(leaf.value), "constant"))
         else:
             role: Role = "input" if leaf.kind == "column" else "parameter"
             role = "constant" if is_statistic(leaf.name) else role

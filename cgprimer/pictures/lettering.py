@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
@@ -19,6 +19,7 @@ from cgprimer.pictures.theme import FONT, LINE_SPACING
 _TOKEN = re.compile(  # an index stays with its name, a short row whole
     r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w*\[[-+\d.,:e… ]{1,14}\]|\w+|\*\*|.", re.DOTALL
 )
+_ROW = re.compile(r"(?:\w+ )?((?:[=≈] )?\[{1,2}[-+\d.,e… naif]{1,48}\]{1,2},?)")  # of a matrix
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _EQUATION = re.compile(r"(.*)([=≈]) (-?\d+\.\d+(?:e-?\d+)?)")
 _FACTORS = re.compile(r"[-\d.e× ()]*")
@@ -111,6 +112,27 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
         if max(map(len, lines)) <= _LONGER * limit:
             break
     return lines
+
+
+def row_widths(texts: Iterable[str]) -> list[int]:
+    """How many characters each row of a matrix has among lines of text.
+
+    >>> row_widths(["W @ x", "adjoint = [[1, 2, 3],", "[4, 5, 6]]"])
+    [13, 10]
+    """
+    return [len(found[1]) for found in map(_ROW.fullmatch, texts) if found]
+
+
+def wrap_lines(
+    texts: Sequence[str], limit: int = 18, *, whole_rows: bool = True
+) -> tuple[str, ...]:
+    """Break each of some lines; the row of a matrix is a line, and nothing need be narrower.
+
+    >>> wrap_lines(["f(a, b) + f(a, c)", "adjoint = [[-1.25, 0.125, 4],", "[0, 5, 6]]"], 9)
+    ('f(a, b) + f(a, c)', 'adjoint', '= [[-1.25, 0.125, 4],', '[0, 5, 6]]')
+    """
+    limit = max([limit, *(row_widths(texts) if whole_rows else ())])
+    return tuple(line for text in texts for line in wrap_expression(text, limit))
 
 
 def fewer_digits(text: str) -> str:

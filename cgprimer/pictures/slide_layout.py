@@ -17,7 +17,7 @@ from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.geometry import Size, crowded
 from cgprimer.pictures.labels import Labels, free_labels
 from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out
-from cgprimer.pictures.lettering import block_size, fewer_digits, wrap_expression, wrap_words
+from cgprimer.pictures.lettering import block_size, fewer_digits, row_widths, wrap_lines, wrap_words
 from cgprimer.pictures.pen import Entry, Legend
 from cgprimer.pictures.shapes import shape_size
 from cgprimer.pictures.theme import (
@@ -47,6 +47,8 @@ _LONG, _MANY_LAYERS = 3.0, 8  # width over height, and layers, from which a layo
 # labels over the line of another edge, every point over which edges lie on top of each other, and
 # every setting further down the list.
 _TOUCHING, _COVERING, _CROWDED, _LATER = 30.0, 1.5, 0.02, 0.01
+_CUT = 4.0  # and rows of matrices over several lines
+_WRAP = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,14 @@ class Setting:
     """How texts are broken and how much room is left between things."""
 
     gaps: Gaps = COMFORTABLE
-    wrap: int = 18  # characters of a line in a vertex
+    wrap: int = _WRAP  # characters of a line in a vertex
     edge_wrap: int = 14  # characters of a line on an edge
     terse: bool = False  # five digits, and less room between a vertex's text and its outline
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether the row of a matrix is a line, however long."""
+        return self.wrap >= _WRAP
 
 
 _SETTINGS: tuple[Setting, ...] = (
@@ -128,6 +135,7 @@ class SlideLayout:
     details: Mapping[str, tuple[str, ...]]  # of every vertex, broken into lines
     label_texts: tuple[tuple[str, ...], ...]  # of every edge, broken into lines
     crowded: float  # points over which edges lie on top of each other
+    cut: bool = False  # whether rows of matrices go over several lines
 
     @property
     def badness(self) -> float:
@@ -135,7 +143,7 @@ class SlideLayout:
         # Text of half the size is more than twice as hard to read.
         small = READABLE_SIZE * max(0.0, READABLE_SIZE / self.captions.smallest_text - 1.0)
         wrong = _TOUCHING * self.labels.touching + _COVERING * self.labels.covering
-        return small + wrong + _CROWDED * self.crowded
+        return small + wrong + _CROWDED * self.crowded + _CUT * self.cut
 
 
 def slide_layout(diagram: Diagram) -> SlideLayout:
@@ -159,7 +167,8 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
     size = len(diagram.nodes) + len(diagram.edges)
     best = _laid_out(diagram, _SETTINGS[0])
     least = best.badness
-    few = size > _SMALL or best.captions.smallest_text <= _HOPELESS
+    wide = _widest_row(diagram) > _WRAP
+    few = size > _SMALL or (best.captions.smallest_text <= _HOPELESS and not wide)
     tried = _SETTINGS[1:3] if few else _SETTINGS[1:]
     if best.badness == _CROWDED * best.crowded:  # narrower ones are for text and labels
         tried = tuple(setting for setting in tried if setting.gaps.square)
@@ -202,7 +211,8 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
         found = folded if folded.width < 0.8 * found.width else found
     around = Captions(diagram, (found.width, found.height))
     on_top = crowded(edges, found.lines)
-    picture = SlideLayout(found, Labels(found.labels), around, details, texts, on_top)
+    cut = _widest_row(diagram) > setting.wrap and not setting.whole_rows
+    picture = SlideLayout(found, Labels(found.labels), around, details, texts, on_top, cut)
     return replace(picture, labels=free_labels(found)) if picture.badness < least else picture
 
 
@@ -219,5 +229,9 @@ def _wider(gap: float, found: Layout, around: Captions) -> float:
 
 
 def _broken(texts: Iterable[str], setting: Setting, limit: int) -> tuple[str, ...]:
-    texts = map(fewer_digits, texts) if setting.terse else texts
-    return tuple(line for text in texts for line in wrap_expression(text, limit))
+    texts = [*map(fewer_digits, texts)] if setting.terse else [*texts]
+    return wrap_lines(texts, limit, whole_rows=setting.whole_rows)
+
+
+def _widest_row(diagram: Diagram) -> int:
+    return max((wide for node in diagram.nodes for wide in row_widths(node.detail)), default=0)

@@ -15,6 +15,8 @@ from cgprimer.core.graph import parse
 from cgprimer.errors import DifferentiationError
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import page, write_steps
+from cgprimer.pages.stepping.slide_tables import columns, known
+from cgprimer.pages.stepping.slides import headline
 from cgprimer.pages.stepping.steps import plain
 from tests.pages.conftest import opened
 
@@ -36,8 +38,8 @@ def test_the_lecture_steps_back_in_matrices() -> None:
     exact = {"xp": 2.0, "w2": [4, 0], "xr": [2, 6], "xh": [2, 0], "w1": [[2, 0], [4, 0]]}
     first = {}
     for name, adjoint in exact.items():
-        known = [f.number for f in frames if f.derivatives[rows[name]] is not None]
-        first[name] = known[0]
+        there = [f.number for f in frames if f.derivatives[rows[name]] is not None]
+        first[name] = there[0]
         np.testing.assert_array_equal(frames[-1].derivatives[rows[name]], adjoint)
     assert first["xp"] < first["xr"] < first["w2"] < first["xh"] < first["w1"]
     np.testing.assert_array_equal(frames[-1].values[rows["xh"]], [2, -5])
@@ -71,6 +73,21 @@ def test_a_page_shows_matrices_and_says_how_to_see_numbers() -> None:
 
 def test_large_arrays_are_written_short() -> None:
     assert plain(np.full((8, 8), 0.5)) == {"text": "[8,8], norm 4", "shape": "[8,8]"}
+
+
+def test_what_a_step_computes_is_a_matrix_where_it_stands_alone() -> None:
+    shown = stepping(parse("input x[3] = [1, -2, 0.5]; parameter W[4,3] = 0.1; xl = sum(W @ x)"))
+    whole = "[[1, -2, 0.5], [1, -2, 0.5], [1, -2, 0.5], [1, -2, 0.5]]"
+    written = data_of(page(shown))["walks"]
+    numbers = next(walk["numbers"] for walk in written if walk["method"] == "reverse")
+    assert {"text": "[4,3], norm ≈4.58", "shape": "[4,3]", "whole": whole} in numbers
+    frame = shown.frames("reverse")[-1]
+    assert headline(frame).endswith(f" = {whole}")
+    wide = columns(shown, "reverse")  # names and expressions have room on a slide
+    assert wide.value + wide.derivative < 220
+    assert (known(np.ones((4, 3)), wide.short), known(np.ones((2, 1)), wide.short)) == (
+        "norm ≈3.46", "[[1], [1]]",
+    )  # fmt: skip
 
 
 def test_what_cannot_be_stepped_through_is_said() -> None:

@@ -66,6 +66,32 @@ def test_large_arrays_have_their_first_numbers_and_their_norm() -> None:
     assert len(found.nodes) == 10
 
 
+def test_the_row_of_a_matrix_is_a_line() -> None:
+    """Also a wide one, and the expression beside it is no narrower."""
+    graph = parse(
+        "input x[2,4] = [[0.15, -0.25, 0.35, 0.45], [1, 2, 3, 4]]; xl = sum(2*x - tanh(x))"
+    )
+    assert slide_layout(graph_diagram(graph, values=True)).details["x"] == (
+        "= [[0.15, -0.25, 0.35, 0.45],", "[1, 2, 3, 4]]",
+    )  # fmt: skip
+
+
+def test_a_size_or_an_axis_is_no_operand() -> None:
+    found = graph_diagram(
+        parse("input x[2,3] = 1; xl = sum(reshape(x, 3, 2), 0)"), level="operations"
+    )
+    assert [node.role for node in found.nodes] == ["input", "operation", "output"]
+
+
+def test_what_is_long_on_an_edge_is_a_product_of_adjoint_and_jacobian() -> None:
+    found = graph_diagram(
+        parse("input z[2] = [1, 2]; p = softmax(z); xl = -log(p[1])"), adjoints=True
+    )
+    assert label(found, "z", "p")[0] == "bar_p · ∂p/∂z [2]"
+    mean = graph_diagram(parse("input x[9] = 1; xl = mean(x)"), adjoints=True)
+    assert label(mean, "x", "xl")[0] == "0.11111 [9]"
+
+
 @pytest.mark.parametrize("text", [F1, SOFTMAX])
 def test_partials_and_adjoints_are_those_of_core(text: str) -> None:
     """What is drawn, against the Jacobian of the whole graph and of each vertex alone."""

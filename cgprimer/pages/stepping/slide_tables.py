@@ -25,6 +25,7 @@ _INDENT = 16.0  # holds the triangle
 _GAP = 20.0  # between columns; the frame around a number takes 3 on each side
 
 
+_MOST = 220.0  # points of both columns of numbers, so that names and expressions have room
 _WIDEST = 12  # characters of a value that is moved: as many as "not computed" has
 _SUM = 15  # of a sum, whose signs and spaces are narrow
 _OFF = 0.05  # of the move may be lost to rounding
@@ -39,14 +40,15 @@ class Columns(NamedTuple):
     value: float
     derivative: float
     line: float
+    short: bool = False  # of arrays the norms alone: the picture has the rest
 
 
-def columns(shown: Stepping, method: str) -> Columns:
+def columns(shown: Stepping, method: str, *, short: bool = False) -> Columns:
     """Make room for the widest number of a walk."""
     frames = shown.frames(method)
-    values = {known(v) for f in frames for v in (None, *f.values)}
-    derivatives = {known(v) for f in frames for v in (None, *f.derivatives)}
-    derivatives |= {so_far(v) for f in frames for v in f.sums if v is not None}
+    values = {known(v, short) for f in frames for v in (None, *f.values)}
+    derivatives = {known(v, short) for f in frames for v in (None, *f.derivatives)}
+    derivatives |= {so_far(v, short) for f in frames for v in f.sums if v is not None}
     derivatives.add(heading(shown.walk(method).mark))
     lines = {marked(v, SHORT) for f in frames for v in f.lines}
 
@@ -55,17 +57,22 @@ def columns(shown: Stepping, method: str) -> Columns:
         longest = max(map(len, texts), default=0)
         return max((text_width(t, TEXT, True) for t in texts if len(t) > longest - 3), default=0.0)
 
-    return Columns(widest(values), widest(derivatives), widest(lines))
+    found = Columns(widest(values), widest(derivatives), widest(lines), short)
+    wide = found.value + found.derivative > _MOST and bool(shown.scene.tape.shapes)
+    return columns(shown, method, short=True) if wide and not short else found
 
 
-def known(value: float | None) -> str:
-    """A number, or that there is none yet."""
-    return "not computed" if value is None else marked(value, SHORT)
+def known(value: float | None, short: bool = False) -> str:
+    """A number, or that there is none yet; short, what takes room is an array's norm."""
+    if value is None:
+        return "not computed"
+    text = marked(value, SHORT, _WIDEST) if short else marked(value, SHORT)
+    return text.rpartition("], ")[2] if short and "norm" in text else text
 
 
-def so_far(value: float) -> str:
+def so_far(value: float, short: bool = False) -> str:
     """A sum to which shares are still missing."""
-    return f"{marked(value, SHORT)} + …"
+    return f"{known(value, short)} + …"
 
 
 def moved(value: float, unmoved: float | None) -> str:
@@ -103,10 +110,14 @@ def draw_tables(
     rows, lines = shared_out(len(every), len(walk.lines), int((bottom - top) / ROW))
     given = ("input", "parameter", "running statistic")
     texts = [f"{n} ({e})" if e in given else f"{n} = {e}" for n, e, _ in every]
-    values = [(known(v), v is not None) for v in frame.values]
+    values = [(known(v, wide.short), v is not None) for v in frame.values]
     pairs = zip(frame.derivatives, frame.sums, strict=True)
     sums = [
-        (known(d) if d is not None or s is None else so_far(s), d is not None) for d, s in pairs
+        (
+            known(d, wide.short) if d is not None or s is None else so_far(s, wide.short),
+            d is not None,
+        )
+        for d, s in pairs
     ]
     trace: _Cells = {
         "value": ("value", wide.value, values),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 OnFrame = Callable[[int, int], None]
 LARGE = 16.0
+_HEADLINE = 72  # characters of a matrix in it
 _NARROW, _WIDE = 400.0, 524.0  # the graph's share of the width
 _ASPECT = (_WIDE - EDGE) / (HEIGHT - 2 * EDGE)
 _GAPS = (56.0, 84.0, 104.0, 140.0)
@@ -152,7 +153,8 @@ def headline(frame: Frame) -> str:
     """What happens in a step, with the number that comes out."""
     text = frame.step.text
     if frame.result is not None and not isinstance(frame.result, float):
-        return f"{text} {'=' if ' = ' in text else ':'} {marked(frame.result)}".replace("= ≈", "≈ ")
+        made = marked(frame.result, widest=_HEADLINE)
+        return f"{text} {'=' if ' = ' in text else ':'} {made}".replace("= ≈", "≈ ")
     result = number(frame.result)
     if frame.result is None or text.endswith(f" = {result}"):
         return text

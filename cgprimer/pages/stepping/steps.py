@@ -19,6 +19,7 @@ from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.number_format import SHORT, marked
 
 _ON_TAPE = ("tape", "moved", "rule")
+_WHOLE = 140  # characters of a matrix that stands alone in a line
 Column = Literal["value", "derivative", "edge", "result", "line", "sofar"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
 
@@ -151,7 +152,10 @@ def plain(value: Any) -> Any:
     """A number, or of an array what the page writes of it."""
     if isinstance(value, float):
         return value
-    return {"text": marked(value, SHORT), "shape": shape_text(value.shape)}
+    text, whole = marked(value, SHORT), marked(value, SHORT, _WHOLE)
+    return {"text": text, "shape": shape_text(value.shape)} | (
+        {"whole": whole} if whole != text else {}
+    )
 
 
 def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
