@@ -36,7 +36,7 @@ def sgd(parameters: Array, gradient: Array, state: State, rate: float) -> tuple[
     >>> sgd(np.array([1.0]), np.array([2.0]), (), 0.1)
     (array([0.8]), ())
     """
-    return parameters - rate * gradient, state
+    return parameters + -rate * gradient, state  # numpy adds where the product is: no third array
 
 
 def momentum(

@@ -109,7 +109,11 @@ class Matrices:
         self.placed += sorted(products - self.fresh)
         self.steps: list[Callable[[Values, Space, int], None]] = []
         made, number = set(self.placed), 0
+        needed = set(tape.outputs.values()) | self.read
+        needed |= {o for i in plan.steps if isinstance(i, int) for o in _factors(plan, i)}
         for step in plan.steps:
+            if isinstance(step, int) and step not in needed:
+                continue  # a column that a product takes as the vector that it was
             if isinstance(step, Kernel):
                 self.steps.append(self._kernel(number, step, made))
                 number += 1
@@ -148,7 +152,7 @@ class Matrices:
                 values[index] = np.asarray(value, dtype, order="C") if contiguous else value
 
             return step
-        one, other = operands
+        one, other = _factors(plan, index)
         matmul, empty, dtype = np.matmul, np.empty, self.dtype  # dot fills with zeros at first
 
         def multiply(values: Values, space: Space, samples: int) -> None:
@@ -271,8 +275,20 @@ def _product(plan: ArrayPlan, index: int) -> Callable[[Array, Array], tuple[Arra
     if kind == "matmul" and ranks == (1, 2) and varies == (True, False):
         return lambda a, b: (a, b)
     if kind == "batch_matmul" and ranks == (2, 2) and shapes[one][1] == 1:
+        if _factors(plan, index) != (one, other):
+            return lambda a, b: (a.T, b)
         return lambda a, b: (a[..., 0].T, b[:, 0])  # a column times a row, of each sample
     return None
+
+
+def _factors(plan: ArrayPlan, index: int) -> tuple[int, ...]:
+    """The operands of a step; of a column times a row the two vectors that were reshaped."""
+    found, shapes = plan.operands(index), plan.tape.shapes
+    if getattr(plan.name(index), "kind", "") != "batch_matmul" or shapes[found[0]][1:] != (1,):
+        return found
+    made = (i for i in found if i >= plan.first and getattr(plan.name(i), "kind", "") == "reshape")
+    vectors = tuple(o for i in made for o in plan.operands(i) if len(shapes[o]) == 1)
+    return vectors if len(vectors) == 2 else found
 
 
 @cache
