@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from operator import attrgetter
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.errors import DifferentiationError
 from cgprimer.garbage_collection import collector_paused
-from cgprimer.recording.eager import EAGER, Recorded, State, called, quiet
+from cgprimer.recording.eager import EAGER, Known, Recorded, State, called, quiet
 from cgprimer.recording.passes import kept_pass, recent_pass
 
 _UNREACHED = -0.0  # no adjoint so far: what is added to it stays what it is, a -0 too
@@ -36,11 +37,11 @@ def adjoints(
     Raises:
         DifferentiationError: as :meth:`Value.backward`.
     """
-    seed, order = _seed(of, gradient), _reachable(of, since)
-    found: dict[Recorded, Any] = {}
-    if _checked(order, since, recording=create_graph):
-        _sweep_of_floats(order, seed, found=found)
-        return found
+    seed, found = _seed(of, gradient), dict[Recorded, Any]()
+    with _Marked(of, since) as order:
+        if _checked(order, since, recording=create_graph):
+            _sweep_of_floats(order, seed, found=found)
+            return found
     found[of] = seed
     inner = [_step(v, create_graph) for v in order if v.serial > since]
     with quiet():
@@ -50,9 +51,9 @@ def adjoints(
 
 def between(of: Recorded, since: int) -> list[Recorded]:
     """What a value was computed from that was there before a serial, and requires a gradient."""
-    order = _reachable(of, since)
-    for value in order:
-        value._bar = None
+    with _Marked(of, since) as order:
+        for value in order:
+            value._bar = None
     return [value for value in order if value.serial <= since]
 
 
@@ -73,8 +74,8 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
         if State.changed > places[kept.inner[-1]].serial:
             _check_changes(places[: kept.most], 0)
     else:
-        with collector_paused():
-            seed, order = _seed(of, gradient), _reachable(of)
+        seed = _seed(of, gradient)
+        with collector_paused(), _Marked(of) as order:
             if _checked(order):
                 _sweep_of_floats(order, seed, free=free)
                 return
@@ -94,22 +95,23 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
         with quiet():
             sweep(EAGER, _passing(order, found, free=free), found)
     del seed
-    while found:  # leaves are left
-        leaf, bar = found.popitem()
-        if isinstance(bar, Recorded):
-            bar = bar._data
-        kind = getattr(leaf._data, "dtype", None)
-        if kind is None:
-            bar = float(bar)
-        elif getattr(bar, "dtype", None) != kind:  # a float where doubles were summed
-            bar = np.asarray(bar, kind)
-        if leaf._grad is not None:
-            leaf._grad = leaf._grad + bar
-            leaf._again += 1
-        elif type(bar) is float or (sys.getrefcount(bar) == 2 and bar.base is None):
-            leaf._grad = bar
-        else:  # somebody else has it
-            leaf._grad = np.array(bar)
+    with _ONE:
+        while found:  # leaves are left
+            leaf, bar = found.popitem()
+            if isinstance(bar, Recorded):
+                bar = bar._data
+            kind = getattr(leaf._data, "dtype", None)
+            if kind is None:
+                bar = float(bar)
+            elif getattr(bar, "dtype", None) != kind:  # a float where doubles were summed
+                bar = np.asarray(bar, kind)
+            if leaf._grad is not None:
+                leaf._grad = leaf._grad + bar
+                leaf._again += 1
+            elif type(bar) is float or (sys.getrefcount(bar) == 2 and bar.base is None):
+                leaf._grad = bar
+            else:  # somebody else has it
+                leaf._grad = np.array(bar)
 
 
 def _passing(order: list[Recorded], found: dict[Recorded, Any], *, free: bool) -> Iterator[Step]:
@@ -156,24 +158,47 @@ def _seed(of: Recorded, gradient: Any) -> Any:
     return gradient if type(of._data) is float else np.asarray(gradient, of._data.dtype)
 
 
-def _reachable(root: Recorded, since: int = 0) -> list[Recorded]:
-    """What the value was computed from, as far as it requires a gradient: the last first.
+_ONE = RLock()  #: marks are written to the values: one pass at a time has any
 
-    Those that were found are marked: their adjoint is not None.
+
+class _Marked:
+    """What a value was computed from, as far as it requires a gradient: the last first.
+
+    Those that were found are marked: their adjoint is not None. Whoever stops the pass, by Ctrl-C
+    say, leaves no marks behind: the next pass would take them for its own.
     """
-    root._bar = _UNREACHED
-    found, kind = [root], EAGER.kind
-    add = found.append
-    for value in found:  # which grows meanwhile
-        if value.serial > since:
-            for operand in value.operands:
-                if operand.__class__ is not kind and not isinstance(operand, Recorded):
-                    continue
-                if operand._bar is None and operand.requires_grad:
-                    operand._bar = _UNREACHED
-                    add(operand)
-    found.sort(key=attrgetter("serial"), reverse=True)
-    return found
+
+    def __init__(self, root: Recorded, since: int = 0) -> None:
+        self.found, self.since = [root], since
+
+    def __enter__(self) -> list[Recorded]:
+        _ONE.acquire()
+        try:
+            self.find()
+        except BaseException as error:
+            self.__exit__(error)
+            raise
+        return self.found
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            for value in self.found:
+                value._bar = None
+        _ONE.release()
+
+    def find(self) -> None:
+        found, since, kind = self.found, self.since, EAGER.kind
+        add = found.append
+        found[0]._bar = _UNREACHED
+        for value in found:  # which grows meanwhile
+            if value.serial > since:
+                for operand in value.operands:
+                    if operand.__class__ is not kind and not isinstance(operand, Recorded):
+                        continue
+                    if operand._bar is None and operand.requires_grad:
+                        add(operand)
+                        operand._bar = _UNREACHED
+        found.sort(key=attrgetter("serial"), reverse=True)
 
 
 def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) -> bool:
@@ -187,30 +212,25 @@ def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) 
     numbers = numbers and not (since or recording)
     numbers = numbers and not any(isinstance(name, Structural) for name in applied)
     oldest = next((v.serial for v in reversed(order) if v.operands), State.changed)
-    try:
-        for name in applied:
-            if name.startswith("freed:"):
-                raise DifferentiationError(
-                    "the graph was freed by the backward pass before:"
-                    f" {name[6:]!r} has let go of its operands",
-                    hint="keep it with backward(retain_graph=True), or compute the value anew",
-                )
-        if not numbers:
-            for value in order:
-                if value._mark is not None:
-                    value.look()
-                for operand in value.operands:
-                    if getattr(operand, "_mark", None) is not None:
-                        operand.look()
-        if State.changed > oldest:
-            _check_changes(order, since)
-    except DifferentiationError:
-        numbers = False
-        raise
-    finally:
-        if not numbers:
-            for value in order:
-                value._bar = None
+    for name in applied:
+        if name.startswith("freed:"):
+            raise DifferentiationError(
+                "the graph was freed by the backward pass before:"
+                f" {name[6:]!r} has let go of its operands",
+                hint="keep it with backward(retain_graph=True), or compute the value anew",
+            )
+    if not numbers:
+        for value in order:
+            if value._mark is not None:
+                value.look()
+            for operand in value.operands:
+                if getattr(operand, "_mark", None) is not None:
+                    operand.look()
+    if State.changed > oldest:
+        _check_changes(order, since)
+    if not numbers:
+        for value in order:
+            value._bar = None
     return numbers
 
 
@@ -345,12 +365,11 @@ class _Rules(dict[str, tuple[Any, Any, Any, str]]):
         return self[name]
 
 
-class _Freed(dict[str, str]):
+class _Freed(Known[str]):
     """What a primitive is called once its graph has been let go of."""
 
     def __missing__(self, name: str) -> str:
-        self[name] = f"freed:{called(name)}"
-        return self[name]
+        return self.keep(name, f"freed:{called(name)}")
 
 
 _RULES, _FREED = _Rules(), _Freed()

@@ -17,6 +17,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial, wraps
 from itertools import count
 from pathlib import Path
+from threading import Lock, get_ident, local
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +31,8 @@ from cgprimer.errors import ShapeError
 
 Number = Any  # a float, an array, or a Value
 Called = TypeVar("Called", bound=Callable[..., Any])
+Kind = TypeVar("Kind")
+_LONG = 1000
 _new = object.__new__
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
@@ -37,21 +40,32 @@ _EXAMPLES = f"{_HERE}{os.sep}examples"  # as they are installed: programs that u
 UNSEEN = b"?"  #: of an array that somebody else may hold: what is in it is not known
 
 
-class State:
-    """Whether operations are recorded at present, and whether with the lines that did them."""
+class _OfThread(local):
+    """What a thread is about: ``no_grad`` in one stops nobody else's recording."""
 
     recording = True
     with_lines = False
-    plain = True  # recording, and without lines
+    depth = 0  # transforms that are at work: inside of one, a backward pass is recorded
+
+
+class State:
+    """Whether operations are recorded at present, and whether with the lines that did them."""
+
+    here = _OfThread()
+    plain = True  # every thread records, and without lines: nobody needs to ask ``here``
     changed = 0  # when data were last changed
-    quiet = False  # whether numpy's warnings are silenced already
+    _lock, _others = Lock(), set[int]()  # threads that do not
 
     @classmethod
     def set(cls, *, recording: bool, with_lines: bool) -> tuple[bool, bool]:
-        """Change both; returns what they were."""
-        before = cls.recording, cls.with_lines
-        cls.recording, cls.with_lines = recording, with_lines
-        cls.plain = recording and not with_lines
+        """Change both for this thread; returns what they were."""
+        here = cls.here
+        before = here.recording, here.with_lines
+        here.recording, here.with_lines = recording, with_lines
+        change = cls._others.discard if recording and not with_lines else cls._others.add
+        with cls._lock:
+            change(get_ident())
+            cls.plain = not cls._others
         return before
 
 
@@ -72,18 +86,17 @@ silenced, sounding = partial(_WARNINGS.set, _SILENT), _WARNINGS.reset
 @contextmanager
 def quiet() -> Iterator[None]:
     """Infinities and nan are values here, not warnings of numpy's: said once for a whole pass."""
-    before, State.quiet = State.quiet, True
+    token = silenced()
     try:
-        with np.errstate(all="ignore"):
-            yield
+        yield
     finally:
-        State.quiet = before
+        sounding(token)
 
 
 @contextmanager
 def recording(on: bool) -> Iterator[None]:
     """Record what is done inside, or do not; whatever is outside."""
-    before = State.set(recording=on, with_lines=State.with_lines and not on)
+    before = State.set(recording=on, with_lines=State.here.with_lines and not on)
     try:
         yield
     finally:
@@ -144,13 +157,25 @@ class Recorded:
         self._mark = None if alone else self._data.tobytes()
 
 
+class Known(dict[str, Kind]):
+    """What is known of primitives by their names; long ones have lists of indices in them."""
+
+    def keep(self, name: str, found: Kind) -> Kind:
+        """What was found; memory stays small where indices are others in every turn."""
+        if len(name) < _LONG:
+            if len(self) >= _LONG:
+                self.clear()
+            self[name] = found
+        return found
+
+
 class Eager:
     """Computes what it is told to emit; see the head of this file."""
 
     def __init__(self, kind: type[Recorded] = Recorded) -> None:
         self.kind = kind
         self.rules: dict[tuple[str, int], Any] = {}
-        self.functions: dict[str, Callable[..., Any]] = {}
+        self.functions: Known[Callable[..., Any]] = Known()
         self.generation = 0  # of the table, when functions and rules were looked up
 
     def constant(self, value: float) -> float:
@@ -199,11 +224,12 @@ class Eager:
             made = floats.function(name)(*data)
         else:
             if self.generation != FUNCTIONS.generation:
-                self.functions, self.rules, self.generation = {}, {}, FUNCTIONS.generation
+                self.functions, self.rules = Known(), {}
+                self.generation = FUNCTIONS.generation
             function = self.functions.get(name)
             if function is None:
-                function = self.functions[name] = function_of(name)
-            token = None if State.quiet else silenced()
+                function = self.functions.keep(name, function_of(name))
+            token = None if _WARNINGS.get(None) is _SILENT else silenced()
             try:
                 made = function(*data)
             except (ValueError, ShapeError) as error:
@@ -227,8 +253,8 @@ class Eager:
         self, made: Any, name: str, operands: tuple[Number, ...], *, wanted: bool
     ) -> Recorded:
         """What was computed of values: one that remembers how, where it can."""
-        wanted = wanted and State.recording
-        if wanted or State.with_lines:  # a graph of all that was done has constants, too
+        wanted = wanted and State.here.recording
+        if wanted or State.here.with_lines:  # a graph of all that was done has constants, too
             value = self.noted(made, name, operands)
         else:
             value = self.noted(made, "", ())
@@ -241,7 +267,7 @@ class Eager:
         value._data, value.primitive, value.operands, value.serial = made, name, operands, serial()
         value._grad = value._bar = None
         value.requires_grad = True
-        if State.with_lines:
+        if State.here.with_lines:
             value.line = calling_line()
         return value
 

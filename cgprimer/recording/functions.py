@@ -263,7 +263,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*arguments: Any) -> Any:
         start = serial()
         result = function(*arguments)
-        if not State.plain:  # nothing is recorded, or all that is done is to be shown
+        here = State.here
+        if not here.recording or here.with_lines:  # nothing, or all that is done, is to be shown
             return result
         if not isinstance(result, Value):
             raise UsageError(

@@ -96,7 +96,7 @@ def in_place(name: str) -> Callable[..., Any]:
     def applied(self: Any, other: Any) -> Any:
         alone, passing = sys.getrefcount(self._data) <= 2, sys.getrefcount(other) == _PASSING
         data, step = self._data, other._data if isinstance(other, Recorded) else other
-        own = not State.recording and type(data) is np.ndarray and data.flags.owndata
+        own = not State.here.recording and type(data) is np.ndarray and data.flags.owndata
         if own and (getattr(step, "shape", 0), getattr(step, "dtype", 0)) == (
             data.shape,
             data.dtype,
@@ -111,7 +111,7 @@ def in_place(name: str) -> Callable[..., Any]:
             self.changed()
             return self
         made = EAGER.emit(name, self, lifted(other))
-        if State.recording and made.requires_grad:
+        if State.here.recording and made.requires_grad:
             return made
         if np.shape(made._data) != np.shape(self._data):
             raise UsageError(

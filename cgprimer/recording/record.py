@@ -22,7 +22,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, plural
 from cgprimer.recording.eager import Recorded, State
-from cgprimer.recording.transforms import _depth, mapped
+from cgprimer.recording.transforms import mapped
 from cgprimer.recording.value import Value
 from cgprimer.recording.written import Writer
 
@@ -110,12 +110,12 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     source = own if own.isidentifier() else "y"
     args, kwargs = _arguments(writer, function, args, kwargs)
     before = State.set(recording=True, with_lines=True)
-    _depth[0] += 1  # a derivative that the function takes is recorded, too
+    State.here.depth += 1  # a derivative that the function takes is recorded, too
     try:
         with watch:
             result = function(*args, **kwargs)
     finally:
-        _depth[0] -= 1
+        State.here.depth -= 1
         State.set(recording=before[0], with_lines=before[1])
     for name, value in watch.names():
         writer.hint(name, value)

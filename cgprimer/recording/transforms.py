@@ -22,7 +22,6 @@ from cgprimer.recording.rearranging import joined
 from cgprimer.recording.value import Value
 
 Tree = Any  # a number, an array, a value, or lists, tuples and dictionaries of them
-_depth = [0]  # transforms that are at work: inside of one, a backward pass is recorded
 
 
 def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> Callable[..., Tree]:
@@ -149,24 +148,24 @@ def called_with(
     places = argument if isinstance(argument, tuple) else (argument,)
     if not all(-len(args) <= place < len(args) for place in places):
         raise UsageError(f"there are {len(args)} arguments: none is number {max(places)}")
-    nested = _depth[0] > 0
+    nested = State.here.depth > 0
     moved = list(args)
     for place in places:
         moved[place] = mapped(_leaf, args[place])
     chosen = tuple(mapped(lambda _, v: v, moved[p]) for p in places)  # which nobody changes
-    before = State.set(recording=True, with_lines=State.with_lines)
-    _depth[0] += 1
+    before = State.set(recording=True, with_lines=State.here.with_lines)
+    State.here.depth += 1
     try:
         result = function(*moved, **kwargs)
     finally:
-        _depth[0] -= 1
+        State.here.depth -= 1
         State.set(recording=before[0], with_lines=before[1])
     return result, chosen if isinstance(argument, tuple) else chosen[0], nested
 
 
 def _leaf(_: str, data: Any) -> Value:
     """A value of its own: of one that is recorded already, a copy."""
-    if isinstance(data, Value) and data.requires_grad and State.recording:
+    if isinstance(data, Value) and data.requires_grad and State.here.recording:
         made: Value = EAGER.emit("copy", data)
         return made
     return Value(data)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -164,7 +163,7 @@ class Value(Recorded):
 
     def __float__(self) -> float:
         number = self.item()
-        if self.requires_grad and State.recording:  # ``math.exp(x)``, ``array[0] = x``
+        if self.requires_grad and State.here.recording:  # ``math.exp(x)``, ``array[0] = x``
             raise UsageError(
                 "a plain number would forget how this value was computed",
                 hint="value.item() gives the number; np.exp for math.exp, np.stack for array[i] =",
@@ -184,7 +183,7 @@ class Value(Recorded):
         return (self[i] for i in range(len(self)))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        if self.requires_grad and State.recording:
+        if self.requires_grad and State.here.recording:
             raise UsageError(
                 "an array would forget how this value was computed",
                 hint="np.stack joins values; value.detach().data gives the numbers",
@@ -380,8 +379,10 @@ def _numpy_functions() -> Any:
     return numpy_functions
 
 
-def no_grad() -> AbstractContextManager[None]:
-    """Record nothing inside; ``grad(f)`` and its like are taken as ever.
+def no_grad(function: Any = None) -> Any:
+    """Record nothing inside of ``with no_grad():``, or of a function under ``@no_grad``.
+
+    ``grad(f)`` and its like are taken as ever.
 
     >>> x = Value(2.0)
     >>> with no_grad():
@@ -389,4 +390,4 @@ def no_grad() -> AbstractContextManager[None]:
     >>> y.requires_grad
     False
     """
-    return recording(False)
+    return recording(False)(function) if function else recording(False)

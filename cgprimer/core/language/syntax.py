@@ -35,7 +35,7 @@ class Name:
     name: str
 
 
-_MOST_KEPT = 10_000
+_MOST_KEPT = 10**6  # letters: lists of indices in them are others in every turn of a program
 MOST_NUMBERS = 10**8  # that an array may have: 0.8 GB
 _STRUCTURAL: dict[tuple[str, tuple[Any, ...]], Structural] = {}
 
@@ -61,7 +61,7 @@ class Structural(str):
             return cls.made(kind, setting)
         if found is None:
             found = cls.made(kind, setting)
-            if kind not in ("custom", "backward") and len(_STRUCTURAL) < _MOST_KEPT:
+            if kind not in ("custom", "backward") and len(_STRUCTURAL) * len(found) < _MOST_KEPT:
                 _STRUCTURAL[kind, setting] = found
         return found
 
