@@ -61,7 +61,7 @@ def values_of(
             raise EngineError(f"there is no value for {leaf.name!r}", hint=hint)
         else:
             values.append(given.get(leaf.name, math.nan))
-    lookup = arithmetic(values)
+    lookup = arithmetic([*values, *filter(None, tape.shapes)])  # arrays may be made of numbers
     steps = with_functions(tape, lookup)
     if roots is not None:
         wanted_steps = zip(steps, needed[len(values) :], strict=True)
@@ -131,6 +131,7 @@ class Plain:
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """The tape, ready to be run."""
         steps = cache(lambda: with_functions(tape, floats.function))
+        plain = dtype == "float64" and not any(tape.shapes)  # arrays may be made of numbers
 
         @cache
         def on_arrays() -> Execute:
@@ -140,7 +141,7 @@ class Plain:
 
         def execute(columns: Given, scalars: Given, samples: int) -> dict[str, Number]:
             given = {**scalars, **columns}
-            if dtype == "float64" and set(map(type, given.values())) <= {float}:
+            if plain and set(map(type, given.values())) <= {float}:
                 start = [v if kind == "constant" else given[n] for kind, n, v, _ in tape.leaves]
                 values = run_steps(steps(), start)
                 times = samples if reduction == "sum" else 1

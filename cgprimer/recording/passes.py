@@ -199,7 +199,7 @@ def kept_pass(order: list[Recorded], *, seeded: bool) -> tuple[KeptPass | None, 
             else:
                 note(data.shape)
                 kinds.add(data.dtype.char)
-    whole = tuple(key)
+    whole = (*key, *sorted(kinds))
     if whole not in _kept:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,3 +130,21 @@ def test_second_derivatives_by_every_pair(case: Case):
         )
         assert np.shape(total) == (case.values[name].shape if rank else ())
         np.testing.assert_allclose(product[name], total, atol=1e-9 * (1 + np.abs(total).max()))
+
+
+@pytest.mark.parametrize(
+    ("text", "slope"),
+    [
+        ("parameter b = 3; y = sum(concatenate(reshape(a, 1), reshape(b, 1))^2*b)", 12.0),
+        ("y = sum(reshape(2, 1))*a", 2.0),
+        ("c = a*broadcast(3, 2); y = sum(c^2)", 72.0),
+        ("parameter W[2] = 1; y = sum(W[1:1])*a + a^2", 4.0),
+    ],
+)
+def test_arrays_that_are_made_of_numbers_or_have_none(text: str, slope: float) -> None:
+    graph = cgprimer.parse(f"parameter a = 2; {text}")
+    for method in cgprimer.methods():
+        found = cgprimer.gradient(graph, wrt="a", method=method)["a"]
+        assert found == pytest.approx(slope, rel=1e-6)
+    assert cgprimer.trace(graph, method="reverse").row("a").derivative == slope
+    assert "y = " in str(cgprimer.compare(graph, wrt="a"))

@@ -59,6 +59,14 @@ def test_the_same_pass_again(name: str, dtype: Any) -> None:
     assert any(isinstance(p, passes.KeptPass) for p in passes._kept.values())
 
 
+def test_constants_have_the_precision_of_what_they_meet() -> None:
+    for dtype in (np.float32, np.float32, np.float64, np.float64, np.float32):
+        x = Value(np.array([3.0], dtype))
+        np.sin(x * 0.1).sum().backward()
+        expected = np.cos(x.detach().data * 0.1) * 0.1
+        assert (x.grad, x.grad.dtype) == (expected, expected.dtype)
+
+
 def test_numbers_on_the_way_and_constants_that_change() -> None:
     for rate in (1.0, 2.0, 2.0, 2.0, -0.0, 0.0):
         x = Value([1.0, 2.0])

@@ -116,7 +116,7 @@ def transpose(a: Array, axes: tuple[int, ...]) -> Array:
 
 def reshape(a: Array, rank: int, shape: tuple[int, ...]) -> Array:
     """The same numbers in another shape; ``rank`` is how many axes are reshaped."""
-    return a.reshape(a.shape[: a.ndim - rank] + shape)
+    return np.asarray(a).reshape(np.shape(a)[: np.ndim(a) - rank] + shape)
 
 
 def broadcast(a: Array, rank: int, shape: tuple[int, ...]) -> Array:

@@ -83,7 +83,7 @@ class Numbers:
 
     def emit(self, name: str, *operands: Any) -> Any:
         """The value of a primitive; of constants, such as the axis -1, a constant."""
-        if set(map(type, operands)) == {float}:
+        if set(map(type, operands)) == {float} and not isinstance(name, Structural):
             return floats.function(name)(*operands)
         shapes = [self.shape(o) for o in operands]
         if isinstance(name, Structural):

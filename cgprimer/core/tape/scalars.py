@@ -176,10 +176,9 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
         return np.array(ids, dtype=int).reshape(arrays[0].shape)
 
     def sums(a: Any, axes: tuple[int, ...], emit: str = "add") -> Any:
-        rows = np.moveaxis(a, axes, range(-len(axes), 0)).reshape(
-            *(n for i, n in enumerate(a.shape, -a.ndim) if i not in axes), -1
-        )
-        return _folded(builder, emit, rows)
+        rows = np.moveaxis(a, axes, range(-len(axes), 0))
+        kept = rows.shape[: a.ndim - len(axes)]
+        return _folded(builder, emit, rows.reshape(*kept, prod(rows.shape[len(kept) :])))
 
     match name.kind:
         case "custom" | "backward":
@@ -215,7 +214,7 @@ def _folded(builder: Builder, emit: str, rows: Any) -> Any:
     """The last axis put together, two by two from the left."""
     import numpy as np
 
-    flat = rows.reshape(-1, rows.shape[-1])
+    flat = rows.reshape(prod(rows.shape[:-1]), rows.shape[-1])
     ids = [
         reduce(lambda a, b: builder.emit(emit, a, b), map(int, row)) if len(row) else
         builder.constant(0.0)
