@@ -53,14 +53,13 @@ def values_of(
     """
     needed = [True] * tape.size if roots is None else reachable(tape, roots)
     values: list[Number] = []
-    for leaf, wanted in zip(tape.leaves, needed, strict=False):
-        if leaf.kind == "constant":
-            values.append(leaf.value)
-        elif wanted and leaf.name not in given:
-            hint = name_hint(leaf.name, given)
-            raise EngineError(f"there is no value for {leaf.name!r}", hint=hint)
+    for (kind, name, value, _), wanted in zip(tape.leaves, needed, strict=False):
+        if kind == "constant":
+            values.append(value)
+        elif wanted and name not in given:
+            raise EngineError(f"there is no value for {name!r}", hint=name_hint(name, given))
         else:
-            values.append(given.get(leaf.name, math.nan))
+            values.append(given.get(name, math.nan))
     lookup = arithmetic([*values, *filter(None, tape.shapes)])  # arrays may be made of numbers
     steps = with_functions(tape, lookup)
     if roots is not None:
