@@ -17,7 +17,7 @@ def put_in_place(
     shapes: Mapping[str, tuple[int, ...]],
     read: Callable[[str], tuple[str, tuple[int, ...]]],
 ) -> Mapping[str, Value]:
-    """Values by name, with those of elements such as ``x[0]`` put into their arrays.
+    """Values by name, with those of elements and rows such as ``x[0]`` put into their arrays.
 
     Args:
         at: values by names, of arrays and of their elements.
@@ -33,16 +33,25 @@ def put_in_place(
     if not parts:
         return at
     found = {name: value for name, value in at.items() if name not in {p[0] for p in parts}}
-    for name, base, place in parts:
-        shape, value = shapes[base], np.asarray(as_value(name, at[name]))
-        if len(place) != len(shape) or any(
-            not -n <= i < n for i, n in zip(place, shape, strict=True)
+    for name, base, place in sorted(parts, key=lambda part: len(part[2])):  # rows come first
+        shape = shapes[base]
+        if len(place) > len(shape) or not all(
+            -n <= i < n for i, n in zip(place, shape, strict=False)
         ):
-            raise UsageError(f"{base!r} has the shape {list(shape)}: there is no {name!r}")
+            first = f"{base}[{','.join('0' for _ in shape)}]"
+            last = f"{base}[{','.join(str(n - 1) for n in shape)}]"
+            raise UsageError(
+                f"{base!r} has the shape {list(shape)}: there is no {name!r}",
+                hint=f"its elements are {first} to {last}",
+            )
+        rest = shape[len(place) :]  # of x[0] a row
+        value = np.asarray(as_value(name, at[name], rest))
         known = as_value(base, found.get(base, given.get(base, math.nan)), shape)
-        samples = np.broadcast_shapes(value.shape, known.shape[: known.ndim - len(shape)])
+        samples = np.broadcast_shapes(
+            value.shape[: value.ndim - len(rest)], known.shape[: known.ndim - len(shape)]
+        )
         found[base] = np.array(np.broadcast_to(known, (*samples, *shape)))
-        found[base][(..., *place)] = value
+        found[base][(..., *place, *[slice(None)] * len(rest))] = value
     for name, base, _ in parts:
         if np.isnan(found[base]).any() and base not in at and base not in given:
             raise UsageError(

@@ -143,17 +143,18 @@ def _named(
     given: tuple[str, ...], what: str, learnt: dict[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
     """Names and the texts behind their equals signs; what runs have learnt goes into `learnt`."""
-    known = set()
+    known, last = set(), ""
     for part in (p for text in given for p in _parts(re.sub(r"\s*=\s*", "=", text))):
         name, equals, value = (p.strip() for p in part.partition("="))
         if learnt is not None and name and not equals and os.path.exists(name):
             learnt |= _learnt(name)
             continue
         if not equals or not name:
-            raise click.BadParameter(f"expected NAME={what}, got {part!r}")
+            several = f"; a list stands in brackets: {last}=[1,2]" if last else ""
+            raise click.BadParameter(f"expected NAME={what}, got {part!r}{several}")
         if name in known:
             raise click.BadParameter(f"{name} is given twice")
-        known.add(name)
+        known.add(last := name)
         yield name, value
 
 

@@ -53,9 +53,13 @@ def test_elements_are_given_by_name() -> None:
     np.testing.assert_array_equal(graph.evaluate(at)["y"], graph.evaluate(full)["y"])
     found = cgprimer.gradient(graph, {"x[0]": [1.0, 2.0]}, of="y[0]", wrt="w2")["w2"]
     np.testing.assert_allclose(found, np.tanh([1.4, 1.5]))
+    rows = {"W[0,1]": 9.0, "W[0]": [1, 2, 3], "x[0]": 3.0, "W[1,-1]": 7.0}
+    full["W"][0] = [1, 9, 3]  # rows come first, in whichever order they are given
+    np.testing.assert_array_equal(graph.evaluate(rows)["y"], graph.evaluate(full)["y"])
     for wrong, said in [
         ({"x[3]": 1.0}, r"shape \[3\]: there is no 'x\[3\]'"),
-        ({"W[0]": 1.0}, r"there is no 'W\[0\]'"),
+        ({"W[2,0]": 1.0}, r"there is no 'W\[2,0\]'\n.*elements are W\[0,0\] to W\[1,2\]"),
+        ({"W[0]": [1.0, 2.0]}, r"'W\[0\]' has the shape \[3\], the value \[2\]"),
         ({"q[0]": 1.0}, "no input or parameter"),
         ({"x[a]": 1.0}, "no input or parameter"),
     ]:

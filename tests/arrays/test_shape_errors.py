@@ -35,9 +35,9 @@ MISFITS = {
 DECLARED = {
     "input x[3] = [1, 2]\nxh = x": "3 values of 'x' belong here, not 2",
     "input x[2,2] = [[1, 2], [3]]\nxh = x": "2 values of 'x' belong here, not 1",
-    "input x[2] = [[1], 2]\nxh = x": "a number as the value of 'x', with a bracket for each",
+    "input x[2] = [[1], 2]\nxh = x": "a number as the value of 'x', one bracket a size",
     "input x[2,2] = [1, 2]\nxh = x": "'x' has 2 axes here, found '1'",
-    "input x = [1, 2]\nxh = x": "a number as the value of 'x', with a bracket for each declared",
+    "input x = [1, 2]\nxh = x": "a number as the value of 'x', one bracket a size, as x[2]",
     "input x[2] = [1, xa]\nxh = x": "a number as the value of 'x'",
     "input x[0]\nxh = x": "the sizes of 'x'",
     "input x[1000000,1000000]\nxh = x": "'x' would have more than 100,000,000 numbers",

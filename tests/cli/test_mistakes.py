@@ -27,6 +27,10 @@ WRONG = {
     "at without name": (["grad", LECTURE, "--at", "=1"], "--at", "NAME=VALUE"),
     "at no number": (["grad", LECTURE, "--at", "xa=abc"], "--at", "'abc'", "not a number"),
     "at twice": (["grad", LECTURE, "--at", "xa=1,xa=2"], "xa is given twice"),
+    "a list without brackets": (
+        ["grad", LECTURE, "--at", "xa=1,2"],
+        "got '2'; a list stands in brackets: xa=[1,2]",
+    ),
     "at twice over options": (["grad", LECTURE, "--at", "xa=1", "--at", "xa=2"], "given twice"),
     "at unknown name": (["grad", LECTURE, "--at", "xq=1"], "'xq'"),
     "at computed": (["grad", LECTURE, "--at", "xx=1"], "'xx' is computed"),

@@ -128,6 +128,14 @@ CASES = [
     Case("xw = (sin # (\n (xa", SYNTAX, 2, 2, "(", "never closed", "')'"),
     Case("xw = sin\n(xa)", SYNTAX, 1, 6, "sin", "the parenthesis of a call stands on its line"),
     Case("xw = xa)", SYNTAX, 1, 8, ")", "closes nothing", "remove"),
+    # what numpy and PyTorch write
+    Case("xw = sum(xa, axis=0)", SYNTAX, 1, 9, "(", "never closed", "no names: sum(a, 0)"),
+    Case("xw = xa[0]]", SYNTAX, 1, 11, "]", "this bracket closes nothing", "remove"),
+    Case("xw = sum([1, 2])", SYNTAX, 1, 10, "[", "found '['", "a[2] = [1,2]"),
+    Case("xw = xa.mm(w)", SYNTAX, 1, 8, ".", "unexpected character '.'", "a @ b"),
+    Case("xa[2] = [1, 2]", SYNTAX, 1, 3, "[", "expected '='", "declared: parameter W[8,4]"),
+    Case("input xa[-1]", SYNTAX, 1, 10, "-", "expected the sizes of 'xa'"),
+    Case("xw = reshape(xa)", FUNCTION, 1, 6, "reshape(xa)", "takes 2 to 32 arguments, not 1"),
     # characters
     Case("xw = xa × 2", SYNTAX, 1, 9, "×", "unexpected character '×'", "'*'"),
     Case("xw = xa·2", SYNTAX, 1, 8, "·", "unexpected character '·'", "'*'"),

@@ -21,20 +21,22 @@ _KNOWN_AS = {
     "arcsin": "asin(a)", "arccos": "acos(a)", "arctan": "atan(a)", "tg": "tan(a)", "ctg": "cot(a)",
     "sgn": "sign(a)", "logistic": "sigmoid(a)", "square": "a^2", "clip": "clamp(a, b, c)",
     "arsinh": "asinh(a)", "arcosh": "acosh(a)", "artanh": "atanh(a)", "fabs": "abs(a)",
-    "matmul": "a @ b", "mm": "a @ b", "mv": "a @ b",
+    "matmul": "a @ b", "mm": "a @ b", "mv": "a @ b", "t": "transpose(a)", "view": "reshape(a, 8)",
 }  # fmt: skip
 
 # Characters that word processors and other languages put in the place of ours.
 _MEANT = {
     "×": "*", "·": "*", "∙": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "∗": "*",
-    "²": "^2", "³": "^3", "[": "(", "]": ")", "{": "(", "}": ")", "（": "(", "）": ")",
+    "²": "^2", "³": "^3", "{": "(", "}": ")", "（": "(", "）": ")",
 }  # fmt: skip
 _ADVICE = {
     "√": "write sqrt(...)", "|": "write abs(...)", "<": "write less(a, b)", ">": "write less(b, a)",
     '"': "names stand without quotation marks", "'": "names stand without quotation marks",
     ":": "a name is defined with '='", "\\": "a division is written /",
-    ".": "a decimal point stands in a number, as in 0.5; to read a file use cgprimer.load",
+    ".": "a point is for numbers: write sum(a), a @ b, transpose(a); cgprimer.load reads a file",
 }  # fmt: skip
+_NO_OPERAND = {"=": "a single '=' defines a name", "/": "a comment begins with '#'", "[":
+    "brackets hold places, x[0], or declared values, a[2] = [1,2]; to group, '('"}  # fmt: skip
 
 _STATEMENT = "a statement reads: name = expression"
 _SEPARATOR = "statements are separated by a new line or ';'"
@@ -98,7 +100,8 @@ class Complaints:
         message = f"expected '=' after {first.text!r}"
         if second.text.isidentifier():
             return self.error(message, second, hint=did_you_mean(first.text, ROLES))
-        return self.error(f"{message}, found {second.shown}", second, hint=_STATEMENT)
+        hint = "arrays are declared: parameter W[8,4]" if second.text == "[" else _STATEMENT
+        return self.error(f"{message}, found {second.shown}", second, hint=hint)
 
     def expected(self, what: str) -> ExpressionSyntaxError:
         """Something else should stand here."""
@@ -128,17 +131,11 @@ class Complaints:
             name = called(self.texts[groups[-1][0]])
             what = f"the call of {name!r}" if name else "these parentheses"
             return self.error(f"expected an expression in {what}, found ')'")
-        hint = ""
+        hint = _NO_OPERAND.get(token.text, "")
         if before.text in _OPERATORS:
             missing = f"expected a number, a name or '(' after {before.text!r}"
             if token.text == "\n":
                 hint = "inside parentheses an expression goes on over several lines"
-        if token.text == "=":
-            hint = "a single '=' defines a name"
-        elif token.text == "/":
-            hint = "a comment begins with '#'"
-        elif token.text == "[":
-            hint = "brackets hold places, as in xa[0]; to group, write '('"
         return self.error(f"{missing}, found {token.shown}", hint=hint)
 
     def no_operator(self, groups: Groups, functions: Functions) -> ExpressionSyntaxError:
@@ -147,9 +144,9 @@ class Complaints:
         begins = right.isidentifier() and (after == "=" or after.isidentifier())
         if groups and (right in (*ENDS, "=") or begins):
             return self.unclosed(groups)
-        if right == ")":
-            hint = "remove it, or open one before it"
-            return self.error("this parenthesis closes nothing", hint=hint)
+        if right in (")", "]"):
+            it = "parenthesis" if right == ")" else "bracket"
+            return self.error(f"this {it} closes nothing", hint="remove it, or open one before it")
         if right == "," and groups:
             return self.error("a comma stands inside parentheses that call no function")
         if right in (",", "="):
@@ -169,7 +166,9 @@ class Complaints:
     def unclosed(self, groups: Groups) -> ExpressionSyntaxError:
         """The statement ends inside a parenthesis."""
         opening = _Token("(", self.spans[groups[-1][0]].end - 1)
-        return self.error("this parenthesis is never closed", opening, hint="add the missing ')'")
+        more = "; operands have no names: sum(a, 0)" * (self.token.text == "=")
+        hint = f"add the missing ')'{more}"
+        return self.error("this parenthesis is never closed", opening, hint=hint)
 
     def no_call(
         self, end: int, count: int, functions: Functions
@@ -186,7 +185,8 @@ class Complaints:
             span = Span(self.source, start, start + len(name))
             return UnknownFunctionError(f"there is no function {name!r}", span, hint=near or other)
         counts = {n for r in rows for n in range(r.arity - len(r.defaults), r.arity + 1)}
-        takes = " or ".join(map(str, sorted(counts))) + " or more" * rows[0].associative
+        told = sorted(counts) if len(counts) < 4 else [f"{min(counts)} to {max(counts)}"]
+        takes = " or ".join(map(str, told)) + " or more" * rows[0].associative
         return UnknownFunctionError(
             f"{name!r} takes {takes} argument{'' if takes == '1' else 's'}, not {count}",
             Span(self.source, start, self.spans[end].end),

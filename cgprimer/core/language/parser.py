@@ -130,7 +130,7 @@ class _Parser:
             while tokens[self.index] == ("," if shape else "["):
                 shape.append(self.integer(self.index + 1))
                 if shape[-1] < 1 or (tokens[self.index] not in (",", "]")):
-                    at_fault = self.index - (shape[-1] < 1)
+                    at_fault = self.index - (shape[-1] < 1) - (shape[-1] < 0)
                     self.fail("expected", at_fault, f"the sizes of {name!r}, as in {name}[8,4]")
             if math.prod(shape) > MOST_NUMBERS:
                 self.fail("too_large", at)
@@ -167,7 +167,7 @@ class _Parser:
         sign = tokens[begin]
         self.index += sign in ("-", "+")
         if not is_number(tokens[self.index]):
-            deep = ", with a bracket for each declared size" if tokens[self.index] == "[" else ""
+            deep = f", one bracket a size, as {name}[2] = [1, 2]" * (tokens[self.index] == "[")
             self.fail("expected", self.index, f"a number as the value of {name!r}{deep}")
         self.index += 1
         return self.number(self.index - 1).value * (-1.0 if sign == "-" else 1.0)

@@ -34,8 +34,8 @@ def result_shape(name: Structural, *operands: Shape) -> Shape:
 
 def _matmul(setting: Any, a: Shape, b: Shape) -> Shape:
     if not a or not b:
-        both = f"{shape_text(a)} and {shape_text(b)}"
-        raise ShapeError(f"@ multiplies matrices and vectors, not {both}", hint="use *")
+        said = f"@ multiplies matrices and vectors, not {shape_text(a)} and {shape_text(b)}"
+        raise ShapeError(said, hint="use *, or declare its sizes: parameter W[8,4]")
     left, right = a[-2:], b[-2:]
     if left[-1] != right[0]:
         fits = f"{shape_text((*left[:-1], right[0]))} @ {shape_text(right)}"
