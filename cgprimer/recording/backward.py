@@ -140,7 +140,8 @@ def _seed(of: Recorded, gradient: Any) -> Any:
     if not of.requires_grad:
         raise DifferentiationError(
             "nothing that this value was computed from requires a gradient",
-            hint="make the values to differentiate by with Value(..., requires_grad=True)",
+            hint="make the values to differentiate by with Value(..., requires_grad=True); under"
+            " no_grad(), w -= step changes w, but w = w - step makes a value that requires none",
         )
     shape = EAGER.shape(of)
     if gradient is None:

@@ -34,6 +34,9 @@ class Context:
         """Keep values; :attr:`saved` is the tuple of them."""
         self.saved = values
 
+    save_for_backward = save  # as PyTorch calls them
+    saved_tensors = property(lambda self: self.saved)
+
 
 class Function:
     """A function with its own backward pass, which need not be its derivative.

@@ -25,7 +25,10 @@ def take(value: Any, key: Any) -> Any:
     named = [p for p in parts if p is not None and p is not Ellipsis]
     covered = sum(p.ndim if _is_mask(p) else 1 for p in named)
     if covered > len(shape):
-        raise ShapeError(f"a value of shape {shape} has {len(shape)} axes, the index {covered}")
+        raise ShapeError(
+            f"a value of shape {shape} has {len(shape)} axes, the index {covered}",
+            hint="" if shape else "value.item() is the number",
+        )
     rest = [slice(None)] * (len(shape) - covered)
     dots = [i for i, p in enumerate(parts) if p is Ellipsis]
     if len(dots) > 1:
@@ -64,7 +67,9 @@ def _place(part: Any, size: int) -> Any:
         try:
             return range(*part.indices(size))
         except (TypeError, ValueError):
-            raise UsageError("the ends of a slice are whole numbers") from None
+            raise UsageError(
+                "the ends of a slice are whole numbers, and so is its step, which is not 0"
+            ) from None
     if isinstance(part, Recorded):
         raise UsageError(
             "a value that is differentiated is no index", hint="use int(value.item()) or plain data"

@@ -83,6 +83,8 @@ def compared(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
             made = function(*data)
         except ValueError as error:
             raise misfit("a comparison", data, error) from None
+        except TypeError:
+            raise UsageError(f"a value is compared with numbers, not with {other!r}") from None
         return made if np.ndim(made) else bool(made)
 
     return applied
@@ -170,7 +172,8 @@ def as_data(data: Any) -> Any:
         data = data._data
     array = as_array(data)
     if array.dtype.kind not in "fiub":
-        what = {"c": "complex numbers", "U": "text", "O": "objects"}
+        kind = type(next(iter(array.flat), None)).__name__
+        what = {"c": "complex numbers", "U": "text", "O": f"objects ({kind})"}
         raise UsageError(
             f"a value is made of real numbers, not of {what.get(array.dtype.kind, array.dtype)}"
         )

@@ -8,6 +8,7 @@ hands the sweep of reverse mode these steps, from the last to the first.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -21,9 +22,7 @@ from cgprimer.recording.backward import accumulate
 from cgprimer.recording.eager import (
     EAGER,
     UNSEEN,
-    Recorded,
     State,
-    called,
     locating,
     recording,
     serial,
@@ -38,21 +37,22 @@ from cgprimer.recording.operators import (
     unary,
 )
 from cgprimer.recording.softmax import log_softmax_along
+from cgprimer.recording.tensor_names import TensorNames
 
 _MATRICES = Structural("matmul", 2, 2)
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
 
 
-class Value(Recorded):
+class Value(TensorNames):
     """A number or an array that is recorded.
 
     Args:
         data: a real number, or an array (or nested lists) of them; arrays are copied.
         requires_grad: whether a derivative with respect to it is wanted.
-        name: what pictures and listings call it.
+        name: what pictures and listings call it; ``label`` in the micrograd lecture's scripts.
 
     Raises:
-        UsageError: the data are no real numbers, or lists of unlike lengths.
+        UsageError: the data are no real numbers, or lists of unlike lengths; ``requires_grad`` is
+            neither True nor False.
 
     Attributes:
         data: a float, or an array of any shape.
@@ -71,11 +71,17 @@ class Value(Recorded):
 
     __slots__ = ()
 
-    def __init__(self, data: Any, requires_grad: bool = True, name: str = "") -> None:
+    def __init__(
+        self, data: Any, requires_grad: bool = True, name: str = "", *, label: str = ""
+    ) -> None:
+        if not isinstance(requires_grad, bool | int | np.bool_):
+            raise UsageError(
+                f"requires_grad is True or False, not {requires_grad!r}", hint="name='w' names it"
+            )
         self._data, self.serial, self.requires_grad = as_data(data), serial(), bool(requires_grad)
         self.primitive, self.operands, self._grad, self._bar = "", (), None, None
-        if name:
-            self.name = name
+        if name or label:
+            self.name = name or label
 
     # --- data and gradient -----------------------------------------------------------------------
 
@@ -102,7 +108,14 @@ class Value(Recorded):
             return self._grad
         if type(self._data) is float:
             return 0.0
-        return None if self.primitive else np.zeros_like(self._data)
+        if self.primitive:
+            warnings.warn(
+                "an array that was computed keeps no gradient: it is None\n  hint: a parameter that"
+                " is changed in place, under no_grad(): w -= step, stays one",
+                stacklevel=2,
+            )
+            return None
+        return np.zeros_like(self._data)
 
     @grad.setter
     def grad(self, grad: Any) -> None:
@@ -132,7 +145,10 @@ class Value(Recorded):
         if type(self._data) is float:
             return self._data
         if self.size != 1:
-            raise UsageError(f"a value of shape {self.shape} is no single number")
+            raise UsageError(
+                f"a value of shape {self.shape} is no single number",
+                hint="sum(), mean() or an index makes one; detach().data has them all",
+            )
         return float(self._data.item())
 
     @property
@@ -158,7 +174,7 @@ class Value(Recorded):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise UsageError("a number has no length")
+            raise UsageError("a single number has no length, and nothing to go through")
         return self.shape[0]
 
     def __float__(self) -> float:
@@ -166,7 +182,8 @@ class Value(Recorded):
         if self.requires_grad and State.here.recording:  # ``math.exp(x)``, ``array[0] = x``
             raise UsageError(
                 "a plain number would forget how this value was computed",
-                hint="value.item() gives the number; np.exp for math.exp, np.stack for array[i] =",
+                hint="value.item() is the number, f'{value:.3f}' writes it; np.exp for math.exp,"
+                " np.stack for array[i] =",
             )
         return number
 
@@ -194,7 +211,7 @@ class Value(Recorded):
         data = self._data
         shown = repr(data) if type(data) is float else repr(np.asarray(data))[6:-1]
         more = f", grad={self.grad}" if self._grad is not None else ""
-        more += f", grad_fn={self.grad_fn}" if self.operands else ""
+        more += f", grad_fn={self.grad_fn!r}" if self.operands else ""
         more += ", requires_grad=False" if not self.requires_grad else ""
         return f"Value({shown}{more})"
 
@@ -214,13 +231,15 @@ class Value(Recorded):
         """Add the derivative of this value to ``grad`` of every leaf that requires one.
 
         Args:
-            gradient: the adjoint to begin with, of this value's shape; 1 for a number.
+            gradient: the adjoint to begin with, of this value's shape; 1 where it is one number.
             retain_graph: keep the graph for another backward pass.
 
         Raises:
             DifferentiationError: nothing requires a gradient, the value is no number and no
                 gradient is given, the graph was freed, or an array has been written to.
         """
+        if gradient is None and self.shape and self.size == 1:
+            gradient = np.ones(self.shape)
         given = None if gradient is None else as_data(gradient)
         accumulate(self, given, free=not retain_graph)
 
@@ -230,18 +249,6 @@ class Value(Recorded):
         from cgprimer.recording.chain import chain_of
 
         return chain_of(self)
-
-    @property
-    def _prev(self) -> set[Value]:
-        return {o for o in self.operands if isinstance(o, Value)}
-
-    @property
-    def _op(self) -> str:
-        """The operation in micrograd's signs."""
-        name = called(self.primitive)
-        if name == "pow" and self.operands:
-            return f"**{getattr(self.operands[1], '_data', self.operands[1]):g}"
-        return _SIGNS.get(name, name)
 
     # --- operators and functions -----------------------------------------------------------------
 
@@ -280,13 +287,17 @@ class Value(Recorded):
         return shaped.matmul(EAGER, lifted(other), self)
 
     @locating
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The sum over axes; all unless given."""
-        return shaped.total(EAGER, self, axis, keep=keepdims)
+    def sum(
+        self, axis: Any = None, keepdims: Any = False, *, dim: Any = None, keepdim: Any = 0
+    ) -> Any:
+        """The sum over axes; all unless given. ``dim`` and ``keepdim`` are PyTorch's words."""
+        return shaped.total(EAGER, self, axis if dim is None else dim, keep=keepdims or keepdim)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The mean over axes; all unless given."""
-        made = self.sum(axis, keepdims)
+    def mean(
+        self, axis: Any = None, keepdims: Any = False, *, dim: Any = None, keepdim: Any = 0
+    ) -> Any:
+        """The mean over axes; all unless given. ``dim`` and ``keepdim`` are PyTorch's words."""
+        made = self.sum(axis if dim is None else dim, keepdims or keepdim)
         return made / (self.size / max(made.size, 1))
 
     @locating
@@ -334,14 +345,6 @@ class Value(Recorded):
         """
         place = axis if type(axis) is int else shaped.axes_of(self.shape, (axis,))[0]
         return EAGER.emit(log_softmax_along(self.shape, place), self)
-
-    def clamp(self, min: Any = None, max: Any = None) -> Any:
-        """Kept between two numbers."""
-        return np.clip(self, min, max)
-
-    def mm(self, other: Any) -> Any:
-        """The matrix product, by PyTorch's name."""
-        return self @ other
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise UsageError(

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cgprimer import Value, grad, no_grad, register_primitive, unregister_primitive
+from cgprimer import (
+    CgprimerError,
+    DifferentiationError,
+    Function,
+    UsageError,
+    Value,
+    grad,
+    no_grad,
+    register_primitive,
+    unregister_primitive,
+)
 from cgprimer.core.language.syntax import _STRUCTURAL
 from cgprimer.recording.backward import _FREED
 from cgprimer.recording.eager import EAGER, State
@@ -129,3 +139,121 @@ def test_other_indices_in_every_turn_do_not_fill_the_memory() -> None:
     for _ in range(20):
         table[rng.integers(0, 50, 10_000)].sum().backward()
     assert sum(map(len, [*_STRUCTURAL.values(), *EAGER.functions, *_FREED])) < 2e6
+
+
+X = Value(np.arange(6.0).reshape(2, 3) + 1.0)
+
+
+@pytest.mark.parametrize(
+    ("torchs", "numpys"),
+    [
+        (lambda x: x.view(-1, 2), lambda x: x.reshape(-1, 2)),
+        (lambda x: x.view((3, 2)).t(), lambda x: x.reshape(3, 2).T),
+        (lambda x: x.permute(1, 0), lambda x: x.transpose(1, 0)),
+        (lambda x: x.unsqueeze(1), lambda x: x[:, None]),
+        (lambda x: x.sum(1, keepdim=True), lambda x: x.sum(1, keepdims=True)),
+        (lambda x: x.mean(dim=0), lambda x: x.mean(0)),
+        (lambda x: x.mean(dim=(0, 1), keepdim=True), lambda x: x.mean((0, 1), keepdims=True)),
+        (lambda x: x.pow(2).add(x).sub(1.0), lambda x: x**2 + x - 1.0),
+        (lambda x: x.square().neg().div(x).mul(3.0), lambda x: -(x**2) / x * 3.0),
+        (lambda x: x.matmul(x.t()).mm(x), lambda x: x @ x.T @ x),
+        (lambda x: x.norm(), lambda x: (x * x).sum() ** 0.5),
+        (lambda x: x.clamp(min=2.5), lambda x: np.maximum(x, 2.5)),
+        (lambda x: x.log1p() + x.expm1() + x.log2() + x.log10(),
+         lambda x: np.log(1 + x) + np.exp(x) - 1 + np.log(x) * (1 / np.log(2) + 1 / np.log(10))),
+        (lambda x: x.tan() + x.sinh() * x.cosh(),
+         lambda x: np.sin(x) / np.cos(x) + np.sinh(2 * x) / 2),
+        (lambda x: x.clone(), lambda x: x * 1.0),
+    ],
+)  # fmt: skip
+def test_pytorchs_names_are_what_numpys_are(torchs: Any, numpys: Any) -> None:
+    made, data = torchs(X), numpys(X.data)
+    np.testing.assert_allclose(made.data, data, 1e-12)
+    assert made.shape == data.shape
+    slopes = [grad(lambda x, f=f: (f(x) ** 2).sum())(X.data) for f in (torchs, numpys)]
+    np.testing.assert_allclose(*slopes, 1e-12)
+
+
+def test_what_pytorch_and_micrograd_call_a_value() -> None:
+    x = Value([1.0, 2.0], label="x")
+    y = x * 2.0
+    y.label = "y"
+    assert (x.name, y.label, x.is_leaf, y.is_leaf, x.numel(), y.dim()) == (
+        "x", "y", True, False, 2, 1,
+    )  # fmt: skip
+    assert repr(y) == "Value([2., 4.], grad_fn=<Mul>)"
+    assert y.tolist() == [2.0, 4.0]
+    with pytest.raises(UsageError, match=r"detach\(\)"):
+        y.numpy()
+    assert y.detach().numpy().tolist() == [2.0, 4.0]
+    assert not (x.requires_grad_(False) * 2.0).requires_grad
+    assert (x.requires_grad_() * 2.0).requires_grad
+
+
+def test_one_number_needs_no_gradient_to_begin_with_whatever_its_shape() -> None:
+    x = Value([[3.0]])
+    for _ in range(3):  # the third time by a pass that is kept
+        x.zero_grad()
+        (x @ x).backward()
+        assert x.grad.tolist() == [[6.0]]
+
+
+def test_a_function_as_pytorch_writes_it() -> None:
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return 3.0 * x**2 * grad
+
+    x = Value([1.0, 2.0])
+    Cube.apply(x).sum().backward()
+    assert x.grad.tolist() == [3.0, 12.0]
+
+
+def test_no_grad_is_written_over_a_function_with_and_without_parentheses() -> None:
+    for over in (no_grad, no_grad()):
+        square = over(lambda x: x * x)
+        assert [square(Value(2.0)).requires_grad for _ in range(2)] == [False, False]
+    assert (X * X).requires_grad
+
+
+def new_parameter_each_turn(*, quietly: bool) -> None:
+    w = Value([1.0, 2.0])
+    for _ in range(2):
+        (w * w).sum().backward()
+        if quietly:
+            with no_grad():
+                w = w - 0.1 * w.grad
+        else:
+            w = w - 0.1 * w.grad
+
+
+def test_a_parameter_that_is_made_anew_is_told_how_it_stays_one() -> None:
+    with pytest.warns(UserWarning, match="w -= step"), pytest.raises(TypeError, match="NoneType"):
+        new_parameter_each_turn(quietly=False)
+    with pytest.raises(DifferentiationError, match="w -= step changes w, but w = w - step"):
+        new_parameter_each_turn(quietly=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: X < None, "compared with numbers, not with None"),
+        (lambda: Value(1.0) >= "a", "not with 'a'"),
+        (lambda: X * None, r"objects \(NoneType\)"),
+        (lambda: Value(1.0, "w"), "True or False, not 'w'\n  hint: name='w'"),  # type: ignore
+        (lambda: bool(X), r"sum\(\), mean\(\)"),
+        (lambda: list(Value(1.0)), "nothing to go through"),
+        (lambda: Value(1.0)[0], r"value.item\(\) is the number"),
+        (lambda: X[::0], "step, which is not 0"),
+        (lambda: "%.2f" % (X.sum(),), r"f'\{value:.3f\}' writes it"),  # noqa: UP031
+    ],
+)
+def test_slips_are_told_what_to_do(wrong: Any, said: str) -> None:
+    with pytest.raises(CgprimerError, match=said):
+        wrong()
