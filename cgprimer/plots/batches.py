@@ -19,6 +19,7 @@ from cgprimer.number_format import marked
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, landscape, relief
 from cgprimer.plots.surface import fill, shades
+from cgprimer.training.losses import samples_for
 
 Array = Any
 _GRID = 25
@@ -66,8 +67,6 @@ def batches(
         noise: standard deviation of the targets that are made.
         loss: as for training.
         seed: of the data.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: not two different parameters, too many batches, fewer samples than they need.
@@ -90,13 +89,12 @@ def batches(
     if data is None:
         truth = {n: v for n, v in (at or {}).items() if n in checked_graph(graph).parameters}
         data = make_dataset(graph, truth=truth, samples=count * own, noise=noise, seed=seed)
-    elif not isinstance(data, Dataset):
-        data = Dataset.load(data, inputs=graph.inputs, targets=graph.outputs)
-    if len(data) < count * own:
-        what = f"{count} batches of {own} need {count * own} samples, and there are {len(data)}"
+    samples = samples_for(graph, data, loss)
+    if len(samples) < count * own:
+        what = f"{count} batches of {own} need {count * own} samples, and there are {len(samples)}"
         raise UsageError(what, hint="--batch-size, or --batches")
-    parts = [data.where(np.arange(k * own, (k + 1) * own)) for k in range(count)]
-    parts.append(data.where(np.arange(count * own)))
+    parts = [samples.where(np.arange(k * own, (k + 1) * own)) for k in range(count)]
+    parts.append(samples.where(np.arange(count * own)))
     found = [
         landscape(graph, over, part, ranges, at, start, "none", None, 1, loss, seed, _GRID)
         for part in parts

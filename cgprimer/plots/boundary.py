@@ -32,7 +32,6 @@ BANDS = 6  # of values that are no classes
 _MARGIN = 0.08  # of the range of the samples, around them
 _MOST = 1000  # samples that are drawn, evenly chosen
 _TINT = 0.24  # of a class's colour in its region
-MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +111,6 @@ def boundary(
         run: a run, or the file of one.
         data: samples: a Dataset, a data frame or a .csv, .npz or .parquet file.
         columns: where columns have other names in files: y=label.
-        dark: for dark slides.
         title: above the picture; step, loss and accuracy unless given.
 
     Raises:
@@ -158,7 +156,7 @@ def drawn(
     points, own = plane.points[plane.shown], plane.own[plane.shown]
     for k, name in enumerate(plane.regions):
         style: dict[str, Any] = {
-            "marker": MARKS[k % len(MARKS)] if plane.classes else "o",
+            "marker": slide.MARKERS[k % len(slide.MARKERS)] if plane.classes else "o",
             "markersize": 9,
         }
         axes.plot(*points[own == k].T, linestyle="", color=inks[k], label=slide.plain(name),

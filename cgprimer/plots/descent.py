@@ -12,13 +12,14 @@ import numpy as np
 from cgprimer.checked_numbers import numbers_by_name, one_of, whole_number
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.data import Dataset, make_dataset
+from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.fitting.fit import fit
 from cgprimer.number_format import marked, number
 from cgprimer.plots import slide
 from cgprimer.plots.loss import over_time
 from cgprimer.training.loop import train
+from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.vectors import Vectors
@@ -52,8 +53,6 @@ def descent(
         rates: learning rates by optimizer; those of training unless given.
         steps: of each optimizer.
         seed: of start values and data.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: an unknown optimizer or parameter.
@@ -119,10 +118,8 @@ def descents(
     if stray := [name for name in own if name not in names]:
         hint = f"--optimizers {','.join([*names, *stray])}"
         raise UsageError(f"there is a rate for {stray[0]}, which is not asked for", hint=hint)
-    if data is None:
-        data = make_dataset(graph, samples=100, seed=seed)
-    elif not isinstance(data, Dataset):
-        data = Dataset.load(data, inputs=graph.inputs, targets=graph.outputs)
+    data = make_dataset(graph, samples=100, seed=seed) if data is None else data
+    data = whole_dataset(samples_for(graph, data, DEFAULT), "every step sees all samples")
     vectors = Vectors(graph)
     given = numbers_by_name("start", start, "parameter", graph.parameters, shapes=graph.shapes)
     begin = {**vectors.values(np.random.default_rng(seed).random(len(vectors))), **given}

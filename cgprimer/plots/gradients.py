@@ -64,8 +64,6 @@ def gradients(
             declared values fill the rest.
         of: the variable to differentiate; the only output unless given.
         loss: a loss to differentiate instead; the point then has its targets, too.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: an unknown name, or fewer than two layers.

@@ -21,8 +21,9 @@ from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph, checked_graph
 from cgprimer.core.methods.contract import Names, as_names, shapes_of
 from cgprimer.core.tape.scalars import apart, together
-from cgprimer.data import Dataset, make_dataset
+from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.optimizers import optimizer as _optimizer
@@ -101,10 +102,7 @@ def landscape(
     if data is None:
         truth = together(values, {name: shapes.get(name, ()) for name in whole.parameters})
         data = make_dataset(whole, samples=200, truth=truth, seed=seed)
-    elif isinstance(data, str | Path):
-        data = Dataset.load(data, inputs=whole.inputs, targets=whole.outputs)
-    elif not isinstance(data, Dataset):
-        raise UsageError(f"data are a Dataset or a file, not {type(data).__name__}")
+    data = whole_dataset(samples_for(whole, data, loss), "a surface is of all samples")
     if shapes:
         parts = (apart(part, shapes) for part in (data.inputs, data.targets, data.truth))
         data = Dataset(*parts)

@@ -37,7 +37,6 @@ def points(
         of: the variable to differentiate; the only output unless given.
         wrt: with respect to which names; those that vary unless given.
         method: how to differentiate.
-        dark: for dark slides.
         title: above the picture; the formula unless given.
 
     Raises:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure  # noqa: PLC0414
 
 _ROOM = 930.0  # points for a legend under a picture
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def new_figure(dark: bool, title: str | None, usual: str) -> tuple[Figure, Theme]:
@@ -174,14 +174,14 @@ def curve_style(order: int, look: Theme) -> dict[str, Any]:
     return {
         "color": look.curves[order % len(look.curves)],
         "linestyle": DASHES[order % len(DASHES)],
-        "marker": _MARKERS[order % len(_MARKERS)],
+        "marker": MARKERS[order % len(MARKERS)],
     }
 
 
 def line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
     """Colour, dash and, once the dashes are used up, markers of a curve of many points."""
     rounds, between = order // len(DASHES), max(1, points // 10)
-    marker = _MARKERS[(rounds - 1) % len(_MARKERS)] if rounds else ""
+    marker = MARKERS[(rounds - 1) % len(MARKERS)] if rounds else ""
     markers = {"marker": marker, "markevery": (order * between // 4 % between, between)}
     return curve_style(order, look) | markers | {"markersize": 9}
 

@@ -25,8 +25,6 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
 
     Args:
         found: what :func:`cgprimer.sweep` returned.
-        dark: for dark slides.
-        title: above the picture.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")

@@ -53,8 +53,6 @@ def variance(
         batches: drawn of each size.
         loss: as for training.
         seed: of data, start and batches.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: no parameters, or fewer than two batches.
@@ -86,7 +84,6 @@ def variance(
         if values.min() > 0:
             axes.plot(x, values, **style, linewidth=2.4, markersize=10, label=label)
     for which in "xy":
-        axes.set(**{f"{which}scale": "log"})
         slide.log_axis(axes, which)
     slide.legend_below(figure, axes, look)
     return figure

@@ -53,8 +53,6 @@ def workers(
             were made while a gradient was computed); auto: the timeline of one run, or the losses
             of several.
         until: the seconds at which a timeline ends.
-        dark: for dark slides.
-        title: above the picture.
 
     Raises:
         UsageError: a timeline of several runs, a run without a step.
