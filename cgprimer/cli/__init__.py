@@ -55,29 +55,34 @@ class Lazy(UserDict[str, Any]):
         return self.data[name]()
 
 
-class _Commands(click.Group):
-    """A group whose help lists the commands without loading one."""
+class Commands(click.Group):
+    """A group whose help lists the commands, modules of a folder, without loading one."""
+
+    def __init__(self, helps: dict[str, str], place: str, **more: Any) -> None:
+        made = {n: lambda n=n: import_module(f"{place}.{n}").command for n in helps}
+        settings = {"help_option_names": ["-h", "--help"]}
+        super().__init__(commands=Lazy(made), context_settings=settings, **more)
+        self.helps = helps
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+        """Say which command may have been meant, where there is none."""
+        if args and args[0] not in self.helps and not args[0].startswith("-"):
             from cgprimer.errors import did_you_mean
 
-            hint = did_you_mean(args[0], _COMMANDS) or "cgprimer --help lists the commands"
+            listed = f"{ctx.command_path} --help lists the commands"
+            hint = did_you_mean(args[0], self.helps) or listed
             raise click.UsageError(f"there is no command {args[0]!r}\n  hint: {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The short helps."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(self.helps.items()))
 
 
-@click.group(
-    cls=_Commands,
-    commands=Lazy({n: lambda n=n: import_module(f"cgprimer.cli.{n}").command for n in _COMMANDS}),
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.group(cls=Commands, helps=_COMMANDS, place="cgprimer.cli")
 @click.version_option(__version__, prog_name="cgprimer")
 def cli() -> None:
     """Computational graphs and automatic differentiation.

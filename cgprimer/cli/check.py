@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
-from cgprimer.cli import Lazy
+from cgprimer.cli import Commands
 
 _KINDS = {
     "engine": "An engine that students write themselves, in ten stages.",
@@ -17,21 +15,7 @@ _KINDS = {
 }  # name of a module in cgprimer/cli/checks -> what it checks
 
 
-class _Kinds(click.Group):
-    """A group whose help lists the kinds without loading one."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_KINDS.items()))
-
-
-@click.group(
-    cls=_Kinds,
-    commands=Lazy(
-        {k: lambda k=k: import_module(f"cgprimer.cli.checks.{k}").command for k in _KINDS}
-    ),
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.group(cls=Commands, helps=_KINDS, place="cgprimer.cli.checks")
 def command() -> None:
     """Check homework: what is right, and which mistake it looks like where it is not.
 
