@@ -29,7 +29,7 @@ def definitions() -> Mapping[str, str]:
         return maximum(a, 0.0)
     """
     tree = ast.parse(inspect.getsource(floats))
-    return {name: _public(text) for name, text in _found(tree)}
+    return {n: _KNOWN.sub(lambda known: _own(known[1]), text) for n, text in _found(tree)}
 
 
 def _found(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -69,7 +69,3 @@ def _entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
 def _own(name: str) -> str:
     """A primitive's name in a file, where Python's own functions keep theirs."""
     return _OTHERS.get(name.removeprefix("_"), name.removeprefix("_"))
-
-
-def _public(text: str) -> str:
-    return _KNOWN.sub(lambda found: _own(found[1]), text)

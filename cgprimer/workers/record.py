@@ -86,11 +86,9 @@ class Record:
         if self.placed and self.times:
             return self.times[min(1, len(self.times) - 1)]
         ends = sorted(span.end for span in self.spans)
-        place = int(_SHOWN * self.workers * max(1, len(self.spans) // max(1, self._tasks())))
+        tasks = sum(span.kind in _TASKS for span in self.spans)
+        place = int(_SHOWN * self.workers * max(1, len(self.spans) // max(1, tasks)))
         return ends[min(place, len(ends) - 1)] if ends else self.clock
-
-    def _tasks(self) -> int:
-        return sum(span.kind in _TASKS for span in self.spans)
 
 
 def record_of(run: Any) -> Record:
@@ -182,8 +180,8 @@ def timeline(record: Record, until: float | None = None) -> list[str]:
             for k in range(int(span.begin / cell), min(width, int(span.end / cell) + 1)):
                 part = min(span.end, (k + 1) * cell) - max(span.begin, k * cell)
                 filled[k][span.kind] = filled[k].get(span.kind, 0.0) + part
-        kinds = (max({**f, "wait": cell - sum(f.values())}.items(), key=_second)[0] for f in filled)
-        letters = [WORDS[kind][0] for kind in kinds]
+        shares = ({**f, "wait": cell - sum(f.values())} for f in filled)
+        letters = [WORDS[max(f, key=lambda kind: round(f[kind], 12))][0] for f in shares]
         for k in (
             k for k, one in enumerate(letters) if k and k in begins and one == letters[k - 1]
         ):
@@ -201,10 +199,6 @@ def timeline(record: Record, until: float | None = None) -> list[str]:
     end = f"{number(until, 3)} s"
     head = " " * (wide + 2) + "0".ljust(width - len(end)) + end
     return [head, *rows, legend]
-
-
-def _second(pair: tuple[str, float]) -> float:
-    return round(pair[1], 12)
 
 
 def as_dict(record: Record, steps: int) -> Mapping[str, Any]:

@@ -99,10 +99,6 @@ def rule_steps(rule: str) -> list[tuple[str, Expression]]:
     return [(s.name, s.expression) for s in statements if isinstance(s, Definition)]
 
 
-def _for_each(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{number(value, 10)} for `{name}`" for name, value in values.items())
-
-
 def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
     rule, names, digits = asked["rule"], list(asked["wrt"]), asked["digits"]
     state: Mapping[str, Mapping[str, float]] = asked["state"]
@@ -140,13 +136,14 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
         rows.append((new, renamed(expression, ""), *own))
         blanks += own
         latest[name] = new
+    held = {p: [f"{number(v, 10)} for `{n}`" for n, v in own.items()] for p, own in state.items()}
     text = (
         *formulas(graph),
         f"Do one step of *{rule}* on `{of}` for the parameters {quoted(names)}"
         f" at {listed_values(point, point, 0)}; {listed_values(settings, settings, 0)}."
         f" The rule is worked through row by row, for each parameter `p` by itself; `g` is the"
         f" derivative of `{of}` with respect to it, and a name with a stroke is the new one.",
-        *(f"Before the step `{part}` is {_for_each(own)}." for part, own in state.items()),
+        *(f"Before the step `{part}` is {', '.join(before)}." for part, before in held.items()),
     )
     header = ("row", "formula", *names)
     return Worksheet(f"One step of {rule}", text, header, rows, blanks, given, digits)

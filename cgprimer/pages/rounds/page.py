@@ -101,7 +101,7 @@ def moments(run: TrainingRun, record: Record) -> list[Moment]:
         each = zip(names, values, strict=False)
         return ", ".join(f"{name}{joined}{marked(value, _DIGITS)}" for name, value in each)
 
-    start = [v for value in run.start.values() for v in _flat(value)]
+    start = [float(v) for value in run.start.values() for v in getattr(value, "flat", (value,))]
     server = f"start: {said(start, ' = ')}" if len(names) <= _DIGITS * 2 else "start"
     found = [Moment(0.0, "all begin with the parameters of the start", server)]
     steps = run.team.get("first", [])
@@ -124,10 +124,6 @@ def moments(run: TrainingRun, record: Record) -> list[Moment]:
             server, now = f"step {step}: {said(now[1], ' = ')}", next(coming, None)
         found.append(Moment(time, words, server))
     return found
-
-
-def _flat(value: Any) -> list[float]:
-    return [float(v) for v in getattr(value, "flat", (value,))]
 
 
 def _events(record: Record) -> Iterator[tuple[float, str, int, int]]:
