@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cgprimer.core.tape.tape import Leaf
 from cgprimer.native.contract import UpdateRule
 from cgprimer.native.cpu.loop_text import Called
 from cgprimer.native.cpu.operations import Emitter
@@ -129,14 +130,13 @@ class Epoch(TapeWriter):
     def _update(self, step: Any) -> None:
         """The update tape over the parameters; what all of them share is computed once."""
         field, tape = self.field, self.tape
-        values: dict[int, Any] = {}
-        for index, leaf in enumerate(tape.leaves):
-            if leaf.kind == "constant":
-                values[index] = self.ir.Constant(self.double, leaf.value)
-            elif leaf.kind == "scalar":
-                number = self.rule.scalars.index(leaf.name)
-                place = ("rates", step) if number == 0 else ("shared", number - 1)
-                values[index] = self.get(field[place[0]], place[1], self.double)
+
+        def shared(leaf: Leaf) -> Any:
+            number = self.rule.scalars.index(leaf.name)
+            place = ("rates", step) if number == 0 else ("shared", number - 1)
+            return self.get(field[place[0]], place[1], self.double)
+
+        values = self.leaves(scalar=shared)
         self.instructions(values, varying=False)
         arrays = [field["values"], field["slope"]] + [
             self.get(field["state"], k, self.pointer) for k in range(len(self.rule.columns) - 2)
@@ -144,11 +144,10 @@ class Epoch(TapeWriter):
         outputs = [tape.outputs[name] for name in self.rule.after]
 
         def parameter(number: Any) -> None:
-            here = dict(values)
-            for index, leaf in enumerate(tape.leaves):
-                if leaf.kind == "column":
-                    array = arrays[self.rule.columns.index(leaf.name)]
-                    here[index] = self.get(array, number, self.double)
+            def own(leaf: Leaf) -> Any:
+                return self.get(arrays[self.rule.columns.index(leaf.name)], number, self.double)
+
+            here = values | self.leaves(column=own)
             self.instructions(here, varying=True)
             written = [arrays[0], *arrays[2:]]
             for array, output in zip(written, outputs, strict=False):  # then single numbers

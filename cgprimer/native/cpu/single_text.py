@@ -94,15 +94,11 @@ class Single(TapeWriter):
         """Loss and derivatives; None for a parameter that is not differentiated."""
         tape = self.gradient
         self.tape, self.varies = tape, varying(tape)
-        values: dict[int, Any] = {}
         columns = iter(self.columns)
-        for index, leaf in enumerate(tape.leaves):
-            if leaf.kind == "constant":
-                values[index] = self.ir.Constant(self.double, leaf.value)
-            elif leaf.kind == "scalar":
-                values[index] = held[self.wrt[leaf.name]]
-            else:
-                values[index] = self.get(next(columns), step, self.double)
+        values = self.leaves(
+            scalar=lambda leaf: held[self.wrt[leaf.name]],
+            column=lambda _: self.get(next(columns), step, self.double),
+        )
         self.instructions(values, varying=False)
         self.instructions(values, varying=True)
         factors = iter(self.factors)
@@ -120,24 +116,17 @@ class Single(TapeWriter):
         tape = rule.tape
         self.tape, self.varies = tape, varying(tape)
         single = held[count * len(self.arrays) :]
-        shared: dict[int, Any] = {}
-        for index, leaf in enumerate(tape.leaves):
-            if leaf.kind == "constant":
-                shared[index] = self.ir.Constant(self.double, leaf.value)
-            elif leaf.kind == "scalar":
-                place = rule.scalars.index(leaf.name)
-                rate = self.get(self.field["rates"], step, self.double) if not place else None
-                shared[index] = single[place - 1] if place else rate
+        rate = self.get(self.field["rates"], step, self.double)
+        of_all = dict(zip(rule.scalars, (rate, *single), strict=True))
+        shared = self.leaves(scalar=lambda leaf: of_all[leaf.name])
         self.instructions(shared, varying=False)
         outputs = [tape.outputs[name] for name in rule.after]
         moved, rest = outputs[: len(self.arrays)], outputs[len(self.arrays) :]
         after: list[list[Any]] = [[] for _ in self.arrays]
         for k in range(count):
             own = [held[k], gradient[k], *(held[a * count + k] for a in range(1, len(after)))]
-            here = dict(shared)
-            for index, leaf in enumerate(tape.leaves):
-                if leaf.kind == "column":
-                    here[index] = own[rule.columns.index(leaf.name)]
+            known = dict(zip(rule.columns, own, strict=True))
+            here = shared | {i: known[f.name] for i, f in enumerate(tape.leaves) if f.name in known}
             self.instructions(here, varying=True)
             for part, output in zip(after, moved, strict=True):
                 part.append(here[output])

@@ -7,14 +7,16 @@ computation over a tile of samples and in double precision over the tiles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.engines import Array, Reduction
 from cgprimer.core.tape.passes import varying
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Leaf, Tape
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.native.cpu.executable import Call, Executable
 from cgprimer.native.cpu.lanes import declared, splat
@@ -94,6 +96,12 @@ class TapeWriter(Writer):
         self.tape, self.emitter, self.module = tape, emitter, emitter.module
         self.varies = varying(tape)
 
+    def leaves(self, **read: Callable[[Leaf], Any]) -> dict[int, Any]:
+        """The constants, and the leaves of those kinds that are told how to read them."""
+        read["constant"] = lambda leaf: splat(self.emitter.type, leaf.value)
+        known = enumerate(self.tape.leaves)
+        return {i: read[leaf.kind](leaf) for i, leaf in known if leaf.kind in read}
+
     def instructions(self, values: dict[int, Any], *, varying: bool) -> None:
         """Write those that vary with the sample, or those that do not; adds their values."""
         first, apply = len(self.tape.leaves), self.emitter.apply
@@ -129,8 +137,11 @@ class Vectors(TapeWriter):
     def _write(self) -> None:
         build = self.build
         columns, results, table, begin, end, stride = self.function.args
-        values: dict[int, Any] = {}
-        self._leaves(columns, table, values)
+        column, scalar = count(), count()
+        values = self.leaves(
+            scalar=lambda _: self.splat(self.get(table, next(scalar), self.real), self.lanes),
+            column=lambda _: self.get(columns, next(column), self.pointer),
+        )
         self.instructions(values, varying=False)
         kind = self.double if self.sums else self.real
         pointers = [
@@ -179,18 +190,6 @@ class Vectors(TapeWriter):
         for pointer, value in zip(pointers, found, strict=True):
             build.store(value, self.at(pointer, sample, self.real), align=self.size)
         return []
-
-    def _leaves(self, columns: Any, table: Any, values: dict[int, Any]) -> None:
-        column = scalar = 0
-        for index, leaf in enumerate(self.tape.leaves):
-            if leaf.kind == "constant":
-                values[index] = splat(self.vector, leaf.value)
-            elif leaf.kind == "scalar":
-                values[index] = self.splat(self.get(table, scalar, self.real), self.lanes)
-                scalar += 1
-            else:
-                values[index] = self.get(columns, column, self.pointer)
-                column += 1
 
 
 class _Run(Writer):
