@@ -243,6 +243,8 @@ def _arguments(writer: Writer, function: Any, args: Any, kwargs: Any) -> tuple[A
         bound = inspect.signature(function).bind(*args, **kwargs)
     except ValueError:  # a function that does not say what it takes
         return tuple(leaf("x", given) for given in args), kwargs
+    except TypeError as error:
+        raise UsageError(f"the function takes other arguments: {error}") from None
     for name, given in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
             named = {key: mapped(leaf, part, key, opened=True) for key, part in given.items()}

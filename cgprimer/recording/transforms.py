@@ -165,10 +165,9 @@ def called_with(
 
 def _leaf(_: str, data: Any) -> Value:
     """A value of its own: of one that is recorded already, a copy."""
-    if isinstance(data, Value) and data.requires_grad and State.here.recording:
-        made: Value = EAGER.emit("copy", data)
-        return made
-    return Value(data)
+    made: Value = EAGER.emit("copy", data) if isinstance(data, Value) else Value(data)
+    made.requires_grad = True
+    return made
 
 
 def _bar(bars: dict[Any, Any], value: Value) -> Any:

@@ -134,7 +134,11 @@ class Value(TensorNames):
 
     def detach(self) -> Value:
         """The same data, without how they were computed."""
-        return Value(self._data, requires_grad=False, name=self.name)
+        if not State.here.with_lines:
+            return Value(self._data, requires_grad=False, name=self.name)
+        made: Value = EAGER.emit("copy", self)  # a step of a graph that is recorded
+        made.requires_grad, made.name = False, self.name
+        return made
 
     def item(self) -> float:
         """The number of a value that has just one.

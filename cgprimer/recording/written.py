@@ -104,10 +104,12 @@ class Writer:
                 trees[value] = self.leaf(role, self._called(value) or "const", value)
                 continue
             operands = self._operands(value)
-            if value.primitive == "copy" and not self.every:
+            if value.primitive == "copy" and value.requires_grad and not self.every:
                 trees[value] = self.tree(operands[0], trees)
                 continue
             tree = _applied(value, [self.tree(o, trees) for o in operands], operands, self)
+            if not value.requires_grad and any(getattr(o, "requires_grad", 0) for o in operands):
+                tree = Apply("stop_gradient", (tree,))  # computed under no_grad
             sizes[value] = 1 + sum(sizes[o] for o in operands if isinstance(o, Recorded))
             name = self._called(value) or wanted.get(value, "")
             if name or self.every or uses[value] > 1 or sizes[value] > _LONGEST:
@@ -221,7 +223,8 @@ def _own(custom: Any, trees: list[Expression], writer: Writer) -> Apply:
     if custom.name not in ARRAY_FUNCTIONS:
         raise UsageError(
             f"{custom.name!r} is recorded, but the language has no such function",
-            hint=f"make it one: cgprimer.register_primitive({custom.name})",
+            hint=f"make it one: cgprimer.register_primitive({custom.name}) of a Function, or"
+            f" register_primitive({custom.name!r}, f, partials=...) of a function and its formulas",
         )
     given = iter(trees)
     arguments = enumerate(custom.arguments)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer import Value, grad, record
+from cgprimer import Value, grad, no_grad, record
 
 DATA = np.array([[1.0, -2.0], [3.0, 4.0]])
 LABELS = np.array([0, 1])
@@ -433,6 +433,21 @@ def freed(x: Any) -> Any:
     return y * 2.0
 
 
+def held(x: Any) -> Any:
+    with no_grad():
+        factor = x * x
+        factor = factor + (grad(lambda x: np.sum(x**3))(x) - 3.0 * x**2)
+    return x * factor + x * x.detach()
+
+
+@pytest.mark.parametrize("x", [2.0, np.array([2.0, 2.0])])
+def test_nothing_flows_through_what_was_computed_under_no_grad_or_detached(x: Any) -> None:
+    found = cgprimer.record(lambda x: np.sum(held(x)), x).graph
+    for method in ("symbolic", "forward", "reverse", "path-sum"):  # differences see the values
+        assert np.all(cgprimer.gradient(found, method=method)["x"] == 6.0)
+    assert found.evaluate({"x": 2 * x})[found.outputs[0]] == np.size(x) * (64.0 + 16.0)
+
+
 def test_a_value_that_is_changed_in_place_is_no_wrong_graph() -> None:
     outside = Value([1.0, 2.0])
 
@@ -464,3 +479,5 @@ def test_what_cannot_be_recorded_says_so() -> None:
     assert record(lambda x: np.maximum(x, -np.inf), 2.0).graph.expression("y") == "max(x, -1/0)"
     with pytest.raises(cgprimer.UsageError, match="is empty"):
         record(lambda x: x.sum(), np.ones((0, 2)))
+    with pytest.raises(cgprimer.UsageError, match="takes other arguments: too many"):
+        record(lambda x: x * 2.0, 1.0, 2.0)
