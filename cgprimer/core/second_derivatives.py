@@ -28,6 +28,7 @@ from cgprimer.core.methods.contract import (
     shapes_of,
 )
 from cgprimer.core.methods.forward import seed_name
+from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.numbers_and_arrays import Value, as_value
@@ -137,10 +138,10 @@ def hessian_vector_product(
     mode = mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        return product_program(tape(graph, mode), target, names)
+        return product_program(_movable(tape(graph, mode), names), target, names)
 
     program, seeds = kept(graph, ("product", target, names, mode), make)
-    direction = {seeds[n]: as_value(n, vector[n], graph.shapes.get(n, ())) for n in names}
+    direction = {seeds[n]: as_value(n, vector[n], program.shapes.get(n, ())) for n in names}
     found = at_point(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in found.items()}
 
@@ -164,6 +165,17 @@ def product_program(
     return made, {name: seed_name(first, name) for name in wrt}
 
 
+def _movable(primal: Tape, names: tuple[str, ...]) -> Tape:
+    """With inner variables as copies: who moves one does not move what rules use (exp' = exp)."""
+    builder = Builder(simplify=False)
+    moved = {primal.index(name) for name in names} - {*range(len(primal.leaves))}
+    value = builder.extend(
+        primal,
+        then=lambda i, new: builder.emit("copy", new[i], pinned=True) if i in moved else new[i],
+    )
+    return builder.finish({name: value[index] for name, index in primal.outputs.items()})
+
+
 def _gradient_tape(
     graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str, mode: str
 ) -> tuple[Tape, dict[str, str]]:
@@ -172,7 +184,7 @@ def _gradient_tape(
     Of arrays it is a tape in numbers, with outputs for their elements, unless the method is
     ``reverse``.
     """
-    primal = tape(graph, mode)
+    primal = _movable(tape(graph, mode), wrt)
     if shape := shape_of(primal, primal.index(of)):
         raise DifferentiationError(
             f"second derivatives are those of a number, and {of!r} has the shape {list(shape)}",

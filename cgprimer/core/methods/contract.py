@@ -170,7 +170,8 @@ class DerivativeProgram:
         behind = 0 if self.by_column else len(tail)
         made = np.stack([np.asarray(part) for part in parts], axis=-1 - behind)
         samples = made.shape[: made.ndim - 1 - (len(head) if self.by_column else behind)]
-        return made.reshape(samples + head + tail)
+        whole = samples + head + tail
+        return np.zeros(whole) if 0 in whole else made.reshape(whole)
 
     @property
     def pass_count(self) -> int:
@@ -255,10 +256,9 @@ def unit_seeds(seeds: Mapping[str, tuple[str, Shape]]) -> Iterator[tuple[str, di
         seed: zeros(shape) if shape else 0.0 for seed, (_, shape) in seeds.items()
     }
     for seed, (name, shape) in seeds.items():
-        for place in product(*map(range, shape)):
-            one: Number = 1.0
+        for place in [()] if 0 in shape else product(*map(range, shape)):
+            one: Number = zeros(shape) if shape else 1.0
             if shape:
-                one = zeros(shape)
                 one[place] = 1.0
             yield name, {**still, seed: one}
 

@@ -39,28 +39,24 @@ class ElementwiseProgram(DerivativeProgram):
         assert self.inner is not None
         given = apart(columns, self.given), apart(scalars, self.given)
         found = self.inner.run(execute, *given, samples, **how)
-        asked = {*self.of, *self.wrt}  # maybe an element, by its own name
-        arrays = dict.fromkeys((_array(o, asked), _array(w, asked)) for o, w in found.derivatives)
-        derivatives = {pair: self._stacked_elements(*pair, found.derivatives) for pair in arrays}
-        shapes = {name: self.shapes.get(name, ()) for name in self.of}
-        return Derivatives(together(found.values, shapes), derivatives)
+        pairs = [*product(self.of, self.wrt)] or {
+            (of.partition("[")[0], wrt.partition("[")[0]): 0 for of, wrt in found.derivatives
+        }  # the edges of a graph
+        made = {pair: self._whole(*pair, found.derivatives) for pair in pairs}
+        return Derivatives(
+            together(found.values, {n: self.shapes.get(n, ()) for n in self.of}), made
+        )
 
-    def _stacked_elements(
-        self, of: str, wrt: str, found: Mapping[tuple[str, str], Number]
-    ) -> Number:
-        """One array of shape samples + head + tail; an element that has no derivative has 0."""
+    def _whole(self, of: str, wrt: str, found: Mapping[tuple[str, str], Number]) -> Number:
+        """One array of shape samples + head + tail; an element without an edge has 0."""
         head, tail = self.shapes.get(of, ()), self.shapes.get(wrt, ())
         if not head and not tail:
             return found[of, wrt]
         import numpy as np
 
-        pairs = product(elements(of, head), elements(wrt, tail))
-        made = np.stack(np.broadcast_arrays(*[found.get(pair, 0.0) for pair in pairs]), axis=-1)
+        parts = [found.get(p, 0.0) for p in product(elements(of, head), elements(wrt, tail))]
+        made = np.stack(np.broadcast_arrays(*parts), axis=-1) if parts else np.zeros(0)
         return made.reshape(made.shape[:-1] + head + tail)
-
-
-def _array(element: str, asked: set[str]) -> str:
-    return element if element in asked else element.partition("[")[0]
 
 
 def differentiate_elements(

@@ -155,15 +155,13 @@ def scatter(a: Array, key: tuple[Any, ...], shape: tuple[int, ...]) -> Array:
 def concatenate(*more: Any) -> Array:
     """Operands one after the other along an axis, which comes last among the arguments."""
     operands, axis = more[:-1], more[-1]
-    longest = max((np.shape(a) for a in operands), key=len)
-    samples = longest[: len(longest) - min(np.ndim(a) for a in operands)]
-    if samples:  # what all samples share stands beside what each has
-        operands = tuple(
-            a if np.shape(a)[: len(samples)] == samples and np.ndim(a) == len(longest)
-            else np.broadcast_to(a, samples + np.shape(a))
-            for a in operands
-        )  # fmt: skip
-    return np.concatenate(operands, axis=axis)
+    try:
+        return np.concatenate(operands, axis=axis)
+    except ValueError:  # what samples share stands beside what each has
+        last = [np.moveaxis(a, axis, -1) for a in operands]
+        rest = np.broadcast_shapes(*(a.shape[:-1] for a in last))
+        made = np.concatenate([np.broadcast_to(a, rest + a.shape[-1:]) for a in last], axis=-1)
+        return np.moveaxis(made, -1, axis)
 
 
 def batch_mean(a: Array, rank: int) -> Array:

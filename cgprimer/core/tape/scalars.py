@@ -8,6 +8,7 @@ picture that knows numbers alone works on every graph.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from math import prod
@@ -131,7 +132,7 @@ def apart(given: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, An
             found[name] = value
             continue
         rows = np.asarray(value)
-        flat = np.moveaxis(rows.reshape(*rows.shape[: rows.ndim - len(shape)], -1), -1, 0)
+        flat = np.moveaxis(rows.reshape(*rows.shape[: rows.ndim - len(shape)], prod(shape)), -1, 0)
         found.update(
             (element, np.ascontiguousarray(part) if part.ndim else float(part))
             for element, part in zip(elements(name, shape), flat, strict=True)
@@ -153,10 +154,9 @@ def together(found: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str,
         if not shape:
             made[name] = found[name]
             continue
-        parts = np.stack(
-            np.broadcast_arrays(*[np.asarray(found[e]) for e in elements(name, shape)]), axis=-1
-        )
-        made[name] = parts.reshape(parts.shape[:-1] + shape)
+        parts = [np.asarray(found[e]) for e in elements(name, shape)]
+        row = np.stack(np.broadcast_arrays(*parts), axis=-1) if parts else np.zeros(0)
+        made[name] = row.reshape(row.shape[:-1] + shape)
     return made
 
 
@@ -227,15 +227,13 @@ def _named(builder: Builder, made: Any, name: str, before: int) -> Any:
     """A named value of its own for each element, as every vertex is one."""
     import numpy as np
 
-    ids = []
-    for element, value in zip(elements(name, made.shape), made.flat, strict=True):
-        index = int(value)
-        if builder.names.get(element) == index:  # an element that was asked for by its name
-            ids.append(index)
-            continue
-        if index >= before and index not in builder.pinned and builder.value_of(index) is None:
+    ids, values = [], made.reshape(-1).tolist()
+    alike = Counter(values)  # computed once for several elements, each of which can be moved
+    for element, index in zip(elements(name, made.shape), values, strict=True):
+        if builder.names.get(element) != index:  # else an element that was asked for by its name
+            known = index < before or alike[index] > 1 or builder.value_of(index) is not None
+            if known or index in builder.pinned:
+                index = builder.emit("copy", index, pinned=True)  # noqa: PLW2901
             builder.pin(index)
-        else:
-            index = builder.emit("copy", index, pinned=True)
         ids.append(builder.name(index, element))
     return np.array(ids, dtype=int).reshape(made.shape)
