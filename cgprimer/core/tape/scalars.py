@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
@@ -175,21 +175,18 @@ def _emitted(builder: Builder, name: str, operands: list[Any]) -> Any:
         ]
         return np.array(ids, dtype=int).reshape(arrays[0].shape)
 
-    def sums(a: Any, axes: tuple[int, ...], emit: str = "add") -> Any:
-        rows = np.moveaxis(a, axes, range(-len(axes), 0))
-        kept = rows.shape[: a.ndim - len(axes)]
-        return _folded(builder, emit, rows.reshape(*kept, prod(rows.shape[len(kept) :])))
-
     match name.kind:
         case "custom" | "backward":
             if any(o.ndim for o in operands):
                 called = f"{name.setting[0].name!r} takes arrays whole"
                 raise TapeError(f"{called}: it cannot be written out in numbers")
             return np.array(builder.emit(name, *map(int, operands)))
-        case "sum":
-            return sums(operands[0], *name.setting)
-        case "largest":
-            return sums(operands[0], name.setting[0], "max")
+        case "sum" | "largest":
+            (a,), (axes,) = operands, name.setting
+            rows = np.moveaxis(a, axes, range(-len(axes), 0))
+            kept = rows.shape[: a.ndim - len(axes)]
+            emit = "add" if name.kind == "sum" else "max"
+            return _folded(builder, emit, rows.reshape(*kept, prod(rows.shape[len(kept) :])))
         case "matmul":
             a, b = operands
             left = a if name.setting[0] > 1 else a[..., None, :]
@@ -215,11 +212,8 @@ def _folded(builder: Builder, emit: str, rows: Any) -> Any:
     import numpy as np
 
     flat = rows.reshape(prod(rows.shape[:-1]), rows.shape[-1])
-    ids = [
-        reduce(lambda a, b: builder.emit(emit, a, b), map(int, row)) if len(row) else
-        builder.constant(0.0)
-        for row in flat
-    ]  # fmt: skip
+    step = partial(builder.emit, emit)
+    ids = [reduce(step, row) if row else builder.constant(0.0) for row in flat.tolist()]
     return np.array(ids, dtype=int).reshape(rows.shape[:-1])
 
 
