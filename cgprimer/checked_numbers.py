@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from operator import index
 from types import MappingProxyType
 from typing import Any
 
@@ -71,11 +72,14 @@ def whole_number(what: str, value: Any, *, least: int = 0) -> int:
         ...
     cgprimer.errors.UsageError: epochs must be a whole number from 0 on, not -1
     """
-    whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not whole or value < least:
+    try:
+        found = least - 1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        found = least - 1
+    if found < least:
         given = reprlib.repr(value)
         raise UsageError(f"{what} must be a whole number from {least} on, not {given}")
-    return int(value)
+    return found
 
 
 def one_of(what: str, given: Any, known: Iterable[str]) -> Any:
@@ -90,7 +94,8 @@ def one_of(what: str, given: Any, known: Iterable[str]) -> Any:
     cgprimer.errors.UsageError: there is no reduction 'sun'
       hint: did you mean 'sum'?
     """
-    if given not in (names := list(known)):
+    names = list(known)
+    if not isinstance(given, Hashable) or given not in names:
         raise UsageError(f"there is no {what} {given!r}", hint=name_hint(str(given), names))
     return given
 

@@ -14,7 +14,7 @@ from cgprimer.analysis.calculus import check_size, section_of
 from cgprimer.analysis.derivation import Derivation, Section, size
 from cgprimer.analysis.simplification import simplified
 from cgprimer.checked_numbers import one_of, whole_number
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.graph.build import graph_of
 from cgprimer.core.language import parser
 from cgprimer.core.language.names import names_in, replaced
@@ -115,13 +115,12 @@ def _read(
             _check([tree])
             return {"": tree}, {*names_in(tree)}, ""
         formula = graph_of(parser.parse_program(formula, table, "<expressions>"))
-    graph = checked_graph(formula)
-    if graph.shapes:
-        raise _of_arrays(", ".join(graph.shapes))
-    _check(graph.definitions.values())
-    if of is not None and of not in graph.definitions:
-        raise UsageError(f"nothing defines {of!r}", hint=name_hint(of, graph.definitions))
-    return graph.definitions, {*graph.inputs, *graph.parameters}, of or graph.only_output()
+    if formula.shapes:
+        raise _of_arrays(", ".join(formula.shapes))
+    _check(formula.definitions.values())
+    if of is not None and of not in formula.definitions:
+        raise UsageError(f"nothing defines {of!r}", hint=name_hint(of, formula.definitions))
+    return formula.definitions, {*formula.inputs, *formula.parameters}, of or formula.only_output()
 
 
 class _Table(dict[str, Any]):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Shape, element_place
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Names, as_names
@@ -59,7 +59,7 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     """
     if mode not in ("", "batch", "training"):
         raise UsageError(f"there is no mode {mode!r}", hint="training, batch, or none")
-    mode = mode if checked_graph(graph).layered else ""
+    mode = mode if graph.layered else ""
     return kept(graph, ("tape", mode), lambda: lower(graph, mode))
 
 
@@ -123,14 +123,11 @@ def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) 
     >>> gradient(graph, {"k": 2, "xa": 3, "target": 5})
     {'k': 6.0}
     """
-    checked_graph(graph)
     if loss is None:
         return graph
     from cgprimer.core.loss_vertex import appended, check_point
     from cgprimer.core.losses import LOSSES, OUTPUT, base_name
 
-    if at is not None and not isinstance(at, Mapping):
-        graph.point(at)  # says what is wrong
     given, samples = None, 0
     if at is not None:
         own = {n: as_value(n, v) for n, v in at.items()}
@@ -238,7 +235,6 @@ def derivatives_at(
     **options: Any,
 ) -> Derivatives:
     """Values and derivatives together; arguments and errors are those of :func:`jacobian`."""
-    checked_graph(graph)
     names = chosen_names(graph, wrt)
     if of is None and not graph.outputs:
         raise UsageError("the graph has no output to differentiate")
@@ -264,7 +260,6 @@ def derivatives_at(
 
 def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
     """The variable asked for, or an element of one such as ``h[0]``, or the only output."""
-    checked_graph(graph)
     if of is None:
         return graph.only_output()
     if element_in(graph, of)[0] not in graph.variables:
@@ -276,18 +271,16 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
     """The names asked for, elements such as ``W[0,1]`` among them, or all parameters."""
     if wrt is None:
         if not graph.parameters:
-            raise UsageError(
-                "the graph has no parameters", hint="name inputs or variables: wrt=... (--wrt NAME)"
-            )
+            hint = "name inputs or variables: wrt=... (--wrt NAME)"
+            raise UsageError("the graph has no parameters", hint=hint)
         return graph.parameters
     if not wrt and not (graph.parameters or graph.inputs):
         raise UsageError("there is nothing to differentiate by: no parameter and no input")
     names, known = as_names(wrt, "wrt"), dict.fromkeys((*graph.variables, *graph.parameters))
     for name in names:
         if element_in(graph, name)[0] not in known:
-            raise UsageError(
-                f"the graph has no variable or parameter {name!r}", hint=name_hint(name, known)
-            )
+            hint = name_hint(name, known)
+            raise UsageError(f"the graph has no variable or parameter {name!r}", hint=hint)
     return names
 
 

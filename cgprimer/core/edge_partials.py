@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cgprimer.core.derivatives import Point, at_point, kept, tape
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, shapes_of
 from cgprimer.core.tape.tape import Tape
 from cgprimer.numbers_and_arrays import Value, zeros
@@ -35,7 +35,7 @@ def partials(graph: ExpressionGraph, at: Point = None, *, engine: str = "auto") 
     >>> edges.variable_to_variable[("xz", "xx")], edges.variable_to_parameter[("xz", "bc")]
     (2.0, 0.25)
     """
-    point = checked_graph(graph).point(at)
+    point = graph.point(at)
     program = kept(graph, "partials", lambda: _partials_program(graph))
     found = at_point(graph, point, program, engine).derivatives
     samples = graph.samples(point)

@@ -197,8 +197,7 @@ class Runner:
         samples: int | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            names = ", ".join(DTYPES)
-            raise UsageError(f"there is no dtype {dtype!r} here", hint=f"one of: {names}")
+            raise UsageError(f"there is no dtype {dtype!r} here", hint=name_hint(dtype, DTYPES))
         self.program, self.bits = program, DTYPES[dtype]
         self.chosen = engine_for(engine, program, samples)
         self.engine = self.chosen.name
@@ -278,9 +277,8 @@ def engine_for(
             hint="it runs on the engine 'plain' or 'numpy'",
         )
     if own and not known:
-        raise UsageError(
-            f"{own[0]!r} is a function of Python's: it runs on the engine 'plain' or 'numpy'"
-        )
+        hint = "it runs on the engine 'plain' or 'numpy'"
+        raise UsageError(f"{own[0]!r} is a function of Python's", hint=hint)
     if isinstance(engine, str):
         from cgprimer.core.engines import WORTH_A_GPU, select
 

@@ -17,7 +17,7 @@ from cgprimer.core.derivatives import (
     mode_at,
     tape,
 )
-from cgprimer.core.graph import ExpressionGraph, checked_graph, parse
+from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.contract import (
     DerivativeProgram,
@@ -42,7 +42,7 @@ def element_named(graph: ExpressionGraph, of: str | None) -> tuple[ExpressionGra
     >>> name, made.text.splitlines()[-2:]
     ('y_1', ['y_1 = y[1]', 'output y_1'])
     """
-    if of is None or not element_in(checked_graph(graph), of)[1]:
+    if of is None or not element_in(graph, of)[1]:
         return graph, of
     chosen_output(graph, of)
     name = re.sub(r"\W+", "_", of).strip("_")

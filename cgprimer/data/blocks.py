@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import share_of_one
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data.columns import Array, Source
 from cgprimer.data.dataset import Dataset, joined, made, names_of
 from cgprimer.data.sources import Chosen, chosen, reading, source_of
 from cgprimer.errors import DataError, UsageError
+from cgprimer.wrong_kinds import explained
 
 _WHOLE = 1 << 24  # numbers that are read into memory at once: 128 MB
 
@@ -48,6 +50,7 @@ class Blocks:
     truth: dict[str, Any] = field(default_factory=dict)  #: as of any file: none
 
     @classmethod
+    @explained
     def load(
         cls,
         path: str | Path,
@@ -108,6 +111,7 @@ class Blocks:
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:
         """In two, as :meth:`Dataset.split` does it with each block."""
+        share = share_of_one("the share of samples to validate with", share)
         out = [round(share * length) for length in self.lengths]
         left = [length - less for length, less in zip(self.lengths, out, strict=True)]
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import share_of_one
+from cgprimer.checked_numbers import share_of_one, whole_number
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import elements
 from cgprimer.data.columns import SKIP, Array, as_column, together
@@ -20,6 +21,7 @@ from cgprimer.data.tables import parquet_bytes
 from cgprimer.errors import DataError, UsageError
 from cgprimer.files import write_whole
 from cgprimer.numbers_and_arrays import first_bad
+from cgprimer.wrong_kinds import explained
 
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
 
@@ -107,6 +109,7 @@ class Dataset:
         targets = {name: column[chosen] for name, column in self.targets.items()}
         return replace(self, inputs=inputs, targets=targets)
 
+    @explained
     def split(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """In two: samples to train on, and a share of them, drawn from the seed, to validate with.
 
@@ -119,6 +122,7 @@ class Dataset:
         [3, 1]
         """
         share = share_of_one("the share of samples to validate with", share)
+        seed = whole_number("the seed", seed)
         kept_out = round(share * len(self))
         if not 0 < kept_out < len(self):
             use = "validate with" if kept_out == 0 else "train on"
@@ -151,6 +155,7 @@ class Dataset:
 
     # --- files and frames -----------------------------------------------------------------------
 
+    @explained
     def save(self, path: str | Path) -> None:
         """Write as CSV, NPZ or Parquet, by the file's ending.
 
@@ -222,10 +227,11 @@ class Dataset:
         return polars.from_arrow(self.to_arrow())
 
     @classmethod
+    @explained
     def from_frame(
         cls,
         frame: Any,
-        graph: Any = None,
+        graph: ExpressionGraph | None = None,
         *,
         inputs: Iterable[str] = (),
         targets: Iterable[str] = (),
@@ -254,6 +260,7 @@ class Dataset:
         return cls.load(frame, inputs=inputs, targets=targets, columns=columns)
 
     @classmethod
+    @explained
     def load(
         cls,
         path: str | Path,

@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.derivatives import tape
 from cgprimer.core.engines import select
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import compiled
 from cgprimer.data.dataset import Dataset
 from cgprimer.errors import DataError, MissingValueError, UsageError
@@ -59,7 +59,6 @@ def make_dataset(
     >>> bool((data.targets["xw"] == 2*data.inputs["xa"]).all())
     True
     """
-    checked_graph(graph)
     samples = whole_number("the number of samples", samples, least=1)
     seed = whole_number("the seed", seed)
     noise = real_number("the noise, a standard deviation,", noise, least=0)

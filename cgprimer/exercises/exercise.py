@@ -13,7 +13,7 @@ from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.checking.sheets.forms import form_csv
 from cgprimer.checking.sheets.problems import KINDS, Problem, Sheet, sheets_json
 from cgprimer.core.derivatives import chosen_output
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
 from cgprimer.exercises import documents
 from cgprimer.exercises.making import fitting_kinds, problem
@@ -167,7 +167,6 @@ def _drawer(
 
 def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
     if graph is not None:
-        checked_graph(graph)
         numbers = sum(prod(graph.shapes.get(n, ())) for n in (*graph.inputs, *graph.parameters))
         if not 0 < numbers <= _MOST_NUMBERS:
             what = f"the graph has {numbers:,} inputs and parameters"

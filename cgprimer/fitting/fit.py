@@ -11,7 +11,7 @@ import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, one_of, real_number, whole_number
 from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Shape
 from cgprimer.core.loss_vertex import loss_terms
 from cgprimer.core.losses import TARGET
@@ -100,7 +100,6 @@ def fit(
     (0.5, True)
     """
     begun = time.perf_counter()
-    checked_graph(graph)
     dataset = whole_dataset(dataset_of(dataset, graph), "least squares takes all data at each step")
     one_of("algorithm", algorithm, ALGORITHMS)
     one_of("damping", damping, DAMPING_NAMES)

@@ -29,6 +29,7 @@ from cgprimer.fitting.descent import Trial
 from cgprimer.fitting.residuals import Local, Residuals
 from cgprimer.number_format import number
 from cgprimer.training.vectors import Vectors
+from cgprimer.wrong_kinds import explained
 
 if TYPE_CHECKING:
     from cgprimer.fitting.bootstrap import Bootstrap
@@ -157,6 +158,7 @@ class Fit:
             for n, error in self.standard_errors.items()
         }
 
+    @explained
     def band(
         self,
         at: Mapping[str, Any] | None = None,
@@ -215,6 +217,7 @@ class Fit:
         plain |= {"estimated": self.estimated}
         return {"format": FORMAT, "version": VERSION, "graph": self.graph.text, **plain}
 
+    @explained
     def save(self, path: str | Path) -> None:
         """Write the fit, with the text of its graph and its history, as JSON.
 

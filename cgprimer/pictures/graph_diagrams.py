@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cgprimer.analysis.elements import numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.why import Why
-from cgprimer.analysis.why import why as explained
+from cgprimer.analysis.why import why as why_at
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
@@ -32,6 +32,7 @@ from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 from cgprimer.pictures.opened import opened
 from cgprimer.pictures.overlays import Overlay, overlaid, path_names
 from cgprimer.pictures.summary import summarised
+from cgprimer.wrong_kinds import explained
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,6 +104,7 @@ def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
     return draw_diagram(recorded_diagram(graph, sys._getframe(1), **shown), dark=dark)
 
 
+@explained
 def graph_diagram(
     graph: ExpressionGraph,
     *,
@@ -182,7 +184,7 @@ def graph_diagram(
         overlay = array_overlaid if tape_of(graph).shapes else overlaid
         diagram = overlay(diagram, graph, Overlay(at, level, of=of, path=names, **sweeps))
     if why:
-        diagram = _marked(diagram, explained(graph, at, of=of), level)
+        diagram = _marked(diagram, why_at(graph, at, of=of), level)
     short = diagram if everything else summarised(diagram)
     if not short.summary:
         return diagram

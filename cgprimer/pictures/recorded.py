@@ -7,7 +7,6 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-from cgprimer.core.graph import checked_graph
 from cgprimer.number_format import array_lines
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.graph_diagrams import graph_diagram
@@ -36,8 +35,8 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
     ('= 2', 'grad = 8', 'added up in 2 passes')
     """
-    if isinstance(shown, Recording):
-        return graph_diagram(shown.graph, **options)
+    if not isinstance(shown, Value | GradFn):
+        return graph_diagram(shown.graph if isinstance(shown, Recording) else shown, **options)
     variables = {**frame.f_globals, **frame.f_locals}
     names: dict[Any, str] = {}
     for name, value in variables.items():
@@ -45,8 +44,6 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
             names.setdefault(value, value.name or name)
     if isinstance(shown, GradFn):
         return _chain(shown, names)
-    if not isinstance(shown, Value):
-        checked_graph(shown)
     writer = Writer(every=True)
     for value, name in names.items():
         writer.hint(name, value)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
@@ -87,7 +87,7 @@ def batches(
         raise UsageError("a slide has room for 5 batches")
     own, noise = whole_number("the batch size", batch_size, least=1), real_number("noise", noise)
     if data is None:
-        truth = {n: v for n, v in (at or {}).items() if n in checked_graph(graph).parameters}
+        truth = {n: v for n, v in (at or {}).items() if n in graph.parameters}
         data = make_dataset(graph, truth=truth, samples=count * own, noise=noise, seed=seed)
     samples = samples_for(graph, data, loss)
     if len(samples) < count * own:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, one_of, whole_number
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import NonFiniteError, UsageError
@@ -109,7 +109,6 @@ def descents(
     seed: int = 0,
 ) -> list[Way]:
     """What :func:`descent` draws, Levenberg-Marquardt first; the arguments are its own."""
-    checked_graph(graph)
     steps, seed = whole_number("steps", steps, least=1), whole_number("the seed", seed)
     names = as_names(optimizers, "optimizers")
     for name in names:

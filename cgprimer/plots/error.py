@@ -20,7 +20,7 @@ from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number
 from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.run import Runner
@@ -184,7 +184,7 @@ def step_errors(
     >>> [f"{error:.1e}" for error in found.errors["forward"]]
     ['4.3e-05', '3.0e-09', '4.2e-05', '4.3e-02']
     """
-    graph, at = numbers_of(checked_graph(graph), at, (of, wrt))
+    graph, at = numbers_of(graph, at, (of, wrt))
     target = chosen_output(graph, of)
     name = single_name(graph, wrt)
     primal = tape_of(graph)

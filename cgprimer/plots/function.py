@@ -20,7 +20,7 @@ from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.tape import Tape
@@ -158,7 +158,7 @@ def function_curves(
     >>> [values.tolist() for values in found.orders], found.tangent
     ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
     """
-    graph, at = numbers_of(checked_graph(graph), at, (of, wrt))
+    graph, at = numbers_of(graph, at, (of, wrt))
     target = chosen_output(graph, of)
     name = single_name(graph, wrt)
     known = (*graph.inputs, *graph.parameters)

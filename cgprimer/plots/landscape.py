@@ -18,7 +18,7 @@ import numpy as np
 from cgprimer.analysis.elements import numbers_of
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
 from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names, as_names, shapes_of
 from cgprimer.core.tape.scalars import apart, together
 from cgprimer.data import Dataset, make_dataset, whole_dataset
@@ -90,9 +90,8 @@ def landscape(
     >>> found.lowest, found.losses.shape
     ((3.0, -1.0), (81, 81))
     """
-    whole = checked_graph(graph)
-    shapes = shapes_of(tape(whole), (*whole.variables, *whole.parameters))
-    graph, at = numbers_of(whole, at, as_names(over, "over") if over else ())
+    whole, shapes = graph, shapes_of(tape(graph), (*graph.variables, *graph.parameters))
+    graph, at = numbers_of(graph, at, as_names(over, "over") if over else ())
     names = _two(graph, over or graph.parameters[:2])
     given = numbers_by_name("at", at, "parameter", graph.parameters)
     others = [name for name in graph.parameters if name not in names]

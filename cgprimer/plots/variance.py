@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import numbers_by_name, whole_number
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.number_format import number
@@ -123,7 +123,6 @@ def gradient_variances(
     >>> found.of_one, found.square
     (4.0, 0.0)
     """
-    checked_graph(graph)
     batches = whole_number("the number of batches", batches, least=2)
     seed = whole_number("the seed", seed)
     data = make_dataset(graph, seed=seed) if data is None else samples_for(graph, data, loss)

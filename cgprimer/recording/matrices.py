@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from cgprimer.core import derivatives
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
+from cgprimer.wrong_kinds import explained
 
 
 def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -34,7 +35,7 @@ def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options:
            [0., 4.]])
     """
     if isinstance(graph, ExpressionGraph) or not callable(graph):
-        return derivatives.jacobian(graph, *args, **options)
+        return explained(derivatives.jacobian)(graph, *args, **options)
     from cgprimer.recording.transforms import jacobian_of  # loads numpy
 
     return _transformed(jacobian_of, graph, args, options)
@@ -56,7 +57,7 @@ def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: 
     if isinstance(graph, ExpressionGraph) or not callable(graph):
         from cgprimer.core import second_derivatives
 
-        return second_derivatives.hessian(checked_graph(graph), *args, **options)
+        return explained(second_derivatives.hessian)(graph, *args, **options)
     from cgprimer.recording.transforms import hessian_of
 
     return _transformed(hessian_of, graph, args, options)

@@ -111,6 +111,7 @@ def largest_eigenvalue(
     root of a scale stands on either side, which has the same eigenvalues.
     """
     vectors, primal, names = objective.vectors, objective.primal, objective.graph.parameters
+    vectors.vector(parameters)  # one that is missing is told
     apart = max(1, len(dataset) // _SAMPLES)
     some = dataset.where(np.arange(0, len(dataset), apart)[:_SAMPLES])
     columns, _ = sample_columns(

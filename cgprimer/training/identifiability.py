@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Blocks, Dataset
@@ -113,6 +114,8 @@ def identifiability(
     (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
     """
     vectors = Vectors(graph)
+    for name in wrt:
+        one_of("parameter", name, vectors.elements)
     names = tuple(wrt) or vectors.elements
     places = [k for k, name in enumerate(vectors.elements) if name in names]
     dataset = dataset.block(0)

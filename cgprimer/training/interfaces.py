@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import whole_number
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset
 from cgprimer.data.columns import numbers_in
-from cgprimer.errors import DataError, listed
+from cgprimer.errors import DataError, UsageError, listed
 from cgprimer.training.loop import train
 from cgprimer.training.losses import samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.runs import TrainingRun
+from cgprimer.wrong_kinds import explained
 
 Array = Any
 
@@ -68,7 +70,9 @@ def flat_objective(
         total, gradient = resident.sums(np.asarray(vector, float))
         return total / samples, np.asarray(gradient, float) / samples
 
-    start = vectors.values(np.random.default_rng(seed).random(len(vectors)))
+    start = vectors.values(
+        np.random.default_rng(whole_number("the seed", seed)).random(len(vectors))
+    )
     start |= {name: v for name, v in graph.point(needed=()).items() if name in start}
     return fun, vectors.vector(start), tuple(vectors.elements)
 
@@ -134,7 +138,9 @@ class Estimator:
         Raises:
             DataError, UsageError: rows of another length, or settings that are none.
         """
-        graph = parse(self.graph) if isinstance(self.graph, str) else self.graph
+        graph = (
+            self.graph if isinstance(self.graph, ExpressionGraph) else explained(parse)(self.graph)
+        )
         targets = np.asarray(y)
         if self.classify:
             self.classes_, codes = np.unique(targets, return_inverse=True)
@@ -149,7 +155,14 @@ class Estimator:
         return self
 
     def predict(self, X: Any) -> Array:
-        """The outputs of rows, or the labels of their classes."""
+        """The outputs of rows, or the labels of their classes.
+
+        Raises:
+            UsageError: it was not fitted before.
+            DataError: rows of another length, or not of numbers.
+        """
+        if not hasattr(self, "run_"):
+            raise UsageError("this Estimator is not fitted yet", hint="fit(X, y) comes first")
         graph = self.run_.known_graph
         found = self.run_.predict(_columns(graph, graph.inputs, X, "X"))
         if self.classify:
@@ -163,17 +176,25 @@ class Estimator:
     def score(self, X: Any, y: Any) -> float:
         """The share of right labels, or R^2, as scikit-learn has it."""
         found, wanted = self.predict(X), np.asarray(y)
+        if wanted.shape[:1] != found.shape[:1]:
+            raise DataError(f"X has {len(found)} rows, and y has the shape {wanted.shape}")
         if self.classify:
             return float(np.mean(found == wanted))
-        return r_squared({"y": found}, {"y": wanted})
+        graph = self.run_.known_graph
+        targets = _columns(graph, graph.outputs, wanted, "y")
+        return r_squared({"y": found}, {"y": np.stack(list(targets.values()), axis=1)})
 
 
 def _columns(
     graph: ExpressionGraph, names: tuple[str, ...], given: Any, what: str
 ) -> dict[str, Array]:
     """A table's columns, or a vector, under the names of the graph's numbers."""
-    rows, own = np.asarray(given, float), numbers_in(graph, names)
-    rows = rows.reshape(len(rows), -1)
+    own = numbers_in(graph, names)
+    try:
+        rows = np.asarray(given, float)
+        rows = rows.reshape(len(rows), -1)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{what} is no table of numbers: {error}") from None
     if rows.shape[1] != len(own):
         wanted = listed(own) or "none"
         raise DataError(f"{what} has {rows.shape[1]} columns, and the graph wants {wanted}")

@@ -113,7 +113,7 @@ class Layers:
                 warnings.warn(
                     f"dropout keeps a unit of {unit} with the probability {leaf.value:g} only: p is"
                     " the probability that it is kept; PyTorch's p is that of dropping it",
-                    stacklevel=4,
+                    stacklevel=6,
                 )
 
     def apart(self, masks: dict[str, Array]) -> dict[str, Array]:

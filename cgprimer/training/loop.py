@@ -19,7 +19,7 @@ import numpy as np
 
 from cgprimer.analysis.why import Why
 from cgprimer.checked_numbers import numbers_by_name, real_number
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Blocks, Dataset, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.number_format import number
@@ -98,7 +98,6 @@ def train(
     >>> {name: round(value, 3) for name, value in run.parameters.items()}
     {'k': 3.0, 'b': -1.0}
     """
-    checked_graph(graph)
     settings, options = settings_of(settings_and_options)
     dataset, settings = data_for(graph, dataset, settings)
     given, names, seed, epochs = len(dataset), graph.parameters, settings.seed, settings.epochs

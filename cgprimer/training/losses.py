@@ -192,7 +192,7 @@ def data_for(
     if settings.loss != DEFAULT or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
     said = f"the data have no targets, so {graph.outputs[0]!r} itself is the loss"
-    warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=3)
+    warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=4)
     return data, replace(settings, loss=OUTPUT)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from cgprimer.cache import in_memory
 from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import kept, tape
-from cgprimer.core.graph import ExpressionGraph, checked_graph
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Structural, postorder
 from cgprimer.core.loss_vertex import loss_terms, put
 from cgprimer.core.losses import LOSS
@@ -35,6 +35,7 @@ from cgprimer.training.layers import Layers
 from cgprimer.training.losses import column_shapes, function_of, sample_columns, samples_for, slopes
 from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
+from cgprimer.wrong_kinds import explained
 
 Array = Any
 Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]
@@ -67,6 +68,7 @@ class Objective:
     """
 
     @collector_paused()
+    @explained
     def __init__(
         self,
         graph: ExpressionGraph,
@@ -81,7 +83,6 @@ class Objective:
         free: Array | None = None,
         dataset: Dataset | Blocks | None = None,
     ) -> None:
-        checked_graph(graph)
         check_learnable(graph)
         self.arguments = {  # of one like it elsewhere
             "loss": loss, "method": method, "engine": engine, "dtype": dtype, "options": options,
@@ -102,7 +103,7 @@ class Objective:
             engine = "plain" if shaped else engine
             self.counts = partial(slopes, self.function, self.whole, self.terms.columns)
             said = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
-            warnings.warn(said, stacklevel=4)
+            warnings.warn(said, stacklevel=6)
         self.in_numbers = shaped and better_in_numbers(
             self.whole, method, options or {}, engine, samples
         )
@@ -196,7 +197,7 @@ class Objective:
         try:
             update = update_rule(rule)
         except TapeError as error:
-            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=5)
+            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=6)
             return None
         loss, *found = tape.outputs
         known = dict(zip(self.wrt, found, strict=True))

@@ -19,6 +19,7 @@ from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
 from cgprimer.training.update_rules import State
+from cgprimer.wrong_kinds import explained
 
 Array = Any
 Value = Any  # a float, or an array of a parameter's shape
@@ -119,6 +120,7 @@ class TrainingRun:
         """The shape of each parameter; ``()`` of a number."""
         return {name: np.shape(value) for name, value in self.parameters.items()}
 
+    @explained
     def save(self, path: str | Path) -> None:
         """Write the run, with the text of its graph, as JSON that :func:`load_run` reads.
 

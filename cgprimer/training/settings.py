@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import reprlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -133,6 +134,7 @@ def _place(given: Any) -> str:
 
 
 def _as_it_is(given: Any) -> Any:  # checked where it is looked up
+    hash(given)  # an array is none
     return given
 
 
@@ -332,7 +334,11 @@ def checked(name: str, value: Any) -> Any:
     """
     if value is None and DEFAULTS[name] is None:
         return None
-    return SETTINGS[name].check(value)
+    try:
+        return SETTINGS[name].check(value)
+    except (TypeError, ValueError):  # of Python's or numpy's: of another kind than any choice
+        takes = SETTINGS[name].takes
+        raise UsageError(f"{name} cannot be {reprlib.repr(value)}", hint=f"it is {takes}") from None
 
 
 def from_text(name: str, text: str) -> Any:

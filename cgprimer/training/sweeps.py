@@ -19,6 +19,7 @@ from cgprimer.number_format import number
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, settings_of
+from cgprimer.wrong_kinds import explained
 
 _MOST = 10_000  # runs
 _SHARE = 0.1  # of the loss at the start: the threshold unless one is given
@@ -69,6 +70,7 @@ class Sweep:
             )  # fmt: skip
         return rows
 
+    @explained
     def table(self, style: str = "text") -> str:
         """The rows as ``text``, ``markdown``, ``latex`` or ``csv`` (with all digits).
 

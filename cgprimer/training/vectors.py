@@ -13,7 +13,7 @@ import numpy as np
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Shape
 from cgprimer.core.tape.scalars import elements
-from cgprimer.errors import MissingValueError, ShapeError
+from cgprimer.errors import MissingValueError, ShapeError, UsageError
 from cgprimer.native.arguments import as_scalars
 from cgprimer.numbers_and_arrays import as_value
 
@@ -64,6 +64,9 @@ class Vectors:
             found = np.asarray(given)
         except KeyError as error:
             raise MissingValueError(f"no value for the parameter {error.args[0]!r}") from None
+        except (TypeError, IndexError):
+            said = f"parameters are given by name, as in {{'k': 1.0}}, not as {values!r}"
+            raise UsageError(said) from None
         except ValueError:  # arrays of several shapes among the values
             found = np.zeros(0)
         if found.dtype.kind in "fiu" and found.size == len(self) and found.ndim < 2:

@@ -79,7 +79,7 @@ def test_overlays_go_with_values_and_recordings() -> None:
 
 
 def test_what_cannot_be_drawn_says_so() -> None:
-    with pytest.raises(cgprimer.UsageError, match="expected an ExpressionGraph, not str"):
+    with pytest.raises(cgprimer.UsageError, match="graph cannot be 'xw = xa'"):
         cgprimer.draw("xw = xa")
     y = Value(2.0) * 3.0
     y.backward()

@@ -3,4 +3,3 @@
 from cgprimer.core.graph.build import graph_of as graph_of
 from cgprimer.core.graph.build import parse as parse
 from cgprimer.core.graph.expression_graph import ExpressionGraph as ExpressionGraph
-from cgprimer.core.graph.expression_graph import checked_graph as checked_graph

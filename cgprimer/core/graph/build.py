@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from cgprimer.core.graph.expression_graph import ExpressionGraph, FrozenDict, FrozenList
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Declaration, Definition, Program
 from cgprimer.core.language.tokens import spans, tokenize
 from cgprimer.core.primitives.registry import FUNCTIONS
-from cgprimer.errors import CycleError, DefinitionError, Source, UsageError, name_hint
+from cgprimer.errors import CycleError, DefinitionError, Source, name_hint
 from cgprimer.garbage_collection import collector_paused
 
 Edges = Mapping[str, list[str]]
@@ -33,12 +32,7 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
     ('xa', 'xx', 'xy')
     """
     if not isinstance(expressions, str):
-        lists = isinstance(expressions, Iterable) and not isinstance(expressions, bytes)
-        parts: list[Any] = list(expressions) if lists else [expressions]
-        wrong = [type(p).__name__ for p in parts if not isinstance(p, str)]
-        if wrong:
-            raise UsageError(f"expressions are text or a list of texts, not {wrong[0]}")
-        expressions = "\n".join(parts)
+        expressions = "\n".join(expressions)
     with collector_paused():
         return graph_of(parse_program(expressions, FUNCTIONS, name))
 

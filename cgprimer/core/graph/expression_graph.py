@@ -186,9 +186,7 @@ class ExpressionGraph:
             UsageError: another name, no real number, or arrays that do not broadcast.
         """
         if at is not None and not isinstance(at, Mapping):
-            raise UsageError(
-                f"a point maps names to values, as {{'xa': 0.5}} does; {type(at).__name__} does not"
-            )
+            raise UsageError(f"a point is written {{'xa': 0.5}}, not as a {type(at).__name__}")
         free, shapes = dict.fromkeys((*self.inputs, *self.parameters)), self.shapes
         given = {n: as_value(n, v, shapes[n]) if n in shapes else v for n, v in self.values.items()}
         if any("[" in str(name) for name in at or ()):
@@ -381,17 +379,3 @@ class ExpressionGraph:
         from cgprimer.core.primitives.formulas import symbolic
 
         return {name: symbolic(e) for name, e in self.definitions.items()}
-
-
-def checked_graph(graph: Any) -> ExpressionGraph:
-    """The graph itself, if it is one.
-
-    Raises:
-        UsageError: it is something else, such as a text that was not parsed.
-    """
-    if not isinstance(graph, ExpressionGraph):
-        raise UsageError(
-            f"expected an ExpressionGraph, not {type(graph).__name__}",
-            hint="cgprimer.parse(text) makes one of a text, cgprimer.load(path) of a file",
-        )
-    return graph

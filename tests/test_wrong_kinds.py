@@ -1,0 +1,81 @@
+"""What a user of Python gives too early, or of another kind than is taken: said, not Python's."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+
+LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+DATA = cgprimer.make_dataset(LINE, samples=8)
+X, Y = np.linspace(-1, 1, 8).reshape(-1, 1), np.linspace(-4, 2, 8)
+AT = {"xa": 1.0}
+FITTED = cgprimer.Estimator("xw = k*xa + b", epochs=1).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: cgprimer.Estimator("xw = k*xa").predict(X), r"(?s)not fitted.*hint: fit\(X, y\)"),
+        (lambda: cgprimer.Estimator("xw = k*xa").score(X, Y), "not fitted"),
+        (lambda: cgprimer.Estimator(None).fit(X, Y), "expressions cannot be None"),
+        (lambda: FITTED.fit([["a"]], [1]), "X is no table of numbers"),
+        (lambda: FITTED.predict([]), "X is no table of numbers"),
+        (lambda: FITTED.predict(3), "X is no table of numbers"),
+        (lambda: FITTED.score(X, Y[:3]), "X has 8 rows, and y has the shape"),
+        (lambda: FITTED.score(X, 2.0), "X has 8 rows, and y has the shape"),
+        (lambda: cgprimer.load(None), r"(?s)load: path cannot be None.*it takes str \| Path"),
+        (lambda: cgprimer.gradient("xw = a", AT), "(?s)graph cannot be.*cgprimer.parse"),
+        (lambda: cgprimer.gradient(LINE, np.ones(3)), "gradient: at cannot be array"),
+        (lambda: cgprimer.gradient(LINE, AT, method=["forward"]), "method cannot be"),
+        (lambda: cgprimer.gradient(LINE, AT, engine=3), "engine cannot be 3"),
+        (lambda: cgprimer.jacobian(LINE, AT, engine=3), "engine cannot be 3"),
+        (lambda: cgprimer.parse(nme="a"), "missing a required argument"),
+        (lambda: cgprimer.train(LINE, DATA, epochs=np.ones(2)), "epochs"),
+        (lambda: cgprimer.train(LINE, DATA, metrics=3), "metrics cannot be 3"),
+        (lambda: cgprimer.train(LINE, DATA, loss=np.ones(2)), "loss cannot be array"),
+        (lambda: cgprimer.train(LINE, DATA, on_epoch=3), "on_epoch cannot be 3"),
+        (lambda: cgprimer.loss_and_gradient(LINE, DATA)(3), "given by name"),
+        (lambda: cgprimer.identifiability(LINE, DATA, LINE.values, wrt=("z",)), "parameter 'z'"),
+        (lambda: cgprimer.stable_learning_rate(LINE, DATA, {}), "no value for the parameter"),
+        (lambda: cgprimer.flat_objective(LINE, DATA, seed=-1), "the seed must be"),
+        (lambda: DATA.save(3), "Dataset.save: path cannot be 3"),
+        (lambda: DATA.split(0.5, seed=-1), "the seed must be"),
+        (lambda: cgprimer.fit(LINE, DATA).save(None), "Fit.save: path cannot be"),
+        (lambda: FITTED.run_.save(3), "TrainingRun.save: path cannot be 3"),
+        (lambda: cgprimer.Objective(LINE, engine=3), "Objective: engine cannot be 3"),
+        (lambda: cgprimer.make_classes("moons", samples=np.ones(2)), "samples must be a whole"),
+        (lambda: cgprimer.plot.error(3), "error: graph cannot be 3"),
+        (lambda: cgprimer.draw(LINE, path=3), "graph_diagram: path cannot be 3"),
+        (lambda: cgprimer.register_engine(3), "engine cannot be 3"),
+        (lambda: cgprimer.rules("x^2", functions=3), "functions cannot be 3"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(cgprimer.CgprimerError, match=said):
+        call()
+
+
+def test_errors_that_are_not_about_the_arguments_stay_what_they_are() -> None:
+    def broken(run: cgprimer.TrainingRun) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        cgprimer.train(LINE, DATA, epochs=np.int64(1), on_epoch=broken)
+
+
+def test_pickle_finds_public_functions_and_their_warnings_point_at_the_caller() -> None:
+    assert pickle.loads(pickle.dumps(cgprimer.gradient)) is cgprimer.gradient
+    bare = cgprimer.Dataset(DATA.inputs, {})
+    graph = cgprimer.parse("xw = dropout(k*xa, 0.2)")
+    for given, data in ((LINE, bare), (graph, DATA)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            cgprimer.train(given, data, epochs=1)
+        assert [w.filename for w in said] == [__file__]
