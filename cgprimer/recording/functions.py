@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,13 @@ class Custom:
         for place, one in zip(self.places, given, strict=True):
             full[place] = one
         self.given = given
-        return as_data(self.function.forward(context or self.context, *full))
+        made = self.function.forward(context or self.context, *full)
+        if isinstance(made, tuple):
+            raise UsageError(
+                f"{self.name}.forward returned {len(made)} results, and a Function has one",
+                hint="np.stack or np.concatenate makes one of them; or write a Function for each",
+            )
+        return as_data(made)
 
     def adjoints(self, bar: Any, shapes: Sequence[Shape], context: Context) -> list[Any]:
         """The adjoint of each operand, checked."""
@@ -217,7 +223,7 @@ class _Again(Custom):
     """A function that is run a second time for the backward pass, instead of being recorded."""
 
     def __init__(self, function: Any, arguments: Any, operands: tuple[Any, ...], out: Any) -> None:
-        self.function, self.name = function, getattr(function, "__name__", "function")
+        self.function, self.name = function, getattr(function.func, "__name__", "function")
         self.arguments, self.places, self.operands, self.out = arguments, [], operands, out
         self._found = (None, [])
 
@@ -263,9 +269,9 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         raise UsageError(f"checkpoint(f) wraps a function, not {function!r}")
 
     @wraps(function)
-    def called(*arguments: Any) -> Any:
-        start = serial()
-        result = function(*arguments)
+    def called(*arguments: Any, **options: Any) -> Any:
+        start, run = serial(), partial(function, **options)
+        result = run(*arguments)
         here = State.here
         if not here.recording or here.with_lines:  # nothing, or all that is done, is to be shown
             return result
@@ -276,7 +282,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         if not result.requires_grad or result.serial <= start:
             return result
         before = tuple(between(result, start))
-        again = _Again(function, arguments, before, result._data)
+        again = _Again(run, arguments, before, result._data)
         return EAGER.noted(result._data, Structural("custom", again), before)
 
     return called

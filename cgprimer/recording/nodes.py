@@ -72,6 +72,9 @@ class Node:
         """
         self._own.backward(gradient, retain_graph=True)
 
+    def __neg__(self) -> Any:
+        return primitive(np.negative)(self)
+
     def __str__(self) -> str:
         lines: list[str] = []
         stack = [(self, 0)]

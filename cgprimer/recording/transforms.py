@@ -147,7 +147,10 @@ def called_with(
     """
     places = argument if isinstance(argument, tuple) else (argument,)
     if not all(-len(args) <= place < len(args) for place in places):
-        raise UsageError(f"there are {len(args)} arguments: none is number {max(places)}")
+        raise UsageError(
+            f"there are {len(args)} arguments: none is number {max(places)}",
+            hint="those to differentiate by are given without their names" if kwargs else "",
+        )
     nested = State.here.depth > 0
     moved = list(args)
     for place in places:

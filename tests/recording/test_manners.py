@@ -14,10 +14,13 @@ from cgprimer import (
     CgprimerError,
     DifferentiationError,
     Function,
+    Node,
     UsageError,
     Value,
+    checkpoint,
     grad,
     no_grad,
+    record,
     register_primitive,
     unregister_primitive,
 )
@@ -215,6 +218,30 @@ def test_a_function_as_pytorch_writes_it() -> None:
     assert x.grad.tolist() == [3.0, 12.0]
 
 
+def test_a_function_with_several_results_is_told_to_have_one() -> None:
+    class Two(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x, x
+
+    with pytest.raises(UsageError, match="returned 2 results, and a Function has one"):
+        Two.apply(X)
+
+
+def test_what_is_computed_again_may_take_options_by_name() -> None:
+    x = Value([1.0, 2.0])
+    y = checkpoint(lambda x, k=1.0: (x * x * k).sum())(x, k=3.0)
+    y.backward()
+    assert (y.data, x.grad.tolist()) == (15.0, [6.0, 12.0])
+
+
+def test_a_node_has_a_sign() -> None:
+    node = Node(2.0)
+    made = -node
+    made.backward()
+    assert (made.value, made.function, node.grad) == (-2.0, "negative", -1.0)
+
+
 def test_no_grad_is_written_over_a_function_with_and_without_parentheses() -> None:
     for over in (no_grad, no_grad()):
         square = over(lambda x: x * x)
@@ -243,6 +270,8 @@ def test_a_parameter_that_is_made_anew_is_told_how_it_stays_one() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
+        (lambda: record(lambda w, s: w, 1.0), "takes other arguments: missing .* 's'"),
+        (lambda: grad(lambda x: x)(x=1.0), "without their names"),
         (lambda: X < None, "compared with numbers, not with None"),
         (lambda: Value(1.0) >= "a", "not with 'a'"),
         (lambda: X * None, r"objects \(NoneType\)"),
