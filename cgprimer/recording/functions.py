@@ -203,9 +203,9 @@ class Custom:
 
     def _with_values(self, values: Sequence[Any]) -> Context:
         """The context with values in the place of their numbers."""
-        context, own = Context(), [*zip(self.given, values[:-1], strict=True)]
-        saved: list[Any] = []
-        for kept in self.context.saved:
+        own = [*zip(self.given, values[:-1], strict=True)]
+
+        def exchanged(kept: Any) -> Any:
             found = next((v for d, v in own if d is kept), None)
             fixed = isinstance(kept, int | str | None) or any(kept is a for a in self.arguments)
             if found is None and not fixed:
@@ -214,8 +214,13 @@ class Custom:
                     " is not known, so there is no second derivative",
                     hint="save arguments only, and compute the rest in backward",
                 )
-            saved.append(kept if found is None else found)
-        context.saved = tuple(saved)
+            return kept if found is None else found
+
+        context = Context()
+        context.__dict__ = {
+            name: tuple(map(exchanged, kept)) if name == "saved" else exchanged(kept)
+            for name, kept in vars(self.context).items()
+        }
         return context
 
 

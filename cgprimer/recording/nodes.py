@@ -72,9 +72,6 @@ class Node:
         """
         self._own.backward(gradient, retain_graph=True)
 
-    def __neg__(self) -> Any:
-        return primitive(np.negative)(self)
-
     def __str__(self) -> str:
         lines: list[str] = []
         stack = [(self, 0)]
@@ -121,9 +118,8 @@ def primitive(
     if not callable(function):
         raise UsageError(f"primitive(f) wraps a function, not {function!r}")
     called = name or getattr(function, "__name__", "function")
-    rules: Sequence[Any] = () if derivative is None else derivative
-    if callable(rules):
-        rules = (rules,)
+    rules = derivative if isinstance(derivative, tuple | list) else (derivative,)
+    rules = () if derivative is None else rules
     if not all(callable(rule) for rule in rules):
         raise UsageError(f"the derivatives of {called!r} are functions, one for each argument")
     apply = _derived(function, rules, called) if rules else function
@@ -157,14 +153,15 @@ def _derived(
 
         @staticmethod
         def backward(ctx: Any, grad: Any) -> Any:
-            return tuple(grad * rule(*ctx.saved) for rule in rules)
+            return tuple(EAGER.emit("mul", grad, lifted(rule(*ctx.saved))) for rule in rules)
 
     Derived.__name__ = Derived.__qualname__ = called
 
-    def apply(*arguments: Any) -> Any:
-        if len(arguments) != len(rules):
+    def apply(*arguments: Any, **options: Any) -> Any:
+        if options or len(arguments) != len(rules):
             raise UsageError(
-                f"{called!r} has {len(rules)} derivatives and was given {len(arguments)} arguments",
+                f"{called!r} has {len(rules)} derivatives and was given {len(arguments)} arguments"
+                + ", ".join(["", *(f"{name}=" for name in options)]),
                 hint="derivative=(by the first, by the second), one for each argument",
             )
         if not any(isinstance(a, Recorded) for a in arguments):
@@ -177,10 +174,12 @@ def _derived(
 
 
 for _sign, _name in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"),
-                     ("truediv", "divide"), ("pow", "power")]:  # fmt: skip
+                     ("truediv", "divide"), ("pow", "power"), ("matmul", "matmul")]:  # fmt: skip
     _apply = primitive(getattr(np, _name))
     setattr(Node, f"__{_sign}__", _apply)
     setattr(Node, f"__r{_sign}__", lambda self, other, apply=_apply: apply(other, self))
+for _sign, _name in [("neg", "negative"), ("abs", "absolute")]:
+    setattr(Node, f"__{_sign}__", primitive(getattr(np, _name)))
 
 
 def _text(value: Any) -> str:

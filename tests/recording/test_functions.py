@@ -89,6 +89,18 @@ def test_second_derivatives_where_arguments_were_saved_and_an_error_where_others
     with pytest.raises(DifferentiationError, match="Silly saved what is none of its arguments"):
         grad(grad(lambda x: Silly.apply(x) * x))(2.5)
 
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.kept = x
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 3 * grad * ctx.kept**2
+
+    assert grad(grad(Cube.apply))(2.0) == 12.0
+
 
 @pytest.mark.parametrize(
     ("gradients", "said"),
@@ -246,6 +258,8 @@ def test_computed_again_gives_the_same_gradients_also_of_what_it_did_not_get() -
     g = lambda v: (v * v).sin() * v  # noqa: E731
     assert grad(f)(0.7) == grad(g)(0.7)
     assert grad(grad(f))(0.7) == pytest.approx(grad(grad(g))(0.7), rel=1e-14)
+    power = checkpoint(lambda x, by=2.0: x**by)
+    assert grad(lambda x: power(x, by=x))(3.0) == grad(lambda x: x**x)(3.0)
 
 
 def test_what_is_not_the_same_again_or_no_value_is_refused() -> None:

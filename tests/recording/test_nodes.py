@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cgprimer import Node, UsageError, Value, checkpoint, grad, memory, primitive
+from cgprimer.errors import ShapeError
 from tests.recording.test_functions import Silly, hamilton
 
 
@@ -37,6 +38,9 @@ def test_operators_of_nodes_are_wrapped_functions() -> None:
     assert (y.function, y.parents[1].function, y.value) == ("divide", "add", 1 / 3)
     y.backward()
     assert z.grad == pytest.approx(-2.0 / 9.0)
+    row = Node([1.0, -2.0])
+    (abs(-row) @ [3.0, 5.0]).backward()
+    assert row.grad.tolist() == [3.0, -5.0]
 
 
 def test_the_same_graph_as_with_values() -> None:
@@ -80,6 +84,12 @@ def test_what_cannot_be_wrapped() -> None:
         primitive(np.exp, derivative=(1.0,))
     with pytest.raises(UsageError, match="has 1 derivatives and was given 2"):
         primitive(np.hypot, derivative=np.cos)(Value(1.0), 2.0)
+    with pytest.raises(UsageError, match="given 0 arguments, x="):
+        primitive(np.sin, derivative=np.cos)(x=Value(1.0))
+    with pytest.raises(UsageError, match="one for each argument"):
+        primitive(np.exp, derivative=1.0)
+    with pytest.raises(ShapeError, match=r"shapes \[2\] and \[3\] does not fit"):
+        primitive(np.sin, derivative=lambda x: np.ones(3))(Value([1.0, 2.0])).sum().backward()
 
 
 # --- memory --------------------------------------------------------------------------------------
