@@ -263,7 +263,7 @@ class Objective:
             return loss, self.spread(gradient)
         found = self.runner(columns, self.scalars(values), samples)
         gradient = [found.derivatives[LOSS, name] for name in self.wrt]
-        if self.program.tape.shapes:
+        if self.program.shapes:
             parts = [np.ravel(part) for part in gradient]
             gradient = np.concatenate(parts, dtype=self.precision, casting="same_kind")
         return float(found.values[LOSS]), self.spread(np.asarray(gradient, self.precision))
