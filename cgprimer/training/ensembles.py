@@ -11,7 +11,7 @@ import numpy as np
 
 from cgprimer.checked_numbers import whole_number
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Dataset
+from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import DataError, UsageError
 from cgprimer.training.loop import train
 from cgprimer.training.losses import beside_outputs, data_for
@@ -183,9 +183,7 @@ def ensemble(
     seed = whole_number("the seed", seed)
     train(graph, dataset, seed=seed, **(settings | {"epochs": 0}))  # what is wrong, at once
     dataset, said = data_for(graph, dataset, settings_of(settings)[0])
-    if not isinstance(dataset, Dataset):
-        hint = "Dataset.load(path) if memory is enough"
-        raise UsageError("bootstrap samples are drawn from data in memory, not blocks", hint=hint)
+    dataset = whole_dataset(dataset, "bootstrap samples are drawn from data in memory")
     dataset = replace(dataset, targets=beside_outputs(graph, said.loss, dataset))
     seeds = np.random.SeedSequence(seed).spawn(members)
     drawn = [np.random.default_rng(one).integers(0, len(dataset), len(dataset)) for one in seeds]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.errors import EngineError, UsageError
+from cgprimer.errors import UsageError
 from cgprimer.training.constraints import Constraints
 from cgprimer.training.update_rules import Optimizer
 
@@ -33,7 +33,6 @@ class Iterations:
 
     Raises:
         UsageError: a constraint that the method cannot keep to.
-        EngineError: SciPy is not installed.
 
     >>> rule = Optimizer("l-bfgs", lambda p, g, state, rate, memory=10: (p, state))
     >>> found = Iterations(
@@ -51,10 +50,8 @@ class Iterations:
         values: Array,
         most: int,
     ) -> None:
-        try:
-            from scipy.optimize import minimize
-        except ImportError:
-            raise EngineError("l-bfgs is SciPy's, which is not installed") from None
+        from scipy.optimize import minimize
+
         columns = around.columns
         other = [name for name in columns if name not in _WITH] + ["max_norm"] * bool(around.norms)
         if other:
