@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
+from typing import Any
 
+from cgprimer.files import json_text
 from cgprimer.pictures.theme import mix, theme
 
 _FOCUS = {False: "#0050d0", True: "#ffe14d"}
@@ -41,6 +44,12 @@ def page(folder: str, title: str, fills: Mapping[str, str], *, dark: bool = Fals
 def part(path: str) -> str:
     """A file of this folder."""
     return files("cgprimer.pages").joinpath(path).read_text(encoding="utf-8")
+
+
+def script_data(value: Any) -> str:
+    """A value as JSON; nothing inside closes the script element that it stands in."""
+    plain = json.loads(json_text(value, indent=None))
+    return json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def filled(template: str, fills: Mapping[str, str], folder: str = "") -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cgprimer.core.tape.scalars import apart
-from cgprimer.files import json_text
 from cgprimer.pages import markup
 from cgprimer.pictures.animation import gif
 from cgprimer.pictures.theme import theme
@@ -85,9 +83,7 @@ def page(
             for moment, values in zip(moments, numbers, strict=True)
         ],
     }
-    # Nothing inside may close the script element that the data stands in.
-    written = json.dumps(json.loads(json_text(read, indent=None)), separators=(",", ":"))
-    fills = {"DATA": written.replace("<", "\\u003c"), "REGIONS": _colours(plane)}
+    fills = {"DATA": markup.script_data(read), "REGIONS": _colours(plane)}
     heading = "The decision boundary while it is learnt" if plane.classes else "What is learnt"
     return markup.page("learning", heading if title is None else title, fills, dark=dark)
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cgprimer.core.tape.scalars import elements
 from cgprimer.errors import UsageError, listed, plural
-from cgprimer.files import json_text
 from cgprimer.number_format import marked
 from cgprimer.pages import markup
 from cgprimer.pictures.saving import figure_bytes
@@ -72,9 +70,7 @@ def page(
             if one.time <= end
         ],
     }
-    # Nothing inside may close the script element that the data stands in.
-    written = json.dumps(json.loads(json_text(data, indent=None)), separators=(",", ":"))
-    fills["DATA"] = written.replace("<", "\\u003c")
+    fills["DATA"] = markup.script_data(data)
     usual = f"{record.workers} workers, {record.protocol}: step by step"
     return markup.page("rounds", usual if title is None else title, fills, dark=dark)
 

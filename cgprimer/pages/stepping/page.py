@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
 from cgprimer.errors import UsageError, plural
-from cgprimer.files import check_writable, json_text, write_whole
+from cgprimer.files import check_writable, write_whole
 from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
 from cgprimer.pages.stepping.frames import Stepping, stepping
@@ -122,8 +121,6 @@ def page(
         "quiz": quiz,
         "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
     }
-    # Nothing inside may close the script element that the data stands in.
-    written = json.dumps(json.loads(json_text(data, indent=None)), separators=(",", ":"))
     fills = {
         "ROLES": "\n".join(
             f".body.{role} {{ stroke: var(--{role}); stroke-width: {style.line_width};"
@@ -132,7 +129,7 @@ def page(
         ),
         "PRINT": colour_variables(False),
         "METHODS": str(len(shown.walks)),
-        "DATA": written.replace("<", "\\u003c"),
+        "DATA": markup.script_data(data),
     }
     return Page(markup.page("stepping", shown.title, fills, dark=dark))
 
