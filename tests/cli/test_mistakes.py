@@ -11,6 +11,7 @@ from tests.cli.cli_tools import LECTURE, bad, run
 
 WRONG = {
     "unknown command": (["nosuch"], "there is no command 'nosuch'", "cgprimer --help"),
+    "mistyped check": (["check", "gradent"], "there is no command 'gradent'", "mean 'gradient'"),
     "mistyped command": (["gard", LECTURE], "there is no command 'gard'", "did you mean 'grad'"),
     "unknown option": (["grad", LECTURE, "--foo"], "--foo"),
     "option without value": (["grad", LECTURE, "--method"], "--method", "argument"),

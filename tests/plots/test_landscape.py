@@ -34,6 +34,18 @@ def test_the_surface_is_lowest_at_the_truth() -> None:
     assert found.held == {"bc": 2.0, "ac": 4.0}
 
 
+def test_a_file_has_the_columns_that_the_loss_needs(tmp_path: Path) -> None:
+    two = parse("xo = k*xa + b; xp = b*xa; parameter k = 3, b = -1; output xo, xp")
+    file = tmp_path / "classes.csv"
+    file.write_text("xa,label\n1,0\n2,1\n-1,1\n", encoding="utf-8")
+    loss = "softmax-cross-entropy"
+    found = landscape(two, ["k", "b"], file, grid=3, steps=1, loss=loss)
+    x, k, b = np.array([1.0, 2.0, -1.0]), found.first[0], found.second[0]
+    logits = np.stack([k * x + b, b * x])
+    mean = (np.log(np.exp(logits).sum(axis=0)) - logits[[0, 1, 1], [0, 1, 2]]).mean()
+    assert found.losses[0, 0] == pytest.approx(mean, rel=1e-12)
+
+
 def test_heights_are_mean_losses() -> None:
     data = make_dataset(LINE, samples=50)
     found = landscape(LINE, ["b", "k"], data, grid=5, steps=1, ranges=[(-2, 2), (1, 4)])
