@@ -108,8 +108,11 @@ def numbers_by_name(
     *,
     above: float = -math.inf,
     shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    parts: bool = False,
 ) -> dict[str, Any]:
     """Numbers that a user gave by name, and arrays of those that have shapes; none for None.
+
+    With ``parts`` an array's element or row may be named; whether there is one is not looked at.
 
     Raises:
         UsageError: they are no mapping, a name is not a known one, or a value no number.
@@ -122,11 +125,11 @@ def numbers_by_name(
         raise UsageError(f"{what} maps names to numbers; {type(given).__name__} does not")
     names = dict.fromkeys(known)  # found at once, in their order
     for name in given or {}:
-        if name not in names:
+        if name not in names and not (parts and str(name).partition("[")[0] in shapes):
             raise UsageError(f"{what}: there is no {kind} {name!r}", hint=name_hint(name, names))
     return {
-        n: _array(f"{what} of {n}", n, v, shapes[n])
-        if n in shapes
+        n: _array(f"{what} of {n}", n, v, shapes.get(n, ()))
+        if n in shapes or n not in names
         else real_number(f"{what} of {n}", v, above=above)
         for n, v in (given or {}).items()
     }
@@ -135,7 +138,7 @@ def numbers_by_name(
 def _array(what: str, name: str, value: Any, shape: tuple[int, ...]) -> Any:
     """Finite numbers of a shape, or one number for all."""
     found = as_value(name, value, shape)
-    if found.shape != shape:
+    if shape and found.shape != shape:
         raise ShapeError(f"{what} has the shape {list(found.shape)}, not {list(shape)}")
     if not all_finite(found):
         raise UsageError(f"{what} must be finite")

@@ -62,7 +62,9 @@ def make_dataset(
     samples = whole_number("the number of samples", samples, least=1)
     seed = whole_number("the seed", seed)
     noise = real_number("the noise, a standard deviation,", noise, least=0)
-    truth = numbers_by_name("truth", truth, "parameter", graph.parameters, shapes=graph.shapes)
+    truth = numbers_by_name(
+        "truth", truth, "parameter", graph.parameters, shapes=graph.shapes, parts=True
+    )
     try:
         point = graph.point(truth, needed=graph.parameters if targets else ())
     except MissingValueError as error:

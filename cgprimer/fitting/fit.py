@@ -12,7 +12,6 @@ import numpy as np
 from cgprimer.checked_numbers import numbers_by_name, one_of, real_number, whole_number
 from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Shape
 from cgprimer.core.loss_vertex import loss_terms
 from cgprimer.core.losses import TARGET
 from cgprimer.core.methods import differentiate
@@ -24,7 +23,7 @@ from cgprimer.fitting.descent import Descent, Trial, gauss_newton, levenberg_mar
 from cgprimer.fitting.residuals import RANK, Local, Residuals, target_of
 from cgprimer.fitting.result import Fit, covariance_factor, undetermined
 from cgprimer.fitting.scipy_descent import METHODS, by_scipy
-from cgprimer.training.constraints import constraints, places_of
+from cgprimer.training.constraints import constraints, places_of, put_into
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.not_finite import not_finite
 from cgprimer.training.objective import Objective, check_learnable
@@ -224,13 +223,13 @@ def _start(
     """What is given; else what is declared, unless the data were made from it; else drawn."""
     drawn = np.random.default_rng(whole_number("the seed", seed)).random(len(vectors))
     values = np.clip(drawn, low, high)  # the same numbers as `train` draws
-    known: dict[str, Shape] = {**dict.fromkeys(vectors.elements, ()), **vectors.shapes}
-    shapes = {name: shape for name, shape in known.items() if shape}
-    start = numbers_by_name("start", given, "parameter", known, shapes=shapes)
+    shapes = {name: shape for name, shape in vectors.shapes.items() if shape}
+    start = numbers_by_name("start", given, "parameter", vectors.shapes, shapes=shapes, parts=True)
     declared = graph.point(needed=()) if not dataset.truth else {}
     own = {n: v for n, v in declared.items() if n in vectors.shapes}
-    for name, value in (*own.items(), *start.items()):
+    for name, value in own.items():
         values[places_of(vectors, "start", name)] = np.ravel(value)
+    put_into(values, vectors, start)
     for name, value, least, most in zip(vectors.elements, values, low, high, strict=True):
         if not least <= value <= most:
             raise UsageError(f"the start of {name}, {value:g}, is outside of its bounds")

@@ -120,7 +120,9 @@ def descents(
     data = make_dataset(graph, samples=100, seed=seed) if data is None else data
     data = whole_dataset(samples_for(graph, data, DEFAULT), "every step sees all samples")
     vectors = Vectors(graph)
-    given = numbers_by_name("start", start, "parameter", graph.parameters, shapes=graph.shapes)
+    given = numbers_by_name(
+        "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
+    )
     begin = {**vectors.values(np.random.default_rng(seed).random(len(vectors))), **given}
     found = fit(graph, data, start=begin, algorithm="levenberg-marquardt")
     tried = [t.residual_sum_of_squares if t.accepted else np.inf for t in found.history]

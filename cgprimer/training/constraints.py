@@ -129,7 +129,7 @@ class Constraints:
                     raise UsageError(f"{name} is frozen, and has no value", hint=hint)
                 found = np.where(free, values[name], declared[name])
                 values[name] = found if free.ndim else float(found)
-        values |= given
+        values = vectors.values(put_into(vectors.vector(values), vectors, given))
         parts = vectors.parts(vectors.vector(values))
         within = vectors.parts(self.projected(vectors.vector(values)))
         for name in values:
@@ -269,6 +269,16 @@ def places_of(vectors: Vectors, what: str, name: str) -> Array:
         return np.ravel(found[at])
     except IndexError:
         raise UsageError(f"{what}: {own} has the shape {list(found.shape)}, no {name}") from None
+
+
+def put_into(values: Array, vectors: Vectors, start: Mapping[str, Any]) -> Array:
+    """Start values, of which whole arrays come first, then rows, then elements."""
+    for name in sorted(start, key=lambda n: len(element_place(n)[1])):
+        places, value = places_of(vectors, "start", name), np.ravel(start[name])
+        if len(value) not in (1, len(places)):
+            raise UsageError(f"start: {name} has {len(places)} numbers, not {len(value)}")
+        values[places] = value
+    return values
 
 
 def _ends(name: str, value: Any) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def train(
         **({"options": options} if options else {}),
     }  # fmt: skip
     if resume is None:
-        own = numbers_by_name("start", start, "parameter", names, shapes=graph.shapes)
+        own = numbers_by_name("start", start, "parameter", names, shapes=graph.shapes, parts=True)
         drawn = np.random.default_rng(seed).random(len(vectors))
         begin = around.begun(vectors, drawn, own, graph.values)
         run = TrainingRun(begin, {**begin}, {}, recorded, scales=scales, graph=graph)

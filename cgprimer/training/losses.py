@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -313,7 +314,7 @@ def sample_columns(
             role, own, values = "input", name, column_of(dataset.inputs, name, "input")
         with np.errstate(over="ignore"):
             columns[name] = np.ascontiguousarray(values, dtype=dtype)
-        _check_shape(role, own, columns[name].shape[1:], shape)
+        check_shape(role, own, columns[name].shape[1:], shape)
         bad = dtype == "float32" and first_bad(columns[name], len(shape))
         if bad and all_finite(np.asarray(values)):
             what = f"sample {bad[1]} of the {role} {own + bad[2]!r} is beyond {dtype}"
@@ -321,12 +322,14 @@ def sample_columns(
     return columns, shapes
 
 
-def _check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
+def check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
     """Raise DataError if a column has another shape than the graph has it."""
     if given == wanted:
         return
     known = set(elements(name, given))
     missing = next((e for e in elements(name, wanted) if e not in known), None)
     hint = f"there is no column {missing}" if missing else "it has more numbers than that"
+    if math.prod(given) == math.prod(wanted):  # as (samples, 1) for a number
+        hint = f"as many numbers in another shape: .reshape({', '.join(map(str, (-1, *wanted)))})"
     what = f"the {role} {name!r} is {shape_text(wanted)} in the graph"
     raise DataError(f"{what}, and {shape_text(given)} in the dataset", hint=hint)

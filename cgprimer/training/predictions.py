@@ -17,7 +17,7 @@ from cgprimer.data import Blocks, Dataset, restored
 from cgprimer.data.columns import column_of
 from cgprimer.data.normalization import Scales
 from cgprimer.errors import DataError
-from cgprimer.training.losses import beside_outputs
+from cgprimer.training.losses import beside_outputs, check_shape
 from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
 
 Array = Any
@@ -31,13 +31,15 @@ def outputs_of(
     Running statistics of ``batchnorm`` stand among the parameters.
 
     Raises:
-        DataError: an input has no column.
+        DataError: an input has no column, or one of another shape.
 
     >>> from cgprimer.core.graph import parse
     >>> outputs_of(parse("xw = k*xa"), {"xa": np.array([1.0, 2.0])}, 2, {"k": 3.0})
     {'xw': array([3., 6.])}
     """
     columns = {n: np.asarray(column_of(inputs, n, "input"), float) for n in graph.inputs}
+    for name, column in columns.items():
+        check_shape("input", name, column.shape[1:], graph.shapes.get(name, ()))
     scalars = {name: parameters[name] for name in graph.parameters}
     scalars |= statistics(graph, parameters)
     execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")

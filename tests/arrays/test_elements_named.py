@@ -90,3 +90,38 @@ def test_reverse_mode_says_what_it_gives_where_samples_depend_on_each_other() ->
     reverse, forward = (run("grad", *line, "--method", m) for m in ("reverse", "forward"))
     assert "what each adds to the derivative of the sum" in reverse.stderr
     assert "note" not in forward.stderr
+
+
+def test_starts_and_truths_of_elements_and_rows() -> None:
+    graph = cgprimer.parse("input x[2]; parameter W[2,2] = [[1, 2], [3, 4]]; y = W @ x")
+    data = cgprimer.make_dataset(graph, truth={"W[1,0]": 9.0, "W[0]": [5, 6]}, samples=20)
+    exact = [[5, 6], [9, 4]]
+    np.testing.assert_allclose(data.targets["y"], data.inputs["x"] @ np.transpose(exact))
+    start = {"W[0,1]": 7.0, "W[0]": [5, 6], "W[1,-1]": 8.0}
+    drawn = cgprimer.train(graph, data, epochs=0).parameters["W"]
+    begun = cgprimer.train(graph, data, epochs=0, start=start, freeze=["W[1,0]"]).parameters["W"]
+    np.testing.assert_array_equal(begun, [[5, 7], [3, 8]])  # what is frozen: as declared
+    begun = cgprimer.train(graph, data, epochs=0, start=start).parameters["W"]
+    np.testing.assert_array_equal(begun, [[5, 7], [drawn[1, 0], 8]])
+    found = cgprimer.fit(graph, data, start=start, freeze=["W[0,1]"]).parameters
+    assert found["W[0,1]"] == 7
+    assert found["W[1,0]"] == pytest.approx(9)
+    for wrong, said in [
+        ({"W[2]": 1.0}, r"\[2, 2\], no W\[2\]"), ({"W[0]": [1, 2, 3]}, "has 2 numbers, not 3"),
+        ({"V[0]": 1.0}, "no parameter 'V"), ({"W[0,0]": np.inf}, "must be finite"),
+    ]:  # fmt: skip
+        for function in (cgprimer.train, cgprimer.fit):
+            with pytest.raises(cgprimer.UsageError, match=said):
+                function(graph, data, start=wrong)
+
+
+def test_inputs_of_another_shape_are_not_predicted() -> None:
+    """Also where numpy would multiply them: a number for the two of x."""
+    graph = cgprimer.parse("input x[2]; parameter w[2] = 1; y = sum(w*x)")
+    run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=5), epochs=1)
+    for wrong, hint in [
+        (np.ones(5), r"no column x\[0\]"), (np.ones((5, 3)), "more numbers"),
+        (np.ones((5, 1, 2)), r"\.reshape\(-1, 2\)"),
+    ]:  # fmt: skip
+        with pytest.raises(cgprimer.DataError, match=hint):
+            run.predict({"x": wrong})
