@@ -12,6 +12,8 @@ from typing import Any
 
 from cgprimer.errors import UsageError
 
+_TYPED = (".tex", ".dot", ".gv", ".mmd", ".html")  # what we write and people do, too
+
 
 def write_whole(path: str | Path, content: bytes | str, *, private: bool = False) -> None:
     """Write a file under a temporary name in the same folder, then rename it.
@@ -52,6 +54,22 @@ def write_whole(path: str | Path, content: bytes | str, *, private: bool = False
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or error
         raise UsageError(f"cannot write {path}: {why}") from None
+
+
+def write_own(path: str | Path, content: bytes | str) -> None:
+    """Write a text of ours; what somebody typed into a file of that name is not written over.
+
+    Raises:
+        UsageError: there is such a file, or the file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() in _TYPED and path.is_file():
+        with open(path, "rb") as file:
+            there = file.read(4096)
+        if there and b"made by cgprimer" not in there:
+            said = f"{path} is there already, and cgprimer did not write it"
+            raise UsageError(said, hint="another name, or move that file away")
+    write_whole(path, content)
 
 
 def check_writable(path: str | Path) -> None:

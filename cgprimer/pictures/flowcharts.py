@@ -34,7 +34,7 @@ _BRACKETS = {
 # The colours of what has no class; lines are broken here and nowhere else: only notes come near
 # the width.
 _SETTINGS = """\
-config:
+config:  # made by cgprimer
   theme: base
   themeVariables:
     lineColor: "{edge}"
@@ -60,7 +60,7 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     """
     look = theme(dark)
     lines = [
-        "digraph {",
+        "digraph {  // made by cgprimer",
         f'  graph [rankdir=LR, bgcolor="{look.background}", fontname="DejaVu Sans",'
         f' fontsize={TITLE_SIZE:g}, fontcolor="{look.ink}", ranksep=0.8, nodesep=0.4,'
         " margin=0, pad=0.25];",

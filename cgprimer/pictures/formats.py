@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cgprimer.errors import UsageError
-from cgprimer.files import write_whole
+from cgprimer.files import write_own
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.saving import FORMATS, check_picture_path, printable, save_figure
 from cgprimer.plugins import Registry
@@ -80,7 +80,7 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
     """
     kind = check_picture_path(path, formats())
     if kind in TEXTS:
-        write_whole(path, diagram_text(diagram, kind, dark=dark))
+        write_own(path, diagram_text(diagram, kind, dark=dark))
         return None
     from cgprimer.pictures.figure import draw_diagram
     from cgprimer.pictures.slide_layout import text_on_slide

@@ -32,7 +32,7 @@ from cgprimer.pictures.theme import (
 
 _LONGEST = 12_000.0  # points; TeX's and PDF's largest pages are a little larger
 _BORDER = 18.0
-_PREAMBLE = r"""% pdflatex, lualatex or xelatex makes a page of the picture's size.
+_PREAMBLE = r"""% made by cgprimer; pdflatex, lualatex, xelatex make a page of the picture's size.
 % For a document of your own copy the colours, the library and the tikzpicture.
 \documentclass{article}
 \usepackage{iftex}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cgprimer.analysis.comparison import Comparison, checked_comparison
 from cgprimer.errors import plural
-from cgprimer.files import check_writable, write_whole
+from cgprimer.files import check_writable, write_own, write_whole
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
 from cgprimer.pictures.lettering import text_width, wrap_words
@@ -126,7 +126,7 @@ def save_comparison(
     if kind == "html":
         from cgprimer.pages.comparison.page import comparison_page
 
-        write_whole(path, comparison_page(found, dark=dark, title=title))
+        write_own(path, comparison_page(found, dark=dark, title=title))
         return (path,)
     figures = comparison_slides(found, dark=dark, title=title)
     if kind == "pdf":

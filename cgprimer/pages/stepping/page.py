@@ -11,7 +11,7 @@ from pathlib import Path
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
 from cgprimer.errors import UsageError, plural
-from cgprimer.files import check_writable, write_whole
+from cgprimer.files import check_writable, write_own, write_whole
 from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
 from cgprimer.pages.stepping.frames import Stepping, stepping
@@ -105,7 +105,7 @@ def step(
     )
     text = page(shown, method=method, dark=dark, quiz=quiz)
     if output is not None:
-        write_whole(output, text)
+        write_own(output, text)
     return text
 
 
@@ -190,7 +190,7 @@ def write_steps(
     """
     check_step_path(path, kind)
     if kind is None and path.suffix.lower() == ".html":
-        write_whole(path, page(shown, method=method, dark=dark, quiz=quiz))
+        write_own(path, page(shown, method=method, dark=dark, quiz=quiz))
         return str(path)
     _check_drawn(shown, method)
     from cgprimer.pages.stepping.slides import animation, slides
