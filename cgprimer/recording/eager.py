@@ -33,6 +33,7 @@ Number = Any  # a float, an array, or a Value
 Called = TypeVar("Called", bound=Callable[..., Any])
 Kind = TypeVar("Kind")
 _LONG = 1000
+_NUMPYS = {"dim": "axis", "keepdim": "keepdims", "correction": "ddof", "p": "ord"}
 _new = object.__new__
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
@@ -353,10 +354,15 @@ def located(error: ShapeError) -> ShapeError:
 
 
 def locating(function: Called) -> Called:
-    """A function whose errors of shape say which line of the program they come from."""
+    """A function whose errors of shape say which line of the program they come from.
+
+    Its options may have PyTorch's names.
+    """
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = {_NUMPYS.get(name, name): given for name, given in kwargs.items()}
         try:
             return function(*args, **kwargs)
         except ShapeError as error:

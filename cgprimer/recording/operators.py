@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.errors import UsageError
-from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, misfit, serial
+from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, locating, misfit, serial
 
 _new = object.__new__
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -48,13 +48,16 @@ def binary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 def of_numpy(name: str) -> Callable[..., Any]:
     """The method of an array that is numpy's function of the same name."""
-    function = getattr(np, name)
+    function = getattr(np, name, None) or getattr(np.linalg, name)
 
     def applied(self: Recorded, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **options)
+        try:
+            return function(self, *args, **options)
+        except TypeError as error:
+            raise UsageError(str(error), hint=f"arguments are those of numpy's {name}") from None
 
     applied.__doc__ = f"As ``numpy.{name}``."
-    return applied
+    return locating(applied)
 
 
 def unary(name: str) -> Callable[[Any], Any]:

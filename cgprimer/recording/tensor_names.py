@@ -6,10 +6,41 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.errors import UsageError
 from cgprimer.recording.eager import Recorded, called
 from cgprimer.recording.operators import of_numpy
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
+#: What is done here in the place of some methods.
+_ELSEWHERE = {
+    "add_ sub_ mul_ div_ copy_": "with no_grad(): w -= step changes a parameter in place",
+    "zero_ fill_": "zero_grad() forgets a gradient, value.data[...] = 0.0 writes numbers",
+    "retain_grad": "computed arrays keep no gradient; grad(f) has those of any argument",
+    "register_hook": "a Function has a backward pass of one's own",
+    "values indices": "max(axis) has the values, argmax(axis) the places",
+    "to cpu cuda type astype float double half": "Value(np.float32(data)) has another precision",
+    "int long bool": "detach().data has plain numbers",
+    "gather": "np.take_along_axis(value, places, axis)",
+    "masked_fill": "np.where(mask, number, value)",
+    "expand": "np.broadcast_to(value, shape)",
+    "sign floor ceil sort flip roll tile split triu tril outer where any all": "np.{0}(value, ...)",
+}
+
+
+class NoSuchName(UsageError, AttributeError):
+    """A method that a value does not have."""
+
+
+class _Elsewhere:
+    """In the place of such a method; ``__getattr__`` would slow all others down."""
+
+    def __init__(self, name: str, said: str) -> None:
+        self.name, self.said = name, said
+
+    def __get__(self, value: Any, kind: Any) -> Any:
+        if value is None:
+            return self
+        raise NoSuchName(f"a value has no {self.name!r}", hint=self.said)
 
 
 class TensorNames(Recorded):
@@ -29,7 +60,7 @@ class TensorNames(Recorded):
     pow, matmul, mm, neg = map(of_numpy, ("power", "matmul", "matmul", "negative"))
     square, log1p, expm1, log10 = map(of_numpy, ("square", "log1p", "expm1", "log10"))
     tan, sinh, cosh, log2 = map(of_numpy, ("tan", "sinh", "cosh", "log2"))
-    unsqueeze, clone = map(of_numpy, ("expand_dims", "copy"))
+    unsqueeze, clone, norm = map(of_numpy, ("expand_dims", "copy", "norm"))
 
     def clamp(self: Any, min: Any = None, max: Any = None) -> Any:
         """Kept between two numbers."""
@@ -46,10 +77,6 @@ class TensorNames(Recorded):
     def t(self: Any) -> Any:
         """As ``T``."""
         return self.T
-
-    def norm(self: Any) -> Any:
-        """The square root of the sum of squares."""
-        return np.linalg.norm(self)
 
     def numpy(self) -> Any:
         """The numbers as an array; of what requires a gradient, ``detach().numpy()``."""
@@ -97,3 +124,8 @@ class TensorNames(Recorded):
         if name == "pow" and self.operands:
             return f"**{getattr(self.operands[1], '_data', self.operands[1]):g}"
         return _SIGNS.get(name, name)
+
+
+for _names, _said in _ELSEWHERE.items():
+    for _name in _names.split():
+        setattr(TensorNames, _name, _Elsewhere(_name, _said.format(_name)))

@@ -291,17 +291,14 @@ class Value(TensorNames):
         return shaped.matmul(EAGER, lifted(other), self)
 
     @locating
-    def sum(
-        self, axis: Any = None, keepdims: Any = False, *, dim: Any = None, keepdim: Any = 0
-    ) -> Any:
-        """The sum over axes; all unless given. ``dim`` and ``keepdim`` are PyTorch's words."""
-        return shaped.total(EAGER, self, axis if dim is None else dim, keep=keepdims or keepdim)
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The sum over axes; all unless given."""
+        return shaped.total(EAGER, self, axis, keep=keepdims)
 
-    def mean(
-        self, axis: Any = None, keepdims: Any = False, *, dim: Any = None, keepdim: Any = 0
-    ) -> Any:
-        """The mean over axes; all unless given. ``dim`` and ``keepdim`` are PyTorch's words."""
-        made = self.sum(axis if dim is None else dim, keepdims or keepdim)
+    @locating
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The mean over axes; all unless given."""
+        made = self.sum(axis, keepdims)
         return made / (self.size / max(made.size, 1))
 
     @locating
@@ -309,6 +306,7 @@ class Value(TensorNames):
         """The largest element along axes; all unless given."""
         return shaped.largest(EAGER, self, axis, keep=keepdims)
 
+    @locating
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The smallest element along axes; all unless given."""
         return -((-self).max(axis, keepdims))
@@ -325,6 +323,8 @@ class Value(TensorNames):
     def transpose(self, *axes: int) -> Any:
         """Axes in another order; backwards unless given."""
         order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list | None) else axes
+        if len(axes) == 2 < self.ndim:
+            raise ShapeError("two axes are no order of all", hint=f"swapaxes{axes} swaps two")
         return shaped.transpose(EAGER, self, order or None)
 
     @property

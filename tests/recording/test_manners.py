@@ -160,6 +160,10 @@ X = Value(np.arange(6.0).reshape(2, 3) + 1.0)
         (lambda x: x.pow(2).add(x).sub(1.0), lambda x: x**2 + x - 1.0),
         (lambda x: x.square().neg().div(x).mul(3.0), lambda x: -(x**2) / x * 3.0),
         (lambda x: x.matmul(x.t()).mm(x), lambda x: x @ x.T @ x),
+        (lambda x: x.max(dim=1, keepdim=True), lambda x: x.max(1, keepdims=True)),
+        (lambda x: x.std(dim=0, correction=1), lambda x: (x[1] - x[0]) / 2**0.5),
+        (lambda x: x.norm(p=2, dim=1), lambda x: (x * x).sum(1) ** 0.5),
+        (lambda x: x.unsqueeze(dim=0), lambda x: x[None]),
         (lambda x: x.norm(), lambda x: (x * x).sum() ** 0.5),
         (lambda x: x.clamp(min=2.5), lambda x: np.maximum(x, 2.5)),
         (lambda x: x.log1p() + x.expm1() + x.log2() + x.log10(),
@@ -191,6 +195,11 @@ def test_what_pytorch_and_micrograd_call_a_value() -> None:
     assert y.detach().numpy().tolist() == [2.0, 4.0]
     assert not (x.requires_grad_(False) * 2.0).requires_grad
     assert (x.requires_grad_() * 2.0).requires_grad
+
+
+def test_what_is_not_there_is_not_there() -> None:
+    assert not hasattr(X, "retain_grad")
+    assert getattr(X, "_repr_html_", None) is None
 
 
 def test_one_number_needs_no_gradient_to_begin_with_whatever_its_shape() -> None:
@@ -272,6 +281,12 @@ def test_a_parameter_that_is_made_anew_is_told_how_it_stays_one() -> None:
     [
         (lambda: record(lambda w, s: w, 1.0), "takes other arguments: missing .* 's'"),
         (lambda: grad(lambda x: x)(x=1.0), "without their names"),
+        (lambda: X.zero_, r"no 'zero_'\n  hint: zero_grad\(\)"),
+        (lambda: X.max(dim=1).values, r"argmax\(axis\)"),
+        (lambda: X.sign, r"np.sign\(value, ...\)"),
+        (lambda: X.flatten(1), "order must be str(.|\n)*those of numpy's ravel"),
+        (lambda: X.std(0, unbiased=True), "'unbiased'(.|\n)*numpy's std"),
+        (lambda: X[None].transpose(1, 2), r"no order of all(.|\n)*swapaxes\(1, 2\)"),
         (lambda: X < None, "compared with numbers, not with None"),
         (lambda: Value(1.0) >= "a", "not with 'a'"),
         (lambda: X * None, r"objects \(NoneType\)"),
