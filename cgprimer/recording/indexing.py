@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ def take(value: Any, key: Any) -> Any:
     parts = [as_array(p) if isinstance(p, list) else p
              for p in (key if isinstance(key, tuple) else (key,))]  # fmt: skip
     shape = value.shape
+    listed = [i for i, p in enumerate(parts) if not isinstance(p, slice | EllipsisType | None)]
+    apart = listed and listed[-1] - listed[0] != len(listed) - 1
+    if apart and any(np.ndim(parts[i]) for i in listed):
+        raise ShapeError("lists of places stand side by side in an index, with nothing between")
     named = [p for p in parts if p is not None and p is not Ellipsis]
     covered = sum(p.ndim if _is_mask(p) else 1 for p in named)
     if covered > len(shape):
@@ -36,23 +41,17 @@ def take(value: Any, key: Any) -> Any:
     at = dots[0] if dots else len(parts)
     parts[at : at + 1] = rest
     places: list[Any] = []
-    grown: list[int] = []  # new axes, as numpy's None makes them
     for part in parts:
         if part is None:
-            grown.append(len(places) - sum(isinstance(p, int) for p in places))
-        elif _is_mask(part):
+            continue
+        if _is_mask(part):
             if part.shape != shape[len(places) : len(places) + part.ndim]:
                 raise ShapeError(f"a mask of shape {part.shape} does not fit {shape}")
             places += [_nested(found) for found in part.nonzero()]
         else:
             places.append(_place(part, shape[len(places)]))
     made = shaped.take(EAGER, value, tuple(places))
-    if grown:
-        sizes = list(EAGER.shape(made))
-        for count, axis in enumerate(grown):
-            sizes.insert(axis + count, 1)
-        made = shaped.reshape(EAGER, made, tuple(sizes))
-    if 0 in EAGER.shape(made):  # nested tuples of nothing do not tell how many axes they have
+    if any(p is None for p in parts) or 0 in EAGER.shape(made):  # nested tuples may be empty
         made = shaped.reshape(EAGER, made, np.broadcast_to(0.0, shape)[key].shape)
     return made
 

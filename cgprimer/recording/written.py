@@ -171,7 +171,7 @@ class Writer:
 
     def _unrepeated(self, operand: Any) -> Any:
         if not isinstance(operand, Recorded):
-            while isinstance(operand, np.ndarray) and operand.ndim and not operand.strides[0]:
+            while isinstance(operand, np.ndarray) and operand.size > 1 and not operand.strides[0]:
                 operand = operand[0]  # numpy's way to repeat: all places are one
             return operand
         while getattr(operand.primitive, "kind", "") == "broadcast" and not self._called(operand):
@@ -246,17 +246,19 @@ def _indexed(a: Expression, own: Shape, key: tuple[Any, ...], shape: Shape) -> A
     if any(isinstance(part, tuple) and np.ndim(part) > 1 for part in key):
         size = math.prod(own)
         flat = np.arange(size).reshape(own)[tuple(map(numpy_key, key))].reshape(-1)
-        row = Apply(Structural("index", tuple(flat.tolist())), (_call("reshape", a, [size]),))
+        places = tuple(flat.tolist()) or slice(0, 0)
+        row = Apply(Structural("index", places), (_call("reshape", a, [size]),))
         return _reshaped(row, shape)
-    places = [
-        part if not isinstance(part, range)
+    parts = [
+        slice(0, 0) if part == ()
+        else part if not isinstance(part, range)
         else slice(None) if part == range(size)
         else slice(part.start, part.stop if part.stop >= 0 else None, part.step)
         for part, size in zip(key, own, strict=True)
     ]  # fmt: skip
-    while len(places) > 1 and places[-1] == slice(None):
-        places.pop()
-    return Apply(Structural("index", *places), (a,))
+    while len(parts) > 1 and parts[-1] == slice(None):
+        parts.pop()
+    return Apply(Structural("index", *parts), (a,))
 
 
 def _number(value: float) -> Expression:

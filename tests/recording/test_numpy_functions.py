@@ -320,6 +320,7 @@ def test_a_network_step_is_torchs() -> None:
         lambda a: a.clip(min=0.5),
         lambda a: a[[True, False, True]],
         lambda a: a[np.zeros((0, 2), int)],
+        lambda a: a[None, [[0, 1], [1, 2]], None, :, None],
     ],
 )
 def test_all_axes_are_those_of_numpy(function: Any) -> None:
@@ -337,6 +338,8 @@ def test_all_axes_are_those_of_numpy(function: Any) -> None:
         lambda a: np.pad(a, 1, "mean"),
         lambda a: np.pad(a, 1, constant_values=2.0),
         lambda a: a[np.array(True)],
+        lambda a: a[:, [0, 1], None, [0, 1]],
+        lambda a: a[:, [0, 1], ..., [0, 1]],
         lambda a: a[[[0], [1, 2]]],
     ],
 )

@@ -180,6 +180,7 @@ def _scattered(x: Any) -> Any:
         lambda x: np.linalg.norm(x) + np.dot(x[0], x[1]) + np.outer(x[0], x[1]).sum(),
         lambda x: np.sqrt(np.var(x, axis=0) + 1.0).sum(),
         lambda x: x[0, 0] * np.inf if x[0, 0] > 9 else x.sum() - 1e-300,
+        lambda x: x[[]].sum() + x[np.zeros((2, 0), int)].sum() + np.concatenate([x[:0], x]).prod(),
         _scattered,
     ],
 )
@@ -479,5 +480,7 @@ def test_what_cannot_be_recorded_says_so() -> None:
     assert record(lambda x: np.maximum(x, -np.inf), 2.0).graph.expression("y") == "max(x, -1/0)"
     with pytest.raises(cgprimer.UsageError, match="is empty"):
         record(lambda x: x.sum(), np.ones((0, 2)))
+    with pytest.raises(cgprimer.UsageError, match="is empty"):
+        record(lambda x: (x[:0] * np.ones((0, 2))).sum(), np.ones((3, 2)))
     with pytest.raises(cgprimer.UsageError, match="takes other arguments: too many"):
         record(lambda x: x * 2.0, 1.0, 2.0)
