@@ -121,7 +121,12 @@ class DifferenceProgram(DerivativeProgram):
         scalars = dict(scalars)
         base = execute(columns, scalars, samples)
         point = {**base, **scalars, **columns}
-        steps = {name: self.rule.step(point.get(name, 0.0).real, bits) for name in self.wrt}
+        sizes = {name: point.get(name, 0.0).real for name in self.wrt}
+        if any(getattr(name, "kind", "") == "batch_mean" for name, _ in self.tape.instructions):
+            import numpy as np  # samples that are moved together are moved by one step
+
+            sizes = {name: float(np.max(np.abs(v), initial=0.0)) for name, v in sizes.items()}
+        steps = {name: self.rule.step(size, bits) for name, size in sizes.items()}
         found: dict[tuple[str, str], Number] = {}
         for one in self.passes:
             outputs = base

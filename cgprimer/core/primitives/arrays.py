@@ -168,7 +168,7 @@ def batch_mean(a: Array, rank: int) -> Array:
     """The mean over the samples, for each of them; they are the axes before those of a sample."""
     a = np.asarray(a)
     axes = tuple(range(a.ndim - rank))
-    return np.broadcast_to(a.mean(axis=axes, keepdims=True), a.shape) if axes else a
+    return np.broadcast_to(a.mean(axis=axes, keepdims=True), a.shape) if axes and a.size else a
 
 
 def batch_sum(a: Array, rank: int) -> Array:
