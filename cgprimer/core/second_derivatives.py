@@ -30,8 +30,8 @@ from cgprimer.core.methods.contract import (
 from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.numbers_and_arrays import Value, as_value
+from cgprimer.errors import DifferentiationError, ShapeError, UsageError
+from cgprimer.numbers_and_arrays import Value, as_value, axes
 
 
 def element_named(graph: ExpressionGraph, of: str | None) -> tuple[ExpressionGraph, str | None]:
@@ -141,7 +141,12 @@ def hessian_vector_product(
         return product_program(_movable(tape(graph, mode), names), target, names)
 
     program, seeds = kept(graph, ("product", target, names, mode), make)
-    direction = {seeds[n]: as_value(n, vector[n], program.shapes.get(n, ())) for n in names}
+    sizes = {n: program.shapes.get(n, ()) for n in names}
+    direction = {seeds[n]: as_value(n, vector[n], shape) for n, shape in sizes.items()}
+    for n, shape in sizes.items():
+        if axes(value := direction[seeds[n]]) > len(shape):
+            what = f"the vector's {n!r} has the shape {list(value.shape)}, not {list(shape)}"
+            raise ShapeError(what, hint="all samples have the same vector: call it for each other")
     found = at_point(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in found.items()}
 

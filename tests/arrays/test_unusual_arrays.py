@@ -85,3 +85,16 @@ def test_losses_of_arrays_by_methods_in_numbers_where_arrays_are_kept(method):
         assert found[0] == pytest.approx(exact[0])
         for parameter, value in exact[1].items():
             np.testing.assert_allclose(found[1][parameter], value, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["plain", "cpu"])
+def test_a_vector_is_the_same_for_all_samples(engine):
+    """With samples of its own it was a direction on one engine, and no number on another."""
+    graph = cgprimer.parse("input x[2]; parameter w[2], k; xo = k*sum(w*x)^2")
+    at = {"x": np.ones((5, 2)), "w": [1.0, 2.0], "k": 3.0}
+    for name, value, said in [
+        ("w", np.ones((5, 2)), r"\[5, 2\], not \[2\]"),
+        ("k", np.ones(5), "not"),
+    ]:
+        with pytest.raises(cgprimer.errors.ShapeError, match=f"{name}.*{said}"):
+            cgprimer.hessian_vector_product(graph, at, {name: value}, engine=engine)
