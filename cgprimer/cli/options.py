@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import isfinite, isnan
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -28,6 +28,9 @@ from click.core import ParameterSource
 from cgprimer.core.methods import methods
 from cgprimer.core.methods.finite_difference import SCHEMES
 from cgprimer.errors import UsageError
+
+if TYPE_CHECKING:
+    from cgprimer.training.runs import TrainingRun
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -167,18 +170,21 @@ def read_files() -> set[str]:
 def _learnt(path: str) -> dict[str, Any]:
     """What a run, or a fit, has learnt: its parameters, by name."""
     read_files().add(path)
-    from cgprimer.fitting.result import saved_point
+    run = run_or_fit(path)
+    if names := ", ".join(key.partition("/")[2] for key in run.scales):
+        what = f"note: {path} was trained on normalised columns: its parameters are for those,"
+        own = "and so are values given beside them; predict and score take columns as they are"
+        click.echo(f"{what} ({names} less the mean, by the deviation) {own}", err=True)
+    point = run.point.items()
+    return {name: getattr(value, "tolist", lambda v=value: v)() for name, value in point}
+
+
+def run_or_fit(path: str) -> TrainingRun:
+    """What train --save or fit --save wrote."""
+    from cgprimer.fitting.result import saved_fit
     from cgprimer.training.checkpoint import load_run
 
-    found = saved_point(path)
-    if found is None:
-        run = load_run(path)
-        found = run.point
-        if names := ", ".join(key.partition("/")[2] for key in run.scales):
-            what = f"note: {path} was trained on normalised columns: its parameters are for those,"
-            own = "and so are values given beside them; predict and score take columns as they are"
-            click.echo(f"{what} ({names} less the mean, by the deviation) {own}", err=True)
-    return {name: getattr(value, "tolist", lambda v=value: v)() for name, value in found.items()}
+    return saved_fit(path) or load_run(path)
 
 
 def _number_or_assignments(given: tuple[str, ...]) -> Any:

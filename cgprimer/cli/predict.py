@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
-from cgprimer.cli.options import COLUMNS, FORCE
+from cgprimer.cli.options import COLUMNS, FORCE, run_or_fit
 
 
 @make_command(
@@ -28,15 +28,15 @@ def command(
       cgprimer data lecture --samples 5 --seed 1 -o new.csv
       cgprimer predict run.json --data new.csv
       cgprimer predict run.json --data new.csv -o predicted.csv
+      cgprimer predict fit.json --data new.csv
 
-    RUN is a file that train --save wrote, or the folder of a run. Printed are the inputs and
+    RUN is a file that train --save or fit --save wrote, or the folder of a run. Printed are the inputs and
     beside them the predicted outputs.
     """
     from cgprimer.data import Dataset
-    from cgprimer.training.checkpoint import load_run
 
     check_outputs(force, output)
-    learnt = load_run(run)
+    learnt = run_or_fit(run)
     samples = Dataset.load(data, inputs=learnt.known_graph.inputs, columns=columns)
     outputs = learnt.predict(samples)
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, save_plot
-from cgprimer.cli.options import COLUMNS, FORCE, JSON
+from cgprimer.cli.options import COLUMNS, FORCE, JSON, run_or_fit
 
 
 @make_command(
@@ -35,16 +35,15 @@ def command(
       cgprimer data lecture --samples 100 --seed 1 -o new.csv
       cgprimer score run.json --data new.csv
 
-    RUN is a file that train --save wrote, or the folder of a run. The loss is the one that was
-    minimised. Of a few values of one target the one nearest to the output is predicted, of several
-    outputs the largest.
+    RUN is a file that train --save or fit --save wrote, or the folder of a run. The loss is the one
+    that was minimised. Of a few values of one target the one nearest to the output is predicted, of
+    several outputs the largest.
     """
     from cgprimer.cli.training_report import score_lines
-    from cgprimer.training.checkpoint import load_run
     from cgprimer.training.losses import samples_for
 
     check_outputs(force, plot=plot)
-    learnt = load_run(run)
+    learnt = run_or_fit(run)
     samples = samples_for(learnt.known_graph, data, learnt.settings["loss"], columns)
     score = learnt.score(samples)
     if as_json:

@@ -28,6 +28,7 @@ from cgprimer.files import json_text, write_whole
 from cgprimer.fitting.descent import Trial
 from cgprimer.fitting.residuals import Local, Residuals
 from cgprimer.number_format import number
+from cgprimer.training.runs import TrainingRun
 from cgprimer.training.vectors import Vectors
 from cgprimer.wrong_kinds import explained
 
@@ -39,8 +40,8 @@ FORMAT, VERSION = "cgprimer-fit", 1
 _NOTHING = 1e-6  # share of a null direction, parameters scaled, that is rounding
 
 
-def saved_point(path: str | Path) -> dict[str, Any] | None:
-    """The point of a fit in a file that ``save`` wrote; None of any other file.
+def saved_fit(path: str | Path) -> TrainingRun | None:
+    """A fit in a file that ``save`` wrote, as a run that has learnt it; None of any other file.
 
     Raises:
         DataError: it is a broken one.
@@ -52,12 +53,14 @@ def saved_point(path: str | Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     try:
-        vectors = Vectors(parse(str(fields["graph"]), name=str(path)))
+        graph = parse(str(fields["graph"]), name=str(path))
+        vectors = Vectors(graph)
         numbers = [float(fields["parameters"][name]) for name in vectors.elements]
     except (KeyError, TypeError, ValueError, CgprimerError):
         hint = "such files are written by fit --save"
         raise DataError(f"{path} does not hold a fit of cgprimer", hint=hint) from None
-    return vectors.values(np.array(numbers))
+    learnt = vectors.values(np.array(numbers))
+    return TrainingRun(learnt, {}, {}, {"loss": "squared-error"}, graph=graph)
 
 
 @dataclass(frozen=True)

@@ -173,3 +173,15 @@ def test_a_column_that_the_graph_takes_for_a_parameter_is_said(tmp_path: Path) -
     done = run("train", "-e", "xw = k*xa + z", "--data", path, "--epochs", "1")
     assert "note: z is a parameter, and a column that is not used" in done.stderr
     assert "'input z'" in done.stderr
+
+
+def test_predict_and_score_take_a_fit(tmp_path: Path) -> None:
+    text = "y = a + b*x"
+    (tmp_path / "d.csv").write_text("x,y\n0,1\n1,3\n2,4\n")
+    good("fit", "-e", text, "--data", "d.csv", "--save", "fit.json", cwd=tmp_path)
+    rows = good("predict", "fit.json", "--data", "d.csv", cwd=tmp_path).split()
+    # Least squares by hand: b = 3/2, a = 8/3 - 3/2.
+    found = [float(row.split(",")[1]) for row in rows[1:]]
+    assert found == pytest.approx([7 / 6, 16 / 6, 25 / 6])
+    score = read_json("score", "fit.json", "--data", "d.csv", cwd=tmp_path)
+    assert score["loss"] == pytest.approx(1 / 18)
