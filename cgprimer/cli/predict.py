@@ -30,8 +30,8 @@ def command(
       cgprimer predict run.json --data new.csv -o predicted.csv
       cgprimer predict fit.json --data new.csv
 
-    RUN is a file that train --save or fit --save wrote, or the folder of a run. Printed are the inputs and
-    beside them the predicted outputs.
+    RUN is a file that train --save or fit --save wrote, or the folder of a run. Printed are the
+    inputs and beside them the predicted outputs.
     """
     from cgprimer.data import Dataset
 
