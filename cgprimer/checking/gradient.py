@@ -21,6 +21,7 @@ from cgprimer.errors import UsageError, did_you_mean, listed
 
 GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks
 _CREDIT: dict[Verdict, float] = {"right": 1.0, "suspicious": 0.5}
+_QUOTIENT = 1e-9  # of the value: so far off are good central differences, which small slopes see
 _SHOWN = 8  # names of a point in a message
 DRIVER = Path(__file__).with_name("calling.py")
 Array = Any
@@ -146,7 +147,10 @@ class GradientCheck:
                 rows.append(np.ravel(numbers))
             theirs |= dict(zip(elements, np.stack(rows, axis=-1), strict=True))
         right = {**points.right, VALUE: points.value}
-        errors = {e: relative_errors(v, right[e], points.noise[e]) for e, v in theirs.items()}
+        free = _QUOTIENT * np.abs(points.value)
+        errors = {
+            e: relative_errors(v, right[e], points.noise[e] + free) for e, v in theirs.items()
+        }
         good = FINE if question.has_kinks else GOOD
         bad = [
             e
@@ -319,7 +323,8 @@ def check_gradient(
     Returns:
         A part for each name: right up to a relative error of 1e-7, suspicious up to 1e-2. No
         right value is in it. Errors of honest arithmetic do not count: they are bounded along
-        with the gradient.
+        with the gradient; nor do those of central differences with a good step, a billionth of
+        the value.
 
     Raises:
         UsageError: the graph cannot be asked about, or an argument is none.

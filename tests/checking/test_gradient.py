@@ -536,3 +536,35 @@ def test_mistakes_that_students_make_on_the_examples(name, gradient, options, mi
 def test_a_polynomial_with_1_too_much_is_no_difference_quotient_of_step_1():
     found = cgprimer.check_gradient(cgprimer.load("polynomial"), lambda x: 3 * x**2 + 4 * x - 2)
     assert (found.points, found.mistakes) == (0, ())
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(1e-5, "right"), (1e-3, "suspicious")])
+def test_good_differences_are_right_however_many_parameters_there_are(
+    step: float, verdict: str
+) -> None:
+    """Of 129 slopes some are small wherever one looks: differences are as good as they can be."""
+    graph = cgprimer.parse(
+        "input x[6]; parameter W1[16,6], b1[16], W2[1,16], b2\n"
+        "xw = sum(W2 @ tanh(W1 @ x + b1)) + b2"
+    )
+
+    def gradient(x: Any, W1: Any, b1: Any, W2: Any, b2: Any) -> Any:
+        given = [np.array(part, float) for part in (W1, b1, W2, b2)]
+        flat = np.concatenate([part.ravel() for part in given])
+        ends = np.cumsum([part.size for part in given])[:-1]
+
+        def value(vector: Any) -> Any:  # of vectors in rows
+            w1, c1, w2, c2 = (
+                p.reshape(len(vector), *g.shape)
+                for p, g in zip(np.split(vector, ends, axis=1), given, strict=True)
+            )
+            hidden = np.tanh(w1 @ np.array(x) + c1)
+            return (w2[:, 0] * hidden).sum(axis=1) + c2
+
+        moves = np.eye(len(flat)) * step
+        slopes = (value(flat + moves) - value(flat - moves)) / (2 * step)
+        parts = [p.reshape(g.shape) for p, g in zip(np.split(slopes, ends), given, strict=True)]
+        return dict(zip(["W1", "b1", "W2", "b2"], parts, strict=True))
+
+    found = cgprimer.check_gradient(graph, gradient)
+    assert {part.verdict for part in found.parts if part.name in ("W1", "b1")} == {verdict}
