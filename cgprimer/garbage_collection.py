@@ -15,8 +15,8 @@ def collector_paused() -> Iterator[None]:
     two thirds of the time.
     """
     running = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()  # Ctrl-C may come behind it
         yield
     finally:
         if running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from operator import attrgetter
 from threading import RLock
 from typing import Any
@@ -38,7 +39,7 @@ def adjoints(
         DifferentiationError: as :meth:`Value.backward`.
     """
     seed, found = _seed(of, gradient), dict[Recorded, Any]()
-    with _Marked(of, since) as order:
+    with _marked(of, since) as order:
         if _checked(order, since, recording=create_graph):
             _sweep_of_floats(order, seed, found=found)
             return found
@@ -51,7 +52,7 @@ def adjoints(
 
 def between(of: Recorded, since: int) -> list[Recorded]:
     """What a value was computed from that was there before a serial, and requires a gradient."""
-    with _Marked(of, since) as order:
+    with _marked(of, since) as order:
         for value in order:
             value._bar = None
     return [value for value in order if value.serial <= since]
@@ -75,7 +76,7 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
             _check_changes(places[: kept.most], 0)
     else:
         seed = _seed(of, gradient)
-        with collector_paused(), _Marked(of) as order:
+        with collector_paused(), _marked(of) as order:
             if _checked(order):
                 _sweep_of_floats(order, seed, free=free)
                 return
@@ -162,44 +163,32 @@ def _seed(of: Recorded, gradient: Any) -> Any:
 _ONE = RLock()  #: marks are written to the values: one pass at a time has any
 
 
-class _Marked:
+@contextmanager
+def _marked(root: Recorded, since: int = 0) -> Iterator[list[Recorded]]:
     """What a value was computed from, as far as it requires a gradient: the last first.
 
     Those that were found are marked: their adjoint is not None. Whoever stops the pass, by Ctrl-C
     say, leaves no marks behind: the next pass would take them for its own.
     """
-
-    def __init__(self, root: Recorded, since: int = 0) -> None:
-        self.found, self.since = [root], since
-
-    def __enter__(self) -> list[Recorded]:
-        _ONE.acquire()
+    found, kind = [root], EAGER.kind
+    add = found.append
+    with _ONE:
         try:
-            self.find()
-        except BaseException as error:
-            self.__exit__(error)
-            raise
-        return self.found
-
-    def __exit__(self, error: object, *_: object) -> None:
-        if error is not None:
-            for value in self.found:
+            root._bar = _UNREACHED
+            for value in found:  # which grows meanwhile
+                if value.serial > since:
+                    for operand in value.operands:
+                        if operand.__class__ is not kind and not isinstance(operand, Recorded):
+                            continue
+                        if operand._bar is None and operand.requires_grad:
+                            add(operand)
+                            operand._bar = _UNREACHED
+            found.sort(key=attrgetter("serial"), reverse=True)
+            yield found
+        except BaseException:
+            for value in found:
                 value._bar = None
-        _ONE.release()
-
-    def find(self) -> None:
-        found, since, kind = self.found, self.since, EAGER.kind
-        add = found.append
-        found[0]._bar = _UNREACHED
-        for value in found:  # which grows meanwhile
-            if value.serial > since:
-                for operand in value.operands:
-                    if operand.__class__ is not kind and not isinstance(operand, Recorded):
-                        continue
-                    if operand._bar is None and operand.requires_grad:
-                        add(operand)
-                        operand._bar = _UNREACHED
-        found.sort(key=attrgetter("serial"), reverse=True)
+            raise
 
 
 def _checked(order: list[Recorded], since: int = 0, *, recording: bool = False) -> bool:

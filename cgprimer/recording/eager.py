@@ -17,7 +17,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial, wraps
 from itertools import count
 from pathlib import Path
-from threading import Lock, get_ident, local
+from threading import RLock, get_ident, local
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,19 +55,16 @@ class State:
     here = _OfThread()
     plain = True  # every thread records, and without lines: nobody needs to ask ``here``
     changed = 0  # when data were last changed
-    _lock, _others = Lock(), set[int]()  # threads that do not
+    _lock, _others = RLock(), set[int]()  # threads that do not
 
     @classmethod
-    def set(cls, *, recording: bool, with_lines: bool) -> tuple[bool, bool]:
-        """Change both for this thread; returns what they were."""
+    def settle(cls) -> None:
+        """Find out whether it is plain, after this thread has changed what it is about."""
         here = cls.here
-        before = here.recording, here.with_lines
-        here.recording, here.with_lines = recording, with_lines
-        change = cls._others.discard if recording and not with_lines else cls._others.add
+        change = cls._others.discard if here.recording and not here.with_lines else cls._others.add
         with cls._lock:
             change(get_ident())
             cls.plain = not cls._others
-        return before
 
 
 def _silence() -> tuple[ContextVar[Any], Any]:
@@ -77,31 +74,40 @@ def _silence() -> tuple[ContextVar[Any], Any]:
     """
     with np.errstate(all="ignore"):
         found = [(v, on) for v, on in copy_context().items() if v.name == "numpy.ufunc.extobj"]
-    return found[0] if found else (ContextVar("silence"), None)
+    return found[0] if found else (ContextVar("silence", default=None), None)
 
 
-_WARNINGS, _SILENT = _silence()
-silenced, sounding = partial(_WARNINGS.set, _SILENT), _WARNINGS.reset
+# Ctrl-C may come behind any call: what is changed is changed within the ``try`` that undoes it.
+WARNINGS, SILENT = _silence()
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Infinities and nan are values here, not warnings of numpy's: said once for a whole pass."""
-    token = silenced()
+    loud = WARNINGS.get()
     try:
+        WARNINGS.set(SILENT)
         yield
     finally:
-        sounding(token)
+        if loud is not SILENT:  # Ctrl-C may let the outer one end before the inner one
+            WARNINGS.set(loud)
 
 
 @contextmanager
-def recording(on: bool) -> Iterator[None]:
+def recording(on: bool, *, with_lines: bool | None = None, deeper: int = 0) -> Iterator[None]:
     """Record what is done inside, or do not; whatever is outside."""
-    before = State.set(recording=on, with_lines=State.here.with_lines and not on)
+    here = State.here
+    before = here.recording, here.with_lines
+    lines = here.with_lines and not on if with_lines is None else with_lines
     try:
+        here.recording, here.with_lines = on, lines
+        here.depth += deeper
+        State.settle()
         yield
     finally:
-        State.set(recording=before[0], with_lines=before[1])
+        here.recording, here.with_lines = before
+        here.depth -= deeper
+        State.settle()
 
 
 class Recorded:
@@ -230,14 +236,16 @@ class Eager:
             function = self.functions.get(name)
             if function is None:
                 function = self.functions.keep(name, function_of(name))
-            token = None if _WARNINGS.get(None) is _SILENT else silenced()
+            loud = WARNINGS.get()
             try:
+                if loud is not SILENT:
+                    WARNINGS.set(SILENT)
                 made = function(*data)
             except (ValueError, ShapeError) as error:
                 raise misfit(name, data, error) from None
             finally:
-                if token is not None:
-                    sounding(token)
+                if loud is not SILENT:
+                    WARNINGS.set(loud)
             if not made.ndim and made.dtype == np.float64:
                 made = float(made)
         if wanted and State.plain:

@@ -16,7 +16,7 @@ from cgprimer.core.array_steps import ArraySteps, run
 from cgprimer.core.methods.reverse import Step, sweep
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.tape.builder import Builder
-from cgprimer.recording.eager import Eager, Recorded, function_of, silenced, sounding
+from cgprimer.recording.eager import SILENT, WARNINGS, Eager, Recorded, function_of
 
 _MOST_STEPS = 500  # a longer pass is worth its steps one by one, and so is one of large arrays:
 _MOST_BYTES = 2**24  # that lets go of each array as soon as it is behind
@@ -147,11 +147,12 @@ class KeptPass:
         for place, which in self.leaves:
             one = data[which]
             values[place] = np.float64(one) if one.__class__ is float else one
-        token = silenced()
+        loud = WARNINGS.get()
         try:
+            WARNINGS.set(SILENT)
             run(self.steps, values)
         finally:
-            sounding(token)
+            WARNINGS.set(loud)
         return {found[which]: values[index] for which, index in self.outputs}
 
 

@@ -21,7 +21,7 @@ from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, plural
-from cgprimer.recording.eager import Recorded, State
+from cgprimer.recording.eager import Recorded, recording
 from cgprimer.recording.transforms import mapped
 from cgprimer.recording.value import Value
 from cgprimer.recording.written import Writer
@@ -109,14 +109,13 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     own = getattr(function, "__name__", "y")
     source = own if own.isidentifier() else "y"
     args, kwargs = _arguments(writer, function, args, kwargs)
-    before = State.set(recording=True, with_lines=True)
-    State.here.depth += 1  # a derivative that the function takes is recorded, too
-    try:
-        with watch:
+    before = sys.gettrace()
+    with recording(True, with_lines=True, deeper=1):  # a derivative that it takes is recorded, too
+        try:
+            sys.settrace(watch.called)
             result = function(*args, **kwargs)
-    finally:
-        State.here.depth -= 1
-        State.set(recording=before[0], with_lines=before[1])
+        finally:
+            sys.settrace(before)
     for name, value in watch.names():
         writer.hint(name, value)
     outputs: dict[str, Any] = {}
@@ -178,13 +177,6 @@ class _Watch:
         self.outside = dict(getattr(getattr(inner, "__self__", None), "__dict__", {}))
         for name in self.code.co_names if self.code else ():
             self.outside.setdefault(name, getattr(inner, "__globals__", {}).get(name))
-
-    def __enter__(self) -> None:
-        self.before = sys.gettrace()
-        sys.settrace(self.called)
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(self.before)
 
     def names(self) -> list[tuple[str, Any]]:
         """Names and what they were given to, those that count most first."""

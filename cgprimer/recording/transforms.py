@@ -17,7 +17,7 @@ import numpy as np
 
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.recording.backward import adjoints
-from cgprimer.recording.eager import EAGER, State
+from cgprimer.recording.eager import EAGER, State, recording
 from cgprimer.recording.rearranging import joined
 from cgprimer.recording.value import Value
 
@@ -156,13 +156,8 @@ def called_with(
     for place in places:
         moved[place] = mapped(_leaf, args[place])
     chosen = tuple(mapped(lambda _, v: v, moved[p]) for p in places)  # which nobody changes
-    before = State.set(recording=True, with_lines=State.here.with_lines)
-    State.here.depth += 1
-    try:
+    with recording(True, with_lines=State.here.with_lines, deeper=1):
         result = function(*moved, **kwargs)
-    finally:
-        State.here.depth -= 1
-        State.set(recording=before[0], with_lines=before[1])
     return result, chosen if isinstance(argument, tuple) else chosen[0], nested
 
 

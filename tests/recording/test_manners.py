@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import random
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -26,7 +30,7 @@ from cgprimer import (
 )
 from cgprimer.core.language.syntax import _STRUCTURAL
 from cgprimer.recording.backward import _FREED
-from cgprimer.recording.eager import EAGER, State
+from cgprimer.recording.eager import EAGER, SILENT, WARNINGS, State
 
 
 def in_threads(*functions: Callable[[], Any]) -> list[Any]:
@@ -134,6 +138,43 @@ def test_a_pass_that_was_stopped_leaves_nothing_behind() -> None:
     w.zero_grad()
     (w * 2.0).backward()
     assert w.grad == 2.0
+
+
+class Stopped(BaseException):
+    """What comes in the place of Ctrl-C."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals")
+def test_ctrl_c_at_any_time_leaves_everything_as_it_was() -> None:
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    def turns(w: Value, table: Value) -> None:
+        while True:
+            (w * w + w).backward()
+            ((table @ table).tanh() ** 2).sum().backward()
+            with no_grad():
+                table * 2.0
+            grad(grad(lambda x: x**3))(2.0)
+
+    chance = random.Random(0)
+    w, table = Value(0.5), Value(np.ones((3, 3)))
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for _ in range(60):
+            with contextlib.suppress(Stopped):
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.001, 0.006))
+                turns(w, table)
+            here = State.here
+            assert (here.recording, here.with_lines, here.depth) == (True, False, 0)
+            assert gc.isenabled()
+            assert WARNINGS.get() is not SILENT
+            w.grad = table.grad = None
+            (w * w + table.sum()).backward()
+            assert (w.grad, table.grad.tolist()) == (1.0, [[1.0] * 3] * 3)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_other_indices_in_every_turn_do_not_fill_the_memory() -> None:
