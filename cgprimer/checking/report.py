@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as xml
 
 from cgprimer.checking.results import Part, Result, readable
+from cgprimer.errors import plural
 
 
 def summary(result: Result) -> str:
@@ -29,8 +30,12 @@ def report(result: Result) -> str:
     lines = [summary(result)]
     if result.failure:
         lines += [f"  {line}" for line in str(result.failure).splitlines()]
-    width = max((len(part.name) for part in result.parts), default=0)
-    for part in result.parts:
+    shown = result.parts
+    if result.failure and all(str(part) == "not run" for part in shown):  # said once
+        lines += [f"  {plural(len(shown), 'part')} not run"] if shown else []
+        shown = ()
+    width = max((len(part.name) for part in shown), default=0)
+    for part in shown:
         first, *more = str(part).splitlines()
         lines.append(f"  {part.name:{width}}  {first}")
         lines += [f"  {'':{width}}    {line}" for line in more]

@@ -16,7 +16,9 @@ import pytest
 
 import cgprimer
 from cgprimer.checking.batch import Check
+from cgprimer.checking.report import report
 from cgprimer.checking.results import Result
+from cgprimer.checking.sandbox import Limits
 from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.answers import Place, number_in, read_answers
 from cgprimer.checking.sheets.forms import form_python
@@ -346,6 +348,12 @@ def test_another_sheet_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"answers sheet {one.identifier}, and this is") as told:
         check_trace(other, file)
     assert "another seed" in told.value.hint
+    sheet = tmp_path / "other.json"
+    sheet.write_text(sheets_json([other]))
+    result = trace_check(sheet).run(file, Limits())
+    assert [line for line in report(result).splitlines() if "not run" in line] == [
+        f"  {len(result.parts)} parts not run"
+    ]
     class_ = tmp_path / "sheets.json"
     class_.write_text(sheets_json([other, cgprimer.exercise(kinds="trace", seed=3)]))
     with pytest.raises(DataError, match="none of the 2 in"):
