@@ -173,7 +173,7 @@ def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
     moved = a - a.mean(axis, True)
     count = a.size / max(np.size(_plain(a.sum(axis))), 1)
-    return (moved * moved).sum(axis, keepdims) / (count - ddof)
+    return (moved * moved).sum(axis, keepdims) / max(count - ddof, 0.0)
 
 
 def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
@@ -192,8 +192,10 @@ def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 def _cumulated(a: Any, axis: int | None = None) -> Any:
     if axis is None:
         a, axis = a.reshape(-1), 0
-    size = a.shape[shaped.axes_of(a.shape, axis)[0]]
-    return _moved(_moved(a, axis, -1) @ np.triu(np.ones((size, size), a.dtype)), -1, axis)
+    a, step = _moved(a, axis, 0), 1
+    while step < len(a):  # sums of 2, 4, 8 and so on; a matrix would make nan of an infinity
+        a, step = _concatenate([a[:step], a[step:] + a[:-step]]), 2 * step
+    return _moved(a, 0, axis)
 
 
 def _along(a: Any, places: Any, axis: int | None = -1) -> Any:

@@ -346,3 +346,11 @@ def test_all_axes_are_those_of_numpy(function: Any) -> None:
 def test_what_another_axis_would_make_other_numbers_of_is_refused(function: Any) -> None:
     with pytest.raises(CgprimerError):
         function(Value(RNG.uniform(0.2, 0.8, (3, 3, 3))))
+
+
+def test_an_infinity_stays_where_it_is_in_running_sums_and_long_ones_need_no_matrix() -> None:
+    assert np.cumsum(Value([1.0, -np.inf, 2.0])).data.tolist() == [1.0, -np.inf, -np.inf]
+    assert np.isinf(np.var(Value([1.0, 2.0]), ddof=3).data)
+    x = Value(np.ones(100_000))
+    np.cumsum(x)[[0, -1]].sum().backward()
+    assert (x.grad[0], set(x.grad[1:])) == (2.0, {1.0})
