@@ -157,7 +157,9 @@ def _seed(of: Recorded, gradient: Any) -> Any:
         raise DifferentiationError(
             f"the gradient must have the shape of the value, {shape}, not {EAGER.shape(gradient)}"
         )
-    return gradient if type(of._data) is float else np.asarray(gradient, of._data.dtype)
+    if isinstance(gradient, Recorded):
+        return gradient
+    return float(gradient) if type(of._data) is float else np.asarray(gradient, of._data.dtype)
 
 
 _ONE = RLock()  #: marks are written to the values: one pass at a time has any

@@ -280,6 +280,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         here = State.here
         if not here.recording or here.with_lines:  # nothing, or all that is done, is to be shown
             return result
+        if isinstance(result, float | np.ndarray | np.generic):  # of plain numbers
+            return result
         if not isinstance(result, Value):
             raise UsageError(
                 f"checkpoint(f) is for functions that return one value, not {type(result).__name__}"

@@ -17,6 +17,7 @@ from cgprimer import (
     Value,
     checkpoint,
     grad,
+    hessian,
     no_grad,
 )
 
@@ -258,6 +259,10 @@ def test_computed_again_gives_the_same_gradients_also_of_what_it_did_not_get() -
     g = lambda v: (v * v).sin() * v  # noqa: E731
     assert grad(f)(0.7) == grad(g)(0.7)
     assert grad(grad(f))(0.7) == pytest.approx(grad(grad(g))(0.7), rel=1e-14)
+    start = np.array([0.7, -0.2])
+    found, expected = (hessian(lambda v, h=h: h(v).sum())(start) for h in (f, g))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert checkpoint(np.sin)(start).tolist() == np.sin(start).tolist()
     power = checkpoint(lambda x, by=2.0: x**by)
     assert grad(lambda x: power(x, by=x))(3.0) == grad(lambda x: x**x)(3.0)
 
