@@ -102,7 +102,7 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
         said = str(error).partition("() ")[2] or error
         what = f"numpy.{function.__name__} is recorded without this argument: {said}"
         raise DifferentiationError(what) from None
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, ZeroDivisionError) as error:
         if isinstance(error, CgprimerError):
             raise
         raise ShapeError(f"numpy.{function.__name__}: {error}") from None
@@ -121,7 +121,7 @@ _INSTEAD = {
 
 
 def _no_derivative(name: str, known: Any) -> DifferentiationError:
-    near = difflib.get_close_matches(name, list(known), 1, 0.6)
+    near = difflib.get_close_matches(name, list(known), 1, 0.7)
     near = [_INSTEAD[name]] if name in _INSTEAD else near
     hint = f"the nearest that can is numpy.{near[0]}" if near else "write it with those that can"
     return DifferentiationError(

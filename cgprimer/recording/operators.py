@@ -173,6 +173,8 @@ def as_data(data: Any) -> Any:
         return float(data)
     if isinstance(data, Recorded):
         data = data._data
+    if isinstance(data, np.ma.MaskedArray):
+        raise UsageError("a masked array hides what a value would show", hint="filled(0.0), say")
     array = as_array(data)
     if array.dtype.kind not in "fiub":
         kind = type(next(iter(array.flat), None)).__name__

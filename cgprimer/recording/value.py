@@ -81,7 +81,7 @@ class Value(TensorNames):
         self._data, self.serial, self.requires_grad = as_data(data), serial(), bool(requires_grad)
         self.primitive, self.operands, self._grad, self._bar = "", (), None, None
         if name or label:
-            self.name = name or label
+            self.name = str(name or label)
 
     # --- data and gradient -----------------------------------------------------------------------
 
