@@ -148,7 +148,7 @@ def _seed(of: Recorded, gradient: Any) -> Any:
     if gradient is None:
         if shape:
             raise DifferentiationError(
-                "gradients are created implicitly for single numbers only, and this value has the"
+                "gradients are created implicitly for scalars only, and this value has the"
                 f" shape {shape}",
                 hint="sum it up, or give the adjoint to begin with: backward(np.ones(value.shape))",
             )

@@ -27,7 +27,7 @@ from cgprimer.core.primitives import arrays, floats
 from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.core.primitives.shaped import unrepeated
 from cgprimer.core.primitives.structural import common_shape_of, result_shape, shape_text
-from cgprimer.errors import ShapeError
+from cgprimer.errors import CgprimerError, ShapeError, SourceError
 
 Number = Any  # a float, an array, or a Value
 Called = TypeVar("Called", bound=Callable[..., Any])
@@ -349,20 +349,20 @@ def calling_line() -> tuple[str, int]:
     return file, frame.f_lineno
 
 
-def located(error: ShapeError) -> ShapeError:
+def located(error: CgprimerError) -> CgprimerError:
     """The error with the line of the program that it comes from."""
-    if hasattr(error, "located"):
+    if hasattr(error, "located") or isinstance(error, SourceError):
         return error
     file, number = calling_line()
     text = linecache.getline(file, number).strip()
     what = f"{error.message}\n  {file}:{number}: {text}"
-    made = ShapeError(what.rstrip(": "), hint=error.hint)
+    made = type(error)(what.rstrip(": "), hint=error.hint)
     made.__dict__["located"] = True
     return made
 
 
 def locating(function: Called) -> Called:
-    """A function whose errors of shape say which line of the program they come from.
+    """A function whose errors say which line of the program they come from.
 
     Its options may have PyTorch's names.
     """
@@ -373,7 +373,7 @@ def locating(function: Called) -> Called:
             kwargs = {_NUMPYS.get(name, name): given for name, given in kwargs.items()}
         try:
             return function(*args, **kwargs)
-        except ShapeError as error:
+        except CgprimerError as error:
             raise located(error) from None
 
     return called  # type: ignore[return-value]

@@ -86,6 +86,9 @@ class Node:
                 lines.append("  " * (depth + 1) + "...")
         return "\n".join(lines)
 
+    def __format__(self, how: str) -> str:
+        return format(self.value, how) if how else str(self)
+
     def __repr__(self) -> str:
         return f"<Node {self.function or self.name}: {_text(self.value)}>".replace(" :", ":")
 

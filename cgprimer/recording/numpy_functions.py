@@ -14,7 +14,7 @@ import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
 from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError
-from cgprimer.recording.eager import EAGER, Recorded, misfit
+from cgprimer.recording.eager import EAGER, Recorded, locating, misfit
 from cgprimer.recording.operators import lifted
 from cgprimer.recording.products import einsum, kron, tensordot
 from cgprimer.recording.rearranging import joined, rearranged, value_of
@@ -58,6 +58,11 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
     """What numpy asks for when one of its element-by-element functions meets a value."""
     if method == "__call__" and not options and ufunc in UFUNCS:
         return UFUNCS[ufunc](*inputs)
+    return _less_plain(ufunc, method, inputs, options)
+
+
+@locating
+def _less_plain(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
     axis = options.get("axis", 0)  # None is all of them
     options = {k: v for k, v in options.items() if v is not None}
     if "out" in options:
@@ -83,7 +88,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
         )
     if method != "__call__" or ufunc not in UFUNCS:
         what = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
-        raise _no_derivative(what, [u.__name__ for u in UFUNCS])
+        raise _no_derivative(f"numpy.{what}", [u.__name__ for u in UFUNCS])
     return UFUNCS[ufunc](*inputs)
 
 
@@ -93,7 +98,7 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
     if function in PLAIN:
         known, args, kwargs = function, map(_plain, args), {k: _plain(v) for k, v in kwargs.items()}
     if known is None:
-        raise _no_derivative(function.__name__, FUNCTIONS)
+        raise _no_derivative(f"{function.__module__}.{function.__name__}", FUNCTIONS)
     try:
         return known(*args, **kwargs)
     except TypeError as error:
@@ -116,16 +121,22 @@ _INSTEAD = {
     "meshgrid": "broadcast_to", "select": "where", "nan_to_num": "where",
     "interp": "where", "gradient": "diff",
     "i0": "exp", "unique": "sort", "cumprod": "prod", "block": "concatenate", "cross": "roll",
-    "divmod": "floor",
+    "divmod": "floor", "fmod": "floor", "copysign": "sign", "fmax": "maximum", "fmin": "minimum",
+    "nanmax": "where", "nanmin": "where", "nanstd": "where", "nanvar": "where", "choose": "where",
+    "piecewise": "where", "put": "where", "copyto": "where", "insert": "concatenate",
+    "percentile": "sort", "quantile": "sort", "rad2deg": "multiply", "deg2rad": "multiply",
+    "pinv": "matmul", "lstsq": "matmul", "cbrt": "power", "sinc": "sin", "trapezoid": "sum",
+    "ediff1d": "diff",
 }  # fmt: skip
 
 
 def _no_derivative(name: str, known: Any) -> DifferentiationError:
-    near = difflib.get_close_matches(name, list(known), 1, 0.7)
-    near = [_INSTEAD[name]] if name in _INSTEAD else near
+    own = name.rpartition(".")[2]
+    near = difflib.get_close_matches(own, list(known), 1, 0.75)
+    near = [_INSTEAD[own]] if own in _INSTEAD else near
     hint = f"the nearest that can is numpy.{near[0]}" if near else "write it with those that can"
     return DifferentiationError(
-        f"numpy.{name} cannot be differentiated here",
+        f"{name} cannot be differentiated here",
         hint=f"{hint}; primitive() makes one of a function and its derivative",
     )
 

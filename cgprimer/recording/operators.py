@@ -12,7 +12,16 @@ import numpy as np
 
 from cgprimer.core.primitives import arrays, floats
 from cgprimer.errors import UsageError
-from cgprimer.recording.eager import EAGER, UNSEEN, Recorded, State, locating, misfit, serial
+from cgprimer.recording.eager import (
+    EAGER,
+    UNSEEN,
+    Recorded,
+    State,
+    located,
+    locating,
+    misfit,
+    serial,
+)
 
 _new = object.__new__
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -179,9 +188,8 @@ def as_data(data: Any) -> Any:
     if array.dtype.kind not in "fiub":
         kind = type(next(iter(array.flat), None)).__name__
         what = {"c": "complex numbers", "U": "text", "O": f"objects ({kind})"}
-        raise UsageError(
-            f"a value is made of real numbers, not of {what.get(array.dtype.kind, array.dtype)}"
-        )
+        found = what.get(array.dtype.kind, array.dtype)
+        raise located(UsageError(f"a value is made of real numbers, not of {found}"))
     if not array.ndim and array.dtype != np.float32:
         return float(array)
     return np.array(array, np.float32 if array.dtype == np.float32 else np.float64)
@@ -196,4 +204,5 @@ def as_array(data: Any) -> Any:
     try:
         return np.asarray(data)
     except ValueError:
-        raise UsageError("the lists have unlike lengths: they make no array") from None
+        said = "the lists have unlike lengths: they make no array"
+        raise located(UsageError(said)) from None

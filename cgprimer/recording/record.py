@@ -119,7 +119,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     for name, value in watch.names():
         writer.hint(name, value)
     outputs: dict[str, Any] = {}
-    mapped(outputs.setdefault, result, source, opened=True)
+    mapped(outputs.setdefault, result, source)
     outputs = {n: v for n, v in outputs.items() if _is_number(v)}
     if not any(isinstance(v, Recorded) for v in outputs.values()):
         raise UsageError(
@@ -130,7 +130,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     _check(graph, writer)
     made = {name: writer.named.get(name) for name in graph.definitions}
     lines = {name: Line.of(watch.place(v)) for name, v in made.items() if v is not None and v.line}
-    plain = mapped(lambda _, v: getattr(v, "_data", v), result, opened=True)
+    plain = mapped(lambda _, v: getattr(v, "_data", v), result)
     return Recording(graph, tape_of(graph), plain, lines)
 
 
@@ -239,10 +239,10 @@ def _arguments(writer: Writer, function: Any, args: Any, kwargs: Any) -> tuple[A
         raise UsageError(f"the function takes other arguments: {error}") from None
     for name, given in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-            named = {key: mapped(leaf, part, key, opened=True) for key, part in given.items()}
+            named = {key: mapped(leaf, part, key) for key, part in given.items()}
             bound.arguments[name] = named
         else:
-            bound.arguments[name] = mapped(leaf, given, name, opened=True)
+            bound.arguments[name] = mapped(leaf, given, name)
     return bound.args, bound.kwargs
 
 

@@ -117,6 +117,9 @@ class TensorNames(Recorded):
     def _prev(self) -> set[Any]:
         return {o for o in self.operands if isinstance(o, Recorded)}
 
+    def __format__(self: Any, how: str) -> str:
+        return format(self.item(), how) if how else str(self)
+
     @property
     def _op(self) -> str:
         """The operation in micrograd's signs."""

@@ -180,23 +180,17 @@ def _zeros(value: Value, before: tuple[int, ...] = ()) -> Any:
     return made if made.ndim or made.dtype == np.float32 else 0.0
 
 
-def mapped(
-    function: Callable[[str, Any], Any], tree: Tree, name: str = "", *, opened: bool = False
-) -> Tree:
+def mapped(function: Callable[[str, Any], Any], tree: Tree, name: str = "") -> Tree:
     """A function of the name and the value of each leaf of a tree, in the same arrangement.
 
-    A list of plain numbers is a leaf, and so is a tuple of them unless it is to be ``opened``.
+    A list of plain numbers is a leaf.
     """
     if isinstance(tree, dict):
-        items = tree.items()
-        return {k: mapped(function, v, f"{name}_{k}", opened=opened) for k, v in items}
-    if hasattr(tree, "_fields") or (
-        isinstance(tree, tuple | list)
-        and (
-            any(isinstance(part, Value | np.ndarray | tuple | list | dict) for part in tree)
-            or (opened and (isinstance(tree, tuple) or not tree))
-        )
+        return {k: mapped(function, v, f"{name}_{k}") for k, v in tree.items()}
+    if isinstance(tree, tuple) or (
+        isinstance(tree, list)
+        and (not tree or any(isinstance(p, Value | np.ndarray | tuple | list | dict) for p in tree))
     ):
-        parts = [mapped(function, v, f"{name}_{k}", opened=opened) for k, v in enumerate(tree)]
+        parts = [mapped(function, v, f"{name}_{k}") for k, v in enumerate(tree)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return function(name, tree)

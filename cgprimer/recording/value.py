@@ -181,6 +181,7 @@ class Value(TensorNames):
             raise UsageError("a single number has no length, and nothing to go through")
         return self.shape[0]
 
+    @locating
     def __float__(self) -> float:
         number = self.item()
         if self.requires_grad and State.here.recording:  # ``math.exp(x)``, ``array[0] = x``
@@ -191,9 +192,6 @@ class Value(TensorNames):
             )
         return number
 
-    def __format__(self, how: str) -> str:
-        return format(self.item(), how) if how else str(self)
-
     def __int__(self) -> int:
         return int(self.item())
 
@@ -203,6 +201,7 @@ class Value(TensorNames):
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
+    @locating
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if self.requires_grad and State.here.recording:
             raise UsageError(
@@ -231,6 +230,7 @@ class Value(TensorNames):
 
     # --- reverse mode ----------------------------------------------------------------------------
 
+    @locating
     def backward(self, gradient: Any = None, *, retain_graph: bool = False) -> None:
         """Add the derivative of this value to ``grad`` of every leaf that requires one.
 
@@ -244,8 +244,7 @@ class Value(TensorNames):
         """
         if gradient is None and self.shape and self.size == 1:
             gradient = np.ones(self.shape)
-        given = None if gradient is None else as_data(gradient)
-        accumulate(self, given, free=not retain_graph)
+        accumulate(self, gradient if gradient is None else as_data(gradient), free=not retain_graph)
 
     @property
     def grad_fn(self) -> Any:

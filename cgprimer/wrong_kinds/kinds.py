@@ -50,6 +50,7 @@ def check_kinds(
             takes = re.sub(r"<class '(.*)'>", r"\1", str(kind)).replace("NoneType", "None")
             takes = re.sub(r"\b[a-z_]\w*\.", "", takes)  # modules
             more = f"; {_GRAPH}" if "ExpressionGraph" in takes else ""
+            more = "; a recording has one: recording.graph" if hasattr(value, "graph") else more
             said = f"{name}: {parameter} cannot be {reprlib.repr(value)}"
             raise UsageError(said, hint=f"it takes {takes}{more}") from error
 

@@ -129,7 +129,7 @@ CASES = [
     Case("xw = sin\n(xa)", SYNTAX, 1, 6, "sin", "the parenthesis of a call stands on its line"),
     Case("xw = xa)", SYNTAX, 1, 8, ")", "closes nothing", "remove"),
     # what numpy and PyTorch write
-    Case("xw = sum(xa, axis=0)", SYNTAX, 1, 9, "(", "never closed", "no names: sum(a, 0)"),
+    Case("xw = sum(xa, to=0)", SYNTAX, 1, 9, "(", "never closed", "no names: sum(a, 0)"),
     Case("xw = xa[0]]", SYNTAX, 1, 11, "]", "this bracket closes nothing", "remove"),
     Case("xw = sum([1, 2])", SYNTAX, 1, 10, "[", "found '['", "a[2] = [1,2]"),
     Case("xw = xa.mm(w)", SYNTAX, 1, 8, ".", "unexpected character '.'", "a @ b"),
@@ -146,7 +146,9 @@ CASES = [
     Case("xw = xa ÷ 2", SYNTAX, 1, 9, "÷", "unexpected character '÷'", "'/'"),
     Case("xw = [xa]", SYNTAX, 1, 6, "[", "found '['", "'('"),
     Case("xz = 1\nxw = xa $ 2", SYNTAX, 2, 9, "$", "unexpected character '$'"),
-    Case("xw = xa.grad", SYNTAX, 1, 8, ".", "unexpected character '.'"),
+    Case("xw = xa.T", SYNTAX, 1, 8, ".", "unexpected character '.'", "transpose(a)"),
+    Case("xw = sum(xa, axis=0)", SYNTAX, 1, 14, "axis", "have no names", "axis 0: sum(a, 0)"),
+    Case("xw = max(xa, axis=0)", SYNTAX, 1, 14, "axis", "have no names", "largest(a, 0)"),
     Case("xw = 'a'", SYNTAX, 1, 6, "'", "unexpected character"),
     Case("xw = xa\x00", SYNTAX, 1, 8, "\x00", "U+0000"),
     # numbers

@@ -19,7 +19,8 @@ def test_the_lectures_four_functions() -> None:
     y = divide(1, t3)
     assert [t1.value, t2.value] == [-1.5, 0.22313016014842982]
     assert [t3.value, y.value] == pytest.approx([1.22313016014843, 0.8175744761936437], rel=1e-15)
-    assert f"Final answer: {y.value:.3f}" == "Final answer: 0.818"
+    assert f"Final answer: {y:.3f}" == "Final answer: 0.818"
+    assert f"{y}" == str(y)
     assert [line.strip().partition(" =")[0] for line in str(y).split("\n")] == [
         "divide", "1.0", "add", "exp", "multiply", "z", "-1.0", "1.0",
     ]  # fmt: skip

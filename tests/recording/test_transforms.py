@@ -138,6 +138,12 @@ class Layer(NamedTuple):
     b: float
 
 
+def test_a_tuple_stays_one_whatever_is_in_it() -> None:
+    assert grad(lambda t: t[0] * t[1])((2.0, 3.0)) == (3.0, 2.0)
+    assert hessian(lambda t: t[0] ** 2 * t[1])((1.0, 2.0)) == ((4.0, 2.0), (2.0, 0.0))
+    assert grad(lambda t: (np.sin(t) * 2.0).sum())([0.0, 0.0]).tolist() == [2.0, 2.0]
+
+
 def test_named_tuples_are_trees() -> None:
     found = grad(lambda p: (p.w * p.b).sum())(Layer(np.ones(2), 3.0))
     assert type(found) is Layer

@@ -22,6 +22,7 @@ _KNOWN_AS = {
     "sgn": "sign(a)", "logistic": "sigmoid(a)", "square": "a^2", "clip": "clamp(a, b, c)",
     "arsinh": "asinh(a)", "arcosh": "acosh(a)", "artanh": "atanh(a)", "fabs": "abs(a)",
     "matmul": "a @ b", "mm": "a @ b", "mv": "a @ b", "t": "transpose(a)", "view": "reshape(a, 8)",
+    "max": "largest(a, 0)", "min": "-largest(-a, 0)",  # along an axis
 }  # fmt: skip
 
 # Characters that word processors and other languages put in the place of ours.
@@ -142,6 +143,10 @@ class Complaints:
         """What comes after an operand neither goes on with it nor ends the statement."""
         left, right, after = self.before.text, self.token.text, self.following.text
         begins = right.isidentifier() and (after == "=" or after.isidentifier())
+        if right == "=" and groups and left in ("axis", "axes", "dim"):
+            name = called(self.texts[groups[-1][0]])
+            hint = f"along axis 0: {_KNOWN_AS.get(name, f'{name}(a, 0)')}"
+            return self.error("arguments have no names here", self.before, hint=hint)
         if groups and (right in (*ENDS, "=") or begins):
             return self.unclosed(groups)
         if right in (")", "]"):
