@@ -201,13 +201,13 @@ def kept_pass(order: list[Recorded], *, seeded: bool) -> tuple[KeptPass | None, 
                 note(data.shape)
                 kinds.add(data.dtype.char)
     whole = (*key, *sorted(kinds))
-    if whole not in _kept:
+    found = _kept.get(whole, False)
+    if found is False:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
             _recent.clear()
         _kept[whole] = None
         return None, []
-    found = _kept[whole]
     given.sort(key=lambda v: not isinstance(v, Recorded))  # values first
     if found is None:
         size = sum(getattr(v._data, "nbytes", 8) for v in order)
