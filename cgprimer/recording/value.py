@@ -214,7 +214,7 @@ class Value(TensorNames):
         data = self._data
         shown = repr(data) if type(data) is float else repr(np.asarray(data))[6:-1]
         more = f", grad={self.grad}" if self._grad is not None else ""
-        more += f", grad_fn={self.grad_fn!r}" if self.operands else ""
+        more += f", grad_fn={self.grad_fn!r}" if self.grad_fn else ""
         more += ", requires_grad=False" if not self.requires_grad else ""
         return f"Value({shown}{more})"
 

@@ -231,6 +231,9 @@ def test_what_pytorch_and_micrograd_call_a_value() -> None:
     )  # fmt: skip
     assert repr(y) == "Value([2., 4.], grad_fn=<Mul>)"
     assert y.tolist() == [2.0, 4.0]
+    total = y.sum()
+    total.backward()
+    assert repr(total) == "Value(6.0, grad=1.0, grad_fn=<Sum>)"
     with pytest.raises(UsageError, match=r"detach\(\)"):
         y.numpy()
     assert y.detach().numpy().tolist() == [2.0, 4.0]
