@@ -72,9 +72,19 @@ def test_the_symbolic_limit_is_a_choice():
     assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
 
 
-@pytest.mark.parametrize("function", ["abs", "relu", "max", "min", "clamp", "leaky_relu"])
+@pytest.mark.parametrize(
+    "function",
+    ["abs", "relu", "max", "min", "clamp", "leaky_relu", "logaddexp", "heaviside", "step", "less"],
+)
 def test_complex_steps_refuse_kinks(function):
-    arguments = {"max": "p, 2", "min": "p, 2", "clamp": "p, 0, 1"}.get(function, "p")
+    arguments = {
+        "max": "p, 2",
+        "min": "p, 2",
+        "clamp": "p, 0, 1",
+        "logaddexp": "p, 2",
+        "less": "p, 2",
+    }
+    arguments = arguments.get(function, "p")
     graph = cgprimer.parse(f"xw = sin({function}({arguments}))*q")
     at = {"p": 0.5, "q": 2.0}
     how = {"method": "finite-difference", "scheme": "complex-step"}
