@@ -265,8 +265,8 @@ class Eager:
         wanted = wanted and State.here.recording
         if wanted or State.here.with_lines:  # a graph of all that was done has constants, too
             value = self.noted(made, name, operands)
-        else:
-            value = self.noted(made, "", ())
+        else:  # it does not know whose view it is: what is written there must not change it
+            value = self.noted(made if getattr(made, "base", None) is None else made.copy(), "", ())
         value.requires_grad = wanted
         return value
 

@@ -160,6 +160,17 @@ def test_writing_into_a_view_is_noticed_or_changes_nothing_else() -> None:
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
 
 
+def test_a_view_that_nobody_recorded_is_nobody_elses() -> None:
+    for wanted in (True, False):
+        x, w = Value(np.ones((2, 2))), Value([[1.0, 2.0], [3.0, 4.0]], requires_grad=wanted)
+        with no_grad():
+            views = [w.T, w[::-1], w.reshape(4).reshape(2, 2), np.broadcast_to(w[0], (2, 2))]
+        total = sum((x * view).sum() for view in views)
+        w.data[...] = 9.0
+        total.backward()
+        assert x.grad.tolist() == [[6.0, 11.0], [7.0, 12.0]]
+
+
 def test_a_step_under_no_grad_is_a_step() -> None:
     w = Value([1.0, -2.0])
     same = w
