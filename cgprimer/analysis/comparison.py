@@ -272,8 +272,8 @@ def compare(
             hint="name a smaller array with wrt=... (--wrt NAME), or take a smaller network",
         )
     names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
-    flat = scalarize(primal)
-    if len(names) * len(flat) <= _MOST_WORK:
+    flat = primal if primal.custom else scalarize(primal)
+    if len(names) * len(flat) <= _MOST_WORK and not primal.custom:
         reference = reference_derivatives(flat, target, names, apart(point, own))
     else:
         reference = None
@@ -295,7 +295,9 @@ def compare(
         every = apart({n: found.derivatives[target, n] for n in whole}, shapes)
         derivatives = {n: shaped(every[n], ()) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
-        if program.tape.shapes:  # counted in numbers, as those of methods that know no arrays
+        if (
+            program.tape.shapes and not primal.custom
+        ):  # counted in numbers, as those of methods that know no arrays
             program = replace(program, tape=scalarize(program.tape))
         cost = (program.pass_count, program.operation_count, program.live_values, best)
         results.append(MethodResult(method, derivatives, errors, *cost))

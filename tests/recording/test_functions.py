@@ -172,6 +172,26 @@ def test_registered_it_is_a_function_of_the_language(silly: None) -> None:
     np.testing.assert_array_equal(found, [2.5 * 3.75, 0.5 * 3.75])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parameter k = 1.5; xa = silly(2.5*k)",
+        "parameter k[2] = [1.5, 2]; input x[2] = [2.5, 0.6]; xa = sum(silly(k*x))",
+    ],
+)
+def test_methods_that_know_derivatives_alone_say_so_beside_reverse_mode(
+    silly: None, text: str
+) -> None:
+    graph = cgprimer.parse(text)
+    found = cgprimer.compare(graph)
+    able = [one for one in found.results if not one.refused]
+    assert [one.method for one in able] == ["reverse"]
+    assert next(iter(able[0].derivatives.values())) == 2.5 * 1.75
+    assert "no reference" in str(found)
+    with pytest.raises(UsageError, match="'silly' is a function of Python's"):
+        graph.to_sympy()
+
+
 def test_of_whole_arrays_in_the_language(silly: None) -> None:
     graph = cgprimer.parse(
         "parameter W[2] = [1.5, 2]; input x[2] = [2.5, 0.6]; xw = sum(silly(W*x))"

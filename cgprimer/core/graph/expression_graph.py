@@ -372,10 +372,6 @@ class ExpressionGraph:
         >>> parse("input x[2]; xw = k*sum(x^2)").to_sympy()
         {'xw': k*(x[0]**2 + x[1]**2)}
         """
-        if self.shapes or self.layered:
-            from cgprimer.core.primitives.numbers import formulas_of_elements
+        from cgprimer.core.primitives.numbers import formulas_of_elements
 
-            return formulas_of_elements(self.definitions, self.shapes)
-        from cgprimer.core.primitives.formulas import symbolic
-
-        return {name: symbolic(e) for name, e in self.definitions.items()}
+        return formulas_of_elements(self.definitions, self.shapes)

@@ -116,6 +116,10 @@ class _Formulas(Numbers):
         if not isinstance(name, Structural):
             called = np.frompyfunc(lambda *one: symbolic_call(name, list(one)), len(data), 1)
             return Shaped(np.asarray(called(*data)), common_shape_of(name, *shapes))
+        if name.kind == "custom":
+            raise UsageError(
+                f"{name.setting[0].name!r} is a function of Python's: it has no formula"
+            )
         if name.kind == "largest":
             (made,) = data
             for axis in name.setting[0]:  # from the first one on: those behind keep their numbers
