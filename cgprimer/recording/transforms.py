@@ -132,7 +132,8 @@ def hessian_of(
 
 def _check(function: Any, argument: Any) -> None:
     if not callable(function):
-        raise UsageError(f"a derivative is of a function, not of {function!r}")
+        hint = "value.backward() gives the leaves their grad" if isinstance(function, Value) else ""
+        raise UsageError(f"a derivative is of a function, not of {function!r}", hint=hint)
     places = argument if isinstance(argument, tuple) else (argument,)
     if not all(isinstance(place, int) for place in places):
         raise UsageError(f"arguments to differentiate by are counted from 0, not {argument!r}")

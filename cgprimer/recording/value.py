@@ -110,8 +110,8 @@ class Value(TensorNames):
             return 0.0
         if self.primitive:
             warnings.warn(
-                "an array that was computed keeps no gradient: it is None\n  hint: a parameter that"
-                " is changed in place, under no_grad(): w -= step, stays one",
+                "an array that was computed keeps no gradient: it is None\n  hint: a parameter is"
+                " what Value(...) gives, and changes in place, under no_grad(): w -= step",
                 stacklevel=2,
             )
             return None
