@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from cgprimer.core.derivatives import chosen_names, element_in, statistics, tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.passes import reachable
-from cgprimer.errors import UsageError
+from cgprimer.errors import UsageError, listed
 from cgprimer.numbers_and_arrays import Value, as_value, axes
 
 
@@ -54,5 +54,5 @@ def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
     for names in (graph.inputs, graph.parameters):
         if len(names) == 1:
             return names[0]
-    known = ", ".join((*graph.inputs, *graph.parameters)) or "none"
+    known = listed((*graph.inputs, *graph.parameters)) or "none"
     raise UsageError(f"with respect to which name? There are {known}", hint="wrt=... (--wrt NAME)")

@@ -188,12 +188,13 @@ class BackFlow:
     """
 
     def __init__(self, tape: Tape, target: str, operations: bool) -> None:
-        if shape_of(tape, tape.index(target)):
+        if shape := shape_of(tape, tape.index(target)):
+            first = f"{target}[{','.join('0' * len(shape))}]"
             raise UsageError(
                 f"a backward sweep begins at one number, and {target!r} has the shape"
-                f"{shape_text(shape_of(tape, tape.index(target)))}",
-                hint="add a line such as xl = sum(...), or every number: scalars=True (--scalars"
-                f" all) with of='{target}[0]'",
+                f"{shape_text(shape)}",
+                hint=f"name one of its numbers: of={first!r} (--of {first!r}), or add a line:"
+                f" xl = sum({target})",
             )
         self.tape, self.made = tape, edge_tape(tape, of=target, operations=operations)
         self.vertices = tuple(self.made.vertices)

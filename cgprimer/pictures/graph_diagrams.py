@@ -25,7 +25,7 @@ from cgprimer.core.second_derivatives import element_named
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
-from cgprimer.number_format import SHORT, array_lines, number, numbers
+from cgprimer.number_format import SHORT, array_lines, number
 from cgprimer.pictures.array_overlays import array_overlaid, shape_text
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
@@ -201,7 +201,9 @@ def _marked(diagram: Diagram, found: Why | None, level: str) -> Diagram:
     if found is None:
         return replace(diagram, notes=(*diagram.notes, "every value and every slope is finite"))
     bad = found.value if found.slope is None else found.slope
-    words = f"first {'value' if found.slope is None else 'slope'} not finite: {numbers(bad, SHORT)}"
+    words = f"first {'value' if found.slope is None else 'slope'} not finite"
+    if isinstance(bad, float):  # an array stands above, and the note says its place
+        words += f": {number(bad, SHORT)}"
     key = str(found.index) if level == "operations" else found.vertex
     nodes = tuple(
         replace(node, detail=(*node.detail, words), emphasis=True) if node.key == key else node

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.points import single_name
 from cgprimer.core.derivatives import chosen_output, derivatives_at
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.contract import Names
 from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
@@ -56,7 +56,8 @@ def points(
     target = chosen_output(graph, of)
     varied = varied_names(graph, at)
     if not varied:
-        hint = f"--at {single_name(graph, None)}=0:1:25" if graph.inputs else "--at NAME=0:1:25"
+        first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")
+        hint = f"--at {first}=0:1:25"
         raise UsageError("nothing varies: every value is one number", hint=hint)
     along = np.asarray((at or {})[varied[0]], float)
     found = derivatives_at(graph, at, target, wrt or varied, method=method)
@@ -86,5 +87,7 @@ def points(
 
 def varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
     """The names of numbers that a point has several values of, in one row."""
-    free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
-    return [name for name, value in (at or {}).items() if name in free and np.ndim(value) == 1]
+    free = {*graph.inputs, *graph.parameters}
+    several = [name for name, value in (at or {}).items() if np.ndim(value) == 1]
+    places = [(name, *element_place(name)) for name in several]  # of W[0,1] a number
+    return [n for n, own, at in places if own in free and len(at) == len(graph.shapes.get(own, ()))]

@@ -81,6 +81,8 @@ def classes_of(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Arr
     """
     given, wanted = side_by_side(outputs, targets), side_by_side(targets, targets)
     if wanted.shape[1] > 1:
+        if (wanted % 1).any() and not np.allclose(wanted.sum(axis=1), 1):
+            raise DataError("the targets are no classes: those are whole numbers, or add up to 1")
         names = [e for n, column in targets.items() for e in elements(n, np.shape(column)[1:])]
         return tuple(names), class_numbers(given, wanted[:0])
     values = np.unique(wanted)

@@ -125,3 +125,22 @@ def test_inputs_of_another_shape_are_not_predicted() -> None:
     ]:  # fmt: skip
         with pytest.raises(cgprimer.DataError, match=hint):
             run.predict({"x": wrong})
+
+
+def test_an_element_is_what_varies_along_an_axis() -> None:
+    from cgprimer.plots.points import points
+
+    graph = cgprimer.parse("input x[2] = [1, 2]; y = x[0]^2*x[1]")
+    lines = points(graph, {"x[0]": [0.0, 1.0, 2.0]}).axes[0].lines
+    assert [list(line.get_ydata()) for line in lines] == [[0, 2, 8], [0, 4, 8]]
+
+
+def test_several_numbers_are_no_classes() -> None:
+    """What is predicted of them has an R^2, and no table of who is taken for whom."""
+    graph = cgprimer.parse("input x[2]; parameter W[2,2] = [[1, 2], [3, 4]]; y = W @ x")
+    data = cgprimer.make_dataset(graph, samples=50)
+    assert cgprimer.train(graph, data, epochs=1).score(data).confusion is None
+    hot = np.eye(2)[(data.targets["y"][:, 0] > 0).astype(int)]
+    for labels in (hot, 2 * hot - 1, 0.8 * hot + 0.1):
+        labelled = cgprimer.Dataset.from_arrays(data.inputs, {"y": labels})
+        assert cgprimer.train(graph, labelled, epochs=1).score(labelled).confusion is not None

@@ -12,7 +12,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.graph import parse
-from cgprimer.errors import DifferentiationError
+from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import page, write_steps
 from cgprimer.pages.stepping.slide_tables import columns, known
@@ -124,3 +124,9 @@ def test_in_a_browser(browser: Any, tmp_path: Path) -> None:
     browser.execute_script("document.querySelectorAll('#tabs button')[0].click()")
     assert "steps through numbers" in browser.execute_script("return document.body.textContent")
     assert not browser.get_log("browser")
+
+
+def test_one_number_of_an_array_is_stepped_through_among_numbers() -> None:
+    with pytest.raises(UsageError, match=r"'w1\[0,1\]' is one number(.|\n)*--scalars"):
+        stepping(parse(F1), wrt="w1[0,1]")
+    assert stepping(parse(F1), wrt="w1[0,1]", scalars=True).frames("forward")

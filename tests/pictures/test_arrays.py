@@ -242,3 +242,11 @@ def test_pictures_are_written_light_and_dark(tmp_path: Path) -> None:
     for dark in (False, True):
         save_diagram(found, tmp_path / f"{dark}.svg", dark=dark)
     assert (tmp_path / "True.svg").stat().st_size > 10_000
+
+
+def test_an_array_that_is_not_finite_stands_once() -> None:
+    graph = parse("input x[2] = [1, 0]; xl = sum(log(x))")
+    found = graph_diagram(graph, at={"x": [np.nan, 0.0]}, why=True)
+    assert lines_at(found, "x") == ("= [nan, 0]", "first value not finite")
+    with pytest.raises(UsageError, match=r"--of 'x\[0\]'"):
+        graph_diagram(graph, adjoints=True, of="x")

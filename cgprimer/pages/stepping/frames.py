@@ -10,7 +10,7 @@ from typing import Any
 
 from cgprimer.analysis.elements import element_names, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss
+from cgprimer.core.derivatives import chosen_names, chosen_output, element_in, graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
@@ -166,6 +166,8 @@ def stepping(
     graph, of = element_named(graph, of)
     target = chosen_output(graph, of)
     names = chosen_names(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
+    if single := next((name for name in names if element_in(graph, name)[1]), ""):
+        raise UsageError(f"{single!r} is one number of an array", hint=NUMBERS)
     if not methods:
         raise UsageError(
             "there is no method to step through", hint=f"some of: {', '.join(METHODS)}"
