@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
@@ -16,6 +17,7 @@ from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import (
     chosen_names,
     chosen_output,
+    element_in,
     graph_with_loss,
     shaped,
     tape_with,
@@ -262,16 +264,19 @@ def compare(
     columns = {name: point[name] for name in graph.inputs}
     scalars = {name: value for name, value in point.items() if name not in columns}
     own = {name: shape_of(primal, primal.index(name)) for name in point}
-    whole = tuple(dict.fromkeys(element_place(name)[0] for name in asked))
+    whole = tuple(dict.fromkeys(element_in(graph, name)[0] for name in asked))
     shapes = {name: shape_of(primal, primal.index(name)) for name in whole}
-    count = sum(map(math.prod, shapes.values()))
-    if any(shapes.values()) and count > _MOST_NUMBERS:
+    names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
+    if any(shapes.values()) and len(names) > _MOST_NUMBERS:
         raise UsageError(
-            f"{listed(whole)} have {count:,} numbers, more than the {_MOST_NUMBERS:,} by which all"
-            " methods differentiate one after the other",
+            f"{listed(asked)}: {len(names):,} numbers are more than the {_MOST_NUMBERS:,} by which"
+            " all methods differentiate one after the other",
             hint="name a smaller array with wrt=... (--wrt NAME), or take a smaller network",
         )
-    names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
+    if any(element_in(graph, name)[1] for name in asked) and not primal.custom:
+        numbers, inside = numbers_of(graph, at)  # in which they are moved alone
+        alone = compare(numbers, inside, of=target, wrt=names, methods=methods, engine=engine)
+        return replace(alone, graph=graph, at=point)
     flat = primal if primal.custom else scalarize(primal)
     if len(names) * len(flat) <= _MOST_WORK and not primal.custom:
         reference = reference_derivatives(flat, target, names, apart(point, own))
@@ -311,7 +316,7 @@ def compare(
 
 def _elements_of(name: str, shapes: Mapping[str, Shape]) -> list[str]:
     """The numbers of an array, or those of a row or an element of it."""
-    array, place = element_place(name)
+    array, place = (name, ()) if name in shapes else element_place(name)
     shape = shapes[array]
     wanted = tuple(k % n for k, n in zip(place, shape, strict=False))
     every = zip(elements(array, shape), product(*map(range, shape)), strict=True)

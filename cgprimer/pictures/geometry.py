@@ -139,10 +139,14 @@ def crowded(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) 
     taken = [np.array(sampled(line, _STEP)) for line in lines]
     points = np.concatenate(taken)
     owners = np.repeat(np.arange(len(taken)), [len(line) for line in taken])
+    cells = np.floor(points / _APART).astype(int) @ (1 << 32, 1)
+    next_ones = np.add.outer([-1 << 32, 0, 1 << 32], [-1, 0, 1]).ravel()  # have all that is near
     total = 0.0
     for number, line in enumerate(taken):
         around = (points >= line.min(axis=0) - _APART) & (points <= line.max(axis=0) + _APART)
         others = np.flatnonzero(around.all(axis=1) & (owners > number))
+        beside = (cells[owners == number, None] + next_ones).ravel()
+        others = others[np.isin(cells[others], beside)]
         near = _distances(line, points[others]) < _APART
         for other in np.unique(owners[others[near.any(axis=0)]]):
             close = line[near[:, owners[others] == other].any(axis=1)]

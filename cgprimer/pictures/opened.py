@@ -32,6 +32,7 @@ def opened(
             hint = name_hint(name, known)
             raise UsageError(f"the graph has no vertex {name!r} to open", hint=hint)
     home = {element: name for name in known for element in elements_of(graph, name)}
+    own = {*home}
     rank = {name: number for number, name in enumerate(known)}
     written_out = in_elements(graph)
     for inner in reversed(written_out.variables):  # a shared part belongs to its first user
@@ -41,7 +42,7 @@ def opened(
     place = {}
     for element, name in home.items():
         users = {home[user] for user in written_out.leads_to.get(element, ())}
-        alone = element in elements_of(graph, name) or users == {name}
+        alone = element in own or users == {name}
         place[element] = element if name in names or not alone else name
     nodes = {node.key: node for node in (*numbers.nodes, *arrays.nodes)}
     order = {node.key: number for number, node in enumerate(numbers.nodes)}

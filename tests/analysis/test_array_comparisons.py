@@ -47,7 +47,15 @@ def test_elements_rows_and_what_belongs_to_them():
     row = cgprimer.gradient(example("softmax"), wrt="x")["x"][2]
     for result in found.results:
         assert [result.derivatives[f"x[{k}]"] for k in range(3)] == pytest.approx(row, rel=1e-7)
-    assert cgprimer.compare(example("hidden_layer"), wrt="W1[1]").wrt == ("W1[1,0]", "W1[1,1]")
+    found = cgprimer.compare(example("hidden_layer"), wrt="W1[1]")
+    assert found.wrt == ("W1[1,0]", "W1[1,1]")
+    assert np.shape(found.at["W1"]) == (3, 2)
+    passes = {result.method: result.passes for result in found.results}
+    assert (passes["forward"], passes["finite-difference"]) == (2, 4)  # not those of all W1
+    wide = "input x[50] = 0.5; parameter W[50,50] = 0.01; y = sum(tanh(W @ x)); output y"
+    one = cgprimer.compare(cgprimer.parse(wide), wrt="W[3,4]", methods=["forward", "reverse"])
+    slope = 0.5 * (1 - np.tanh(0.25) ** 2)
+    assert [r.derivatives["W[3,4]"] for r in one.results] == pytest.approx([slope] * 2)
     with pytest.raises(cgprimer.UsageError, match=r"'s' is an array of shape \[3\]"):
         cgprimer.compare(example("softmax"))
 
@@ -89,5 +97,5 @@ def test_softmax_has_a_reference_although_its_shift_is_held():
 
 def test_arrays_that_are_too_large_are_refused_at_once():
     graph = cgprimer.parse("input x[784] = 1; parameter W[128,784] = 1; y = sum(W @ x); output y")
-    with pytest.raises(cgprimer.UsageError, match=r"W have 100,352 numbers"):
+    with pytest.raises(cgprimer.UsageError, match=r"W: 100,352 numbers"):
         cgprimer.compare(graph)
