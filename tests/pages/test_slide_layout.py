@@ -58,6 +58,11 @@ def shows() -> Iterator[Any]:
     values = {"the_temperature_of_input1": -1.2345678e-103, "k_heat_transfer_coefficient": -1e99}
     names = stepping(cgprimer.parse(NAMES), values, methods=["reverse"])
     yield one("long-names", "reverse", names, 5, 12)
+    small = "xb = 1e-4*xa*k; xc = sin(xa)*1.2345e-5; xd = xb*xc; xe = xb - xc*1e3; xf = xd*xe*xa"
+    small += "; input xa = -0.712345; parameter k = 1.2345"
+    yield one(
+        "long-numbers", "reverse", stepping(cgprimer.parse(small), methods=["reverse"]), 12, 17
+    )
 
 
 CASES = list(shows())
@@ -72,7 +77,7 @@ def case(request: pytest.FixtureRequest) -> tuple[Stepping, str, dict[int, Figur
 
 def drawn(shown: Stepping, method: str, number: int, *, dark: bool = False) -> Figure:
     frames = shown.frames(method)
-    place = slide_placed(shown)
+    place = slide_placed(shown, method)
     return slide(shown, method, frames[min(number, len(frames)) - 1], place, dark=dark)
 
 

@@ -24,10 +24,17 @@ _MARGIN = 26.0  # holds the mark beside a vertex that is lit
 RING = 5.0  #: from a vertex to the middle of the ring around it, where it is lit
 FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
 _ARROW = 13.0
-LABEL = (7 * 0.66 * LETTER + 4.0, 1.15 * LETTER)  #: an edge's number, as 21.5469 or ≈1.2346 is
-WIDE = (LABEL[0] + 0.66 * LETTER, LABEL[1])  #: as ≈0.47606 is, where there is room for it
-_MANY = 80  # edges beyond which not all gaps are tried
+MANY = 80  # edges beyond which not all gaps are tried
 _HUGE = 200  # edges beyond which one direction is tried
+
+
+def label_size(letters: int) -> tuple[float, float]:
+    """The room for an edge's number of so many letters, for seven at least."""
+    return max(7, letters) * 0.66 * LETTER + 4.0, 1.15 * LETTER
+
+
+LABEL = label_size(7)  #: as 21.5469 or ≈1.2346 is
+WIDE = label_size(8)  #: as ≈0.47606 is, where there is room for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ def placed(
     edges = len(scene.edges)
     # A large graph is laid out once: it takes seconds, and does not fit into the pane anyway.
     for down in (True, False) if edges <= _HUGE else (True,):
-        for gap in gaps if edges <= _MANY else gaps[:1]:
+        for gap in gaps if edges <= MANY else gaps[:1]:
             conflicts, shape = _placed(scene, down, gap, label)
             found.append((conflicts, -min(aspect / shape.width, 1 / shape.height), shape))
             if not conflicts:

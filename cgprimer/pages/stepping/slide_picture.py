@@ -119,8 +119,7 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
             back = {"facecolor": pen.look.background, "edgecolor": "none", "pad": 1.0}
             more: dict[str, Any] = {"bbox": back, "weight": "bold", "zorder": 7, "align": "center"}
             at = chosen.to(place.labels[k])
-            text = marked(value, SHORT) if isinstance(value, float) else shape_text(value.shape)
-            pen.write(*at, text, LETTER * chosen.scale, **more)
+            pen.write(*at, edge_text(value), LETTER * chosen.scale, **more)
     for vertex, box in zip(scene.vertices, place.boxes, strict=True):
         if vertex.name in shown:
             scale = chosen.scale
@@ -128,6 +127,11 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
             lit = vertex.name in frame.step.vertices
             _vertex(pen, vertex, here, lit, (place.across, scale))
             _texts(pen, vertex, here, scale, frame, mark)
+
+
+def edge_text(value: Any) -> str:
+    """A number on an edge, or the shape of an array."""
+    return marked(value, SHORT) if isinstance(value, float) else shape_text(value.shape)
 
 
 def _fading(pen: Pen, points: list[Point], lit: bool) -> None:
@@ -180,6 +184,8 @@ def _texts(pen: Pen, vertex: Vertex, box: Box, scale: float, frame: Frame, mark:
     k = vertex.row
     value, derivative, so_far_at = frame.values[k], frame.derivatives[k], frame.sums[k]
     below = "" if derivative is None else f"{mark} {known(derivative)}"
+    if len(below) > 12 and theme(False).roles[vertex.role].shape == "hexagon":
+        below = below.removeprefix(f"{mark} ")  # its corners are cut
     if derivative is None and so_far_at is not None:
         below = so_far(so_far_at)  # no room for the mark
     more: dict[str, Any] = {"align": "center", "zorder": 6}

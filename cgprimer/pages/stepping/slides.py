@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from cgprimer.number_format import equals, marked, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
-from cgprimer.pages.stepping.graph_places import Placed, placed
-from cgprimer.pages.stepping.slide_picture import EDGE, READABLE, draw_picture, fits
+from cgprimer.pages.stepping.graph_places import LABEL, MANY, Placed, label_size, placed
+from cgprimer.pages.stepping.slide_picture import EDGE, READABLE, draw_picture, edge_text, fits
 from cgprimer.pages.stepping.slide_tables import ROW, Columns, columns, draw_tables, known
 from cgprimer.pictures.animation import gif
 from cgprimer.pictures.lettering import text_width
@@ -74,7 +74,7 @@ def animation(
 def _figures(
     shown: Stepping, method: str, dark: bool, on_frame: OnFrame | None
 ) -> Iterator[Figure]:
-    place, wide, frames = slide_placed(shown), columns(shown, method), shown.frames(method)
+    place, wide, frames = slide_placed(shown, method), columns(shown, method), shown.frames(method)
     for count, frame in enumerate(frames, start=1):
         yield slide(shown, method, frame, place, wide, dark=dark)
         if on_frame:
@@ -163,12 +163,20 @@ def headline(frame: Frame) -> str:
     return f"{text}{sign} {result}"
 
 
-def slide_placed(shown: Stepping) -> Placed:
-    """Where the graph stands on all slides; its layers are closer where it would not fit."""
-    found = placed(shown.scene, _ASPECT, _GAPS)
-    if fits(found, shown.scene, (_split(found) - EDGE, HEIGHT - 2 * EDGE)):
-        return found
-    return placed(shown.scene, _ASPECT, _TIGHT)
+def slide_placed(shown: Stepping, method: str = "") -> Placed:
+    """Where the graph stands on all slides; its layers are closer where it would not fit.
+
+    Of a method there is room for the longest number on an edge, if all can still be read.
+    """
+    frames = shown.frames(method) if method and len(shown.scene.edges) <= MANY else ()
+    texts = {edge_text(part) for frame in frames for part in frame.partials if part is not None}
+    wide = label_size(max(map(len, texts), default=0))
+    for label in dict.fromkeys((wide, LABEL)):
+        for gaps in (_GAPS, _TIGHT):
+            found = placed(shown.scene, _ASPECT, gaps, label)
+            if fits(found, shown.scene, (_split(found) - EDGE, HEIGHT - 2 * EDGE)):
+                return found
+    return found
 
 
 def _split(place: Placed) -> float:
