@@ -92,7 +92,7 @@ def check_writable(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: the folder {folder} cannot be written to")
 
 
-def examples() -> dict[str, Path]:
+def examples(pattern: str = "*.cg") -> dict[str, Path]:
     """The files of the examples, by name.
 
     >>> sorted(examples())[:3]
@@ -101,7 +101,7 @@ def examples() -> dict[str, Path]:
     package = Path(__file__).parent
     for folder in (package / "examples", package.parent / "examples"):  # a wheel; a checkout
         if folder.is_dir():
-            return {path.stem: path for path in sorted(folder.glob("*.cg"))}
+            return {path.stem: path for path in sorted(folder.glob(pattern))}
     return {}
 
 

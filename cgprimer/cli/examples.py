@@ -1,4 +1,4 @@
-"""``cgprimer examples``: the graphs that come with the package."""
+"""``cgprimer examples``: the graphs and programs that come with the package."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cgprimer.errors import UsageError
 from cgprimer.files import examples, write_whole
 
 
-@make_command("--copy (name) NAME  Write this one as NAME.cg into this folder.")
+@make_command("--copy (name) NAME  Write this one into this folder, a graph as NAME.cg.")
 def command(name: str | None) -> None:
-    """The graphs that come with cgprimer; each name can be given as FILE.
+    """The graphs that come with cgprimer; each name can be given as FILE, but those of programs (.py).
 
     \b
     Examples:
@@ -22,14 +22,14 @@ def command(name: str | None) -> None:
       cgprimer examples --copy lecture
       cgprimer train lecture
     """
-    found = examples()
+    found = examples() | {path.name: path for path in examples("*.py").values()}
     if name is None:
         for known, path in found.items():
-            about = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-            click.echo(f"{known:<22}  {about}")
+            about = path.read_text(encoding="utf-8").partition("\n")[0].lstrip('# "')
+            click.echo(f"{known:<23}  {about}")
         return
     one_of("example", name, found)
-    path = Path(f"{name}.cg")
+    path = Path(found[name].name)
     if path.exists():
         raise UsageError(f"cannot write {path}: there is one already")
     write_whole(path, found[name].read_bytes())

@@ -14,11 +14,16 @@ from tests.cli.cli_tools import EXAMPLES, bad, good, run
 
 def test_all_are_listed_with_a_line_each() -> None:
     lines = good("examples").splitlines()
-    assert [line.split()[0] for line in lines] == sorted(p.stem for p in EXAMPLES.glob("*.cg"))
-    for line, path in zip(lines, examples().values(), strict=True):
+    programs = examples("*.py")
+    assert [line.split()[0] for line in lines] == [
+        *sorted(p.stem for p in EXAMPLES.glob("*.cg")),
+        *sorted(p.name for p in EXAMPLES.glob("*.py")),
+    ]
+    for line, path in zip(lines, [*examples().values(), *programs.values()], strict=True):
         first = path.read_text(encoding="utf-8").splitlines()[0]
-        assert first.startswith("# ")
-        assert line.endswith(first.removeprefix("# "))
+        begin = '"""' if path.suffix == ".py" else "# "
+        assert first.startswith(begin)
+        assert line.endswith(first.removeprefix(begin))
         assert len(first) > 10
 
 
@@ -26,6 +31,9 @@ def test_one_is_copied_and_nothing_overwritten(tmp_path: Path) -> None:
     assert "wrote lecture.cg" in run("examples", "--copy", "lecture", cwd=tmp_path).stderr
     copied = tmp_path / "lecture.cg"
     assert copied.read_bytes() == (EXAMPLES / "lecture.cg").read_bytes()
+    good("examples", "--copy", "quantization.py", cwd=tmp_path)
+    program = tmp_path / "quantization.py"
+    assert program.read_bytes() == (EXAMPLES / "quantization.py").read_bytes()
     copied.write_text("xw = xa")
     assert "there is one already" in bad("examples", "--copy", "lecture", cwd=tmp_path)
     assert copied.read_text() == "xw = xa"
