@@ -14,7 +14,7 @@ from cgprimer.files import examples, write_whole
 
 @make_command("--copy (name) NAME  Write this one into this folder, a graph as NAME.cg.")
 def command(name: str | None) -> None:
-    """The graphs that come with cgprimer; each name can be given as FILE, but those of programs (.py).
+    """The graphs that come with cgprimer; each name can be given as FILE, programs (.py) not.
 
     \b
     Examples:
