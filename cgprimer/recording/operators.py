@@ -178,7 +178,7 @@ def as_data(data: Any) -> Any:
     """
     if type(data) is float:
         return data
-    if type(data) is int and abs(data) < 2**1023:
+    if type(data) is int and -1e308 < data < 1e308:
         return float(data)
     if isinstance(data, Recorded):
         data = data._data
