@@ -35,6 +35,7 @@ UFUNCS |= {
     np.square: lambda a: a * a,
     np.reciprocal: lambda a: 1.0 / a,
     np.positive: lambda a: a,
+    np.logaddexp: partial(_emitted, "logaddexp"),
     np.float_power: lambda a, b: EAGER.emit("pow", lifted(a), lifted(b)),
     np.fabs: lambda a: EAGER.emit("abs", a),
     np.exp2: lambda a: EAGER.emit("pow", 2.0, a),

@@ -159,6 +159,12 @@ def agrees(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
 
 def test_every_function_has_its_case() -> None:
     assert set(CASES) == set(FUNCTIONS)
+    names = """
+        absolute add arccos arccosh arcsin arcsinh arctan arctanh cos cosh divide exp exp2 expm1
+        fabs float_power heaviside hypot log log10 log1p log2 logaddexp matmul maximum minimum
+        multiply negative positive power reciprocal sign sin sinh sqrt square subtract tan tanh
+    """
+    assert {ufunc.__name__ for ufunc in UFUNCS} == set(names.split())
 
 
 @pytest.mark.parametrize(("name", "function", "args"), ALL, ids=[n for n, *_ in ALL])
