@@ -28,6 +28,7 @@ def command(
       cgprimer data lecture --samples 5 --seed 1 -o new.csv
       cgprimer predict run.json --data new.csv
       cgprimer predict run.json --data new.csv -o predicted.csv
+      cgprimer fit lecture --samples 100 --save fit.json
       cgprimer predict fit.json --data new.csv
 
     RUN is a file that train --save or fit --save wrote, or the folder of a run. Printed are the

@@ -313,7 +313,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 3, 1.5, ["xw = 1", 2], [None], {1: 2}, b"xw = 1"])
 def test_what_is_no_text_is_a_usage_error(wrong) -> None:
-    with pytest.raises(UsageError, match="text"):
+    with pytest.raises(UsageError, match="expressions cannot be"):
         cgprimer.parse(wrong)
 
 
