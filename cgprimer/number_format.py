@@ -16,7 +16,7 @@ DIGITS = 8  #: in printed tables
 SHORT = 5  #: where there is little room: in pictures, on pages and slides
 _MOST_NUMBERS, _MOST_LINES = 64, 6  # of an array that is written out
 
-_WIDEST_ARRAY = 24  # characters
+_WIDEST_ARRAY, _WIDEST_ROW = 24, 66  # characters
 
 
 def number(value: float | None, digits: int = DIGITS) -> str:
@@ -76,6 +76,9 @@ def numbers(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
     >>> print(numbers([[1 / 3] * 4, [-0.0125, 1.0, 2.0, 30.0]]))
     [[0.33333, 0.33333, 0.33333, 0.33333],
      [-0.0125,       1,       2,      30]]
+    >>> print(numbers([[-1 / 12, 1.0, 1.0, 1.0], [-1 / 12] * 4]))
+    [[-0.083333,         1,         1,         1],
+     [-0.083333, -0.083333, -0.083333, -0.083333]]
     >>> numbers([[1.0] * 100] * 20)
     '[20,100]: 1, 1, 1, 1, ...'
     """
@@ -88,7 +91,7 @@ def numbers(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
         return number(float(array), digits)
     few = min(digits, SHORT)
 
-    def text(padded: int) -> str:
+    def text(padded: int, width: int) -> str:
         show: Any = {"all": lambda v: number(float(v), few).rjust(padded)}
         found = np.array2string(
             array, separator=", ", formatter=show, max_line_width=width, threshold=_MOST_NUMBERS
@@ -96,10 +99,12 @@ def numbers(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
         return re.sub(r"\n+", "\n", found)
 
     if array.size <= _MOST_NUMBERS:
-        line = re.sub(r"\n\s*", " ", text(0))
+        line = re.sub(r"\n\s*", " ", text(0, width))
         if len(line) <= width:
             return line
-        lines = text(max(len(number(v, few)) for v in array.flat))
+        padded = max(len(number(v, few)) for v in array.flat)
+        row = array.shape[-1] * (padded + 2) + array.ndim + 1  # stays whole, if not too wide
+        lines = text(padded, row if array.ndim > 1 and row <= _WIDEST_ROW else width)
         if lines.count("\n") < _MOST_LINES:
             return lines
     first = ", ".join(number(v, few) for v in array.flat[:4])

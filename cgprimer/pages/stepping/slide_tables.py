@@ -25,7 +25,7 @@ _INDENT = 16.0  # holds the triangle
 _GAP = 20.0  # between columns; the frame around a number takes 3 on each side
 
 
-_MOST = 220.0  # points of both columns of numbers, so that names and expressions have room
+_MOST = 250.0  # points of both columns of numbers, so that names and expressions have room
 _WIDEST = 12  # characters of a value that is moved: as many as "not computed" has
 _SUM = 15  # of a sum, whose signs and spaces are narrow
 _OFF = 0.05  # of the move may be lost to rounding
