@@ -143,7 +143,7 @@ def _axis(shape: Shape, axis: int) -> int:
 
 def _checked_part(part: Any, size: int, shape: Shape) -> Any:
     if isinstance(part, range):
-        return part or range(0)  # that of a slice may begin at -1, which is the last place
+        return range(0) if part.start < 0 else part  # of an empty slice: -1 is the last place
     if isinstance(part, tuple):
         import numpy as np
 
