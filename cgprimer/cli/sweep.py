@@ -90,7 +90,7 @@ def command(
     lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
     origin = {name: settings.pop(name) for name in ORIGIN}
     lists |= {"seed": seeds or [origin["seed"]]}
-    dataset, others = data_of(graph, origin, truth, (lists.get("loss") or [DEFAULT])[0])
+    dataset, others = data_of(graph, origin, truth, lists.get("loss") or DEFAULT)
     every = {name: values[0] for name, values in lists.items() if len(values) == 1}
     vary = {name: values for name, values in lists.items() if len(values) > 1}
     with progress_bar("sweep") as on_run:

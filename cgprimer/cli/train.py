@@ -280,11 +280,14 @@ def _named(origin: Any) -> Any:
 
 
 def data_of(
-    graph: ExpressionGraph, origin: dict[str, Any], truth: dict[str, float], loss: str = DEFAULT
+    graph: ExpressionGraph,
+    origin: dict[str, Any],
+    truth: dict[str, float],
+    loss: str | list[str] = DEFAULT,
 ) -> tuple[Dataset | Blocks, Dataset | Blocks | float | None]:
     """Data from a file, or made from the true values; others to validate with, or their share.
 
-    They have the columns that the loss needs.
+    They have the columns that the loss needs, or any of several.
     """
     others, columns = origin["validation"] or None, origin["columns"]  # 0 in a saved run: none
 
@@ -299,6 +302,8 @@ def data_of(
         if columns and not isinstance(origin["validation"], str):
             raise click.UsageError("--columns is about a file: give one with --data")
         drawn = {n: origin[n] for n in ORIGIN if n not in ("data", "columns", "validation")}
-        return make_dataset(graph, truth=truth, targets=loss != OUTPUT, **drawn), others
+        return make_dataset(
+            graph, truth=truth, targets=loss not in (OUTPUT, [OUTPUT]), **drawn
+        ), others
     refuse_made(truth)
     return load(origin["data"]), others

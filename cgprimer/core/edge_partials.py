@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cgprimer.core.derivatives import Point, at_point, kept, tape
+from cgprimer.core.derivatives import Point, at_point, graph_with_loss, kept, tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, shapes_of
 from cgprimer.core.tape.tape import Tape
@@ -26,15 +26,23 @@ class Partials:
     variable_to_parameter: dict[tuple[str, str], Value]
 
 
-def partials(graph: ExpressionGraph, at: Point = None, *, engine: str = "auto") -> Partials:
-    """The partial derivative on every edge.
+def partials(
+    graph: ExpressionGraph, at: Point = None, *, loss: str | None = None, engine: str = "auto"
+) -> Partials:
+    """The partial derivative on every edge, with a loss also on those behind the outputs.
+
+    Arguments are those of :func:`cgprimer.gradient`.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("xx=xa^2; xz=bc*xx+xa")
     >>> edges = partials(graph, {"xa": 0.5, "bc": 2})
     >>> edges.variable_to_variable[("xz", "xx")], edges.variable_to_parameter[("xz", "bc")]
     (2.0, 0.25)
+    >>> edges = partials(graph, {"xa": 0.5, "bc": 2, "target": 3}, loss="squared-error")
+    >>> edges.variable_to_variable[("loss", "xz")]  # 2*(1 - 3)
+    -4.0
     """
+    graph = graph_with_loss(graph, loss, at or {})
     point = graph.point(at)
     program = kept(graph, "partials", lambda: _partials_program(graph))
     found = at_point(graph, point, program, engine).derivatives

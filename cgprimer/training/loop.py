@@ -102,7 +102,7 @@ def train(
     dataset, settings = data_for(graph, dataset, settings)
     given, names, seed, epochs = len(dataset), graph.parameters, settings.seed, settings.epochs
     dataset, others, share = _parts(graph, dataset, validation, settings)
-    dataset, others, scales = _normalized(dataset, others, settings, resume)
+    dataset, others, scales = _normalized(dataset, others, settings, resume, graph.outputs)
     samples = len(dataset)
     how = change_of(settings, graph, dataset.lengths)
     around = how.around
@@ -220,12 +220,21 @@ def _parts(
 
 
 def _normalized(
-    dataset: Data, others: Data | None, settings: Settings, resume: TrainingRun | None
+    dataset: Data,
+    others: Data | None,
+    settings: Settings,
+    resume: TrainingRun | None,
+    outputs: tuple[str, ...],
 ) -> tuple[Data, Data | None, dict[str, Array]]:
     """Both by the scales of what is trained on, or of the run that is taken up; and these."""
     scales = dict(resume.scales) if isinstance(resume, TrainingRun) else {}
     if settings.normalize and not scales:
         scales = scales_of(dataset, targets=settings.normalize == "all")
+        own = {name for name in scales if name.startswith("targets/")}
+        if own and (unlike := [n for n in outputs if f"targets/{n}" not in own]):
+            what = f"no target is called {unlike[0]!r}, so nothing tells the units of that output"
+            hint = "normalize='inputs' (--normalize inputs), or a target named as its output"
+            raise UsageError(what, hint=hint)
     return normalized(dataset, scales), others and normalized(others, scales), scales
 
 

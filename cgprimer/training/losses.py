@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -198,9 +198,12 @@ def data_for(
 
 
 def samples_for(
-    graph: ExpressionGraph, given: Any, loss: str, columns: Mapping[str, str] | None = None
+    graph: ExpressionGraph,
+    given: Any,
+    loss: str | Sequence[str],
+    columns: Mapping[str, str] | None = None,
 ) -> Dataset | Blocks:
-    """What is given for data, with the columns that a loss needs.
+    """What is given for data, with the columns that a loss needs, or any of several.
 
     Arguments and errors are those of :func:`cgprimer.data.dataset_of`.
     """
@@ -216,12 +219,18 @@ def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
 
 
 def targets_in(
-    graph: ExpressionGraph, given: Any, loss: str, columns: Mapping[str, str] | None = None
+    graph: ExpressionGraph,
+    given: Any,
+    loss: str | Sequence[str],
+    columns: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Which columns of a file, or of a data frame, a loss needs beside the graph's inputs.
+    """Which columns of a file, or of a data frame, a loss, or any of several, needs beside inputs.
 
     None of one that has nothing but inputs, where no loss but the default is asked for.
     """
+    if not isinstance(loss, str):
+        each = (targets_in(graph, given, one, columns) for one in loss)
+        return tuple(dict.fromkeys(name for names in each for name in names))
     known = column_names(given, columns)
     others = [name for name in known if name not in graph.inputs]
     if loss == DEFAULT and len(graph.outputs) == 1 and not others:

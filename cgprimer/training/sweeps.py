@@ -55,6 +55,7 @@ class Sweep:
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each run: what varies, then what came out.
 
+        A loss that varies is the ``loss_function``.
         ``steps`` counts steps until the loss was below the threshold, None where it never was;
         ``seconds`` is the time spent in steps, beside the other runs.
         """
@@ -62,7 +63,8 @@ class Sweep:
         for varied, run in zip(self.varied, self.runs, strict=True):
             losses = [loss for loss in run.epoch_losses if math.isfinite(loss)]
             others = [loss for loss in run.validation_losses if math.isfinite(loss)]
-            row = {**varied, "loss": run.loss, "least": min(losses, default=math.nan)}
+            row = {"loss_function" if n == "loss" else n: v for n, v in varied.items()}
+            row |= {"loss": run.loss, "least": min(losses, default=math.nan)}
             row |= {"validation": others[-1]} if others else {}
             rows.append(
                 row | {"steps": steps_until(run, self.threshold), "seconds": run.seconds,

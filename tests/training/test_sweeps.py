@@ -147,3 +147,20 @@ def test_many_optimizers_have_a_panel_each() -> None:
     assert "diverge" in shown[0].get_title()
     many = cgprimer.sweep(LINE, DATA, {"seed": [*range(12)], "batch_size": [5, 10]}, epochs=1)
     assert [axes.get_title() for axes in plot.sweep(many).axes] == ["5", "10"]
+
+
+def test_losses_that_vary_find_their_columns_and_are_told(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x,y,w\n0,1,1\n1,3,2\n2,4,1\n")
+    losses = "squared-error,w*(out - target)^2"
+    rows = read_json("sweep", "-e", "y = a + b*x", "--data", "d.csv", "--loss", losses,
+                     "--epochs", 1, cwd=tmp_path)["runs"]  # fmt: skip
+    assert [row["loss_function"] for row in rows] == losses.split(",")
+    assert rows[0]["loss"] != rows[1]["loss"]
+
+
+def test_targets_are_not_normalised_where_no_output_has_their_name(tmp_path: Path) -> None:
+    graph = cgprimer.parse("y = a + b*x")
+    data = cgprimer.Dataset.from_arrays({"x": [0.0, 1.0, 2.0]}, {"w": [1.0, 3.0, 4.0]})
+    with pytest.raises(UsageError, match="no target is called 'y'"):
+        cgprimer.train(graph, data, loss="(y - w)^2", normalize="all")
+    assert cgprimer.train(graph, data, loss="(y - w)^2", normalize="inputs", epochs=1).scales
