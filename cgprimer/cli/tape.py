@@ -22,6 +22,7 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
     "--wrt NAME,...  With --method: with respect to which names (default: all parameters).",
     "--training  With the masks of dropout and the statistics of the batch.",
     "--loss LOSS  Put a loss on the tape, as training does.",
+    "--scalars  Write arrays out in numbers.",
     "--passes  Show pass by pass what an engine makes of it.",
     f"--code (form) {'|'.join(_FORMS)}  Show the code that an engine makes of it.",
     "--all (whole)  Show all of a large tape.",
@@ -29,6 +30,7 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 def command(
     graph: ExpressionGraph,
     method: str | None,
+    scalars: bool,
     passes: bool,
     whole: bool,
     training: bool,
@@ -53,6 +55,7 @@ def command(
     from cgprimer.core.loss_vertex import with_loss
     from cgprimer.core.losses import LOSS
     from cgprimer.core.methods import differentiate
+    from cgprimer.core.tape.scalars import scalarize
     from cgprimer.native.plans.printing import cut, passes_text
 
     options = own_options(method, settings)
@@ -69,6 +72,7 @@ def command(
         of = of or ((LOSS,) if loss is not None else graph.outputs)
         names = wrt or graph.parameters or graph.inputs
         found = differentiate(found, of=of, wrt=names, method=method, **options).tape
+    found = scalarize(found) if scalars else found
     if passes:
         text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)
     elif form is not None:

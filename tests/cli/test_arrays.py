@@ -80,6 +80,14 @@ def test_info_says_shapes_and_the_tape_has_them_on_every_line():
     assert "bar_h_relu = bar_y_pred @ transpose(w2)" in run("grad", MATRICES, "--show")
 
 
+def test_a_tape_is_written_out_in_numbers():
+    lines = run("tape", "hidden_layer", "--scalars").splitlines()
+    assert "v1 = W1[0,0]*x[0]" in lines
+    assert lines[-2:] == ["L = v14^2", "output  L"]
+    swept = run("tape", "hidden_layer", "--scalars", "--method", "reverse")
+    assert "bar_W1[2,1] = bar_h[2]*x[1]" in swept
+
+
 def test_functions_of_arrays_are_listed():
     printed = run("primitives")
     assert {*ARRAYS} == {*ARRAY_FUNCTIONS, "index"}
