@@ -320,7 +320,10 @@ class ExpressionGraph:
         statements = self.program.statements
         here = next(s for s in statements if isinstance(s, Definition) and s.name == name)
         place = self.program.span_of(here, unparse(operations[operation]))
-        return TextShapeError(error.message, place, hint=error.hint)
+        named = [n.name for n in postorder(operations[operation]) if isinstance(n, Name)]
+        near = next((n for n in named if n.swapcase() in self.shapes and n not in self.shapes), "")
+        hint = f"{near!r} is a number, {near.swapcase()!r} has sizes" if near else error.hint
+        return TextShapeError(error.message, place, hint=hint)
 
     def _values(
         self, known: dict[str, Value], function: Callable[[str], Callable[..., Any]]

@@ -37,7 +37,8 @@ def matmul(b: Builder, left: Any, right: Any) -> Any:
         shape = b.shape(made)
         return reshape(b, made, shape[:-2] + (shape[-1:] if row else shape[-2:-1]))
     if max(ranks) > 2 and min(ranks) > 1:  # stacks: as many of the one as of the other
-        stack = common_shape_of("@", b.shape(left)[:-2], b.shape(right)[:-2])
+        what = f"{shape_text(b.shape(left))} @ {shape_text(b.shape(right))}: a stack"
+        stack = common_shape_of(what, b.shape(left)[:-2], b.shape(right)[:-2])
         left = b.broadcast(left, stack + b.shape(left)[-2:])
         right = b.broadcast(right, stack + b.shape(right)[-2:])
     return b.emit(Structural("matmul", *(min(rank, 2) for rank in ranks)), left, right)
@@ -137,7 +138,8 @@ def _axis(shape: Shape, axis: int) -> int:
         raise ShapeError(f"an axis is a whole number, not {axis!r}")
     if not -len(shape) <= axis < len(shape):
         what = f"{shape_text(shape)} has no axis {axis}"
-        raise ShapeError(what, hint=f"its axes are 0 to {len(shape) - 1}" if shape else "")
+        has = "its only axis is 0" if len(shape) == 1 else f"its axes are 0 to {len(shape) - 1}"
+        raise ShapeError(what, hint=has if shape else "")
     return axis % len(shape) - len(shape)
 
 
