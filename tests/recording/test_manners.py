@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import random
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -144,37 +141,57 @@ class Stopped(BaseException):
     """What comes in the place of Ctrl-C."""
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals")
-def test_ctrl_c_at_any_time_leaves_everything_as_it_was() -> None:
-    def stop(*_: object) -> None:
-        raise Stopped
+def ends(work: Callable[[], Any], events: int) -> bool:
+    """Whether work ends before so many functions were entered, or left in C: it is stopped there.
 
-    def turns(w: Value, table: Value) -> None:
-        while True:
-            (w * w + w).backward()
-            ((table @ table).tanh() ** 2).sum().backward()
-            with no_grad():
-                table * 2.0
-            grad(grad(lambda x: x**3))(2.0)
+    These are the places where Python looks for Ctrl-C.
+    """
 
-    chance = random.Random(0)
-    w, table = Value(0.5), Value(np.ones((3, 3)))
-    before = signal.signal(signal.SIGALRM, stop)
+    def watch(frame: Any, event: str, arg: Any) -> None:
+        nonlocal events
+        events -= event in ("call", "c_return")
+        if events < 0:
+            raise Stopped
+
+    sys.setprofile(watch)
     try:
-        for _ in range(60):
-            with contextlib.suppress(Stopped):
-                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.001, 0.006))
-                turns(w, table)
-            here = State.here
-            assert (here.recording, here.with_lines, here.depth) == (True, False, 0)
-            assert gc.isenabled()
-            assert WARNINGS.get() is not SILENT
-            w.grad = table.grad = None
-            (w * w + table.sum()).backward()
-            assert (w.grad, table.grad.tolist()) == (1.0, [[1.0] * 3] * 3)
+        work()
+    except Stopped:
+        return False
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        sys.setprofile(None)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("work", "step"),
+    [
+        (lambda w, table: (w * w + w).backward(), 1),
+        (lambda w, table: ((table @ table).tanh() ** 2).sum().backward(), 1),
+        (lambda w, table: no_grad(lambda: table * 2.0)(), 1),
+        (lambda w, table: grad(grad(lambda x: x**3))(2.0), 1),
+        (lambda w, table: checkpoint(lambda x: (x @ x).sum())(table).backward(), 1),
+        (lambda w, table: record(lambda x: x * x, 3.0), 3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_anywhere_leaves_everything_as_it_was(work: Any, step: int) -> None:
+    w, table = Value(0.5), Value(np.ones((3, 3)))
+    for _ in range(3):
+        work(w, table)
+    for events in range(0, 100_000, step):
+        finished = ends(lambda: work(w, table), events)
+        here = State.here
+        assert (here.recording, here.with_lines, here.depth) == (True, False, 0)
+        assert gc.isenabled()
+        assert sys.gettrace() is None
+        assert WARNINGS.get() is not SILENT
+        w.grad = table.grad = None
+        (w * w + w).backward()
+        (table * table).sum().backward()
+        assert (w.grad, table.grad.tolist()) == (2.0, [[2.0] * 3] * 3)
+        if finished:
+            break
 
 
 def test_other_indices_in_every_turn_do_not_fill_the_memory() -> None:
