@@ -39,7 +39,7 @@ UFUNCS |= {
     np.float_power: lambda a, b: EAGER.emit("pow", lifted(a), lifted(b)),
     np.fabs: lambda a: EAGER.emit("abs", a),
     np.exp2: lambda a: EAGER.emit("pow", 2.0, a),
-    np.hypot: lambda a, b: np.sqrt(a * a + b * b),
+    np.hypot: lambda a, b: _hypotenuse(lifted(a), lifted(b)),
     np.heaviside: lambda a, b: EAGER.emit("where", EAGER.emit("equal", a, 0.0), b,
                                           EAGER.emit("less", 0.0, a)),
 }  # fmt: skip
@@ -140,6 +140,16 @@ def _no_derivative(name: str, known: Any) -> DifferentiationError:
         f"{name} cannot be differentiated here",
         hint=f"{hint}; primitive() makes one of a function and its derivative",
     )
+
+
+def _hypotenuse(a: Any, b: Any) -> Any:
+    """Where squares would leave the range of numbers, of sides that are scaled."""
+    top = np.fmax(abs(_plain(a)), abs(_plain(b)))
+    far = (top > 0) & (top < np.inf) & ((top < 1e-15) | (top > 1e15))
+    if not np.any(far):
+        return np.sqrt(a * a + b * b)
+    scale = np.where(far, top, top.dtype.type(1.0))
+    return np.sqrt((a / scale) ** 2 + (b / scale) ** 2) * scale
 
 
 def _plain(value: Any) -> Any:
