@@ -104,6 +104,10 @@ def recording(on: bool, *, with_lines: bool | None = None, deeper: int = 0) -> I
         here.depth += deeper
         State.settle()
         yield
+    except ValueError as error:  # numpy's, where ``array[0] = value`` was refused
+        if isinstance(error.__cause__, CgprimerError):
+            raise error.__cause__ from None
+        raise
     finally:
         here.recording, here.with_lines = before
         here.depth -= deeper

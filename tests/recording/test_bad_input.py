@@ -169,8 +169,11 @@ def test_an_array_of_numpys_own_does_not_swallow_values() -> None:
         out[0] = x[0] ** 2
         return out.sum()
 
-    with pytest.raises(ValueError, match="array element") as caught:
-        grad(squares)(np.ones(2))
+    for run in (grad(squares), lambda x: cgprimer.record(squares, x)):
+        with pytest.raises(UsageError, match=r"forget how.*\n.*: out\[0\] = (.|\n)*np.stack"):
+            run(np.ones(2))
+    with pytest.raises(ValueError, match="array element") as caught:  # where nothing is around it
+        squares(Value(np.ones(2)))
     assert isinstance(caught.value.__cause__, UsageError)
 
 
