@@ -99,31 +99,29 @@ def landscape(
     values = {name: float(value) for name, value in point.items() if name in graph.parameters}
     steps, grid = whole_number("steps", steps, least=1), whole_number("grid", grid, least=2)
     if data is None:
-        truth = together(values, {name: shapes.get(name, ()) for name in whole.parameters})
-        data = make_dataset(whole, samples=200, truth=truth, seed=seed)
+        own = together(values, {name: shapes.get(name, ()) for name in whole.parameters})
+        data = make_dataset(whole, samples=200, truth=own, seed=seed)
     data = whole_dataset(samples_for(whole, data, loss), "a surface is of all samples")
-    if shapes:
-        parts = (apart(part, shapes) for part in (data.inputs, data.targets, data.truth))
-        data = Dataset(*parts)
+    truth = apart(data.truth, shapes)
     sides = _ranges(names, ranges, values)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
-    at_point = _loss_and_slope(Objective(graph, loss=loss, engine="numpy"), data, names, values)
+    at_point = _loss_and_slope(Objective(whole, loss=loss, engine="numpy"), data, names, values)
     losses = np.array([[at_point((a, b))[0] for a in first] for b in second])
     if not np.isfinite(losses).any():
         raise UsageError("the loss is not finite anywhere in these ranges")
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
     begin = corner | numbers_by_name("start", start, "parameter", names)
-    own = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
+    given_rates = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
     chosen = ("sgd", "momentum", "adam") if optimizers is None else optimizers
     chosen = as_names(chosen, "optimizers") if chosen else ()
     place, span = np.array([begin[n] for n in names]), min(high - low for low, high in sides)
     paths = tuple(
-        _path(at_point, name, place, steps, own.get(name), span)
+        _path(at_point, name, place, steps, given_rates.get(name), span)
         for name in (() if chosen == ("none",) else chosen)
     )
     known, called = values, "given" if given.keys() & {*names} else "declared"
-    if all(name in data.truth for name in names):
-        known, called = data.truth, "true"
+    if all(name in truth for name in names):
+        known, called = truth, "true"
     both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
     held = {name: values[name] for name in others}
     return Landscape(names, first, second, losses, held, both, called, paths, place, at_point)
@@ -134,8 +132,9 @@ def _loss_and_slope(
 ) -> Callable[[Any], tuple[float, Array]]:
     """What computes mean loss and gradient at values of the two parameters."""
     columns, samples = objective.columns(data), len(data)
-    point = np.array([float(values.get(n, 0.0)) for n in objective.parameters])
-    places = [objective.parameters.index(name) for name in names]
+    numbers = objective.vectors.elements
+    point = np.array([float(values.get(n, 0.0)) for n in numbers])
+    places = [numbers.index(name) for name in names]
 
     def at_point(two: Any) -> tuple[float, Array]:
         point[places] = two
