@@ -37,6 +37,7 @@ _NUMPYS = {"dim": "axis", "keepdim": "keepdims", "correction": "ddof", "p": "ord
 _new = object.__new__
 serial = count(1).__next__  #: the next number: what comes later has a greater one
 _HERE = str(Path(__file__).parent.parent)
+_NUMPY = str(Path(np.__file__).parent)  # which calls a value's methods, too
 _EXAMPLES = f"{_HERE}{os.sep}examples"  # as they are installed: programs that use the package
 UNSEEN = b"?"  #: of an array that somebody else may hold: what is in it is not known
 
@@ -347,7 +348,8 @@ def calling_line() -> tuple[str, int]:
     """The file and line of the program that uses the package."""
     frame = sys._getframe(1)
     file = frame.f_code.co_filename
-    while frame.f_back and file.startswith(_HERE) and not file.startswith(_EXAMPLES):
+    here = _HERE, _NUMPY
+    while frame.f_back and file.startswith(here) and not file.startswith(_EXAMPLES):
         frame = frame.f_back
         file = frame.f_code.co_filename
     return file, frame.f_lineno

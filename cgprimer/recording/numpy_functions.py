@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
-from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError
+from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError, UsageError
 from cgprimer.recording.eager import EAGER, Recorded, locating, misfit
 from cgprimer.recording.operators import lifted
 from cgprimer.recording.products import einsum, kron, tensordot
@@ -71,6 +71,11 @@ def _less_plain(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
             f"numpy.{ufunc.__name__} cannot write into an array that is recorded",
             hint="use its result, without out= or an in-place operator",
         )
+    left = options.keys() - ({"axis", "keepdims"} if method == "reduce" else {})
+    if left and method in ("__call__", "reduce", "outer") and ufunc not in PLAIN:
+        raise DifferentiationError(
+            f"numpy.{ufunc.__name__} is recorded without the option {min(left)}="
+        )
     if method == "reduce" and ufunc in REDUCTIONS:
         keepdims = options.get("keepdims", False)
         return getattr(inputs[0], REDUCTIONS[ufunc])(axis, keepdims=keepdims)
@@ -83,10 +88,6 @@ def _less_plain(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
             return getattr(ufunc, method)(*data, **options)
         except ValueError as error:
             raise misfit(ufunc.__name__, data, error) from None
-    if options and method == "__call__":
-        raise DifferentiationError(
-            f"numpy.{ufunc.__name__} is recorded without the option {next(iter(options))}="
-        )
     if method != "__call__" or ufunc not in UFUNCS:
         what = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
         raise _no_derivative(f"numpy.{what}", [u.__name__ for u in UFUNCS])
@@ -104,7 +105,7 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
         return known(*args, **kwargs)
     except TypeError as error:
         if "argument" not in str(error):
-            raise
+            raise UsageError(f"numpy.{function.__name__}: {error}") from None
         said = str(error).partition("() ")[2] or error
         what = f"numpy.{function.__name__} is recorded without this argument: {said}"
         raise DifferentiationError(what) from None
@@ -224,6 +225,8 @@ def _along(a: Any, places: Any, axis: int | None = -1) -> Any:
     """``numpy.take_along_axis``: places of the rank of ``a``, along one axis."""
     if axis is None:
         a, axis = a.reshape(-1), 0
+    if places.ndim != a.ndim:
+        raise ShapeError(f"places of shape {places.shape} have other axes than {a.shape}")
     index = list(np.indices(places.shape))
     index[shaped.axes_of(a.shape, axis)[0]] = places
     return a[tuple(index)]
@@ -235,6 +238,8 @@ def _sorted(a: Any, axis: int | None = -1) -> Any:
 
 def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
     a = _moved(a, axis, 0)
+    if n < 0:
+        raise ShapeError(f"differences are taken 0 times or more, not {n}")
     for _ in range(n):
         a = a[1:] - a[:-1]
     return _moved(a, 0, axis)
@@ -279,7 +284,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vdot": lambda a, b: _dot(value_of(a).reshape(-1), value_of(b).reshape(-1)),
     "inner": lambda a, b: _dot(a, value_of(b).T),
     "outer": _outer,
-    "transpose": lambda a, axes=None: value_of(a).transpose(*(axes or ())),
+    "transpose": lambda a, axes=None: value_of(a).transpose(*(() if axes is None else axes)),
     "reshape": lambda a, shape: value_of(a).reshape(shape),
     "broadcast_to": lambda a, shape: EAGER.broadcast(
         value_of(a), tuple(shape) if hasattr(shape, "__iter__") else (shape,)),

@@ -34,8 +34,8 @@ def rearranged(function: Callable[..., Any], most: int = 9) -> Callable[..., Any
     """A function of numpy that moves elements: it is asked where each goes; 0 fills the rest."""
 
     def applied(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if len(args) + len(kwargs) > most:
-            raise TypeError(f"more than {most} arguments after the array")
+        if len(args) + len(kwargs) > most or "out" in kwargs:
+            raise TypeError(f"out=, or more than {most} arguments after the array")
         a = value_of(a)
         places = function(places_of(a), *args, **kwargs)
         return [placed(a, p) for p in places] if isinstance(places, list) else placed(a, places)
