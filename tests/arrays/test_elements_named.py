@@ -71,6 +71,15 @@ def test_elements_are_given_by_name() -> None:
     assert bare.evaluate({"x[0]": 1.0, "x[1]": 2.0})["y"] == 3.0
 
 
+@pytest.mark.parametrize("name", ["x[0:2]", "x[:]", "x[[0,1]]", "x[a]"])
+def test_parts_that_are_no_element_are_told_from_unknown_names(name: str) -> None:
+    graph = cgprimer.parse(TEXT)
+    with pytest.raises(cgprimer.UsageError, match="take 'x' as a whole, or one place of it"):
+        cgprimer.gradient(graph, of="y[0]", wrt=name)
+    with pytest.raises(cgprimer.UsageError, match="take 'x' as a whole, or one place of it"):
+        graph.evaluate({name: 1.0})
+
+
 def test_names_of_derivatives_in_latex() -> None:
     assert [latex_name(n) for n in ("bar_w2", "bar_h_relu", "bar_xz", "barn_2", "bar")] == [
         r"\bar{w}_{2}", r"\bar{h}_{relu}", r"\bar{\mathit{xz}}", r"\mathit{barn}_{2}",
