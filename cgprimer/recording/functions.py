@@ -31,8 +31,8 @@ class Context:
         self.saved: tuple[Any, ...] = ()
 
     def save(self, *values: Any) -> None:
-        """Keep values; :attr:`saved` is the tuple of them."""
-        self.saved = values
+        """Keep values; :attr:`saved` is the tuple of them, as they are now."""
+        self.saved = tuple([v.copy() if _is_open(v) else v for v in values])
 
     save_for_backward = save  # as PyTorch calls them
     saved_tensors = property(lambda self: self.saved)
@@ -307,6 +307,11 @@ def language_function(function: type[Function], name: str) -> tuple[Custom, int]
     custom = Custom(function, (None,) * len(kinds))
     custom.name, custom.places = name, list(range(len(kinds)))
     return custom, len(kinds)
+
+
+def _is_open(data: Any) -> bool:
+    """Whether it is an array that somebody might write into."""
+    return isinstance(data, np.ndarray) and data.flags.writeable
 
 
 def _read_only(data: Any) -> Any:

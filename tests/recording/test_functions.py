@@ -149,6 +149,28 @@ def test_forward_cannot_write_into_its_arguments() -> None:
     np.testing.assert_array_equal(a.data, [1.0, 2.0])
 
 
+def test_what_was_saved_stays_what_it_was() -> None:
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            powers = np.exp(x)
+            ctx.save(powers, x)
+            powers *= 10.0
+            return powers
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 10.0 * grad * ctx.saved[0]
+
+    x = Value([0.0, 1.0])
+    Scaled.apply(x).sum().backward()
+    np.testing.assert_allclose(x.grad, 10.0 * np.exp([0.0, 1.0]), rtol=1e-15)
+    out = Scaled.apply(x).sum()
+    x.data[0] = 5.0
+    with pytest.raises(DifferentiationError, match="changed after 'Scaled' used it"):
+        out.backward()
+
+
 # --- in the language -----------------------------------------------------------------------------
 
 
