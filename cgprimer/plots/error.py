@@ -18,7 +18,7 @@ from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number
-from cgprimer.core.derivatives import chosen_output
+from cgprimer.core.derivatives import chosen_output, graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
@@ -52,6 +52,7 @@ def error(
     *,
     of: str | None = None,
     wrt: str | None = None,
+    loss: str | None = None,
     schemes: Names = (),
     steps: float | Sequence[float] | None = None,
     dark: bool = False,
@@ -69,6 +70,7 @@ def error(
         of: the variable to differentiate; the only output unless given.
         wrt: with respect to what, of an array to one of its numbers, `W[0,1]`; the only input, or
             else the only parameter, unless given.
+        loss: a loss of which it is shown instead; the point then has its targets, too.
         schemes: only this scheme, or these.
         steps: the step or steps, in the unit of the variable; ten for every power of ten from
             1e-16 to 1 unless given.
@@ -88,7 +90,7 @@ def error(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()
     ('step h', 'log')
     """
-    found = step_errors(graph, at, of=of, wrt=wrt, schemes=schemes, steps=steps)
+    found = step_errors(graph, at, of=of, wrt=wrt, loss=loss, schemes=schemes, steps=steps)
     words = {"x": "step h", "y": "absolute error of the derivative"}
     figure, axes, look = slide.framed(dark, title, _usual_title(found), **words)
     axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
@@ -174,6 +176,7 @@ def step_errors(
     *,
     of: str | None = None,
     wrt: str | None = None,
+    loss: str | None = None,
     schemes: Names = (),
     steps: float | Sequence[float] | None = None,
 ) -> StepErrors:
@@ -184,7 +187,7 @@ def step_errors(
     >>> [f"{error:.1e}" for error in found.errors["forward"]]
     ['4.3e-05', '3.0e-09', '4.2e-05', '4.3e-02']
     """
-    graph, at = numbers_of(graph, at, (of, wrt))
+    graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
     target = chosen_output(graph, of)
     name = single_name(graph, wrt)
     primal = tape_of(graph)

@@ -18,7 +18,7 @@ from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.derivatives import chosen_output
+from cgprimer.core.derivatives import chosen_output, graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
@@ -47,6 +47,7 @@ def function(
     at: Mapping[str, float] | None = None,
     of: str | None = None,
     wrt: str | None = None,
+    loss: str | None = None,
     order: int = 1,
     tangent: float | None = None,
     dark: bool = False,
@@ -64,6 +65,7 @@ def function(
         of: the output; the only one unless given.
         wrt: the variable, an input or a parameter, of an array one of its numbers, `W[0,1]`; the
             only input, or else the only parameter, unless given.
+        loss: a loss of which it is shown instead; the point then has its targets, too.
         order: of the highest derivative, up to 6: 0 for the function alone.
         tangent: where the tangent touches.
         title: above the picture; the function unless given.
@@ -83,7 +85,9 @@ def function(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['xw', 'd xw / d xa', 'd² xw / d xa²']
     """
-    found = function_curves(graph, low, high, at=at, of=of, wrt=wrt, order=order, tangent=tangent)
+    found = function_curves(
+        graph, low, high, at=at, of=of, wrt=wrt, loss=loss, order=order, tangent=tangent
+    )
     places, place = found.places, found.wrt
     whole = f"{found.of} = {found.formula}"
     usual = whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"
@@ -147,6 +151,7 @@ def function_curves(
     at: Mapping[str, float] | None = None,
     of: str | None = None,
     wrt: str | None = None,
+    loss: str | None = None,
     order: int = 1,
     tangent: float | None = None,
     points: int = 801,
@@ -158,7 +163,7 @@ def function_curves(
     >>> [values.tolist() for values in found.orders], found.tangent
     ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
     """
-    graph, at = numbers_of(graph, at, (of, wrt))
+    graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
     target = chosen_output(graph, of)
     name = single_name(graph, wrt)
     known = (*graph.inputs, *graph.parameters)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import chosen_output, derivatives_at
+from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.contract import Names
@@ -22,6 +22,7 @@ def points(
     *,
     of: str | None = None,
     wrt: Names = (),
+    loss: str | None = None,
     method: str = "reverse",
     dark: bool = False,
     title: str | None = None,
@@ -36,6 +37,7 @@ def points(
             to 6.283; declared values fill the rest.
         of: the variable to differentiate; the only output unless given.
         wrt: with respect to which names; those that vary unless given.
+        loss: a loss of which it is shown instead; the point then has its targets, too.
         method: how to differentiate.
         title: above the picture; the formula unless given.
 
@@ -53,6 +55,7 @@ def points(
     >>> [[round(float(y), 3) for y in line.get_ydata()[:3]] for line in figure.axes[0].lines]
     [[0.0, 0.866, 0.866], [3.0, 1.5, -1.5], [1.0, 0.5, -0.5]]
     """
+    graph = graph_with_loss(graph, loss, at)
     target = chosen_output(graph, of)
     varied = varied_names(graph, at)
     if not varied:

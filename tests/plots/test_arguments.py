@@ -45,3 +45,21 @@ def test_wrong_arguments(kind: str, arguments: dict[str, Any]) -> None:
     given = {"at": {"xa": 1}} | arguments if kind == "error" else arguments
     with pytest.raises(UsageError):
         getattr(plot, kind)(*first.get(kind, []), **given)
+
+
+def test_functions_points_and_errors_of_a_loss() -> None:
+    """(2a + b - 3)^2 at b = 0: 9, 1 and 1 for a = 0, 1, 2, its slopes -12, -4 and 4."""
+    graph = cgprimer.parse("xw = a*xa + b")
+    at = {"xa": 2.0, "b": 0.0, "target": 3.0}
+    whole = {"loss": "squared-error", "wrt": "a"}
+    figures = [
+        plot.function(graph, 0, 2, at=at, **whole),
+        plot.points(graph, {**at, "a": [0.0, 1.0, 2.0]}, **whole),
+    ]
+    for figure in figures:
+        value, slope = (line for line in figure.axes[0].lines if "loss" in str(line.get_label()))
+        for line, expected in ((value, [9, 1, 1]), (slope, [-12, -4, 4])):
+            found = np.interp([0, 1, 2], line.get_xdata(), line.get_ydata())
+            assert found == pytest.approx(expected)
+    titled = plot.error(graph, {**at, "a": 1.0}, **whole)
+    assert "d loss / d a" in titled.axes[0].get_title()
