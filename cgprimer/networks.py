@@ -18,6 +18,7 @@ from cgprimer.checked_numbers import whole_number
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.primitives import primitives
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.wrong_kinds import explained
 
 _MOST = 100_000  # parameters: a text of more has better ways to be made
 _POOL = ("tanh", "sin", "sigmoid", "cos")  # of random graphs: defined everywhere, and bounded
@@ -26,6 +27,7 @@ _WIDTH = 96  # letters of a line
 ARRAY_ACTIVATIONS = ("softmax", "log_softmax")  # of a whole layer, not of each unit
 
 
+@explained
 def mlp(
     sizes: str | Sequence[int],
     *,
@@ -82,6 +84,7 @@ def mlp(
     return _graph(write(layers, functions, weights, values), f"mlp {'-'.join(map(str, layers))}")
 
 
+@explained
 def neuron(
     inputs: int, *, activation: str = "sigmoid", bias: bool = True, seed: int = 0
 ) -> ExpressionGraph:
@@ -106,6 +109,7 @@ def neuron(
     )  # fmt: skip
 
 
+@explained
 def chain(length: int, *, activation: str = "tanh", seed: int = 0) -> ExpressionGraph:
     """A chain, each value a function of a parameter times the one before.
 
@@ -126,6 +130,7 @@ def chain(length: int, *, activation: str = "tanh", seed: int = 0) -> Expression
     return _graph([*lines, f"output x{many}"], f"chain of {many}")
 
 
+@explained
 def polynomial(degree: int, *, seed: int = 0) -> ExpressionGraph:
     """A polynomial in one input; its coefficients are the parameters.
 
@@ -143,6 +148,7 @@ def polynomial(degree: int, *, seed: int = 0) -> ExpressionGraph:
     return _graph([*lines, f"xo = {total}", "output xo"], f"polynomial of degree {highest}")
 
 
+@explained
 def recurrent(steps: int, *, activation: str = "tanh", seed: int = 0) -> ExpressionGraph:
     """A recurrent unit, unrolled: the same two parameters in each of its steps.
 
@@ -165,6 +171,7 @@ def recurrent(steps: int, *, activation: str = "tanh", seed: int = 0) -> Express
     return _graph([*lines, f"output xh{many}"], f"recurrent unit of {many} steps")
 
 
+@explained
 def random(expressions: int, *, inputs: int = 2, seed: int = 0) -> ExpressionGraph:
     """A graph of so many expressions drawn from a seed; all of them lead to the only output.
 

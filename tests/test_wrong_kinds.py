@@ -53,6 +53,7 @@ FITTED = cgprimer.Estimator("xw = k*xa + b", epochs=1).fit(X, Y)
         (lambda: cgprimer.make_classes("moons", samples=np.ones(2)), "samples must be a whole"),
         (lambda: cgprimer.plot.error(3), "error: graph cannot be 3"),
         (lambda: cgprimer.draw(LINE, path=3), "graph_diagram: path cannot be 3"),
+        (lambda: cgprimer.networks.neuron(3, bias=np.ones(2)), "neuron: bias cannot be array"),
         (lambda: cgprimer.register_engine(3), "engine cannot be 3"),
         (lambda: cgprimer.rules("x^2", functions=3), "functions cannot be 3"),
     ],
