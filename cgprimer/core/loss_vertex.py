@@ -39,7 +39,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.core.tape.verifier import checked
-from cgprimer.errors import DefinitionError, Source, UsageError, did_you_mean, listed
+from cgprimer.errors import DefinitionError, ShapeError, Source, UsageError, did_you_mean, listed
 from cgprimer.garbage_collection import collector_paused
 from cgprimer.numbers_and_arrays import as_value
 
@@ -161,7 +161,11 @@ def put(tape: Tape, terms: Terms) -> tuple[Tape, Expression]:
 
     totals, trees = [], list(terms.trees)
     for k, tree in enumerate(trees):
-        share = int(fold(tree, value, lambda row, operands: apply(builder, row, operands)))
+        try:
+            share = int(fold(tree, value, lambda row, operands: apply(builder, row, operands)))
+        except ShapeError as error:
+            what = f"the loss {unparse(tree)}: {error.message}"
+            raise ShapeError(what, hint=error.hint) from None
         totals.append(total_of(builder, share))  # itself, of a number
         trees[k] = Apply("sum", (tree,)) if builder.shape(share) else tree
     total = reduce(lambda a, b: builder.emit("add", a, b), totals)

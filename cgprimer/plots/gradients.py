@@ -14,6 +14,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss, tape
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.second_derivatives import element_named
 from cgprimer.errors import UsageError, listed
 from cgprimer.number_format import number
 from cgprimer.pictures.lettering import text_width
@@ -80,6 +81,7 @@ def gradients(
     """
     if loss is not None:
         graph, of = graph_with_loss(graph, loss, at), None
+    graph, of = element_named(graph, of)
     target = chosen_output(graph, of)
     layers = adjoint_sizes(graph, at, target)
     sizes = np.array([layer.size for layer in layers])

@@ -10,6 +10,7 @@ from cgprimer.core.graph import parse
 from cgprimer.errors import UsageError
 from cgprimer.plots.error import step_errors
 from cgprimer.plots.function import function_curves
+from cgprimer.plots.gradients import gradients
 from cgprimer.plots.landscape import landscape
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
@@ -66,6 +67,12 @@ def test_names_that_are_no_numbers(curve: object, wrt: str | None, said: str) ->
     with pytest.raises(UsageError, match=said) as found:
         curve(parse(F1), wrt=wrt)
     assert found.value.hint
+
+
+def test_adjoints_of_an_element_by_depth() -> None:
+    graph = parse("input x[2] = [1, 2]; xh = 3*x; y = 2*xh")
+    sizes = gradients(graph, of="y[1]").axes[0].lines[0].get_ydata()
+    assert list(sizes) == [1, 1, 2]  # y[1], y, xh
 
 
 def test_a_surface_is_over_numbers() -> None:

@@ -213,6 +213,11 @@ def test_what_a_loss_does_not_fit() -> None:
     with pytest.raises(DataError, match="a whole number from 0 to 2"):
         cgprimer.gradient(THREE, {"x": 1, "a": 1, "b": 1, "c": 1, "target": 3},
                           loss="softmax-cross-entropy")  # fmt: skip
+    two = cgprimer.parse("input x[2] = 1; y = 2*x")
+    with pytest.raises(
+        cgprimer.UsageError, match=r"the loss sum\(y\[5\]\): the index 5 is outside"
+    ):
+        cgprimer.gradient(two, {"target": 1}, loss="sum(out[5])", wrt="x")
 
 
 # --- training ------------------------------------------------------------------------------------
