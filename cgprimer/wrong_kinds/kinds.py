@@ -44,7 +44,8 @@ def check_kinds(
         raise UsageError(f"{name}: {wrong}", hint=hint) from error
     # What is returned may be known to type checkers alone.
     written = {n: kind for n, kind in function.__annotations__.items() if n in bound.arguments}
-    kinds = get_type_hints(SimpleNamespace(__annotations__=written), function.__globals__)
+    known = inspect.unwrap(function).__globals__
+    kinds = get_type_hints(SimpleNamespace(__annotations__=written), known)
     for parameter, kind in kinds.items():
         if not fits(value := bound.arguments[parameter], kind):
             takes = re.sub(r"<class '(.*)'>", r"\1", str(kind)).replace("NoneType", "None")
