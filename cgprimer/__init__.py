@@ -33,8 +33,8 @@ __all__ += list(_PUBLIC)
 
 # What notebooks ask these for; `cgprimer.notebook` has the answers.
 _SHOWN = (
-    "Comparison", "DerivativeProgram", "Ensemble", "ExpressionGraph", "Fit", "Page", "Recording",
-    "Score", "Sweep", "Tape", "Trace", "TrainingRun",
+    "Comparison", "DerivativeProgram", "Ensemble", "ExpressionGraph", "Fit", "Memory", "Page",
+    "Recording", "Score", "Sweep", "Tape", "Trace", "TrainingRun",
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cgprimer.core.graph import ExpressionGraph
     from cgprimer.fitting.result import Fit
     from cgprimer.pages.stepping.page import Page
+    from cgprimer.recording.kept import Memory
     from cgprimer.training.ensembles import Ensemble
     from cgprimer.training.predictions import Score
     from cgprimer.training.runs import TrainingRun
@@ -183,6 +184,12 @@ def _score(score: Score) -> Bundle:
     return {"text/html": "\n".join(parts)}
 
 
+def _memory(kept: Memory) -> Bundle:
+    from cgprimer import plot
+
+    return _with_picture(_program(kept)["text/html"], plot.memory(kept), str(kept))
+
+
 def _with_picture(html: str, figure: Figure, text: str) -> Bundle:
     picture = _figure(figure)
     html = "\n".join([html, picture.pop("image/svg+xml", "")])
@@ -215,6 +222,7 @@ _VIEWS: dict[str, Callable[[Any], Bundle]] = {
     "Ensemble": _ensemble,
     "ExpressionGraph": _graph,
     "Fit": _fit,
+    "Memory": _memory,
     "Page": _page,
     "Recording": lambda recording: _graph(recording.graph) | {"text/plain": str(recording)},
     "Score": _score,

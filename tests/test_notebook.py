@@ -57,6 +57,15 @@ def test_arrays_are_shown_as_matrices() -> None:
     assert "[[2, 0], [4, 0]]" in shown(cgprimer.step(graph))["text/html"]
 
 
+def test_memory_is_a_table_and_a_picture() -> None:
+    kept = cgprimer.memory(cgprimer.Value([1.0, 2.0]).tanh().sum())
+    bundle = shown(kept)
+    assert "kept for the backward pass: 24 bytes" in bundle["text/html"]
+    assert "<svg" in bundle["text/html"]
+    assert is_png(bundle["image/png"])
+    assert bundle["text/plain"] == str(kept)
+
+
 def test_long_listings_and_lines_are_cut() -> None:
     long = cgprimer.parse("\n".join(f"x{i + 1} = x{i} + 1" for i in range(5_000)))
     html = shown(cgprimer.tape(long))["text/html"]

@@ -33,7 +33,7 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Memory:
-    """What :func:`memory` found; ``print`` shows it as a table.
+    """What :func:`memory` found; ``print`` shows it as a table, ``cgprimer.plot.memory`` draws it.
 
     Attributes:
         rows: what is kept, in the order in which it was computed.
