@@ -16,9 +16,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# The public names are written once, in the stub that type checkers read: a line each, with the
-# module that a name comes from. Nothing is imported before it is asked for, so that
-# `import cgprimer` and `cgprimer --help` stay instant.
+# The public names are written once, in the stub that type checkers read, each with its module.
+# Nothing is imported before it is asked for: `import cgprimer` and `cgprimer --help` are instant.
 # Source: scientific-python's SPEC 1, "Lazy loading of submodules and functions".
 _PUBLIC = {
     name: module
@@ -46,7 +45,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(home, name) if _PUBLIC[name] else home
     if callable(value) and not isinstance(value, type) and name != "draw":  # asks who calls it
         value = import_module("cgprimer.wrong_kinds").explained(value)
-        value.__module__ = "cgprimer"  # where pickle finds it
+        if name in vars(module := sys.modules[value.__module__]):
+            setattr(module, name, value)  # where pickle finds it
     globals()[name] = value
     _attach()
     return value
