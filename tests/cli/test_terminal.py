@@ -170,6 +170,7 @@ def test_ctrl_c_writes_to_the_file_of_save(tmp_path: Path) -> None:
     assert "--resume mine.json" in err
 
 
+@pytest.mark.slow
 def test_ctrl_c_without_a_terminal(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [str(COMMAND), "train", str(LECTURE), *LONG],

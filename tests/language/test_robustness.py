@@ -180,6 +180,7 @@ def test_negative_numbers_of_a_tape_keep_their_value_in_every_place() -> None:
 DEEP = 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -246,6 +247,7 @@ def test_a_chain_of_ten_thousand_definitions_written_backwards() -> None:
     assert graph.evaluate({"x0": 0.5})[f"x{DEEP}"] == DEEP + 0.5
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_expressions() -> None:
     count = 100_000
     text = "\n".join(f"x{i} = a{i % 100}*x{i - 1} + xq^2" for i in range(1, count + 1))

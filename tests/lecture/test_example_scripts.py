@@ -31,6 +31,7 @@ SCRIPTS = {  # how many lines with a loss each of them prints, and how many trai
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_of_the_lecture_runs_and_learns(name: str, tmp_path: Path) -> None:
     script = FOLDER / f"{name}.py"

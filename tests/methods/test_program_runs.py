@@ -236,6 +236,7 @@ print(repr(cgprimer.hessian(graph)), repr(cgprimer.partials(graph)))
 """
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_whatever_the_hash_seed():
     outputs = set()
     for seed in ("0", "1", "4242"):

@@ -82,6 +82,7 @@ def test_calls_inside_of_calls() -> None:
     assert alive
 
 
+@pytest.mark.slow
 def test_thousands_of_calls_with_and_without_pauses() -> None:
     """Workers go to sleep between some calls and are awake for others."""
     run = program("xw = k*xa*xa")

@@ -103,6 +103,7 @@ def agree_exactly(tape: Tape, sums: bool, data: st.DataObject) -> Plan:
     return found
 
 
+@pytest.mark.slow
 @given(data=st.data(), text=sums_of_products(), sums=st.booleans())
 @settings(max_examples=60, suppress_health_check=PATIENT)
 def test_sums_of_products_are_exact_algebra(data, text: str, sums: bool) -> None:
@@ -130,6 +131,7 @@ def test_the_strategy_makes_groups() -> None:
     assert seen["fma"] >= 10
 
 
+@pytest.mark.slow
 @given(
     data=st.data(),
     text=texts(numbers=["1", "2", "3", "-1"]),

@@ -71,6 +71,7 @@ def test_a_gif_has_a_frame_for_every_step(tmp_path: Path) -> None:
         assert image.info["duration"] == 500
 
 
+@pytest.mark.slow
 def test_a_gif_shows_the_slide_of_every_step() -> None:
     graph, point = cgprimer.parse("xx = xa^2; xw = cd*xx"), {"xa": 2.0, "cd": 3.0}
     shown, seen = stepping(graph, point, methods=["reverse"]), list[tuple[int, int]]()
@@ -257,6 +258,7 @@ def test_a_folder_that_cannot_be_written_to_and_an_error_on_the_way(
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
 
 
+@pytest.mark.slow
 def test_titles_are_one_line_of_text(tmp_path: Path) -> None:
     graph = cgprimer.parse("xw = cd*xa")
     title, point = "a\x07b\n\x00<c>\ud800\ufffe\x1b", {"xa": 2.0, "cd": 3.0}

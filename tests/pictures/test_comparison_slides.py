@@ -94,6 +94,7 @@ def boxes(figure: Figure) -> Iterator[tuple[str, Bbox]]:
         yield text.get_text(), Bbox([[box.x0 + 1, box.y0 + inner], [box.x1 - 1, box.y1 - inner]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_slides_can_be_read(name: str, comparisons: dict[str, Comparison]) -> None:
     slides = comparison_slides(comparisons[name], dark=len(name) % 2 == 0)  # places are the same
@@ -233,6 +234,7 @@ def pages(path: Path) -> int:
     return len(re.findall(rb"/Type /Page\b", path.read_bytes()))
 
 
+@pytest.mark.slow
 def test_files(tmp_path: Path, comparisons: dict[str, Comparison]) -> None:
     two, one = comparisons["mazur"], comparisons["log_sine"]
     assert save_comparison(two, tmp_path / "a.pdf") == (tmp_path / "a.pdf",)

@@ -178,6 +178,7 @@ def test_values_that_are_not_finite_are_drawn() -> None:
     figure.savefig(io.BytesIO(), format="svg")
 
 
+@pytest.mark.slow
 def test_the_same_picture_whatever_the_hash_seed(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib, cgprimer; from cgprimer.pictures.saving import save_figure;"

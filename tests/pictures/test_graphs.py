@@ -194,6 +194,7 @@ def test_diagrams_need_no_drawing_library() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_pyplot_is_never_imported() -> None:
     code = (
         "import sys; from cgprimer.pictures.diagram import *;"

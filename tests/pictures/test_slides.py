@@ -165,6 +165,7 @@ def test_the_command_says_when_a_picture_is_too_large_for_a_slide(tmp_path: Path
     assert f"has {text_on_slide(width, height):.2g} points" in large.stderr
 
 
+@pytest.mark.slow
 def test_the_command_says_what_to_do_about_small_text(tmp_path: Path) -> None:
     def said(*arguments: str) -> str:
         path = str(tmp_path / "a.svg")

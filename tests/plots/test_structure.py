@@ -104,6 +104,7 @@ def test_a_slide_with_large_letters(kind: str, dark: bool) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in PLOTS if kind != "cost and time"])
 def test_the_same_plot_is_the_same_file(kind: str, tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
@@ -255,6 +256,7 @@ def test_a_path_that_leaves_is_said_to_leave() -> None:
                    for t in entries(draw_surface(found, in_3d=in_3d)))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_flat_and_negative_surfaces_are_drawn(tmp_path: Path) -> None:
     for number, loss in enumerate(("0*out", "out*target - 5")):
         found = landscape(LINE, ["k", "b"], grid=5, steps=3, loss=loss)

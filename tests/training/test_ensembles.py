@@ -110,6 +110,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "already" in bad(*words, "--directory", "bag", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_logits_vote_and_are_measured_as_probabilities() -> None:
     random = np.random.default_rng(3)
     x = random.normal(size=200)
@@ -132,6 +133,7 @@ def vars_of(spread: Any) -> dict[str, float]:
     return {name: getattr(spread, name) for name in ("variance", "covariance", "measured")}
 
 
+@pytest.mark.slow
 def test_classes_of_softmax_vote() -> None:
     x = np.random.default_rng(3).normal(size=200)
     data = cgprimer.Dataset.from_arrays({"x": x}, {"label": (x > 0.5) * 1.0})

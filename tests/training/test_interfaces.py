@@ -43,6 +43,7 @@ def test_a_vector_has_the_numbers_of_arrays() -> None:
     assert slope.shape == (2,)
 
 
+@pytest.mark.slow
 def test_the_tools_of_scikit_learn_take_it() -> None:
     pytest.importorskip("sklearn")
     from sklearn.base import clone, is_classifier, is_regressor

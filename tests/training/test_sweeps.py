@@ -115,6 +115,7 @@ def test_mistakes_on_the_command_line(words: list[str], said: str) -> None:
     assert said in bad("sweep", "lecture", *words)
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_says_what_was_done(tmp_path: Path) -> None:
     words = ["sweep", "lecture", "--epochs", "400000,400001,400002", "--jobs", "2"]
     words += ["--csv", "s.csv"]
