@@ -371,8 +371,7 @@ def test_the_public_names_are_there_and_say_what_they_are() -> None:
         module = f"cgprimer.{cgprimer._PUBLIC[name] or name}"
         home = importlib.import_module(module)
         own = getattr(home, name) if cgprimer._PUBLIC[name] else home
-        own = inspect.unwrap(own)  # explained
-        assert inspect.unwrap(value) in (own, getattr(own, "__func__", own)), name
+        assert inspect.unwrap(value) in (own, getattr(own, "__func__", own)), name  # explained
 
 
 def test_no_public_name_is_also_the_name_of_a_room() -> None:

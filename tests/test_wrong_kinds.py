@@ -48,7 +48,7 @@ FITTED = cgprimer.Estimator("xw = k*xa + b", epochs=1).fit(X, Y)
         (lambda: DATA.save(3), "Dataset.save: path cannot be 3"),
         (lambda: DATA.split(0.5, seed=-1), "the seed must be"),
         (lambda: cgprimer.fit(LINE, DATA).save(None), "Fit.save: path cannot be"),
-        (lambda: FITTED.run_.save(3), "save(_run)?: path cannot be 3"),
+        (lambda: FITTED.run_.save(3), "TrainingRun.save: path cannot be 3"),
         (lambda: cgprimer.Objective(LINE, engine=3), "Objective: engine cannot be 3"),
         (lambda: cgprimer.make_classes("moons", samples=np.ones(2)), "samples must be a whole"),
         (lambda: cgprimer.plot.error(3), "error: graph cannot be 3"),

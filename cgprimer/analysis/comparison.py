@@ -300,9 +300,7 @@ def compare(
         every = apart({n: found.derivatives[target, n] for n in whole}, shapes)
         derivatives = {n: shaped(every[n], ()) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
-        if (
-            program.tape.shapes and not primal.custom
-        ):  # counted in numbers, as those of methods that know no arrays
+        if program.tape.shapes and not primal.custom:  # counted in numbers, as the others are
             program = replace(program, tape=scalarize(program.tape))
         cost = (program.pass_count, program.operation_count, program.live_values, best)
         results.append(MethodResult(method, derivatives, errors, *cost))

@@ -346,8 +346,8 @@ class Value(TensorNames):
         >>> round(loss.item(), 8), np.round(scores.grad, 8).tolist()
         (0.40760596, [[0.09003057, 0.24472847, -0.33475904]])
         """
-        place = axis if type(axis) is int else shaped.axes_of(self.shape, (axis,))[0]
-        return EAGER.emit(log_softmax_along(self.shape, place), self)
+        (place,) = shaped.axes_of(self.shape, (axis,))
+        return EAGER.emit(log_softmax_along(self.ndim, place), self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise UsageError(
