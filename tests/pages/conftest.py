@@ -50,6 +50,14 @@ def resize(browser: Any, width: int, height: int) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
+def measured(browser: Any, script: str) -> Any:
+    """What a script finds once a frame is drawn: only then have pictures followed their panes."""
+    browser.execute_async_script(
+        "const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+    )
+    return browser.execute_script(script)
+
+
 def opened(browser: Any, path: Path, width: int = 1920, height: int = 1080) -> Any:
     """The browser with a page of this folder open."""
     resize(browser, width, height)

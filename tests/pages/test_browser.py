@@ -22,7 +22,7 @@ from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.stepping.slide_tables import moved
-from tests.pages.conftest import opened, resize
+from tests.pages.conftest import measured, opened, resize
 
 pytestmark = pytest.mark.browser
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -214,7 +214,8 @@ def test_it_is_readable(page: Any, width: int, height: int) -> None:
         press(page, "\ue010")  # End
         if method == "reverse":
             page.execute_script("go(16)")
-        found = page.execute_script(
+        found = measured(
+            page,
             """
             const sizes = [], cut = [];
             for (const node of document.querySelectorAll("body *")) {
@@ -229,7 +230,7 @@ def test_it_is_readable(page: Any, width: int, height: int) -> None:
             const pane = document.getElementById("picture").getBoundingClientRect();
             return {smallest: sizes.sort((a, b) => a[0] - b[0])[0], cut,
               page: document.documentElement.scrollHeight <= innerHeight + 1,
-              whole: svg.height <= pane.height && svg.width <= pane.width};"""
+              whole: svg.height <= pane.height && svg.width <= pane.width};""",
         )
         if folder:
             page.save_screenshot(str(Path(folder, f"{method}-{width}.png")))

@@ -14,7 +14,7 @@ import cgprimer
 from cgprimer.number_format import SHORT, marked, number
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import step
-from tests.pages.conftest import opened, resize
+from tests.pages.conftest import measured, opened, resize
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load(Path(__file__).parents[2] / "examples" / "lecture.cg")
@@ -248,7 +248,7 @@ def test_three_hundred_vertices(browser: Any, tmp_path: Path) -> None:
     inside = """const a = $('graph').getBoundingClientRect();
       const b = $('picture').getBoundingClientRect();
       return a.width <= b.width && a.height <= b.height"""
-    assert browser.execute_script(inside)
+    assert measured(browser, inside)
     browser.find_element("id", "whole").click()
     steps = browser.execute_script("return data.walks[1].steps.length")
     for place in (0, steps // 3, steps - 1, 5):

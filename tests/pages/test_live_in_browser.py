@@ -17,7 +17,7 @@ from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.watching.live import Live
 from cgprimer.pages.watching.server import serving
-from tests.pages.conftest import opened, resize
+from tests.pages.conftest import measured, opened, resize
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
@@ -443,25 +443,25 @@ def test_the_graph_has_more_room_on_a_projector(browser: Any, tmp_path: Path) ->
         step(graph, output=path, method="reverse")
         browser.get("about:blank")
         opened(browser, path, 1280, 720)
-        shares = [browser.execute_script(share)]
+        shares = [measured(browser, share)]
         assert shares[0] > 1.08 * most
         button = browser.find_element("id", "fold")
         assert button.get_attribute("aria-expanded") == "true"
         press(browser, "s")
         assert button.get_attribute("aria-expanded") == "false"
         assert not browser.find_element("id", "sliders").is_displayed()
-        shares.append(browser.execute_script(share))
+        shares.append(measured(browser, share))
         press(browser, "p")
-        shares.append(browser.execute_script(share))
+        shares.append(measured(browser, share))
         press(browser, "t")
-        shares.append(browser.execute_script(share))
+        shares.append(measured(browser, share))
         assert browser.find_element("id", "alone").get_attribute("aria-pressed") == "true"
         assert shares == sorted(shares)
         assert shares[-1] > 0.7
         print(f"\nshare of the graph: {', '.join(f'{s:.3f}' for s in shares)}")
         button.click()
         press(browser, "g")
-        assert browser.execute_script(share) == pytest.approx(shares[0])
+        assert measured(browser, share) == pytest.approx(shares[0])
 
 
 def test_numbers_on_edges_as_long_as_these_stand_apart(browser: Any, tmp_path: Path) -> None:
