@@ -62,7 +62,10 @@ class State:
     def settle(cls) -> None:
         """Find out whether it is plain, after this thread has changed what it is about."""
         here = cls.here
-        change = cls._others.discard if here.recording and not here.with_lines else cls._others.add
+        ordinary = here.recording and not here.with_lines
+        if ordinary and cls.plain:
+            return
+        change = cls._others.discard if ordinary else cls._others.add
         with cls._lock:
             change(get_ident())
             cls.plain = not cls._others

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from cgprimer.core import derivatives
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
 from cgprimer.wrong_kinds import explained
+
+_explained = cache(explained)
 
 
 def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -35,7 +38,7 @@ def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options:
            [0., 4.]])
     """
     if isinstance(graph, ExpressionGraph) or not callable(graph):
-        return explained(derivatives.jacobian)(graph, *args, **options)
+        return _explained(derivatives.jacobian)(graph, *args, **options)
     from cgprimer.recording.transforms import jacobian_of  # loads numpy
 
     return _transformed(jacobian_of, graph, args, options)
@@ -57,7 +60,7 @@ def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: 
     if isinstance(graph, ExpressionGraph) or not callable(graph):
         from cgprimer.core import second_derivatives
 
-        return explained(second_derivatives.hessian)(graph, *args, **options)
+        return _explained(second_derivatives.hessian)(graph, *args, **options)
     from cgprimer.recording.transforms import hessian_of
 
     return _transformed(hessian_of, graph, args, options)

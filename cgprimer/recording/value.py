@@ -74,7 +74,7 @@ class Value(TensorNames):
     def __init__(
         self, data: Any, requires_grad: bool = True, name: str = "", *, label: str = ""
     ) -> None:
-        if not isinstance(requires_grad, bool | int | np.bool_):
+        if requires_grad is not True and not isinstance(requires_grad, bool | int | np.bool_):
             raise UsageError(
                 f"requires_grad is True or False, not {requires_grad!r}", hint="name='w' names it"
             )
@@ -242,7 +242,7 @@ class Value(TensorNames):
             DifferentiationError: nothing requires a gradient, the value is no number and no
                 gradient is given, the graph was freed, or an array has been written to.
         """
-        if gradient is None and self.shape and self.size == 1:
+        if gradient is None and self._data.__class__ is not float and self.shape and self.size == 1:
             gradient = np.ones(self.shape)
         accumulate(self, gradient if gradient is None else as_data(gradient), free=not retain_graph)
 
