@@ -58,6 +58,15 @@ def measured(browser: Any, script: str) -> Any:
     return browser.execute_script(script)
 
 
+def wait(browser: Any, condition: str, *given: Any) -> None:
+    """Until a condition holds, however busy the machine is."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 30, 0.05).until(
+        lambda b: b.execute_script(f"return {condition}", *given), condition
+    )
+
+
 def opened(browser: Any, path: Path, width: int = 1920, height: int = 1080) -> Any:
     """The browser with a page of this folder open."""
     resize(browser, width, height)

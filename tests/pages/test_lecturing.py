@@ -14,7 +14,7 @@ import cgprimer
 from cgprimer.number_format import SHORT, marked, number
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import step
-from tests.pages.conftest import measured, opened, resize
+from tests.pages.conftest import measured, opened, resize, wait
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load(Path(__file__).parents[2] / "examples" / "lecture.cg")
@@ -123,10 +123,9 @@ def test_an_address_opens_at_a_tab_and_a_step(page: Any, lecture: Path) -> None:
     assert texts(page, "#count") == ["step 17 of 23"]
     assert texts(page, "[role=tab][aria-selected=true]") == ["reverse"]
     page.execute_script("go(3)")
-    page.execute_async_script("setTimeout(arguments[0], 500)")
-    assert page.current_url.endswith("#reverse/4")
+    wait(page, "location.hash === '#reverse/4'")
     page.execute_script("location.hash = '#path-sum/99999'")
-    page.execute_async_script("setTimeout(arguments[0], 100)")
+    wait(page, "data.walks[state.walk].method === 'path-sum'")
     assert texts(page, "[role=tab][aria-selected=true]") == ["path-sum"]
     assert texts(page, "#count") == ["step 30 of 30"]
     page.get("about:blank")

@@ -17,20 +17,11 @@ from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.watching.live import Live
 from cgprimer.pages.watching.server import serving
-from tests.pages.conftest import measured, opened, resize
+from tests.pages.conftest import measured, opened, resize, wait
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
 MAZUR = cgprimer.load("mazur")
-
-
-def wait(browser: Any, condition: str, *given: Any) -> None:
-    """Until a condition holds; the page asks for news every 0.4 seconds."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 10, 0.05).until(
-        lambda b: b.execute_script(f"return {condition}", *given), condition
-    )
 
 
 def press(browser: Any, *keys: str) -> None:
