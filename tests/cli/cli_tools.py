@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,14 @@ def environment(**extra: str) -> dict[str, str]:
     """The caller's environment, without what would change how messages look."""
     dropped = ("NO_COLOR", "FORCE_COLOR", "CGPRIMER_DEBUG", "PYTHONWARNINGS", "COLUMNS")
     return {k: v for k, v in os.environ.items() if k not in dropped} | extra
+
+
+def computed(process: subprocess.Popen[str], seconds: float) -> None:
+    """Wait until a process has computed for so long: a busy machine takes its time."""
+    seen = Path(f"/proc/{process.pid}/stat")
+    ticks = seconds * os.sysconf("SC_CLK_TCK")
+    while process.poll() is None and sum(map(int, seen.read_text().split()[13:15])) < ticks:
+        time.sleep(0.01)
 
 
 Done = subprocess.CompletedProcess[str]

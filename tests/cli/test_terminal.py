@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_tools import COMMAND, LECTURE, environment, read_json, run
+from tests.cli.cli_tools import COMMAND, LECTURE, computed, environment, read_json, run
 
 LONG = ("--epochs", "1000000", "--samples", "100", "--schedule", "constant")
 
@@ -181,7 +181,7 @@ def test_ctrl_c_without_a_terminal(tmp_path: Path) -> None:
         cwd=tmp_path,
         env=environment(),
     )
-    time.sleep(2.5)
+    computed(process, 2.5)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130

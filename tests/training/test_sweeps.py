@@ -7,7 +7,6 @@ import io
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 import cgprimer
 from cgprimer import plot
 from cgprimer.errors import UsageError
-from tests.cli.cli_tools import COMMAND, bad, environment, good, read_json, run
+from tests.cli.cli_tools import COMMAND, bad, computed, environment, good, read_json, run
 from tests.plots.plot_tools import entries
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -123,7 +122,7 @@ def test_an_interrupted_sweep_says_what_was_done(tmp_path: Path) -> None:
         [COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=tmp_path, env=environment(),
     ) as process:  # fmt: skip
-        time.sleep(2)
+        computed(process, 2)
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from tests.cli.cli_tools import COMMAND, environment
+from tests.cli.cli_tools import COMMAND, computed, environment
 
 pytestmark = pytest.mark.slow
 
@@ -145,7 +145,7 @@ def stopped(folder: Path, *args: str, pauses: tuple[float, ...]) -> tuple[int, s
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
         preexec_fn=hears,  # noqa: PLW1509
     )  # fmt: skip
-    time.sleep(6)
+    computed(process, 3)
     for pause in pauses:
         time.sleep(pause)
         process.send_signal(signal.SIGINT)
