@@ -39,7 +39,7 @@ def children(pid: int = 0) -> list[int]:
     return [
         int(own)
         for own, parent, state, args in rows
-        if int(parent) == (pid or int(parent)) and "spawn_main" in args and not state.startswith("Z")
+        if pid in (0, int(parent)) and "spawn_main" in args and not state.startswith("Z")
     ]
 
 
