@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,30 @@ import numpy as np
 
 from cgprimer.analysis.elements import numbers_of
 from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
-from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import Names, as_names, shapes_of
-from cgprimer.core.tape.scalars import apart, together
+from cgprimer.core.losses import LOSS
+from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.primitives import arrays
+from cgprimer.core.run import run_steps, with_functions
+from cgprimer.core.tape.passes import varying
+from cgprimer.core.tape.scalars import apart
+from cgprimer.core.tape.tape import shape_of
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.optimizers import optimizer as _optimizer
+from cgprimer.training.vectors import Vectors
 
 Array = Any
 Range = tuple[float, float]
 _FLOOR = 0.02  # of the grid's points are the bottom
 _DEEPEST = 1e-6  # of the greatest loss: what is less counts as the bottom
 _FINER = 4  # times as many points to either side as were computed: contours without corners
+_AT_ONCE = 2**22  # numbers of all values of some points: 32 megabytes
+_SHOWN = 10  # names in a hint
+_ALONE = 2**18  # multiplications for which OpenBLAS takes one thread
 _BY_SIZE = ("adagrad", "rmsprop", "adam", "adamw")  # first steps are about the rate
 
 
@@ -90,23 +99,24 @@ def landscape(
     >>> found.lowest, found.losses.shape
     ((3.0, -1.0), (81, 81))
     """
-    whole, shapes = graph, shapes_of(tape(graph), (*graph.variables, *graph.parameters))
-    graph, at = numbers_of(graph, at, as_names(over, "over") if over else ())
-    names = _two(graph, over or graph.parameters[:2])
-    given = numbers_by_name("at", at, "parameter", graph.parameters)
-    others = [name for name in graph.parameters if name not in names]
-    point = graph.point(given, needed=graph.parameters if data is None else others)
-    values = {name: float(value) for name, value in point.items() if name in graph.parameters}
+    shapes, numbers = graph.shapes, Vectors(graph).elements
+    names = _two(graph, numbers, over or numbers[:2])
+    given = numbers_by_name("at", at, "parameter", graph.parameters, shapes=shapes, parts=True)
+    needed = [n for n in graph.parameters if data is None or n not in names]
+    point = graph.point(given, needed=needed)
+    own = {name: point[name] for name in graph.parameters if name in point}
+    values = {name: float(value) for name, value in apart(own, shapes).items()}
     steps, grid = whole_number("steps", steps, least=1), whole_number("grid", grid, least=2)
     if data is None:
-        own = together(values, {name: shapes.get(name, ()) for name in whole.parameters})
-        data = make_dataset(whole, samples=200, truth=own, seed=seed)
-    data = whole_dataset(samples_for(whole, data, loss), "a surface is of all samples")
+        data = make_dataset(graph, samples=200, truth=own, seed=seed)
+    data = whole_dataset(samples_for(graph, data, loss), "a surface is of all samples")
     truth = apart(data.truth, shapes)
     sides = _ranges(names, ranges, values)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
-    at_point = _loss_and_slope(Objective(whole, loss=loss, engine="numpy"), data, names, values)
-    losses = np.array([[at_point((a, b))[0] for a in first] for b in second])
+    objective = Objective(graph, loss=loss, engine="numpy", free=np.isin(numbers, names))
+    at_point = _loss_and_slope(objective, data, names, values)
+    points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
+    losses = _losses(objective, data, names, values, points, at_point).reshape(grid, grid)
     if not np.isfinite(losses).any():
         raise UsageError("the loss is not finite anywhere in these ranges")
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
@@ -119,11 +129,11 @@ def landscape(
         _path(at_point, name, place, steps, given_rates.get(name), span)
         for name in (() if chosen == ("none",) else chosen)
     )
-    known, called = values, "given" if given.keys() & {*names} else "declared"
+    known, called = values, "given" if apart(given, shapes).keys() & {*names} else "declared"
     if all(name in truth for name in names):
         known, called = truth, "true"
     both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
-    held = {name: values[name] for name in others}
+    held = {name: value for name, value in values.items() if name not in names}
     return Landscape(names, first, second, losses, held, both, called, paths, place, at_point)
 
 
@@ -132,9 +142,7 @@ def _loss_and_slope(
 ) -> Callable[[Any], tuple[float, Array]]:
     """What computes mean loss and gradient at values of the two parameters."""
     columns, samples = objective.columns(data), len(data)
-    numbers = objective.vectors.elements
-    point = np.array([float(values.get(n, 0.0)) for n in numbers])
-    places = [numbers.index(name) for name in names]
+    point, places = _at(objective, names, values)
 
     def at_point(two: Any) -> tuple[float, Array]:
         point[places] = two
@@ -143,6 +151,77 @@ def _loss_and_slope(
         return total / samples, gradient[places] / samples
 
     return at_point
+
+
+def _losses(
+    objective: Objective,
+    data: Dataset,
+    names: Sequence[str],
+    values: Mapping[str, float],
+    points: Array,
+    at_point: Callable[[Any], tuple[float, Array]],
+) -> Array:
+    """The mean losses at values of the two parameters, many of them at once; shape (points,).
+
+    Arrays with one of the two have an axis for the points and one of length 1 for the samples.
+    """
+    primal, samples = objective.primal, len(data)
+    kinds = {getattr(name, "kind", "") for name, _ in primal.instructions}
+    if objective.function or primal.custom or "batch_mean" in kinds:  # they know one axis
+        return np.array([at_point(two)[0] for two in points])
+    known, places = _at(objective, names, values)
+    own = objective.vectors.parts(np.arange(len(known)))
+    moved = {name: at for name, at in own.items() if np.isin(places, at).any()}
+    fixed = {**objective.columns(data), **objective.scalars(known)}
+    counts = [samples if each else 1 for each in varying(primal)]
+    size = sum(count * prod(shape_of(primal, k)) for k, count in enumerate(counts))
+    many = max(1, _AT_ONCE // size)
+    steps, losses = with_functions(primal, _stacked), []
+    for begin in range(0, len(points), many):
+        two = points[begin : begin + many]
+        some = np.repeat(known[None], len(two), axis=0)
+        some[:, places] = two
+        given = fixed | {name: some[:, None, at] for name, at in moved.items()}
+        start = [f.value if f.kind == "constant" else given[f.name] for f in primal.leaves]
+        with np.errstate(all="ignore"):
+            found = run_steps(steps, start)[primal.outputs[LOSS]]
+            losses.append(np.broadcast_to(found, (len(two), samples)).mean(axis=1))
+    return np.concatenate(losses)
+
+
+def _at(
+    objective: Objective, names: Sequence[str], values: Mapping[str, float]
+) -> tuple[Array, list[int]]:
+    """The vector of all parameters' numbers, and the places of the two in it."""
+    numbers = objective.vectors.elements
+    return np.array([float(values.get(n, 0.0)) for n in numbers]), [*map(numbers.index, names)]
+
+
+def _stacked(name: Any) -> Callable[..., Array]:
+    """numpy's function of a primitive; products with the matrices of all points are one call."""
+    plain = arrays.function(name)
+    if getattr(name, "kind", "") != "matmul" or {*name.setting} != {1, 2}:
+        return plain
+
+    def product(a: Array, b: Array) -> Array:
+        vector, matrix = (a, b) if name.setting[0] == 1 else (b, np.swapaxes(a, -1, -2))
+        if matrix.ndim == 4 and matrix.shape[1] == 1 and vector.ndim > 1:  # one for each point
+            return _in_rows(vector, matrix[:, 0])
+        return _in_rows(vector, matrix) if vector.ndim == 3 and matrix.ndim == 2 else plain(a, b)
+
+    return product
+
+
+def _in_rows(a: Array, b: Array) -> Array:
+    """``a @ b``, so many rows at a time that OpenBLAS needs no threads, which wait long."""
+    rows, whole = _ALONE // (b.shape[-2] * b.shape[-1] or 1), a.shape[-2]
+    if not 8 <= rows < whole:
+        return np.matmul(a, b)
+    whole -= whole % rows
+    blocks = a[..., :whole, :].reshape(*a.shape[:-2], -1, rows, a.shape[-1])
+    made = np.matmul(blocks, b[..., None, :, :])
+    made = made.reshape(*made.shape[:-3], whole, made.shape[-1])
+    return np.concatenate([made, np.matmul(a[..., whole:, :], b)], axis=-2)
 
 
 def _path(
@@ -175,16 +254,18 @@ def _path(
     return Descent(name, rate, np.array(points), np.array(losses), diverged)
 
 
-def _two(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
+def _two(graph: ExpressionGraph, numbers: Sequence[str], over: Names) -> tuple[str, str]:
     names = as_names(over, "over") if over else ()
     for name in names:
-        if name not in graph.parameters:
-            hint = name_hint(name, graph.parameters)
-            raise UsageError(f"the graph has no parameter {name!r}", hint=hint)
+        if name not in numbers:
+            if name in graph.parameters:
+                numbers_of(graph, None, [name])  # says that it is an array
+            raise UsageError(f"the graph has no parameter {name!r}", hint=name_hint(name, numbers))
     if len(names) != 2:
+        shown = [*numbers[:_SHOWN], *["..."][: len(numbers) - _SHOWN]]
         raise UsageError(
             "a surface is over two different parameters",
-            hint=f"choose from {', '.join(graph.parameters) or 'none: the graph has none'}",
+            hint=f"choose from {', '.join(shown) or 'none: the graph has none'}",
         )
     return names[0], names[1]
 

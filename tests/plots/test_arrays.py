@@ -12,6 +12,7 @@ from cgprimer.plots.error import step_errors
 from cgprimer.plots.function import function_curves
 from cgprimer.plots.gradients import gradients
 from cgprimer.plots.landscape import landscape
+from cgprimer.training.objective import Objective, loss_and_gradient
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
 xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
@@ -79,3 +80,40 @@ def test_a_surface_is_over_numbers() -> None:
     with pytest.raises(UsageError, match="'w' is an array") as found:
         landscape(parse(LINE), ["w", "b"])
     assert "w[0]" in found.value.hint
+
+
+_DEEP = "input x[3]; parameter V[4,3], W[2,4], b[4]; xh = tanh(V @ x + b); xw = sum(W @ xh)"
+_ROWS = "input x[2,3]; parameter V[3,2], u[2]; xw = sum((x @ V) @ u)"
+_WIDE = "input x[64]; parameter W[64,64], b[64]; xw = sum(tanh(W @ x + b))"
+_NORM = "input x[3]; parameter g[3], w[3]; xw = batchnorm(x, g, w) @ g"
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        (_DEEP, ("V[1,2]", "W[0,3]")), (_DEEP, ("V[0,0]", "V[3,1]")), (_DEEP, ("b[1]", "W[1,1]")),
+        (_ROWS, ("V[0,1]", "u[1]")), (_WIDE, ("W[7,3]", "b[7]")), (_NORM, ("g[0]", "w[2]")),
+        ("input x[2]; parameter W[2,2], k[2]; xw = (W @ k) @ x", ("W[0,1]", "k[0]")),
+        ("xw = log(k*k*xa^2)*b + 0*c", ("k", "b")), ("xw = xa; xv = k + b", ("k", "b")),
+    ],
+)  # fmt: skip
+def test_points_of_a_landscape_are_computed_many_at_once(
+    text: str, over: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, draw = parse(text), np.random.default_rng(0)
+    at = {n: draw.normal(size=graph.shapes.get(n, ())) for n in graph.parameters}
+    data = cgprimer.make_dataset(graph, truth=at, samples=70, noise=1.0)
+    calls: list[int] = []
+    sums = Objective.sums
+    monkeypatch.setattr(Objective, "sums", lambda *given: calls.append(1) or sums(*given))
+    found = landscape(graph, over, data, at=at, optimizers="none", grid=4)
+    assert len(calls) == (16 if text == _NORM else 0)
+    losses = loss_and_gradient(graph, data, reduction="mean")
+    for row, second in enumerate(found.second):
+        for column, first in enumerate(found.first):
+            point = {n: value.copy() for n, value in at.items()}
+            for name, value in zip(over, (first, second), strict=True):
+                whole, _, rest = name.partition("[")
+                point[whole][tuple(map(int, rest[:-1].split(","))) if rest else ()] = value
+            wanted = losses(point)[0]
+            assert found.losses[row, column] == pytest.approx(wanted, rel=1e-9, nan_ok=True)
