@@ -81,15 +81,14 @@ def check_formula(
         SourceError: the answer cannot be read; a caret shows where.
         UsageError: another number of components, an unknown name.
 
-    >>> from cgprimer.checking.report import report
     >>> graph = parse("input x = 4, y = 5; z = 2*x^2 + 3*y^2")
-    >>> print(report(check_formula(graph, "15, 30")))
+    >>> print(check_formula(graph, "15, 30"))
     15, 30: 1 of 2 points
       x  wrong: not the slope at the declared values
            at x = 4, y = 5
            yours is 15
       y  right
-    >>> print(report(check_formula("d(coth(x)) = -csch(x)")))
+    >>> print(check_formula("d(coth(x)) = -csch(x)"))
     d(coth(x)) = -csch(x): 0 of 1 points
       d(coth(x))  wrong: right at 0 of 20 points; no mistake that is known here
                     at x = 0.7 the slope is -1.7378, and this formula gives -1.3182

@@ -1,4 +1,4 @@
-"""Results as text, CSV, JUnit XML and Gradescope's JSON."""
+"""Results as CSV, JUnit XML and Gradescope's JSON."""
 
 from __future__ import annotations
 
@@ -10,39 +10,6 @@ from typing import Any
 from xml.etree import ElementTree as xml
 
 from cgprimer.checking.results import Part, Result, readable
-from cgprimer.errors import plural
-
-
-def summary(result: Result) -> str:
-    """The points in a line."""
-    return f"{result.submission}: {result.points:g} of {result.possible:g} points"
-
-
-def report(result: Result) -> str:
-    """A result for a terminal.
-
-    >>> parts = (Part("ab", 1, 1, "right"), Part("bc", 1, 0, "wrong", "sign", "its sign is wrong"))
-    >>> print(report(Result("gradient", "ann.py", parts)))
-    ann.py: 1 of 2 points
-      ab  right
-      bc  wrong: its sign is wrong (sign)
-    """
-    lines = [summary(result)]
-    if result.failure:
-        lines += [f"  {line}" for line in str(result.failure).splitlines()]
-    shown = result.parts
-    if result.failure and all(str(part) == "not run" for part in shown):  # said once
-        lines += [f"  {plural(len(shown), 'part')} not run"] if shown else []
-        shown = ()
-    width = max((len(part.name) for part in shown), default=0)
-    for part in shown:
-        first, *more = str(part).splitlines()
-        lines.append(f"  {part.name:{width}}  {first}")
-        lines += [f"  {'':{width}}    {line}" for line in more]
-    if result.output:
-        lines += ["  it printed:", *(f"    {line}" for line in result.output.splitlines())]
-    return "\n".join(lines)
-
 
 # --- one row for each ----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from cgprimer.errors import Source, Span, UsageError, name_hint
+from cgprimer.errors import Source, Span, UsageError, name_hint, plural
 
 Verdict = Literal["right", "wrong", "suspicious", "not run"]
 LEVELS = ("points", "part", "mistake")  # of feedback
@@ -112,14 +112,15 @@ class Part:
         return "\n".join([f"{self.verdict}: {self.message}{named}", *self.evidence])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """What a check says of one submission.
+    """What a check says of one submission. ``print`` shows all of it, and so does a notebook.
 
-    >>> parts = (Part("ab", 1, 1, "right"), Part("bc", 1, 0, "wrong"))
-    >>> result = Result("gradient", "ann.py", parts)
-    >>> result.points, result.possible
-    (1, 2)
+    >>> parts = (Part("ab", 1, 1, "right"), Part("bc", 1, 0, "wrong", "sign", "its sign is wrong"))
+    >>> print(Result("gradient", "ann.py", parts))
+    ann.py: 1 of 2 points
+      ab  right
+      bc  wrong: its sign is wrong (sign)
     """
 
     check: str
@@ -147,6 +148,29 @@ class Result:
         if self.failure:
             named.append(KINDS[self.failure.kind])
         return tuple(dict.fromkeys(named))
+
+    def __repr__(self) -> str:
+        return f"<Result {self.submission}: {self.points:g} of {self.possible:g} points>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def __str__(self) -> str:
+        lines = [repr(self)[8:-1]]
+        if self.failure:
+            lines += [f"  {line}" for line in str(self.failure).splitlines()]
+        shown = self.parts
+        if self.failure and all(str(part) == "not run" for part in shown):  # said once
+            lines += [f"  {plural(len(shown), 'part')} not run"] if shown else []
+            shown = ()
+        width = max((len(part.name) for part in shown), default=0)
+        for part in shown:
+            first, *more = str(part).splitlines()
+            lines.append(f"  {part.name:{width}}  {first}")
+            lines += [f"  {'':{width}}    {line}" for line in more]
+        if self.output:
+            lines += ["  it printed:", *(f"    {line}" for line in self.output.splitlines())]
+        return "\n".join(lines)
 
     def require(self, name: str, level: str = "mistake") -> float:
         """The points of a part, in a test cell of a course.

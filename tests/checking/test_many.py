@@ -20,7 +20,7 @@ import pytest
 from cgprimer.checking import batch, courses
 from cgprimer.checking.batch import Journal, check_all, submissions_in
 from cgprimer.checking.page import class_page
-from cgprimer.checking.report import csv_text, gradescope, junit_xml, report
+from cgprimer.checking.report import csv_text, gradescope, junit_xml
 from cgprimer.checking.results import LEVELS, Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits
 from cgprimer.errors import UsageError
@@ -83,9 +83,11 @@ def test_levels_of_feedback_say_less_and_less(folder: Path, results: list[Result
     assert data["points"] == 0
     assert "sign" not in json.dumps(data)
     bob, cyd = results[1:3]
-    assert "sign" in report(bob.at("mistake"))
-    assert "sign" not in report(bob.at("part"))
-    assert "small  wrong" in report(bob.at("part"))
+    assert "sign" in str(bob.at("mistake"))
+    assert "sign" not in str(bob.at("part"))
+    assert "small  wrong" in str(bob.at("part"))
+    assert repr(bob) == "<Result bob.py: 0 of 3 points>"
+    assert pytest.importorskip("IPython.lib.pretty").pretty(bob) == str(bob)  # in a notebook
     assert [cyd.at(level).points for level in LEVELS] == [1, 1, 1]
     assert [cyd.at(level).possible for level in LEVELS] == [3, 3, 3]
 
@@ -543,7 +545,7 @@ def test_wrong_use_is_one_clear_line(tmp_path: Path) -> None:
 def test_a_submission_without_answers_has_no_points() -> None:
     result = not_run("half", "ann.py", PARTS, Failure("time", "over 5 s"))
     assert (result.points, result.possible, result.mistakes) == (0, 3, ("out of time",))
-    assert "out of time: over 5 s" in report(result)
+    assert "out of time: over 5 s" in str(result)
     with pytest.raises(AssertionError, match="out of time: over 5 s"):
         result.require("small")
     with pytest.raises(UsageError, match="did you mean 'small'"):

@@ -16,7 +16,6 @@ import pytest
 
 import cgprimer
 from cgprimer.checking.batch import Check
-from cgprimer.checking.report import report
 from cgprimer.checking.results import Result
 from cgprimer.checking.sandbox import Limits
 from cgprimer.checking.sheets import slips as s
@@ -351,7 +350,7 @@ def test_another_sheet_is_told(tmp_path: Path) -> None:
     sheet = tmp_path / "other.json"
     sheet.write_text(sheets_json([other]))
     result = trace_check(sheet).run(file, Limits())
-    assert [line for line in report(result).splitlines() if "not run" in line] == [
+    assert [line for line in str(result).splitlines() if "not run" in line] == [
         f"  {len(result.parts)} parts not run"
     ]
     class_ = tmp_path / "sheets.json"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cgprimer.checking.report import junit_xml, report
+from cgprimer.checking.report import junit_xml
 from cgprimer.checking.results import LEVELS
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
 from cgprimer.cli.options import FORCE, JSON, LOSS
@@ -66,7 +66,7 @@ def command(
     if as_json:
         echo_json(found.to_dict())
     else:
-        click.echo(report(found))
+        click.echo(found)
 
 
 # An answer may begin with a minus sign.

@@ -21,7 +21,7 @@ from cgprimer.checking.batch import (
     student_of,
     submissions_in,
 )
-from cgprimer.checking.report import csv_text, gradescope, junit_xml, report
+from cgprimer.checking.report import csv_text, gradescope, junit_xml
 from cgprimer.checking.results import LEVELS, Failure, Result, not_run
 from cgprimer.checking.sandbox import Limits
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
@@ -241,7 +241,7 @@ def _say(batch: Batch, results: Sequence[Result], as_json: bool, one: bool) -> N
         return
     if one:
         for result in results:
-            click.echo(report(result))
+            click.echo(result)
         return
     from cgprimer.analysis.tables import table
 
