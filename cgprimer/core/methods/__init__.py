@@ -18,7 +18,6 @@ METHODS: Registry[Differentiator] = Registry(
     "cgprimer.methods",
     {name: f"{__name__}.{name.replace('-', '_')}:differentiate" for name in _OWN},
 )
-ONE_SAMPLE = ("symbolic", "path-sum")
 WITH_SHAPES = ("forward", "reverse")  # others differentiate arrays element by element
 
 
@@ -99,9 +98,8 @@ def differentiate(
         from cgprimer.core.primitives.shaped import no_derivative
 
         raise no_derivative(tape.custom[0])
-    if method in ONE_SAMPLE and any(
-        getattr(n, "kind", "") == "batch_mean" for n, _ in tape.instructions
-    ):
+    together = any(getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions)
+    if together and method in ("symbolic", "path-sum"):
         raise DifferentiationError(
             f"{method!r} looks at one sample, and 'batch_mean' (in batchnorm, too) at all of them",
             hint="take reverse, forward or finite-difference",

@@ -6,6 +6,7 @@ numpy's warnings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -170,8 +171,9 @@ def concatenate(*more: Any) -> Array:
 def batch_mean(a: Array, rank: int) -> Array:
     """The mean over the samples, for each of them; they are the axes before those of a sample."""
     a = np.asarray(a)
-    axes = tuple(range(a.ndim - rank))
-    return np.broadcast_to(a.mean(axis=axes, keepdims=True), a.shape) if axes and a.size else a
+    samples = a.shape[: a.ndim - rank]
+    total = np.add.reduce(a, axis=tuple(range(len(samples))), keepdims=True)  # faster than mean
+    return np.broadcast_to(total / max(math.prod(samples), 1), a.shape)
 
 
 def batch_sum(a: Array, rank: int) -> Array:
