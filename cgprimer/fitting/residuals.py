@@ -38,6 +38,13 @@ class Residuals:
     target: Array  # what the outputs, as one vector, shall be
     sizes: tuple[int, ...]  # how many numbers each output has
 
+    def __getstate__(self) -> Any:  # what is compiled stays in its process
+        return {**vars(self), "runner": (self.runner.program, self.runner.engine)}
+
+    def __setstate__(self, state: Any) -> None:
+        program, engine = state["runner"]
+        vars(self).update(state, runner=Runner(program, engine=engine, samples=state["samples"]))
+
     def at(self, values: Array) -> tuple[Array, Array]:
         """Weighted residuals, and J: shapes (residuals,) and (residuals, numbers that may move)."""
         outputs, slopes = self.outputs(values, self.columns, self.samples)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import subprocess
 import sys
 from itertools import pairwise
@@ -327,6 +328,13 @@ def test_interrupted_it_keeps_the_best() -> None:
     found = cgprimer.fit(DECAY, NOISY, start={"a": 30, "b": 4}, on_step=stop)
     assert (found.converged, found.reason) == (False, "interrupted")
     assert found.residual_sum_of_squares < found.history[0].residual_sum_of_squares
+
+
+def test_a_fit_comes_back_from_another_process() -> None:
+    found = cgprimer.fit(DECAY, NOISY, start={"a": 30, "b": 4}, engine="numpy")
+    back = pickle.loads(pickle.dumps(found))
+    assert str(back.as_dict()) == str(found.as_dict())
+    assert str(back.bootstrap(2)) == str(found.bootstrap(2))
 
 
 # --- refused before any work ---------------------------------------------------------------------
