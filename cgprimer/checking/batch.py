@@ -230,7 +230,8 @@ def _run(check: Check, path: Path, limits: Limits) -> Result:
     except CgprimerError:
         raise
     except Exception as error:
-        failure = Failure("grader", f"{type(error).__name__}: {error}")
+        said = f"{type(error).__name__}: {error}"
+        failure = Failure("grader", f"{readable(said)} (unless its answers are forged)")
     return not_run(check.name, path.name, check.parts, failure)
 
 

@@ -13,12 +13,13 @@ from typing import Any
 def call(submission: Any, name: str, arguments: dict[str, Any]) -> Any:
     """What a function returns for arguments by name: as keywords, or as one dictionary.
 
-    A problem with the function itself is told as ``{"problem": kind, "said": text}``.
+    A problem with the function itself is told as ``{"no call": kind, "said": text}``,
+    as no parameter can be called.
     """
     function = getattr(submission, name, None)
     if not callable(function):
         there = [n for n, v in vars(submission).items() if callable(v) and not n.startswith("_")]
-        return {"problem": "missing", "said": there[:20]}
+        return {"no call": "missing", "said": there[:20]}
     numpy = sys.modules.get("numpy")
     given = {
         n: numpy.array(v) if numpy is not None and isinstance(v, list) else v
@@ -37,4 +38,4 @@ def call(submission: Any, name: str, arguments: dict[str, Any]) -> Any:
         return function(**given if every else {n: given[n] for n in known})
     if len(needed) == 1 and needed[0].kind != needed[0].KEYWORD_ONLY:
         return function(given)
-    return {"problem": "signature", "said": f"{name}{inspect.signature(function)}"}
+    return {"no call": "signature", "said": f"{name}{inspect.signature(function)}"}

@@ -71,9 +71,11 @@ def refuse_events(folder: str, readable: list[str], files: bool, network: bool) 
     allowed = [*readable, folder]
     real, decode, under = os.path.realpath, os.fsdecode, inside
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-    changed = ("remove", "rename", "mkdir", "rmdir", "chmod", "link", "symlink")
-    changes = {f"os.{name}" for name in changed}
+    changed = ("remove", "mkdir", "rmdir", "chmod", "chown", "truncate", "utime")
+    changes = {f"os.{name}": 1 for name in changed}  # of so many paths
+    changes |= {f"os.{name}": 2 for name in ("rename", "link", "symlink")}
     starts = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile")
+    own = (0, os.getpid())
 
     def refuse(event: str, given: Any) -> None:
         if network and event.startswith("socket."):
@@ -83,13 +85,17 @@ def refuse_events(folder: str, readable: list[str], files: bool, network: bool) 
         if event in ("os.listdir", "os.scandir") and isinstance(given[0], str | bytes):
             if not any(under(real(decode(given[0])), a) for a in allowed):
                 raise PermissionError(f"a submission may not look into {given[0]!r}")
-        elif event == "open" and isinstance(given[0], str | bytes):
+        elif event == "open" and isinstance(given[0], str | bytes | os.PathLike):
             path = real(decode(given[0]))
             writes = isinstance(given[2], int) and given[2] & writing and path != os.devnull
             if not any(under(path, a) for a in ([folder] if writes else allowed)):
                 raise PermissionError(f"a submission may not open {path}")
-        elif event in changes and not under(real(decode(given[0])), folder):
-            raise PermissionError(f"a submission may not change {given[0]}")
+        elif event in changes:
+            for name in given[: changes[event]]:
+                if isinstance(name, int) or not under(real(decode(name)), folder):
+                    raise PermissionError(f"a submission may not change {name}")
+        elif event in ("os.kill", "os.killpg") and given[0] not in own:
+            raise PermissionError(f"a submission may not end others ({event})")
         elif event in starts:
             raise PermissionError(f"a submission may not start programs ({event})")
 
@@ -258,7 +264,7 @@ def confine(setup: dict[str, Any], say: Say, folder: str, readable: list[str]) -
         if linux.lock_files(folder, readable):
             held["files"] = "kernel"
         # Nobody counts the processes of root: then there are none but this.
-        if linux.refuse_calls(alone=root and uid is None) or apart:
+        if linux.refuse_calls(alone=root and uid is None, same_user=uid is None) or apart:
             held["network"] = "kernel"
     return held
 

@@ -80,7 +80,7 @@ class GradientCheck:
         question = self.question
         if isinstance(value, Failure):
             return value
-        if isinstance(value, dict) and "problem" in value:
+        if isinstance(value, dict) and "no call" in value:
             return self._problem(value)
         found: dict[str, Array | Failure] = {}
         if self.value:
@@ -95,7 +95,7 @@ class GradientCheck:
                 if name in value:
                     found[name] = _numbers(value[name], shape)
                 else:
-                    near = did_you_mean(name, value) if value else ""
+                    near = did_you_mean(name, [*value][:100]) if value else ""
                     there = f"the dictionary has no {name!r}"
                     found[name] = Failure("shape", f"{there}; {near}" if near else there)
             return found
@@ -123,7 +123,7 @@ class GradientCheck:
     def _problem(self, value: Mapping[str, Any]) -> Failure:
         """What is wrong with the function itself."""
         expected = f"{self.function}({', '.join(self.question.arguments)})"
-        if value["problem"] == "missing":
+        if value["no call"] == "missing":
             near = did_you_mean(self.function, value["said"]) if value["said"] else ""
             return Failure("missing", f"there is no function {expected}" + (near and f"; {near}"))
         return Failure("signature", f"expected {expected}, in any order, or {self.function}(point)"

@@ -29,6 +29,15 @@ _REFUSED = {  # machine -> its number in seccomp, numbers of system calls: socke
     "x86_64": (0xC000003E, (41, 101, 310, 311, 272, 308, 425, 438, 250), (435, 56, 57, 58)),
     "aarch64": (0xC00000B7, (198, 117, 270, 271, 97, 268, 425, 438, 219), (435, 220)),
 }
+# What reaches the files and processes of the same user past Landlock: chmod, fchmod, fchmodat,
+# fchmodat2, utimensat, utime, utimes, futimesat, setpriority, tkill, rt_sigqueueinfo,
+# rt_tgsigqueueinfo, pidfd_send_signal; with another process: kill, tgkill, prlimit64,
+# sched_setaffinity
+_SAME_USER = {
+    "x86_64": ((90, 91, 268, 452, 280, 132, 235, 261, 141, 200, 129, 297, 424),
+               (62, 234, 302, 203)),
+    "aarch64": ((52, 53, 452, 88, 140, 130, 138, 240, 424), (129, 131, 261, 122)),
+}  # fmt: skip
 
 
 def kernel() -> Any:
@@ -111,21 +120,28 @@ def lock_files(folder: str, readable: list[str]) -> bool:
 # --- seccomp: which system calls ----------------------------------------------------------------
 
 
-def refuse_calls(alone: bool) -> bool:
-    """No sockets, of any family, no way into other processes; and alone no further ones."""
+def refuse_calls(alone: bool, same_user: bool) -> bool:
+    """No sockets, of any family, no way into other processes; and alone no further ones.
+
+    Of the grader's own user nothing else either: no modes of files, no signals to others.
+    """
     libc = kernel()
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     if os.uname().machine not in _REFUSED:
         return False
     machine, always, starting = _REFUSED[os.uname().machine]
-    numbers = (*always, *starting) if alone else always
+    more, others = _SAME_USER[os.uname().machine] if same_user else ((), ())
+    numbers = (*always, *(starting if alone else ()), *more)
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     allow, deny = 0x7FFF0000, 0x00050000 | 13  # EACCES
-    rest = len(numbers)
-    lines = [(load, 0, 0, 4), (equal, 0, rest + 3, machine), (load, 0, 0, 0)]
-    lines += [(at_least, rest + 1, 0, 1 << 30)]  # the other numbering of x86_64
-    lines += [(equal, rest - i, 0, number) for i, number in enumerate(numbers)]
-    lines += [(give, 0, 0, allow), (give, 0, 0, deny)]
+    end = 4 + len(numbers) + len(others)
+    lines = [(load, 0, 0, 4), (equal, 0, end + 2, machine), (load, 0, 0, 0)]
+    lines += [(at_least, end, 0, 1 << 30)]  # the other numbering of x86_64
+    lines += [(equal, end + 3 - at, 0, number) for at, number in enumerate(numbers, 4)]
+    lines += [(equal, end - at, 0, n) for at, n in enumerate(others, 4 + len(numbers))]
+    # Of others the first argument is a process: itself, as 0 or by its number.
+    lines += [(give, 0, 0, allow), (load, 0, 0, 16), (equal, 2, 0, 0), (equal, 1, 0, os.getpid())]
+    lines += [(give, 0, 0, deny), (give, 0, 0, allow)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
     program = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(code))
     return bool(libc.prctl(_SECCOMP, 2, program, 0, 0) == 0)

@@ -35,6 +35,7 @@ KERNEL = True  # False for tests: without namespaces, Landlock and seccomp, as o
 _LARGEST_SUBMISSION = 1_000_000  # bytes
 _LARGEST_ANSWERS = 50_000_000  # bytes
 _KEPT_OUTPUT = 4_000  # characters
+_FORGED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 _RUNS = count()
 _running: set[subprocess.Popen[bytes]] = set()
 
@@ -228,7 +229,8 @@ def _run(
         )
         said = _attend(process, json.dumps(setup).encode(), limits)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(RecursionError):  # folders in folders in folders
+            shutil.rmtree(folder, ignore_errors=True)
     if not (said.late or b'"protections"' in said.lines):
         last = said.printed.decode(errors="replace").strip().rpartition("\n")[2]
         why = "perhaps it needs more memory than the limit, or a folder for temporary files"
@@ -304,14 +306,14 @@ def _read(
     values: dict[int, Any] = {}
     known: dict[str, Any] = {}
     failure: Failure | None = None
-    for text in said.lines.split(b"\n")[:-1]:
+    for text in said.lines.split(b"\n", asked + 100)[:-1]:  # more lines are none of ours
         try:
             line = json.loads(text)
             if "request" in line:
                 values.setdefault(int(line["request"]), _value(line, source))
             else:
                 known = {**line, **known}  # what was said first, before the submission ran
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except _FORGED:
             failure = failure or Failure("answers", "it meddles with how answers are given")
     ended_at = None
     try:
@@ -323,7 +325,7 @@ def _read(
                 ended_at = next(number for number in range(asked) if number not in values)
         protections = tuple(f"{k}: {v}" for k, v in known.get("protections", {}).items())
         modules = tuple(map(str, known.get("modules", ())))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except _FORGED:
         failure = Failure("answers", "it meddles with how answers are given")
         modules = protections = ()
     output = readable(said.printed.decode(errors="replace").replace("\r\n", "\n"))
@@ -351,7 +353,8 @@ def _value(line: dict[str, Any], source: Source) -> Any:
             )
         where = place(source, number, int(column), int(end))
     kind = told["kind"] if told["kind"] in KINDS else "answers"
-    return Failure(kind, readable(" ".join(str(told["message"]).split())), readable(where))
+    message = " ".join(str(told["message"])[: 2 * answering.LONGEST_MESSAGE].split())
+    return Failure(kind, readable(message), readable(where))
 
 
 def _ended(limits: Limits, said: _Said, ended: Any) -> Failure:

@@ -403,6 +403,11 @@ def test_a_parameter_may_be_called_value() -> None:
         gradient_check(graph, value=True)
 
 
+def test_a_parameter_may_be_called_problem() -> None:
+    graph = cgprimer.parse("xw = problem*xa")
+    assert check_gradient(graph, lambda xa, problem: {"problem": xa}).points == 1
+
+
 def test_no_right_value_is_told() -> None:
     """Neither the numbers nor a ratio to them; the wrong ones are the student's own."""
     check = gradient_check(cgprimer.load("lecture"))

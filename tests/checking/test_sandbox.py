@@ -195,6 +195,51 @@ def test_what_is_out_of_reach(name: str, tmp_path: Path, protection: str) -> Non
     assert "0.123456" not in found.output
 
 
+# Of a submission that runs as the grader's own user: where nobody is root, and on other systems.
+SAME_USER = {
+    "linux.refuse_calls(False, True)": (
+        "os.chmod({file!r}, 0)", "os.utime({file!r}, (0, 0))", "os.kill(-1, 0)",
+        "os.kill({pid}, 0)", "resource.prlimit({pid}, resource.RLIMIT_CORE, (0, 0))",
+        "os.setpriority(os.PRIO_PROCESS, {pid}, 19)", "os.sched_setaffinity({pid}, [0])",
+    ),
+    "confined.refuse_events(os.getcwd(), [], True, False)": (
+        "os.rename('m', {file!r})", "os.replace('m', {file!r})", "os.truncate({file!r}, 0)",
+        "os.link('m', {file!r} + '2')", "os.symlink('m', {file!r} + '3')",
+        "io.FileIO(pathlib.Path({file!r}), 'w')", "os.kill({pid}, 0)", "os.killpg({pid}, 0)",
+    ),
+}  # fmt: skip
+
+
+@linux
+@pytest.mark.parametrize("held", SAME_USER)
+def test_files_and_processes_of_the_same_user_are_out_of_reach(held: str, tmp_path: Path) -> None:
+    secret, own = tmp_path / "solution.py", tmp_path / "own"
+    secret.write_text("0.123456")
+    own.mkdir()
+    (own / "m").write_text("mine")
+    lines = [line.format(file=str(secret), pid=os.getpid()) for line in SAME_USER[held]]
+    text = f"""
+import io, os, pathlib, resource, sys
+from cgprimer.checking import confined, linux
+{held}
+for line in {lines!r}:
+    try:
+        exec(line)
+        print(line)
+    except PermissionError:
+        pass
+os.kill(os.getpid(), 0)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+os.rename("m", "n")
+"""
+    done = subprocess.run([sys.executable, "-c", text], cwd=own, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+                          check=False)  # fmt: skip
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr
+    assert secret.read_text() == "0.123456"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["own", "solution.py"]
+
+
 HARMLESS: dict[str, str] = {
     "threads that live on": "import threading, time\n"
     "for _ in range(4): threading.Thread(target=time.sleep, args=(60,)).start()",
@@ -235,11 +280,25 @@ def test_a_forged_answer_is_one_that_a_student_gave(tmp_path: Path) -> None:
         b'{"loaded": false, "failure": 3}\n{"protections": 3, "modules": 4}\n',
         b'{"request": 0, "failure": {"kind": [], "message": {}, "line": 1e999, "from": []}}\n',
         b"\xff\xfe\n" + b'{"request": 1' + b"0" * 5000 + b"}\n",
+        b'{"request": Infinity}\n{"ended": []}\n{"request": 0, "failure": {"line": 1, "from": 0,'
+        b' "to": Infinity, "column": Infinity, "kind": "exception", "message": ""}}\n',
     )
     found = answers(tmp_path, FORGED.format(line=b"".join(nonsense)) + G)
     assert found.failure is not None
     assert found.failure.kind == "answers"
     assert len(found.values) == 2
+    long = b'{"request": 0, "failure": {"kind": "exception", "message": "%s"}}\n' % (b"x " * 10**5)
+    value = answers(tmp_path, FORGED.format(line=long) + G).values[0]
+    assert len(value.message) <= 1000
+
+
+def test_a_flood_of_answers_costs_the_grader_nothing(tmp_path: Path) -> None:
+    text = "import os\nwhile True:\n for n in range(3, 9):\n  try: os.write(n, b'[1]\\n' * 10**5)\n"
+    started = time.process_time()
+    found = answers(tmp_path, text + "  except OSError: pass")
+    assert found.failure is not None
+    assert found.failure.kind == "answers"
+    assert time.process_time() - started < 5  # it was a minute
 
 
 def test_meddling_with_builtins_hurts_only_oneself(tmp_path: Path) -> None:
