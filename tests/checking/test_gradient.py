@@ -405,7 +405,7 @@ def test_a_parameter_may_be_called_value() -> None:
 
 def test_a_parameter_may_be_called_problem() -> None:
     graph = cgprimer.parse("xw = problem*xa")
-    assert check_gradient(graph, lambda xa, problem: {"problem": xa}).points == 1
+    assert cgprimer.check_gradient(graph, lambda xa, problem: {"problem": xa}).points == 1
 
 
 def test_no_right_value_is_told() -> None:
