@@ -21,10 +21,19 @@ from cgprimer.errors import DataError
 _BLOCK = 1 << 24  # bytes of text
 _SMALL = 1 << 17  # are read row by row sooner than pyarrow is imported
 _SHOWN = 40  # letters of a field in a message
+_COMMA = re.compile(rb'(?:^|[;\r])\s*"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?\s*(?:[;\r]|$)', re.MULTILINE)
+_UTF_8 = "save it as UTF-8 (a spreadsheet's 'CSV UTF-8')"
+_MARKS = (
+    "the decimal mark is a point, or all over a file with semicolons a comma; thousands have none"
+)
 
 
 class CsvFile(Source):
-    """A table with a header, in UTF-8. Fields of columns that nobody uses may hold anything."""
+    """A table with a header, in UTF-8. Fields of columns that nobody uses may hold anything.
+
+    Columns are separated by what its first line has most of: commas, semicolons or tabs. Beside
+    semicolons the decimal mark may be a comma, as spreadsheets write it in half of the world.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.place = path, f"{path}:1"
@@ -34,10 +43,15 @@ class CsvFile(Source):
                 raise DataError(f"{path} is compressed; unpack it first (gunzip)")
             while text.count(b'"') % 2 and (more := file.readline()):
                 text += more
+            ahead = text + file.read(1 << 17)
+        head = re.sub(rb'"[^"]*"|\[[^]]*\]', b"", text).partition(b"\r")[0].decode("latin-1")
+        self.between = max(",;\t", key=head.count)
+        commas = self.between == ";" and _COMMA.search(ahead)
+        self.marks = {ord(","): ".", ord("."): "_"} if commas else {}
         start = 3 if text.startswith(b"\xef\xbb\xbf") else 0
         lines = io.StringIO(text[start:].decode(errors="surrogateescape"), newline="")
         with _long_fields():
-            row = next(csv.reader(lines, skipinitialspace=True), [])
+            row: list[str] = next(self._rows(lines), [])
         self.names = [name.strip() for name in row]
         self._check_header()
         read = lines.getvalue()[: lines.tell()]
@@ -46,16 +60,17 @@ class CsvFile(Source):
     def __getstate__(self) -> Any:  # where blocks begin is not looked for twice
         return {**vars(self), "path": self.path.absolute()}
 
+    def _rows(self, lines: io.StringIO) -> Any:
+        return csv.reader(lines, skipinitialspace=True, delimiter=self.between)
+
     def _check_header(self) -> None:
         names, wrong = self.names, ""
         if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
-            raise DataError(f"{self.path} is not UTF-8 text")
+            raise DataError(f"{self.path} is not UTF-8 text", hint=_UTF_8)
         if not any(names):
             wrong = "the first line must hold the names of the columns"
         elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
             wrong = f'names with commas stand in quotes: write "{split},...]"'
-        elif len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-            wrong = "the columns must be separated by commas"
         elif _number(names[0]) is not None:
             wrong = "the first line must hold the names of the columns, not numbers"
         if wrong:
@@ -74,9 +89,7 @@ class CsvFile(Source):
         with pa.OSFile(str(self.path)) as file:
             file.seek(self._starts[0])
             places = [self.names.index(name) for name in names]
-            found = (
-                _at_once(file, len(self.names), places, False) if file.tell() < file.size() else []
-            )
+            found = _at_once(file, self, places, False) if file.tell() < file.size() else []
         return super().whole(names) if found is None else found
 
     def blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
@@ -96,7 +109,7 @@ class CsvFile(Source):
         if len(text) >= _SMALL:
             import pyarrow as pa
 
-            found = _at_once(pa.BufferReader(text), len(self.names), places, True)
+            found = _at_once(pa.BufferReader(text), self, places, True)
         return self._row_by_row(text, self._starts[block], places) if found is None else found
 
     def _text(self, block: int) -> bytes:
@@ -123,15 +136,17 @@ class CsvFile(Source):
         found = [array("d") for _ in places]
         names = self.names
         lines = io.StringIO(text.decode(errors="surrogateescape"), newline="")
-        reader = csv.reader(lines, skipinitialspace=True)
+        reader = self._rows(lines)
         with _long_fields():
             for row in reader:
                 where = f"{self.path}:{line + reader.line_num}"
                 if row and len(row) != len(names):
                     what = f"{len(row)} fields, but the header has {len(names)} columns"
-                    raise DataError(f"{where}: {what}")
+                    commas = self.between == "," and len(row) == 2 * len(names)
+                    hint = "semicolons between columns if decimal marks are commas" * commas
+                    raise DataError(f"{where}: {what}", hint=hint)
                 for column, k in zip(found, places if row else (), strict=bool(row)):
-                    value, field = _number(row[k]), row[k].strip()
+                    value, field = _number(row[k].translate(self.marks)), row[k].strip()
                     if value is not None and math.isfinite(value):
                         column.append(value)
                         continue
@@ -144,12 +159,17 @@ def _wrong(where: str, field: str, name: str, value: float | None) -> DataError:
     field = field if len(field) <= _SHOWN else field[:_SHOWN] + "..."
     if value is not None:
         return DataError(f"{where}{field} in the column {name!r} is not finite", hint=SKIP)
-    text = all(letter < "\udc80" or letter > "\udcff" for letter in field)
-    wrong = "a number" if text else "UTF-8 text"
-    return DataError(f"{where}{field!r} in the column {name!r} is not {wrong}")
+    wrong, hint = "a number", ""
+    if any("\udc80" <= letter <= "\udcff" for letter in field):
+        wrong, hint = "UTF-8 text", _UTF_8
+    elif field.casefold() in ("", "na", "n/a", "null", "-", "?"):
+        hint = SKIP
+    elif re.fullmatch("[-−+]?[0-9.,]+", field):
+        hint = _MARKS if "−" not in field else "write '-'"
+    return DataError(f"{where}{field!r} in the column {name!r} is not {wrong}", hint=hint)
 
 
-def _at_once(text: Any, width: int, places: list[int], lines: bool) -> list[Array] | None:
+def _at_once(text: Any, of: CsvFile, places: list[int], lines: bool) -> list[Array] | None:
     """The columns of these places; None if something is not as it must be.
 
     Lines inside of quotes take a third longer, and if not asked for are noticed.
@@ -157,17 +177,18 @@ def _at_once(text: Any, width: int, places: list[int], lines: bool) -> list[Arra
     import pyarrow as pa
     from pyarrow import csv as fast
 
-    names = [str(k) for k in range(width)]
+    names = [str(k) for k in range(len(of.names))]
     wanted = [names[k] for k in places]
     try:
         table = fast.read_csv(
             text,
             read_options=fast.ReadOptions(column_names=names),
-            parse_options=fast.ParseOptions(newlines_in_values=lines),
+            parse_options=fast.ParseOptions(newlines_in_values=lines, delimiter=of.between),
             convert_options=fast.ConvertOptions(
                 include_columns=wanted,
                 column_types=dict.fromkeys(wanted, pa.float64()),
                 null_values=[],
+                decimal_point="," if of.marks else ".",
             ),
         )
     except pa.ArrowException:

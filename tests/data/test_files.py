@@ -82,18 +82,25 @@ def test_files_of_other_makers(tmp_path: Path) -> None:
         "xa,xw\n1,2\n\n3,4\n",
         '"xa","xw"\n1,2\n3,4\n',
         "xa,xw\n+1,2e0\n3.,.4e1\n",
+        "xa;xw\n1,0;2\n3;4,00\n",
+        '\ufeff"xa";"xw";\r\n"1,0";2,0E0;\r\n3,;+4;\r\n',
+        "x[0,1];note;xa;xw\n9;1.5;1.0;2\n9;a, b;3;4.\n",
+        "xa;xw\r1,0;2\r3;4,0\r",
+        "xa\tno; te\txw\n1.0\t0,5\t2\n3\t\t4\n",
     ],
     ids=[
         "bom", "crlf", "no-end", "blank-end", "crlf-blank", "spaces", "blank-inside", "quoted",
-        "forms",
+        "forms", "semicolons", "excel", "semicolons-and-points", "mac", "tabs",
     ],
 )  # fmt: skip
-def test_harmless_variants(text: str, tmp_path: Path) -> None:
+def test_harmless_variants(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "d.csv"
     path.write_bytes(text.encode())
-    found = Dataset.load(path, inputs=["xa"], targets=["xw"])
-    assert found.inputs["xa"].tolist() == [1.0, 3.0]
-    assert found.targets["xw"].tolist() == [2.0, 4.0]
+    for small in (1 << 17, 0):  # row by row, and by pyarrow
+        monkeypatch.setattr("cgprimer.data.csv_files._SMALL", small)
+        found = Dataset.load(path, inputs=["xa"], targets=["xw"])
+        assert found.inputs["xa"].tolist() == [1.0, 3.0]
+        assert found.targets["xw"].tolist() == [2.0, 4.0]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +121,11 @@ def test_harmless_variants(text: str, tmp_path: Path) -> None:
         ("xa,xw\n1;2\n", 2, "1 fields"),
         ("xa,xw\n1,2\n# note\n", 3, "1 fields"),
         ("xa,xw\n0x10,2\n", 2, "'0x10'"),
+        ("xa;xw\n1,5;2\n1.234;2\n", 3, "column 'xa' is not a number\n  hint: the decimal"),
+        ("xa\txw\n1,234\t2\n", 2, "column 'xa' is not a number\n  hint: the decimal"),
+        ("xa,xw\n1,5,2,5\n", 2, "the header has 2 columns\n  hint: semicolons between"),
+        ("xa,xw\n1,NA\n", 2, "column 'xw' is not a number\n  hint: take such samples"),
+        ("xa,xw\n−1,2\n", 2, "not a number\n  hint: write '-'"),
         ("xa,xw\n1_000,2\n", 2, "'1_000'"),
         ("xa,xw\n   \n1,x\n", 2, "1 fields"),
         ("xa,xa\n1,2\n", 1, "'xa' stands twice"),
