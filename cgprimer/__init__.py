@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(home, name) if _PUBLIC[name] else home
     if callable(value) and not isinstance(value, type) and name != "draw":  # asks who calls it
         value = import_module("cgprimer.wrong_kinds").explained(value)
-        value.__module__ = "cgprimer"  # where pickle finds it
+        value.__module__, value.__qualname__ = "cgprimer", name  # where pickle finds it
     globals()[name] = value
     _attach()
     return value

@@ -206,7 +206,7 @@ def name_hint(name: str, known: Iterable[str]) -> str:
     'one of: ab, cd'
     """
     names = list(known)
-    if (base := str(name).partition("[")[0]) != name and base in names:
+    if (base := str(name).partition("[")[0]) != str(name) and base in names:
         return f"take {base!r} as a whole, or one place of it, such as {base}[0]"
     listed = f"one of: {', '.join(names)}" if 0 < len(names) <= _FEW else ""
     return did_you_mean(name, names) or listed

@@ -56,6 +56,13 @@ FITTED = cgprimer.Estimator("xw = k*xa + b", epochs=1).fit(X, Y)
         (lambda: cgprimer.networks.neuron(3, bias=np.ones(2)), "neuron: bias cannot be array"),
         (lambda: cgprimer.register_engine(3), "engine cannot be 3"),
         (lambda: cgprimer.rules("x^2", functions=3), "functions cannot be 3"),
+        (lambda: LINE.expression([]), r"nothing defines \[\]"),
+        (lambda: LINE.role([]), r"there is no \[\]"),
+        (lambda: LINE.role("kk"), "(?s)there is no 'kk'.*did you mean 'k'"),
+        (lambda: cgprimer.trace(LINE, AT).row(np.ones(2)), "no row array"),
+        (lambda: cgprimer.compare(LINE, AT).result("revers"), "(?s)no method.*'reverse'"),
+        (lambda: DATA.where("a"), "a list of numbers or a mask"),
+        (lambda: DATA.where(3), "a list of numbers or a mask, not by 3"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(call: Callable[[], Any], said: str) -> None:
@@ -64,15 +71,19 @@ def test_what_is_wrong_is_said(call: Callable[[], Any], said: str) -> None:
 
 
 def test_errors_that_are_not_about_the_arguments_stay_what_they_are() -> None:
-    def broken(run: cgprimer.TrainingRun) -> None:
+    def broken(_: Any) -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
         cgprimer.train(LINE, DATA, epochs=np.int64(1), on_epoch=broken)
+    none: Any = []  # which is no mapping, and does no harm
+    with pytest.raises(KeyError, match="mine"):
+        cgprimer.fit(LINE, DATA, on_step=broken, bounds=none)
 
 
 def test_pickle_finds_public_functions_and_their_warnings_point_at_the_caller() -> None:
-    assert pickle.loads(pickle.dumps(cgprimer.gradient)) is cgprimer.gradient
+    for name in ("gradient", "unregister_engine", "unregister_loss"):
+        assert pickle.loads(pickle.dumps(getattr(cgprimer, name))) is getattr(cgprimer, name)
     bare = cgprimer.Dataset(DATA.inputs, {})
     graph = cgprimer.parse("xw = dropout(k*xa, 0.2)")
     for given, data in ((LINE, bare), (graph, DATA)):

@@ -31,7 +31,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, values_of
 from cgprimer.core.tape.scalars import apart, elements, scalarize
 from cgprimer.core.tape.tape import shape_of
-from cgprimer.errors import DifferentiationError, UsageError, listed, plural
+from cgprimer.errors import DifferentiationError, UsageError, listed, name_hint, plural
 from cgprimer.number_format import DIGITS, latex_number, number
 from cgprimer.numbers_and_arrays import Value
 
@@ -107,8 +107,15 @@ class Comparison:
         return f"<Comparison d{self.of}/d({listed(self.wrt)}): {made}>"
 
     def result(self, method: str) -> MethodResult:
-        """The result of a method."""
-        return next(r for r in self.results if r.method == method)
+        """The result of a method.
+
+        Raises:
+            UsageError: it is none of those that were compared.
+        """
+        found = {result.method: result for result in self.results}
+        if str(method) not in found:
+            raise UsageError(f"there is no method {method!r} here", hint=name_hint(method, found))
+        return found[method]
 
     def to_table(self, style: str = "text") -> str:
         """Derivatives, then costs, as ``text``, ``markdown``, ``latex`` or ``csv``."""

@@ -89,7 +89,7 @@ class Trace:
             UsageError: there is none.
         """
         rows = {row.name: row for row in self.rows}
-        if name not in rows:
+        if str(name) not in rows:
             raise UsageError(f"the trace has no row {name!r}", hint=name_hint(name, rows))
         return rows[name]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from cgprimer.checked_numbers import share_of_one
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data.columns import Array, Source
+from cgprimer.data.columns import Array, Source, numbers_of
 from cgprimer.data.dataset import Dataset, joined, made, names_of
 from cgprimer.data.sources import Chosen, chosen, reading, source_of
 from cgprimer.errors import DataError, UsageError
@@ -86,8 +86,13 @@ class Blocks:
         """The samples of a block, read anew.
 
         Raises:
+            UsageError: there is no such block.
             UsageError, DataError: as for :meth:`Dataset.load`.
         """
+        if not isinstance(number, int | np.integer) or not 0 <= number < len(self.read):
+            raise UsageError(
+                f"blocks are numbered 0 to {len(self.read) - 1}: there is no {number!r}"
+            )
         with reading(self.source.place):
             found = self.source.read(number, names_of(self.roles))
         data = made(Dataset, self.source.place, self.roles, found, sum(self.read[:number]))
@@ -96,14 +101,14 @@ class Blocks:
         return data
 
     def where(self, chosen: Array) -> Dataset:
-        """The samples of these numbers."""
-        parts, order = [], np.argsort(chosen)
-        wanted = np.asarray(chosen)[order]
+        """The samples that a mask, or their numbers, choose."""
+        parts, chosen = [], numbers_of(chosen, len(self))
+        wanted = chosen[order := np.argsort(chosen)]
         for number, (start, end) in enumerate(pairwise(self.starts)):
             inside = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)]
             if len(inside):
                 parts.append(self.block(number).where(inside - start))
-        return joined(parts).where(np.argsort(order))
+        return joined(parts or [self.block(0).where([])]).where(np.argsort(order))
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
         """The same with each block changed, when it has been read, to one of the same length."""

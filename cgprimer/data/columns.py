@@ -13,7 +13,7 @@ from cgprimer.core.derivatives import tape
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.scalars import elements
 from cgprimer.core.tape.tape import shape_of
-from cgprimer.errors import DataError, name_hint
+from cgprimer.errors import DataError, UsageError, name_hint
 
 Array = Any
 SKIP = "take such samples out before training"
@@ -125,3 +125,14 @@ def together(columns: Mapping[str, Array]) -> dict[str, Array]:
         whole = np.stack([of[place] for place in order], axis=1)
         made[name] = whole.reshape(len(whole), *shape)
     return made
+
+
+def numbers_of(chosen: Any, samples: int) -> Array:
+    """The numbers of the samples that a mask, or their numbers, choose."""
+    try:
+        found = np.arange(samples)[chosen]
+    except IndexError as error:
+        raise UsageError(f"samples are chosen by a list of numbers or a mask: {error}") from None
+    if found.ndim != 1:
+        raise UsageError(f"samples are chosen by a list of numbers or a mask, not by {chosen!r}")
+    return found

@@ -15,7 +15,7 @@ from cgprimer.checked_numbers import share_of_one, whole_number
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.tape.scalars import elements
-from cgprimer.data.columns import SKIP, Array, as_column, together
+from cgprimer.data.columns import SKIP, Array, as_column, numbers_of, together
 from cgprimer.data.sources import FILES, Chosen, chosen, kind_of, reading, source_of
 from cgprimer.data.tables import parquet_bytes
 from cgprimer.errors import DataError, UsageError
@@ -105,6 +105,7 @@ class Dataset:
 
     def where(self, chosen: Array) -> Dataset:
         """The samples that a mask, or their numbers, choose."""
+        chosen = numbers_of(chosen, len(self))
         inputs = {name: column[chosen] for name, column in self.inputs.items()}
         targets = {name: column[chosen] for name, column in self.targets.items()}
         return replace(self, inputs=inputs, targets=targets)

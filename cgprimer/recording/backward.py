@@ -361,7 +361,8 @@ class _Freed(Known[str]):
     """What a primitive is called once its graph has been let go of."""
 
     def __missing__(self, name: str) -> str:
-        return self.keep(name, f"freed:{called(name)}")
+        # Under its text alone: a function of Python's holds what it has saved.
+        return self.keep(str(name), f"freed:{called(name)}")
 
 
 _RULES, _FREED = _Rules(), _Freed()

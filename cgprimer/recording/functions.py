@@ -248,7 +248,7 @@ class _Again(Custom):
                 )
             nested = isinstance(values[-1], Recorded)
             found = adjoints(result, bar, create_graph=nested, since=start)
-        return [found[o] if o in found else 0.0 * o._data for o in self.operands]
+        return [found[o] if o in found else np.zeros_like(o._data) for o in self.operands]
 
 
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:

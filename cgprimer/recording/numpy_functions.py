@@ -18,7 +18,6 @@ from cgprimer.recording.eager import EAGER, Recorded, locating, misfit
 from cgprimer.recording.operators import lifted
 from cgprimer.recording.products import einsum, kron, tensordot
 from cgprimer.recording.rearranging import joined, rearranged, value_of
-from cgprimer.recording.value import Value
 
 
 def _emitted(name: str, *operands: Any) -> Any:
@@ -204,7 +203,7 @@ def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     gone = shaped.axes_of(a.shape, axis)
     kept = [i for i in range(-a.ndim, 0) if i not in gone]
     rows = a.transpose([*gone, *kept]).reshape(-1, *[a.shape[i] for i in kept])
-    parts = [rows[i] for i in range(len(rows))] or [Value(np.ones(rows.shape[1:], a.dtype))]
+    parts = [rows[i] for i in range(len(rows))] or [rows.sum(0) + 1.0]
     while len(parts) > 1:
         pairs = [p * q for p, q in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[len(parts) // 2 * 2 :]

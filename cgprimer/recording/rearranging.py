@@ -66,5 +66,7 @@ def placed(a: Any, places: Any) -> Any:
             key.append(slice(begin, end if end >= 0 else None, step))
         if np.array_equal(own[tuple(key)], places):
             return a[tuple(key)]
+    if not a.size:
+        return a.sum() * np.zeros(places.shape, a.dtype)
     made = a.reshape(-1)[places - 1]
     return made if places.all() else np.where(places > 0, made, 0.0)

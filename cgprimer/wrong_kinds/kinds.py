@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import reprlib
+import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace, UnionType
@@ -33,7 +34,7 @@ def check_kinds(
     cgprimer.errors.UsageError: plural: count cannot be 'one'
       hint: it takes int
     """
-    if isinstance(error, CgprimerError):
+    if isinstance(error, CgprimerError) or _is_of_a_user(error):
         return
     name, signature = function.__qualname__.removesuffix(".__init__"), inspect.signature(function)
     try:
@@ -54,6 +55,17 @@ def check_kinds(
             more = "; a recording has one: recording.graph" if hasattr(value, "graph") else more
             said = f"{name}: {parameter} cannot be {reprlib.repr(value)}"
             raise UsageError(said, hint=f"it takes {takes}{more}") from error
+
+
+def _is_of_a_user(error: Exception) -> bool:
+    """Whether code that a user wrote was running: neither ours, nor Python's, nor installed."""
+    ours, trace = {"cgprimer", *sys.stdlib_module_names}, error.__traceback__
+    while trace:
+        frame, trace = trace.tb_frame, trace.tb_next
+        module = frame.f_globals.get("__name__", "").partition(".")[0]
+        if module not in ours and "-packages" not in frame.f_code.co_filename:
+            return True
+    return False
 
 
 def fits(value: Any, kind: Any) -> bool:

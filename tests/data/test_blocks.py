@@ -46,6 +46,12 @@ def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
         np.testing.assert_array_equal(np.concatenate(again[::-1]), column)
     some = parts.where(np.array([499, 0, 130, 131]))
     np.testing.assert_array_equal(some.inputs["xa"], whole.inputs["xa"][[499, 0, 130, 131]])
+    mask = whole.inputs["xa"] > 0.3
+    np.testing.assert_array_equal(parts.where(mask).inputs["xa"], whole.inputs["xa"][mask])
+    assert not len(parts.where([]))
+    for wrong in (-1, len(parts.lengths), "a", []):
+        with pytest.raises(cgprimer.UsageError, match="blocks are numbered 0 to"):
+            parts.block(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("engine", ["cpu", "numpy"])

@@ -305,6 +305,9 @@ def test_computed_again_gives_the_same_gradients_also_of_what_it_did_not_get() -
     found, expected = (hessian(lambda v, h=h: h(v).sum())(start) for h in (f, g))
     np.testing.assert_allclose(found, expected, rtol=1e-14)
     assert checkpoint(np.sin)(start).tolist() == np.sin(start).tolist()
+    w, x = Value(2.0), Value(np.inf)  # by which it has no slope
+    checkpoint(lambda a, b: a * np.heaviside(b, 0.5))(w, x).backward()
+    assert (w.grad, x.grad) == (1.0, 0.0)
     power = checkpoint(lambda x, by=2.0: x**by)
     assert grad(lambda x: power(x, by=x))(3.0) == grad(lambda x: x**x)(3.0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -201,6 +202,30 @@ def test_other_indices_in_every_turn_do_not_fill_the_memory() -> None:
     for _ in range(20):
         table[rng.integers(0, 50, 10_000)].sum().backward()
     assert sum(map(len, [*_STRUCTURAL.values(), *EAGER.functions, *_FREED])) < 2e6
+
+
+def test_what_functions_of_pythons_have_saved_goes_with_their_graph() -> None:
+    class Times(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, by: float) -> Any:
+            ctx.save(x * by)
+            seen.append(weakref.ref(ctx.saved[0]))
+            return x * by
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad, None
+
+    def squared(x: Value) -> Value:
+        seen.append(weakref.ref(x))
+        return x * x
+
+    seen: list[Any] = []
+    for turn in range(3):
+        w = Value(np.ones(3))
+        (Times.apply(w, float(turn)) + checkpoint(squared)(w * 2.0)).sum().backward()
+    gc.collect()
+    assert not any(array() is not None for array in seen)
 
 
 X = Value(np.arange(6.0).reshape(2, 3) + 1.0)

@@ -261,7 +261,11 @@ def test_log_softmax_of_what_is_large_small_single_or_empty() -> None:
     large = Value(np.array([[1000.0, 0.0], [-np.inf, 0.0]], np.float32)).log_softmax(1)
     assert large.dtype == np.float32
     assert large.data.tolist() == [[0.0, -1000.0], [-np.inf, 0.0]]
-    assert Value(np.zeros((2, 0))).log_softmax(1).shape == (2, 0)
+    empty = Value(np.zeros((2, 0)))
+    for axis in (0, 1):
+        assert empty.log_softmax(axis).shape == empty.softmax(axis).shape == (2, 0)
+    assert np.pad(empty, 1).data.tolist() == np.zeros((4, 2)).tolist()
+    assert not Value(np.zeros((2, 0)), requires_grad=False).prod(1).requires_grad
     for axis in (2, "x", None, [0], 1.0):
         with pytest.raises(ShapeError, match="axis"):
             Value(A).log_softmax(axis)  # type: ignore[arg-type]

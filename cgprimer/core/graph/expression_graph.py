@@ -144,11 +144,12 @@ class ExpressionGraph:
         >>> parse("xw = (cd*xx) + xz**3").expression("xw")
         'cd*xx + xz^3'
         """
-        if name not in self.definitions:
+        found = self.definitions.get(str(name))
+        if found is None:
             raise UsageError(f"nothing defines {name!r}", hint=name_hint(name, self.definitions))
         from cgprimer.core.primitives.notation import unparse
 
-        return unparse(self.definitions[name])
+        return unparse(found)
 
     @cached_property
     def parameters_of(self) -> dict[str, list[str]]:
@@ -357,12 +358,15 @@ class ExpressionGraph:
 
     def role(self, name: str) -> str:
         """``input``, ``inner``, ``output`` or ``parameter``."""
-        return self._roles.get(name, "parameter")
+        if str(name) not in self._roles:
+            raise UsageError(f"there is no {name!r}", hint=name_hint(name, self._roles))
+        return self._roles[name]
 
     @cached_property
     def _roles(self) -> dict[str, str]:
-        roles = ("inner", self.definitions), ("input", self.inputs), ("output", self.outputs)
-        return {name: role for role, names in roles for name in names}
+        roles = {"parameter": self.parameters, "inner": self.definitions, "input": self.inputs}
+        roles["output"] = self.outputs
+        return {name: role for role, names in roles.items() for name in names}
 
     def to_sympy(self) -> dict[str, sympy.Expr]:
         """Every defined variable as a sympy expression in the symbols of its own right-hand side.

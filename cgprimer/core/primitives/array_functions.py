@@ -83,6 +83,8 @@ def log_softmax(b: Builder, a: Any, axis: int = -1) -> Any:
 
 
 def _shifted(b: Builder, a: Any, axis: int) -> Any:
+    if 0 in b.shape(a):
+        return a
     top = b.emit("stop_gradient", shaped.largest(b, a, [axis], keep=True))
     return b.emit("sub", a, top)
 
