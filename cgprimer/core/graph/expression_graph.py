@@ -144,12 +144,11 @@ class ExpressionGraph:
         >>> parse("xw = (cd*xx) + xz**3").expression("xw")
         'cd*xx + xz^3'
         """
-        found = self.definitions.get(str(name))
-        if found is None:
+        if str(name) not in self.definitions:
             raise UsageError(f"nothing defines {name!r}", hint=name_hint(name, self.definitions))
         from cgprimer.core.primitives.notation import unparse
 
-        return unparse(found)
+        return unparse(self.definitions[name])
 
     @cached_property
     def parameters_of(self) -> dict[str, list[str]]:
@@ -293,6 +292,9 @@ class ExpressionGraph:
         found = {n: Shaped(value, self.shapes.get(n, ())) for n, value in known.items()}
         applied = 0
 
+        def value_of(leaf: Any) -> Any:
+            return found[leaf.name] if isinstance(leaf, Name) else leaf.value
+
         def emit(row: str, arguments: list[Any]) -> Any:
             nonlocal applied
             applied += 1
@@ -301,13 +303,7 @@ class ExpressionGraph:
         for name, expression in self.definitions.items():
             applied, numbers.vertex = 0, name
             try:
-                found[name] = numbers.shaped(
-                    fold(
-                        expression,
-                        lambda leaf: found[leaf.name] if isinstance(leaf, Name) else leaf.value,
-                        emit,
-                    )
-                )
+                found[name] = numbers.shaped(fold(expression, value_of, emit))
             except ShapeError as error:
                 raise self.misfit(name, applied - 1, error) from None
         numbers.check_given()

@@ -85,14 +85,12 @@ def log_softmax(b: Builder, a: Any, axis: int = -1) -> Any:
 def _shifted(b: Builder, a: Any, axis: int) -> Any:
     if 0 in b.shape(a):
         return a
-    top = b.emit("stop_gradient", shaped.largest(b, a, [axis], keep=True))
-    return b.emit("sub", a, top)
+    return b.emit("sub", a, b.emit("stop_gradient", shaped.largest(b, a, [axis], keep=True)))
 
 
 def _largest(b: Builder, a: Any) -> Any:
     if not b.shape(a):
-        hint = "of two numbers: max(a, b)"
-        raise ShapeError("a single number has no largest element", hint=hint)
+        raise ShapeError("a number has no largest element", hint="of two numbers: max(a, b)")
     return shaped.largest(b, a)
 
 
