@@ -21,14 +21,7 @@ from cgprimer.core.derivatives import (
     tape_with,
 )
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import (
-    Apply,
-    Definition,
-    Expression,
-    Name,
-    Number,
-    Structural,
-)
+from cgprimer.core.language.syntax import Apply, Definition, Expression, Name, Number, Structural
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
 from cgprimer.core.primitives.notation import unparse
@@ -280,12 +273,7 @@ def _where_bad(value: Value, bad: Value) -> float:
 
 
 def _placed(
-    graph: ExpressionGraph,
-    tape: Tape,
-    made: Operation,
-    values: list[Any],
-    index: int,
-    remedy: str,
+    graph: ExpressionGraph, tape: Tape, made: Operation, values: list[Any], index: int, remedy: str
 ) -> Why:
     """With the vertex in whose expression it stands, and its place in the text."""
     step = tape.instruction(index)

@@ -24,12 +24,7 @@ _TARGETS = "python|numpy|torch|jax|c|sympy|latex"
     with_loss=True,
 )
 def command(
-    graph: ExpressionGraph,
-    to: str,
-    method: str,
-    output: str | None,
-    force: bool,
-    **settings: Any,
+    graph: ExpressionGraph, to: str, method: str, output: str | None, force: bool, **settings: Any
 ) -> None:
     """A graph and its derivative program as a readable file that checks itself.
 

@@ -64,12 +64,7 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     with_loss=True,
 )
 def command(
-    graph: ExpressionGraph,
-    method: str,
-    show: bool,
-    explain: bool,
-    as_json: bool,
-    **settings: Any,
+    graph: ExpressionGraph, method: str, show: bool, explain: bool, as_json: bool, **settings: Any
 ) -> None:
     """Values of the outputs and their derivatives.
 

@@ -32,11 +32,7 @@ from cgprimer.numbers_and_arrays import Value, all_finite, axes
 
 TARGETS = ("python", "numpy", "torch", "jax", "c", "sympy", "latex")
 _NUMBERS = ("python", "numpy", "torch", "jax", "c")
-_LANGUAGES = {
-    **python_files.LANGUAGES,
-    "c": c_files.C,
-    "latex": latex_files.LATEX,
-}
+_LANGUAGES = {**python_files.LANGUAGES, "c": c_files.C, "latex": latex_files.LATEX}
 
 
 def export(

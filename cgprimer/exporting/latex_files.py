@@ -86,8 +86,7 @@ def _number(value: float) -> str:
 
 def _tree(line: Line) -> Expression:
     return Apply(
-        line.primitive,
-        tuple(Name(o) if isinstance(o, str) else Number(o) for o in line.operands),
+        line.primitive, tuple(Name(o) if isinstance(o, str) else Number(o) for o in line.operands)
     )
 
 

@@ -15,13 +15,7 @@ from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
 from cgprimer.lecture.differences import method_of, vertex_differences
 from cgprimer.lecture.extension import AutogradCustomization
-from cgprimer.lecture.layered import (
-    batches,
-    check_layers,
-    layers_of,
-    two_classes,
-    with_neurons,
-)
+from cgprimer.lecture.layered import batches, check_layers, layers_of, two_classes, with_neurons
 from cgprimer.lecture.overriding import NetworkSteps
 from cgprimer.lecture.showing import shown
 from cgprimer.lecture.told import tell, tell_losses, tell_samples

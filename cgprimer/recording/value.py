@@ -19,14 +19,7 @@ from cgprimer.core.language.syntax import Structural
 from cgprimer.core.primitives import array_functions, shaped
 from cgprimer.errors import ShapeError, UsageError
 from cgprimer.recording.backward import accumulate
-from cgprimer.recording.eager import (
-    EAGER,
-    UNSEEN,
-    State,
-    locating,
-    recording,
-    serial,
-)
+from cgprimer.recording.eager import EAGER, UNSEEN, State, locating, recording, serial
 from cgprimer.recording.operators import (
     as_data,
     binary,

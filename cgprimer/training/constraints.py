@@ -106,11 +106,7 @@ class Constraints:
         return values
 
     def begun(
-        self,
-        vectors: Vectors,
-        drawn: Array,
-        given: Mapping[str, Any],
-        declared: Mapping[str, Any],
+        self, vectors: Vectors, drawn: Array, given: Mapping[str, Any], declared: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Where a run begins: at what is given; frozen parameters at what the graph declares.
 

@@ -67,12 +67,7 @@ def stable_learning_rate(
 
 
 def with_stable_rate(
-    sentence: str,
-    *,
-    objective: Objective,
-    dataset: Dataset | Blocks,
-    how: Change,
-    run: TrainingRun,
+    sentence: str, *, objective: Objective, dataset: Dataset | Blocks, how: Change, run: TrainingRun
 ) -> str:
     """A sentence on a run that diverged, and the stable rate where that was exceeded.
 

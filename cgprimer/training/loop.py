@@ -30,13 +30,7 @@ from cgprimer.training.not_finite import not_finite
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import beside_targets
 from cgprimer.training.runs import TrainingRun, differences
-from cgprimer.training.settings import (
-    DEFAULTS,
-    SETTINGS,
-    Settings,
-    documented,
-    settings_of,
-)
+from cgprimer.training.settings import DEFAULTS, SETTINGS, Settings, documented, settings_of
 from cgprimer.training.snapshots import moments
 from cgprimer.training.steps import Change, Done, Steps, change_of
 from cgprimer.training.update_rules import State

@@ -214,10 +214,7 @@ class Cluster:
             )
         try:
             self._client = await self._dask.Client(
-                where,
-                asynchronous=True,
-                set_as_default=False,
-                timeout=_REACH,
+                where, asynchronous=True, set_as_default=False, timeout=_REACH
             )
         except OSError:
             what = f"no scheduler answers at {self.where}: it was asked for {_REACH:g} s"

@@ -249,11 +249,7 @@ def test_mistakes() -> None:
             "backward: the slope of sqrt(k*xa) with respect to k*xa is inf, and the adjoint that"
             " meets it 1",
         ),
-        (
-            "xw = where(less(k, 0), 0, sqrt(k))",
-            {"k": -1.0},
-            "forward: sqrt(k), in xw, is nan",
-        ),
+        ("xw = where(less(k, 0), 0, sqrt(k))", {"k": -1.0}, "forward: sqrt(k), in xw, is nan"),
         ("xw = k*xa", {"xa": 1.0, "k": 1.0}, ""),
     ],
 )

@@ -133,9 +133,7 @@ def _evaluate(work: Workload, values: Array) -> Array:
     block = max(1, 20_000_000 // max(1, sum(line.count("*") + 2 for line in work.expressions)))
     parts = [
         work.function(
-            np,
-            [c[begin : begin + block] for c in work.columns.values()],
-            values.tolist(),
+            np, [c[begin : begin + block] for c in work.columns.values()], values.tolist()
         )
         for begin in range(0, work.samples, block)
     ]

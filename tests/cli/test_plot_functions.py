@@ -151,9 +151,7 @@ def test_parameters_by_name(runs: dict[str, TrainingRun]) -> None:
     assert [text.get_text() for text in final.axes[0].get_xticklabels()] == ["b"]
 
 
-def test_curves_begin_at_the_start_and_end_at_what_was_learnt(
-    runs: dict[str, TrainingRun],
-) -> None:
+def test_curves_begin_at_the_start_and_end_at_what_was_learnt(runs: dict[str, TrainingRun]) -> None:
     run = runs["adam"]
     (curve,) = [
         line for line in plot.parameters(run, by="step").axes[0].lines

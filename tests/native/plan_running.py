@@ -61,9 +61,7 @@ def run_plan(
         table = [None] * rows.count if rows else []
 
         def read(
-            value: int,
-            values: dict[int, Number] = values,
-            table: list[Number] = table,
+            value: int, values: dict[int, Number] = values, table: list[Number] = table
         ) -> Number:
             return values[value] if value in values or not rows else table[rows.row_of[value]]
 

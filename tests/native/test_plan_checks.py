@@ -88,9 +88,7 @@ FAULTS = {
         SUMS, "affine", lambda g: g._replace(weights=(g.weights[0][1:], *g.weights[1:]))
     ),
     "a weight that varies": with_group(
-        SUMS,
-        "affine",
-        lambda g: g._replace(weights=((COLUMN, *g.weights[0][1:]), *g.weights[1:])),
+        SUMS, "affine", lambda g: g._replace(weights=((COLUMN, *g.weights[0][1:]), *g.weights[1:]))
     ),
     "a bias that varies": with_group(
         SUMS, "affine", lambda g: g._replace(biases=(COLUMN, *g.biases[1:]))

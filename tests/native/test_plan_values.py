@@ -132,11 +132,7 @@ def test_the_strategy_makes_groups() -> None:
 
 
 @pytest.mark.slow
-@given(
-    data=st.data(),
-    text=texts(numbers=["1", "2", "3", "-1"]),
-    sums=st.booleans(),
-)
+@given(data=st.data(), text=texts(numbers=["1", "2", "3", "-1"]), sums=st.booleans())
 @settings(max_examples=60, suppress_health_check=PATIENT)
 def test_plans_are_exact_algebra(data, text: str, sums: bool) -> None:
     tape = lowered(text)

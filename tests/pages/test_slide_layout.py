@@ -153,9 +153,7 @@ def test_columns_stay_where_they_are() -> None:
     assert len(places) == 1
 
 
-def test_a_vertex_is_shown_whole_or_counted(
-    case: tuple[Stepping, str, dict[int, Figure]],
-) -> None:
+def test_a_vertex_is_shown_whole_or_counted(case: tuple[Stepping, str, dict[int, Figure]]) -> None:
     shown, method, figures = case
     names = {vertex.name for vertex in shown.scene.vertices}
     for number, figure in figures.items():

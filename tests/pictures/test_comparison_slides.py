@@ -17,10 +17,7 @@ import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import UsageError
 from cgprimer.pages.comparison import fitted_graph, sentences
-from cgprimer.pages.comparison.slides import (
-    comparison_slides,
-    save_comparison,
-)
+from cgprimer.pages.comparison.slides import comparison_slides, save_comparison
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.slide_layout import SlideLayout
 
@@ -216,9 +213,7 @@ def test_values_that_nobody_gave_are_not_shown() -> None:
     assert not any("= 0" in text or "q=" in text for text in seen)
 
 
-def test_all_slides_on_one_figure_and_titles_as_written(
-    comparisons: dict[str, Comparison],
-) -> None:
+def test_all_slides_on_one_figure_and_titles_as_written(comparisons: dict[str, Comparison]) -> None:
     figure = cgprimer.draw_comparison(comparisons["mazur"], title="$a_1$ <b> & 100 %")
     assert figure.get_size_inches() == pytest.approx((13.333, 15.0), abs=0.01)
     titles = [text for text in texts(figure) if text.get_text() == "$a_1$ <b> & 100 %"]

@@ -100,11 +100,7 @@ def test_a_partial_of_zero_hands_nothing_back(registered):
 
 @pytest.mark.parametrize(
     ("partials", "message"),
-    [
-        ("cos(x)", "names 'x'"),
-        ("b", "names 'b'"),
-        (("1", "c"), "names 'c'"),
-    ],
+    [("cos(x)", "names 'x'"), ("b", "names 'b'"), (("1", "c"), "names 'c'")],
 )
 def test_a_partial_may_name_operands_and_result_only(partials, message):
     with pytest.raises(UsageError, match=message):

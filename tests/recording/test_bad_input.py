@@ -128,10 +128,7 @@ def test_functions_of_numpy_that_are_not_differentiable_are_named(wrong: Any, sa
         (lambda: cgprimer.record(lambda x: x * math.exp(x), 1.0), r"forget how(.|\n)*np.exp"),
         (lambda: cgprimer.record("x*2"), "runs a function"),  # type: ignore[arg-type]
         (lambda: cgprimer.record(lambda x, w: x * w, 1.0), "missing a required argument: 'w'"),
-        (
-            lambda: cgprimer.gradient(cgprimer.record(abs, 1.0)),
-            r"(?s)Recording.*recording.graph",
-        ),
+        (lambda: cgprimer.gradient(cgprimer.record(abs, 1.0)), r"(?s)Recording.*recording.graph"),
         (lambda: X % 2, r"numpy.remainder cannot"),
         (lambda: X // 2, r"numpy.floor_divide cannot"),
         (lambda: setattr(Value([1.0, 2.0]), "grad", np.ones(3)), r"\(2,\), not \(3,\)"),

@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
-from cgprimer.errors import (
-    DataError,
-    MissingValueError,
-    NonFiniteError,
-    ShapeError,
-    UsageError,
-)
+from cgprimer.errors import DataError, MissingValueError, NonFiniteError, ShapeError, UsageError
 from cgprimer.plots.landscape import landscape
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.identifiability import identifiability

@@ -85,8 +85,7 @@ def test_another_graph_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "null", "[1, 2]", '"text"', "{}", '{"format": "cgprimer-run"}', "{'a': 1}", "\x00"],
+    "text", ["", "null", "[1, 2]", '"text"', "{}", '{"format": "cgprimer-run"}', "{'a': 1}", "\x00"]
 )
 def test_foreign_files_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "foreign.json"

@@ -7,11 +7,7 @@ import pytest
 
 import cgprimer
 from cgprimer.data import Dataset
-from cgprimer.training.identifiability import (
-    Identifiability,
-    combination_text,
-    identifiability,
-)
+from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
 from tests.training.training_graphs import TRUTH, lecture, lecture_data
 
 

@@ -50,8 +50,7 @@ def differentiate(
     total = sum(leading[root].get(source, 0) for root in roots for source in sources)
     if total > limit:
         raise PathLimitError(
-            f"there are {counted(total)} paths, more than the limit of {limit:,}",
-            hint=_HINT,
+            f"there are {counted(total)} paths, more than the limit of {limit:,}", hint=_HINT
         )
     lengths = [count_edges(heads, root, leading[root]) for root in roots]
     walked = sum(of_root.get(source, 0) for of_root in lengths for source in sources)
