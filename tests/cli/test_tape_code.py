@@ -64,8 +64,9 @@ def test_without_a_loss_there_is_a_value_for_each_sample() -> None:
 
 
 @pytest.mark.parametrize("text", [THREE, "begin = 2*xa; xw = begin*k + columns*xa^3; entry = xw"])
-def test_what_is_shown_of_llvm_is_llvm(text: str) -> None:
+def test_what_is_shown_of_llvm_is_llvm(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     binding = pytest.importorskip("llvmlite.binding")
+    monkeypatch.setattr("cgprimer.native.cpu.straight_line.Library", None)  # nothing is compiled
     shown = code_text(gradient_tape(text), "cpu", sums=True)
     called = {
         f"declare {kind} @{name}({operands})"

@@ -16,7 +16,6 @@ from tests.native.plan_running import loss_program, network
 from tests.tape.tape_running import outputs
 
 NETWORK = loss_program(network(3, 4, 4, 2, bypass=True))
-WIDE = loss_program(network(40, 70, 70, 2))  # matrices that are cut into parts
 
 
 def point(tape: Tape, samples: int, seed: int = 0) -> tuple[dict, dict]:
@@ -61,10 +60,11 @@ def test_blocks_make_no_difference(blocks: int, more: int) -> None:
 
 
 def test_large_matrices_are_cut_into_parts_and_nothing_is_lost() -> None:
-    run = NumpyExecutable(WIDE, reduction="sum", dtype="float64")
+    wide = loss_program(network(40, 70, 70, 2))
+    run = NumpyExecutable(wide, reduction="sum", dtype="float64")
     assert any(isinstance(g, Affine) and len(g.inputs) == 70 for g in run.plan.groups.values())
-    columns, scalars = point(WIDE, 700)
-    plain = select("plain").compile(WIDE, reduction="none", dtype="float64")
+    columns, scalars = point(wide, 700)
+    plain = select("plain").compile(wide, reduction="none", dtype="float64")
     found, wanted = run(columns, scalars, 700), plain(columns, scalars, 700)
     for name, value in wanted.items():
         scale = float(np.sum(np.abs(value)))

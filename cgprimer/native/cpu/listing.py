@@ -18,8 +18,9 @@ from cgprimer.native.cpu.engine import straight_line_form
 from cgprimer.native.cpu.handlers import tile_width
 from cgprimer.native.cpu.library import processor
 from cgprimer.native.cpu.operations import Emitter
-from cgprimer.native.cpu.straight_line import FLAGS, Fused, Vectors
+from cgprimer.native.cpu.straight_line import FLAGS, Vectors, lanes_for, order_of
 from cgprimer.native.listing import InterpreterListing, Operation, several, table
+from cgprimer.native.plans.constant_factors import constant_factors
 from cgprimer.native.plans.making import plan
 from cgprimer.native.plans.printing import output_names
 
@@ -66,8 +67,8 @@ class _Named(Emitter):
 def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     from llvmlite import ir
 
-    engine = Fused(tape, reduction="sum" if sums else "none", dtype=dtype)
-    tape, lanes = engine.tape, engine.lanes
+    tape, factors = constant_factors(tape) if sums else (tape, {})
+    lanes, (varied, unvaried) = lanes_for(tape, dtype), order_of(tape)
     module = ir.Module("straight_line")
     emitter = _Named(tape, module, dtype, lanes, flags=FLAGS)
     function = Vectors(emitter, tape, sums).function
@@ -77,25 +78,19 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     names = {own: f".{name}" if name in taken else name for own, name in names.items()}
     names |= emitter.names
     results = output_names(tape.outputs)
-    factors = [
-        f"{shown_name(output)} times {number_text(float(factor))}"
-        for output, factor in zip(tape.outputs, engine.factors, strict=True)
-        if factor != 1.0
-    ]
+    after = [f"{shown_name(n)} times {number_text(f)}" for n, f in factors.items() if f != 1.0]
     vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
     lines = [
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
-        f"; columns: {several([shown_name(n) for n in engine.columns])}",
-        f"; scalars: {several([shown_name(n) for n in engine.scalars])}",
-        f"; results: {several([' and '.join(results[i]) for i in engine.varying])}"
+        f"; columns: {several([shown_name(n) for n in tape.of_kind('column')])}",
+        f"; scalars: {several([shown_name(n) for n in tape.of_kind('scalar')])}",
+        f"; results: {several([' and '.join(results[i]) for i in varied])}"
         + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
     ]
-    if engine.unvarying:
-        lines.append(
-            f"; once a call: {several([' and '.join(results[i]) for i in engine.unvarying])}"
-        )
-    if factors:
-        lines.append(f"; after the sum: {several(factors)}")
+    if unvaried:
+        lines.append(f"; once a call: {several([' and '.join(results[i]) for i in unvaried])}")
+    if after:
+        lines.append(f"; after the sum: {several(after)}")
     lines += ["", *_readable(str(function), names).strip().split("\n")]
     others = [f for f in module.functions if f is not function and not f.is_declaration]
     if others:

@@ -46,12 +46,7 @@ class Fused(Executable):
             tape, factors = constant_factors(tape)
         self.factors = np.array(list(factors.values()))
         self.tape, self.dtype, self.operations = tape, np.dtype(dtype), max(8, len(tape))
-        lanes = processor().lanes(dtype)
-        if batch:
-            lanes = lanes if batch >= lanes else 1
-        elif len(tape) <= _SMALL and lanes > 1:
-            lanes *= 2
-        self.lanes = self.unit = lanes
+        self.lanes = self.unit = lanes = lanes_for(tape, dtype, batch)
         key = f"{fingerprint(tape)} {reduction} {dtype} {lanes}"
         text = partial(module_text, tape, sums=self.sums, dtype=dtype, lanes=lanes)
         with collector_paused():
@@ -71,6 +66,14 @@ class Fused(Executable):
         """One call: nothing is to be prepared."""
         places = [array.ctypes.data for array in (columns, written, table)]
         return [(*places, begin, end, written.shape[1])], None
+
+
+def lanes_for(tape: Tape, dtype: str, batch: int = 0) -> int:
+    """How many samples are computed side by side."""
+    lanes = processor().lanes(dtype)
+    if batch:
+        return lanes if batch >= lanes else 1
+    return 2 * lanes if len(tape) <= _SMALL and lanes > 1 else lanes
 
 
 def order_of(tape: Tape) -> tuple[list[int], list[int]]:
