@@ -39,6 +39,7 @@ from cgprimer.workers.protocols import Plan
 
 Array = Any
 _PER_SECOND = 2e7  # operations, at the very least, that an engine does for single samples
+_LARGE = 1e6  # operations of a step beside which what Python does for it takes no time
 _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, progress
 
 
@@ -124,6 +125,8 @@ class Steps:
             objective.layers.check(samples, how.batch)
         self.masks = Masks(objective.layers.masks, self.seed, objective.dtype)
         in_python = self.one_by_one or kind != "rule" or bool(how.around.norms)
+        work = objective.program.operation_count * how.batch
+        in_python = in_python or (work > _LARGE and how.batch == max(lengths))  # nothing is copied
         self.trainer = None if in_python else objective.trainer(self.rule, how.batch, self.summed)
         alone = self.trainer is None and how.batch == 1 and objective.dtype == "float64"
         alone = alone and not (objective.program.tape.shapes or objective.layers.masks)
@@ -153,6 +156,11 @@ class Steps:
         """The state of the whole rule; the optimizer's own part is the first one if it is empty."""
         first = self.rule.start(values)
         return (*(state or first[: self.own]), *first[self.own :])
+
+    @cached_property
+    def unshuffled(self) -> Array:
+        """Samples in their order, as many as the longest block has."""
+        return np.arange(max(self.data.dataset.lengths))
 
     @cached_property
     def own(self) -> int:
@@ -185,8 +193,8 @@ class Steps:
         for block in blocks.tolist():
             last = first - (-lengths[block] // self.batch)
             if at.steps < last:
-                order = np.arange(lengths[block])
-                if self.settings.shuffle:
+                order = self.unshuffled[: lengths[block]]
+                if self.settings.shuffle and self.batch < len(order):  # of a whole, no order counts
                     stream = [self.seed, number, *([block] if several else [])]
                     order = np.random.default_rng(stream).permutation(len(order))
                 self._end = last, len(order)

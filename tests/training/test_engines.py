@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -150,6 +151,20 @@ def test_the_engine_does_the_steps_itself() -> None:
         assert sum(done) == 4 * 15
         train(graph(), data(), engine="cpu", epochs=4, batch_size=7, on_step=lambda *_: None)
         assert sum(done) == 4 * 15
+
+
+def test_all_samples_at_once_are_neither_put_in_order_nor_copied() -> None:
+    line, column = cgprimer.parse("xw = sin(k*xa)*tanh(b*xa)"), np.linspace(-1, 1, 100_000)
+    held: dict[str, Any] = {"batch_size": None, "epochs": 2, "start": {"k": 1, "b": 2}}
+    whole = Dataset.from_arrays({"xa": column}, {"xw": column})
+    train(line, whole, engine="cpu", **held)
+    tracemalloc.start()
+    try:
+        found = train(line, whole, engine="cpu", **held)
+        assert tracemalloc.get_traced_memory()[1] < 2 * column.nbytes
+    finally:
+        tracemalloc.stop()
+    assert_same_run(found, train(line, whole, engine="numpy", **held), 1e-10)
 
 
 @pytest.mark.parametrize("form_name", FORMS)
