@@ -318,7 +318,9 @@ def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
     if rest:
         of_methods = {o for m in methods() for o in inspect.signature(METHODS[m]).parameters}
         for name in rest:
-            if name not in of_methods and (hint := did_you_mean(name, SETTINGS)):
+            if name not in of_methods:
+                hint = did_you_mean("learning_rate" if name == "lr" else name, SETTINGS)
+                hint = hint or f"an optimizer's own is a hyperparameter: hyper={{{name!r}: ...}}"
                 raise UsageError(f"there is no setting {name!r}", hint=hint)
     return settings, rest
 

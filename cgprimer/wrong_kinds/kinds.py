@@ -15,7 +15,10 @@ from cgprimer.errors import CgprimerError, UsageError, did_you_mean
 
 # Numbers of numpy are taken for Python's, and what knows its path for one.
 _ALIKE = {int: "__index__", float: "__float__", bool: "__bool__", Path: "__fspath__"}
-_GRAPH = "cgprimer.parse(text) makes one of a text, cgprimer.load(path) of a file"
+_MADE = {
+    "ExpressionGraph": "; cgprimer.parse(text) makes one of a text, cgprimer.load(path) of a file",
+    "Tape": "; cgprimer.tape(graph) makes one",
+}
 
 
 def check_kinds(
@@ -37,11 +40,13 @@ def check_kinds(
     if isinstance(error, CgprimerError) or _is_of_a_user(error):
         return
     name, signature = function.__qualname__.removesuffix(".__init__"), inspect.signature(function)
+    name = "draw" if name == "graph_diagram" else name  # which is what was called
     try:
         bound = signature.bind(*args, **given)
     except TypeError as wrong:
         unknown = re.search(r"keyword argument '(.*)'", str(wrong))
         hint = did_you_mean(unknown[1], signature.parameters) if unknown else ""
+        hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes it" * (name == "draw")
         raise UsageError(f"{name}: {wrong}", hint=hint) from error
     # What is returned may be known to type checkers alone.
     written = {n: kind for n, kind in function.__annotations__.items() if n in bound.arguments}
@@ -51,7 +56,7 @@ def check_kinds(
         if not fits(value := bound.arguments[parameter], kind):
             takes = re.sub(r"<class '(.*)'>", r"\1", str(kind)).replace("NoneType", "None")
             takes = re.sub(r"\b[a-z_]\w*\.", "", takes)  # modules
-            more = f"; {_GRAPH}" if "ExpressionGraph" in takes else ""
+            more = next((how for kind, how in _MADE.items() if kind in takes), "")
             more = "; a recording has one: recording.graph" if hasattr(value, "graph") else more
             said = f"{name}: {parameter} cannot be {reprlib.repr(value)}"
             raise UsageError(said, hint=f"it takes {takes}{more}") from error
