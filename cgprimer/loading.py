@@ -44,10 +44,11 @@ def load(path: str | Path) -> ExpressionGraph:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         near = did_you_mean(path.stem, examples())
-        raise UsageError(
-            f"cannot read {path}: {error.strerror or error}",
-            hint=near and f"{near} ('cgprimer examples' lists the examples)",
-        ) from None
+        near = near and f"{near} ('cgprimer examples' lists the examples)"
+        if "=" in name:
+            near = "expressions themselves stand behind -e; in Python cgprimer.parse reads them"
+        raise UsageError(f"cannot read {path}: {error.strerror or error}", hint=near) from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
+        said = f"{path} is not UTF-8 text (byte {error.start})"
+        raise UsageError(said, hint="save it as UTF-8") from None
     return parse(text, name=name.encode("utf-8", "replace").decode())  # for pages and pictures

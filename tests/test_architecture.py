@@ -18,6 +18,7 @@ import cgprimer
 PACKAGE = Path(cgprimer.__file__).parent
 ROOMS = (  # a module imports only from its own room or from rooms above it
     "errors",
+    "odd_characters",
     "wrong_kinds",
     "files",
     "cache",

@@ -217,9 +217,10 @@ def _parts(text: str) -> Iterator[str]:
 def _value(name: str, text: str) -> Any:
     """A number, numbers in brackets as nested lists, or so many numbers from one to another.
 
-    >>> _value("w", "-2"), _value("w", "[[1,2]]"), _value("w", "0:1:3")
+    >>> _value("w", "−2"), _value("w", "[[1,2]]"), _value("w", "0:1:3")
     (-2.0, [[1.0, 2.0]], [0.0, 0.5, 1.0])
     """
+    text = text.replace("−", "-")  # as in a text that was copied
     try:
         if ":" in text:
             low, high, count = text.split(":")

@@ -132,11 +132,15 @@ def hessian_of(
 
 def _check(function: Any, argument: Any) -> None:
     if not callable(function):
-        hint = "value.backward() gives the leaves their grad" if isinstance(function, Value) else ""
+        hint = "cgprimer.gradient(cgprimer.parse(text), point) is of a graph"
+        hint = (
+            "value.backward() gives the leaves their grad" if isinstance(function, Value) else hint
+        )
         raise UsageError(f"a derivative is of a function, not of {function!r}", hint=hint)
     places = argument if isinstance(argument, tuple) else (argument,)
     if not all(isinstance(place, int) for place in places):
-        raise UsageError(f"arguments to differentiate by are counted from 0, not {argument!r}")
+        said = f"arguments to differentiate by are counted from 0, not {argument!r}"
+        raise UsageError(said, hint="0 is the first; several are a tuple: (0, 1)")
 
 
 def called_with(

@@ -16,6 +16,8 @@ WRONG = {
     "unknown option": (["grad", LECTURE, "--foo"], "--foo"),
     "option without value": (["grad", LECTURE, "--method"], "--method", "argument"),
     "missing file": (["grad", "nosuch.cg"], "cannot read nosuch.cg", "No such file"),
+    "text as file": (["grad", "xw = xa^2"], "cannot read xw = xa^2", "hint: expressions", "-e"),
+    "function without operand": (["grad", "-e", "xw = sin*2"], "as a function: sin(...)"),
     "no graph": (["grad"], "which graph?", "-e TEXT"),
     "file and text": (["grad", LECTURE, "-e", "xw=1"], "not both"),
     "two files": (["grad", LECTURE, LECTURE], "argument"),

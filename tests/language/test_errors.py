@@ -150,6 +150,15 @@ CASES = [
     Case("xw = sum(xa, axis=0)", SYNTAX, 1, 14, "axis", "have no names", "axis 0: sum(a, 0)"),
     Case("xw = max(xa, axis=0)", SYNTAX, 1, 14, "axis", "have no names", "largest(a, 0)"),
     Case("xw = 'a'", SYNTAX, 1, 6, "'", "unexpected character"),
+    Case("xw = “a”", SYNTAX, 1, 6, "“", "unexpected character", "without quotation marks"),
+    Case("xw = xa⁻¹²*2", SYNTAX, 1, 8, "⁻", "unexpected character '⁻'", "'^-12'"),
+    Case("xw = kˆ2*xa", SYNTAX, 1, 7, "ˆ", "unexpected character 'ˆ'", "'^'"),  # of LaTeX's PDFs
+    Case("xw = x₁", SYNTAX, 1, 7, "₁", "unexpected character '₁'", "'_1'"),
+    Case("xe\u0301 = 2", SYNTAX, 1, 3, "\u0301", "character 'U+0301'", "with its accent"),
+    Case("xw = sin\u2061(xa)", SYNTAX, 1, 9, "\u2061", "character 'U+2061'", "remove it"),
+    Case("xw = np.sin(xa)", SYNTAX, 1, 8, ".", "unexpected character '.'", "write sin(a) for"),
+    Case("xw = tan^2(xa)", SYNTAX, 1, 10, "2(", "missing operator", "tan(...)^2"),
+    Case("xw = tan**-1 (xa)", SYNTAX, 1, 12, "1 (", "missing operator", "write atan(...)"),
     Case("xw = xa\x00", SYNTAX, 1, 8, "\x00", "U+0000"),
     # numbers
     Case("xw = 2*1e999", SYNTAX, 1, 8, "1e999", "too large"),

@@ -138,8 +138,8 @@ def test_functions_of_numpy_that_are_not_differentiable_are_named(wrong: Any, sa
         (lambda: len(Value(1.0)), "no length"),
         (lambda: X.clamp(min="a"), "text"),
         (lambda: X.sum().backward("a"), "text"),
-        (lambda: grad(3), "of a function, not of 3"),  # type: ignore[arg-type]
-        (lambda: grad(abs, argument="a"), "counted from 0"),  # type: ignore[arg-type]
+        (lambda: grad(3), "of a function, not of 3\n  hint: cgprimer.gradient"),  # type: ignore[arg-type]
+        (lambda: grad(abs, argument=[0, 1]), "a tuple: .0, 1."),  # type: ignore[arg-type]
         (lambda: grad(abs, 1)(2.0), "none is number 1"),
         (lambda: grad(lambda v: "a")(1.0), "text"),
         (lambda: grad(lambda v: v)(np.ones(2)), r"one number(.|\n)*jacobian"),

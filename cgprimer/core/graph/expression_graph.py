@@ -243,6 +243,7 @@ class ExpressionGraph:
             return f"there are no named constants: write {_CONSTANTS[name]}"
         sizes = f"[{','.join(map(str, self.shapes[name]))}]" if name in self.shapes else ""
         declared = f"or in the text: {self.role(name)} {name}{sizes} = 0.5"
+        declared += f"; or call it, as a function: {name}(...)" * (name in floats.FUNCTIONS)
         return f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, {declared}"
 
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:

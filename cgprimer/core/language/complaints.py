@@ -6,12 +6,15 @@ there and, where one is likely, what was meant; the parser raises what it return
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+from unicodedata import category
 
 from cgprimer.core.language.parser import ENDS, ROLES
 from cgprimer.core.language.syntax import MOST_NUMBERS, Functions
 from cgprimer.core.language.tokens import called, is_number, spans, tokenize
 from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
+from cgprimer.odd_characters import MEANT, advice
 
 Groups = list[tuple[int, int]]  # the token that opened each, and operands before it
 
@@ -25,17 +28,6 @@ _KNOWN_AS = {
     "max": "largest(a, 0)", "min": "-largest(-a, 0)",  # along an axis
 }  # fmt: skip
 
-# Characters that word processors and other languages put in the place of ours.
-_MEANT = {
-    "×": "*", "·": "*", "∙": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "∗": "*",
-    "²": "^2", "³": "^3", "{": "(", "}": ")", "（": "(", "）": ")",
-}  # fmt: skip
-_ADVICE = {
-    "√": "write sqrt(...)", "|": "write abs(...)", "<": "write less(a, b)", ">": "write less(b, a)",
-    '"': "names stand without quotation marks", "'": "names stand without quotation marks",
-    ":": "a name is defined with '='", "\\": "a division is written /",
-    ".": "a point is for numbers: write sum(a), a @ b, transpose(a); cgprimer.load reads a file",
-}  # fmt: skip
 _NO_OPERAND = {"=": "a single '=' defines a name", "/": "a comment begins with '#'", "[":
     "brackets hold places, x[0], or declared values, a[2] = [1,2]; to group, '('"}  # fmt: skip
 
@@ -83,12 +75,10 @@ class Complaints:
         """The complaint; where the token is no token of the language, a complaint about that."""
         text, start = token or self.token
         known = text in ENDS or text in "(),=[]:@" or text in _OPERATORS or is_number(text)
-        if not known and not text.isidentifier():
+        if not known and (text in MEANT or not text.isidentifier()):
             start += next((i for i, c in enumerate(text) if not f"a{c}".isidentifier()), 0)
-            text = self.source.text[start]
-            meant = _MEANT.get(text)
-            hint = f"write {meant!r}" if meant else _ADVICE.get(text, "")
-            shown = text if text.isprintable() else f"U+{ord(text):04X}"
+            text, hint = self.source.text[start], advice(self.source.text[start:])
+            shown = f"U+{ord(text):04X}" if category(text)[0] in "CMZ" else text
             message, since = f"unexpected character {shown!r}", start
         span = Span(self.source, start if since is None else since, start + (len(text) or 1))
         return ExpressionSyntaxError(message, span, hint=hint)
@@ -158,7 +148,11 @@ class Complaints:
             decimal = right == "," and is_number(left)
             hint = "the decimal mark is a point: 3.5" if decimal else _SEPARATOR
             return self.error(f"expected the end of the statement, found '{right}'", hint=hint)
-        if right == "(" or left == ")" or is_number(left):
+        power = re.search(r"(\w+)\s*(?:\^|\*\*)\s*-?$", self.source.text[: self.before.start])
+        if right == "(" and power and functions[power[1]]:
+            hint = f"a power stands behind the operand: {power[1]}(...)^{left}"
+            hint = f"write a{power[1]}(...), or 1/{power[1]}(...)" if power[0][-1] == "-" else hint
+        elif right == "(" or left == ")" or is_number(left):
             together = self.before.start + len(left) == self.token.start
             hint = f"a product needs its sign: {f'{left}*{right}' if together else '*'}"
         elif functions[left]:

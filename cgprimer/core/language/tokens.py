@@ -16,7 +16,7 @@ _SPACE = r"[ \t\r\f\v\ufeff\u00a0]"
 _PATTERN = re.compile(
     rf"""
     {_SPACE}*(?:\#[^\n]*)?
-    ( [^\W\d]\w*(?:(?:{_SPACE}|\n|\#[^\n]*\n)*\()?      # a name; a call with its parenthesis
+    ( [^\W\dˆ][^\Wˆ]*(?:(?:{_SPACE}|\n|\#[^\n]*\n)*\()?      # a name; a call with its "("
     | \*\*|[-+*/^@(),=;:\[\]\n]
     | (?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
     | \Z|.                                             # the end; a character that means nothing
