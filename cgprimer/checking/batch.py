@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cgprimer.files import write_whole
 
 ENDINGS = (".py", ".ipynb")  # of programs
 _LARGEST = 10_000_000  # bytes of a file that is read to see whether it has changed
+_ONE_LINE = {9: "\ufffd", 10: "\ufffd"}  # a name with lines would forge rows of tables
 _SECONDS = 1.0  # between two writings of a journal
 
 
@@ -126,8 +128,9 @@ def submissions_in(
         for file in inside:
             own = path.is_dir() and file.parent != path  # in a folder of the student's own
             shown = path if not path.is_dir() else file.parent if own else file
-            name = readable(shown.name)
-            found[name if name not in found else readable(str(file))] = file
+            name, place = (readable(n).translate(_ONE_LINE) for n in (shown.name, str(file)))
+            others = (f"{place} ({number})" for number in count(2))
+            found[next(n for n in chain((name, place), others) if n not in found)] = file
     if not found:
         raise UsageError(f"which submission? Give a {endings[0]} file, or a folder of them")
     return found

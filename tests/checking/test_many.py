@@ -342,6 +342,20 @@ TEST = {
 }  # fmt: skip
 
 
+@pytest.mark.skipif(os.name != "posix", reason="names that files may have there")
+def test_no_name_loses_a_result_or_forges_a_line(folder: Path) -> None:
+    for name in ("a\x07.py", "a\x08.py", "a\x1b.py", "b\n  b  3\nc.py", "ann.ipynb"):
+        (folder / name).write_text(f"# {name!r}\n{RIGHT}" if name != "ann.ipynb" else "{}")
+    said = good("check", "half", "notes.txt", "class", "--gradescope", "all", cwd=folder.parent)
+    rows = csv.reader(io.StringIO((folder.parent / "class.csv").read_text(), newline=""))
+    names = [row[0] for row in rows][1:]
+    assert len(names) == len(set(names)) == len(CLASS) + 5
+    assert all(line.split()[-1] != "3" for line in said.splitlines() if line.startswith("  b"))
+    kept = {json.loads(file.read_text())["score"] for file in (folder.parent / "all").glob("ann*")}
+    assert len(list((folder.parent / "all").iterdir())) == len(CLASS) + 5
+    assert kept == {3, 0}
+
+
 def follows_gradescope(data: dict[str, Any]) -> None:
     assert data.keys() <= GRADESCOPE.keys()
     assert all(isinstance(value, GRADESCOPE[key]) for key, value in data.items())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -222,15 +224,18 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
         raise KeyboardInterrupt
 
 
-def _write_gradescope(path: str, results: Iterable[Result]) -> None:
+def _write_gradescope(path: str, results: Sequence[Result]) -> None:
     if path.endswith(".json"):
         for result in results:
             write_whole(path, json_text(gradescope(result)))
         return
     Path(path).mkdir(exist_ok=True)
+    several = list(chain(*several_of_one(r.submission for r in results).values()))
     for result in results:
-        name = f"{Path(student_of(result.submission)).name}.json"
-        write_whole(Path(path, name), json_text(gradescope(result)))
+        name = Path(student_of(result.submission)).name
+        if result.submission in several:  # a file for each
+            name = result.submission.replace(os.sep, "_")
+        write_whole(Path(path, f"{name}.json"), json_text(gradescope(result)))
 
 
 def _say(batch: Batch, results: Sequence[Result], as_json: bool, one: bool) -> None:
