@@ -43,7 +43,9 @@ class NumpyFile(Source):
                     with zipfile.ZipFile(file) as archive:
                         listed = archive.namelist()
                     self.names = [name.removesuffix(".npy") for name in listed]
-            except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+            except (DataError, OSError):
+                raise
+            except Exception as error:  # numpy's and zipfile's have no common base
                 raise DataError(f"{path} is not a file of numpy arrays") from error
 
     def __reduce__(self) -> Any:
@@ -59,6 +61,8 @@ class NumpyFile(Source):
         if wrong := [n for n, shape in lengths.items() if not shape]:
             what = f"the column {wrong[0]!r} has 0 dimensions; a column has a value per sample"
             raise DataError(f"{self.path}: {what}")
+        if any(shape[0] and not self._arrays[n].size for n, shape in lengths.items()):
+            raise DataError(f"{self.path}: a column holds no numbers")  # of how many samples ever
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{n} {shape[0]}" for n, shape in lengths.items())
             raise DataError(f"{self.path}: the columns have different lengths: {shown}")
@@ -101,7 +105,7 @@ class NumpyFile(Source):
                             )
         except (DataError, OSError):
             raise
-        except Exception as error:  # zipfile's errors have no common base with numpy's
+        except Exception as error:
             raise DataError(f"{self.path} is not a file of numpy arrays") from error
 
 

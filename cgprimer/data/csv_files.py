@@ -38,11 +38,14 @@ class CsvFile(Source):
     def __init__(self, path: Path) -> None:
         self.path, self.place = path, f"{path}:1"
         with path.open("rb") as file:
-            text = file.readline()
-            if text.startswith(b"\x1f\x8b"):
+            header = [file.readline()]
+            if header[0].startswith(b"\x1f\x8b"):
                 raise DataError(f"{path} is compressed; unpack it first (gunzip)")
-            while text.count(b'"') % 2 and (more := file.readline()):
-                text += more
+            quotes = header[0].count(b'"')
+            while quotes % 2 and (more := file.readline()):
+                header.append(more)
+                quotes += more.count(b'"')
+            text = b"".join(header)
             ahead = text + file.read(1 << 17)
         head = re.sub(rb'"[^"]*"|\[[^]]*\]', b"", text).partition(b"\r")[0].decode("latin-1")
         self.between = max(",;\t", key=head.count)

@@ -17,7 +17,7 @@ FILES = "datasets are .csv, .npz or .parquet"
 _KINDS: dict[str, Any] = {
     ".csv": CsvFile, ".npz": NumpyFile, ".npy": NumpyFile, ".parquet": ParquetFile,
 }  # fmt: skip
-_MANY = 40  # names of columns, and no more, stand in a message
+_MANY, _LONG = 40, 100  # names of columns, and letters of each, stand in a message, no more
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
@@ -141,7 +141,8 @@ def _missing(source: Source, name: str, more: str = "") -> DataError:
     names = source.names
     if source.roles:
         names = [n.removeprefix("inputs/").removeprefix("targets/") for n in names]
-    bases = dict.fromkeys(base(n) if n.isprintable() else repr(n) for n in names)
+    shown = (base(n) if n.isprintable() else repr(n) for n in names)
+    bases = dict.fromkeys(n if len(n) <= _LONG else f"{n[:_LONG]}..." for n in shown)
     few = ", ".join(list(bases)[:_MANY]) + (", ..." if len(bases) > _MANY else "")
     what = f"{source.place}: there is no column {name!r}; the columns are {few}"
     return DataError(what, hint=name_hint(name, bases) + more)

@@ -48,15 +48,15 @@ class ParquetFile(Source):
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.place, self._broken = str(path), (pa.ArrowException, OSError)
+        self.place, self._broken = str(path), (pa.ArrowException, OSError, UnicodeError)
         try:
             path.open("rb").close()
             self.file = parquet.ParquetFile(path, pre_buffer=False)
+            self.names = self.file.schema_arrow.names
         except self._broken as error:
             if getattr(error, "errno", None):
                 raise
             raise DataError(f"{path} is no Parquet file, or a part of one") from None
-        self.names = self.file.schema_arrow.names
         about = self.file.metadata
         self.groups: list[list[int]] = []
         self.rows: list[int] = []

@@ -6,6 +6,7 @@ import gzip
 import io
 import zipfile
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -263,3 +264,25 @@ def test_a_target_that_no_output_matches(tmp_path: Path) -> None:
     assert cgprimer.train(LINE, Dataset.from_frame(
         pyarrow.table({"xa": [1.0], "label": [2.0]}), LINE, columns={"xw": "label"}
     )).steps == 30  # fmt: skip
+
+
+def test_headers_that_nothing_follows(tmp_path: Path) -> None:
+    npy, npz, whole = tmp_path / "d.npy", tmp_path / "d.npz", tmp_path / "d.parquet"
+    np.save(npy, np.zeros(3, [("xa", "f8"), ("xw", "f8")]))
+    npy.write_bytes(npy.read_bytes().replace(b"}", b"("))  # numpy's own error is a TokenError
+    np.savez(npz, xa=np.zeros((10**17, 0)), xw=np.zeros((10**17, 0)))  # and no byte of them
+    parquet.write_table(pyarrow.table({"xw_xw_xw": [1.0]}), whole)
+    whole.write_bytes(whole.read_bytes().replace(b"xw_xw_xw", b"xw_\xa5w_xw"))
+    for path, said in ((npy, "not a file of"), (npz, "holds no numbers"), (whole, "no Parquet")):
+        with pytest.raises(DataError, match=said):
+            Dataset.load(path)
+
+
+def test_a_header_in_quotes_that_do_not_end(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('"xa,xw\n' + "1,2\n" * 300_000)
+    started = process_time()
+    with pytest.raises(DataError) as caught:
+        Dataset.load(path, inputs=["xa"])
+    assert process_time() - started < 3  # it grew with the square
+    assert len(str(caught.value)) < 500
