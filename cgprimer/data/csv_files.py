@@ -21,7 +21,9 @@ from cgprimer.errors import DataError
 _BLOCK = 1 << 24  # bytes of text
 _SMALL = 1 << 17  # are read row by row sooner than pyarrow is imported
 _SHOWN = 40  # letters of a field in a message
-_COMMA = re.compile(rb'(?:^|[;\r])\s*"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?\s*(?:[;\r]|$)', re.MULTILINE)
+_COMMA = re.compile(
+    rb'(?:^|[;\r])[ \t]*"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?[ \t]*(?:[;\r]|$)', re.MULTILINE
+)
 _UTF_8 = "save it as UTF-8 (a spreadsheet's 'CSV UTF-8')"
 _MARKS = (
     "the decimal mark is a point, or all over a file with semicolons a comma; thousands have none"
@@ -47,7 +49,7 @@ class CsvFile(Source):
                 quotes += more.count(b'"')
             text = b"".join(header)
             ahead = text + file.read(1 << 17)
-        head = re.sub(rb'"[^"]*"|\[[^]]*\]', b"", text).partition(b"\r")[0].decode("latin-1")
+        head = re.sub(rb'"[^"]*"|\[[^][]*\]', b"", text).partition(b"\r")[0].decode("latin-1")
         self.between = max(",;\t", key=head.count)
         commas = self.between == ";" and _COMMA.search(ahead)
         self.marks = {ord(","): ".", ord("."): "_"} if commas else {}

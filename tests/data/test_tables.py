@@ -278,9 +278,12 @@ def test_headers_that_nothing_follows(tmp_path: Path) -> None:
             Dataset.load(path)
 
 
-def test_a_header_in_quotes_that_do_not_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ['"xa,xw\n' + "1,2\n" * 200_000, "[" * 200_000, "a;b\n" + "\n" * 130_000]
+)
+def test_a_header_that_does_not_end(text: str, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
-    path.write_text('"xa,xw\n' + "1,2\n" * 300_000)
+    path.write_text(text)
     started = process_time()
     with pytest.raises(DataError) as caught:
         Dataset.load(path, inputs=["xa"])
