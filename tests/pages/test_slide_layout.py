@@ -72,13 +72,14 @@ CASES = list(shows())
 def case(request: pytest.FixtureRequest) -> tuple[Stepping, str, dict[int, Figure]]:
     """Steps, a method and some slides by the number of their step."""
     shown, method, steps = request.param
-    return shown, method, {number: drawn(shown, method, number) for number in steps}
+    figures = drawn(shown, method, *steps)
+    return shown, method, dict(zip(steps, figures, strict=True))
 
 
-def drawn(shown: Stepping, method: str, number: int, *, dark: bool = False) -> Figure:
-    frames = shown.frames(method)
-    place = slide_placed(shown, method)
-    return slide(shown, method, frames[min(number, len(frames)) - 1], place, dark=dark)
+def drawn(shown: Stepping, method: str, *numbers: int, dark: bool = False) -> list[Figure]:
+    frames, place = shown.frames(method), slide_placed(shown, method)
+    chosen = [frames[min(number, len(frames)) - 1] for number in numbers]
+    return [slide(shown, method, frame, place, dark=dark) for frame in chosen]
 
 
 def renderer_of(figure: Figure) -> Any:
@@ -145,10 +146,8 @@ def test_the_frame_around_a_number_is_free_of_other_numbers(
 def test_columns_stay_where_they_are() -> None:
     shown = example("mazur", "forward", wrt=["w1"])
     places = set()
-    for number in (1, 20, 40):
-        texts = {
-            t.get_text(): t.get_position() for t in drawn(shown, "forward", number).axes[0].texts
-        }
+    for figure in drawn(shown, "forward", 1, 20, 40):
+        texts = {t.get_text(): t.get_position() for t in figure.axes[0].texts}
         places.add((texts["value"][0], texts["tangent"][0]))
     assert len(places) == 1
 
@@ -226,7 +225,7 @@ def test_one_very_wide_vertex_is_shown_as_far_as_it_goes() -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_arrow_heads_lie_over_the_ring(dark: bool) -> None:
     shown = example("lecture", "reverse")
-    pane = drawn(shown, "reverse", 15, dark=dark).axes[1]
+    pane = drawn(shown, "reverse", 15, dark=dark)[0].axes[1]
     lit = to_rgba(theme(dark).curves[1])
     none = to_rgba("none")
     rings = [p for p in pane.patches if (p.get_edgecolor(), p.get_facecolor()) == (lit, none)]
@@ -243,7 +242,7 @@ def test_arrow_heads_lie_over_the_ring(dark: bool) -> None:
 @pytest.mark.parametrize(("name", "level"), [("lecture", "variables"), ("lecture", "operations")])
 def test_the_legend_names_the_roles_and_this_step(name: str, level: str) -> None:
     shown = example(name, "reverse", level=level)
-    texts = [t.get_text() for t in drawn(shown, "reverse", 15).axes[1].texts]
+    texts = [t.get_text() for t in drawn(shown, "reverse", 15)[0].axes[1].texts]
     words = {theme(False).roles[vertex.role].word for vertex in shown.scene.vertices}
     assert words <= set(texts)
     assert "this step" in texts
@@ -253,7 +252,7 @@ def test_the_legend_names_the_roles_and_this_step(name: str, level: str) -> None
 
 def test_the_lecture_fits_with_its_legend() -> None:
     shown = example("lecture", "reverse")
-    texts = [t.get_text() for t in drawn(shown, "reverse", 15).axes[1].texts]
+    texts = [t.get_text() for t in drawn(shown, "reverse", 15)[0].axes[1].texts]
     assert not [t for t in texts if t.endswith(" more")]
 
 
