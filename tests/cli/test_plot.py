@@ -24,7 +24,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-SLOW = ("batches", "boundary", "cost", "descent", "surface", "workers")
+SLOW = ("batches", "boundary", "cost", "descent", "loss", "surface", "swell", "workers")
 
 
 def test_the_kinds() -> None:
@@ -95,8 +95,8 @@ def test_every_example_works(kind: str, workplace: Path) -> None:
         (["functoin", "-o", "a.png"], "functoin"),
     ],
 )
-def test_mistakes(arguments: list[object], words: str, workplace: Path) -> None:
-    make_runs(workplace)
+def test_mistakes(arguments: list[object], words: str, runs: Path, workplace: Path) -> None:
+    shutil.copytree(runs, workplace, dirs_exist_ok=True)
     before = sorted(workplace.iterdir())
     done = run("plot", *arguments)
     assert done.returncode in (1, 2)
@@ -105,8 +105,10 @@ def test_mistakes(arguments: list[object], words: str, workplace: Path) -> None:
     assert sorted(workplace.iterdir()) == before, "a file was left behind"
 
 
-def make_runs(folder: Path) -> None:
-    """A run, one without a step, one of nan."""
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, one without a step, one of nan."""
+    folder = tmp_path_factory.mktemp("runs")
     graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     data = cgprimer.make_dataset(graph, samples=60)
     save_run(cgprimer.train(graph, data, epochs=0), folder / "none.json", graph)
@@ -116,6 +118,7 @@ def make_runs(folder: Path) -> None:
     fields = json.loads((folder / "run.json").read_text())
     nan = {"step_losses": ["nan"] * trained.steps, "epoch_losses": ["nan"] * trained.epochs}
     (folder / "nan.json").write_text(json.dumps(fields | nan))
+    return folder
 
 
 @pytest.mark.usefixtures("workplace")

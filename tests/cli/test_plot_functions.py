@@ -38,17 +38,22 @@ def runs() -> dict[str, TrainingRun]:
     }
 
 
-@pytest.fixture
-def files(
-    runs: dict[str, TrainingRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def folder(runs: dict[str, TrainingRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("runs")
     for name, run in runs.items():
-        save_run(run, f"{name}.json", GRAPH)
+        save_run(run, found / f"{name}.json", GRAPH)
     data = cgprimer.make_classes("xor", PLANE, samples=40)
-    data.save("plane.csv")
-    cgprimer.train(PLANE, data, epochs=2, batch_size=10).save("plane.json")
-    cgprimer.train(PLANE, data, epochs=1, workers=3, simulate=True, batch_size=5).save("team.json")
+    data.save(found / "plane.csv")
+    cgprimer.train(PLANE, data, epochs=2, batch_size=10).save(found / "plane.json")
+    team = cgprimer.train(PLANE, data, epochs=1, workers=3, simulate=True, batch_size=5)
+    team.save(found / "team.json")
+    return found
+
+
+@pytest.fixture
+def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(folder)
     return ["adam.json", "sgd.json"]
 
 
@@ -122,11 +127,14 @@ CASES: dict[str, tuple[list[str], Any]] = {
 
 
 @pytest.mark.parametrize("kind", plot.__all__)
-def test_the_command_writes_what_the_function_returns(kind: str, files: list[str]) -> None:
+def test_the_command_writes_what_the_function_returns(
+    kind: str, files: list[str], tmp_path: Path
+) -> None:
     arguments, make = CASES[kind]
-    good("plot", kind, *arguments, "-o", "there.svg")
-    save_figure(make(files), Path("here.svg"))
-    assert Path("here.svg").read_bytes() == Path("there.svg").read_bytes()
+    here, there = tmp_path / "here.svg", tmp_path / "there.svg"
+    good("plot", kind, *arguments, "-o", there)
+    save_figure(make(files), here)
+    assert here.read_bytes() == there.read_bytes()
 
 
 def test_runs_come_as_objects_as_files_and_by_name(
