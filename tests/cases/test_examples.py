@@ -30,12 +30,13 @@ def test_example_stands_alone(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_method_gives_the_slope_of_everything(path):
     graph = cgprimer.load(path)
-    everything = (*graph.variables, *graph.parameters)
+    everything, methods = (*graph.variables, *graph.parameters), [*METHODS]
     if graph.shapes or graph.layered:  # sympy differentiates by rules of its own
+        methods.remove("symbolic")
         expected = cgprimer.gradient(graph, wrt=everything, method="symbolic")
     else:
         expected = slopes(graph, graph.values, everything)
-    for method in METHODS:
+    for method in methods:
         found = cgprimer.gradient(graph, wrt=everything, method=method)
         tolerance = 1e-6 if method == "finite-difference" else 1e-12
         assert found.keys() == expected.keys()

@@ -24,7 +24,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-SLOW = ("batches", "boundary", "cost", "descent", "loss", "surface", "swell", "workers")
+SLOW = ("batches", "boundary", "cost", "descent", "surface", "swell", "workers")
 
 
 def test_the_kinds() -> None:
