@@ -40,6 +40,7 @@ from cgprimer.workers.protocols import Plan
 Array = Any
 _PER_SECOND = 2e7  # operations, at the very least, that an engine does for single samples
 _LARGE = 1e6  # operations of a step beside which what Python does for it takes no time
+_IN_ORDER = 2**23  # bytes of samples that are copied into the order of an epoch at a time
 _SECONDS = 0.05  # of steps between two looks at what the user wants: Ctrl-C, progress
 
 
@@ -295,20 +296,26 @@ class Steps:
         epoch, step = divmod(steps, self.per_epoch)
         draw = self.masks.stream(epoch, step * self.batch)
         batch, samples = self.batch, len(order)
-        ordered = batch < samples or bool(self.masks.leaves)
-        if ordered:  # else, of the whole dataset, the order makes no difference
-            columns = {name: column[order] for name, column in given.items()}
-        if self.single is not None:
-            numbers = (np.asarray(column).tolist() for column in columns.values())
-            rows = list(zip(*numbers, strict=True)) or [()] * samples
+        # Of the whole dataset the order makes no difference. What lies in it is a part at a time.
+        ordered = batch < samples or bool(self.masks.leaves) or self.single is not None
+        bytes_each = sum(column.nbytes for column in given.values()) / samples
+        several = batch * max(1, int(_IN_ORDER / (batch * max(bytes_each, 1))))
+        begin = end = (steps - first) * batch
         rates = self.how.rates(steps, self._end[0]).tolist()
-        for rate, at in zip(rates, range((steps - first) * batch, samples, batch), strict=True):
+        for rate, at in zip(rates, range(end, samples, batch), strict=True):
+            if ordered and at == end:
+                begin, end = end, end + several
+                columns = {name: column[order[begin:end]] for name, column in given.items()}
+                if self.single is not None:
+                    numbers = (np.asarray(column).tolist() for column in columns.values())
+                    rows = list(zip(*numbers, strict=True)) or [()] * several
             if self.single is not None:
-                loss, gradient = self.single(rows[at], values)
+                loss, gradient = self.single(rows[at - begin], values)
             else:
                 size, part = min(batch, samples - at), columns
                 if ordered:
-                    part = {name: column[at : at + size] for name, column in columns.items()}
+                    here = slice(at - begin, at - begin + size)
+                    part = {name: column[here] for name, column in columns.items()}
                 if self.masks.leaves:
                     masks = self.objective.layers.apart(draw(size))
                     part = {**part, **masks}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, NonFiniteError, ShapeError, UsageError
 from cgprimer.plots.landscape import landscape
+from cgprimer.training import steps
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
@@ -490,3 +492,19 @@ def test_single_precision_stays_single(optimizer: str) -> None:
     given = np.ones(4, np.float32)
     moved, state = stepped(rule, given, given, rule.start(given), 0.1)
     assert {part.dtype.name for part in (moved, *state) if part.ndim} == {"float32"}
+
+
+def test_an_epoch_copies_a_part_of_the_samples_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    line, x = cgprimer.parse("input x[64]; parameter w[64]; y = w @ x"), np.ones((20_003, 64))
+    held: dict[str, Any] = {"batch_size": 1000, "epochs": 2, "engine": "plain"}
+    data = cgprimer.Dataset.from_arrays({"x": x}, {"y": np.sin(np.arange(20_003.0))})
+    whole = cgprimer.train(line, data, **held)
+    monkeypatch.setattr(steps, "_IN_ORDER", 2**20)
+    tracemalloc.start()
+    try:
+        found = cgprimer.train(line, data, **held)
+        assert tracemalloc.get_traced_memory()[1] < x.nbytes / 2
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(found.parameters["w"], whole.parameters["w"])
+    assert found.step_losses == whole.step_losses
