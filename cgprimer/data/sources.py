@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,7 +100,10 @@ def chosen(
         for name in names:
             of = {n: theirs for n, theirs in known[role].items() if base(n) == name or n == name}
             if not of:
-                raise _missing(source, name, f"; another name: --columns {name}=COLUMN")
+                like = [n for n in source.names if re.fullmatch(rf"{re.escape(name)}_?[0-9]+", n)]
+                array = ",".join(f"{name}[{k}]={theirs}" for k, theirs in enumerate(like))
+                more = f"; of an array: --columns {array}" * bool(like)
+                raise _missing(source, name, f"; another name: --columns {name}=COLUMN{more}")
             if twice := [theirs for theirs in of.values() if source.names.count(theirs) > 1]:
                 raise DataError(f"{source.place}: the column {twice[0]!r} stands twice")
             found[role] |= of

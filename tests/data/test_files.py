@@ -166,6 +166,13 @@ def test_a_missing_column_is_named_with_a_hint(kind: str, tmp_path: Path) -> Non
     assert "did you mean 'xab'?" in message
 
 
+def test_numbered_columns_may_be_those_of_an_array(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("x1,x2,y\n1,2,3\n")
+    with pytest.raises(DataError, match=r"array: --columns x\[0\]=x1,x\[1\]=x2$"):
+        Dataset.load(path, inputs=["x"], targets=["y"])
+
+
 def test_not_text(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_bytes(b"xa,xw\n\xff,1\n")
