@@ -69,7 +69,8 @@ def as_column(what: str, values: Any) -> Array:
     except (TypeError, ValueError):
         raise DataError(f"{what} is not an array of real numbers") from None
     if not array.ndim:
-        raise DataError(f"{what} has 0 dimensions; a column has a value per sample")
+        said = f"{what} has 0 dimensions; a column has a value per sample"
+        raise DataError(said, hint="of one sample, in brackets: [0.5]")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 

@@ -114,11 +114,14 @@ def fit(
     problem, values = _problem(
         graph, dataset, start, freeze, bounds, weights, seed, method, engine, options
     )
+
+    def broken(at: Array) -> tuple[str, Any]:
+        everything = np.arange(len(dataset))
+        return not_finite(Objective(graph), dataset, problem.vectors.values(at), everything, {})
+
     first = Local(problem, values)
     if not first.finite:
-        everything = np.arange(len(dataset))
-        at = problem.vectors.values(values)
-        said, why = not_finite(Objective(graph), dataset, at, everything, {})
+        said, why = broken(values)
         hint = "choose other start values (--start), or inputs inside the domains"
         error = NonFiniteError(f"there is nothing to fit from this start: {said}", hint=hint)
         error.why = why
@@ -143,6 +146,10 @@ def fit(
     name, rule, way = min(ways, key=lambda found: (not found[2].settled, found[2].here.sum))
     if ways[-1][2].reason == "interrupted":
         way.settled, way.reason = False, "interrupted"
+    elif not way.settled:
+        last = way.trials[-20:]  # that it gave up after
+        beyond = [t.values for t in last if not math.isfinite(t.residual_sum_of_squares)]
+        way.reason += f"; a step further {broken(beyond[-1])[0]}" if beyond else ""
     return _result(graph, dataset, problem, way, name, rule, time.perf_counter() - begun)
 
 

@@ -93,7 +93,7 @@ def _go_down(problem: Residuals, way: Descent, name: str) -> str:
                 )  # fmt: skip
     except (ValueError, np.linalg.LinAlgError) as error:  # numbers that are too large for it
         return str(error)
-    return str(ended.message)
+    return str(ended.message).rstrip(".")
 
 
 def _at_bounds(problem: Residuals, values: Array) -> Array:

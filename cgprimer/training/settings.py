@@ -102,7 +102,8 @@ def _switch(what: str) -> Callable[[Any], bool]:
 
 def _schedule(given: Any) -> str:
     if not isinstance(given, str):
-        raise UsageError(f"a schedule is a name or a text, not {type(given).__name__}")
+        hint = "a text such as 'rate*0.9^t'"
+        raise UsageError(f"a schedule is a name or a text, not {type(given).__name__}", hint=hint)
     hyper_of(given)
     return given
 

@@ -93,7 +93,8 @@ def differentiate(
             )
         if name not in allowed:
             has = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
-            raise UsageError(f"the method {method!r} has no option {name!r}", hint=has)
+            said = f"there is no argument {name!r}, and {method!r} has no option {name!r}"
+            raise UsageError(said, hint=has)
     if method != "reverse" and tape.custom:
         from cgprimer.core.primitives.shaped import no_derivative
 
