@@ -20,7 +20,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +30,7 @@ from cgprimer.errors import UsageError
 from cgprimer.files import write_whole
 
 _MAGIC = b"cgprimer cache 2\n"
-_LIMIT_BYTES = 512 * 2**20
+_LIMIT_BYTES, _LIMIT_FILES = 512 * 2**20, 4096  # all are looked at whenever one is kept
 _SUFFIX = ".cgc"
 _OFF = ("", "off", "0", "none")
 _ABANDONED = 86_400.0  # seconds
@@ -184,7 +184,7 @@ def store(kind: str, key: str, content: bytes) -> bool:
         for missing in reversed([path for path in (place, *place.parents) if not path.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
         write_whole(target, _head(target.name, content) + content, private=True)
-        _make_room(place.iterdir(), target)
+        _make_room(place, target.name)
     except (OSError, ValueError, UsageError):
         return False
     return True
@@ -195,21 +195,21 @@ def _head(name: str, content: bytes) -> bytes:
     return _MAGIC + hashlib.sha256(name.encode() + b"\n" + content).digest()
 
 
-def _make_room(files: Iterable[Path], newest: Path) -> None:
-    """Throw the oldest files away once all together are too large."""
+def _make_room(place: Path, newest: str) -> None:
+    """Throw the oldest files away once they are too many, or all together too large."""
     known = []
-    for file in files:
+    for file in os.scandir(place):
         with suppress(OSError):
             status = file.stat()
-            if file.suffix == _SUFFIX:
-                known.append((status.st_mtime, status.st_size, file))
-            elif file.suffix == ".part" and status.st_mtime < time.time() - _ABANDONED:
-                file.unlink()  # of a process that was killed while it wrote
-    total = sum(size for _, size, _ in known)
-    for _, size, file in sorted(known):
-        if total <= _LIMIT_BYTES:
+            if file.name.endswith(_SUFFIX):
+                known.append((status.st_mtime, status.st_size, file.name))
+            elif file.name.endswith(".part") and status.st_mtime < time.time() - _ABANDONED:
+                os.unlink(file)  # of a process that was killed while it wrote
+    total, count = sum(size for _, size, _ in known), len(known)
+    for _, size, name in sorted(known):
+        if total <= _LIMIT_BYTES and count <= _LIMIT_FILES:
             break
-        if file != newest:
+        if name != newest:
             with suppress(OSError):  # what cannot be thrown away does not keep the others
-                file.unlink(missing_ok=True)
-                total -= size
+                (place / name).unlink(missing_ok=True)
+                total, count = total - size, count - 1

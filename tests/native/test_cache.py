@@ -211,6 +211,16 @@ def test_the_oldest_go_when_there_is_no_room(place: Path, monkeypatch: pytest.Mo
     assert (place / "notes.txt").exists()
 
 
+def test_the_oldest_go_when_there_are_too_many_to_look_at(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_LIMIT_FILES", 3)
+    for number in range(6):
+        assert store("kind", key_of(str(number)), CONTENT)
+        os.utime(file_of(place, key=key_of(str(number))), (1000 + number, 1000 + number))
+    assert [n for n in range(6) if load("kind", key_of(str(n))) is not None] == [3, 4, 5]
+
+
 def test_what_is_larger_than_all_room_is_kept_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
