@@ -75,7 +75,7 @@ def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -
     first, last = min(layers), max(layers)
     where = f"layer {first}" if first == last else f"layers {first} to {last}"
     kinds = Counter(node.label for node in found)
-    if role in ("operation", "constant"):
+    if role == "operation":
         named = [f"{number} {label}" for label, number in kinds.most_common(_NAMED)]
     else:
         named = [", ".join([*list(kinds)[:_NAMED], *["…"][: len(kinds) > _NAMED]])]

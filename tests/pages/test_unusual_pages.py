@@ -14,7 +14,7 @@ from cgprimer.errors import CgprimerError
 from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
-from tests.pages.conftest import opened
+from tests.pages.conftest import measured, opened
 from tests.pages.stepping_graphs import problem
 from tests.pages.test_random_graphs import LATE, LATER, SHARED
 
@@ -214,3 +214,30 @@ def test_a_title_with_control_characters(browser: Any, tmp_path: Path) -> None:
     assert texts(browser, "h1") == ["a b  c"]
     assert browser.execute_script("return data.title") == "a b  c"
     assert browser.get_log("browser") == []
+
+
+def test_long_numbers_stay_in_their_vertices(browser: Any, tmp_path: Path) -> None:
+    text = "input xa = -1.23456789e-12; parameter k = -1.5e-300; xb = k*xa; xw = xb*xa/3"
+    step(cgprimer.parse(text), wrt=["k", "xa"], method="reverse", output=tmp_path / "tiny.html")
+    opened(browser, tmp_path / "tiny.html", 1280, 720)
+    browser.execute_script("go(1e6)")
+    over = """return [...document.querySelectorAll("#graph .vertex")].flatMap(vertex => {
+        const body = vertex.querySelector(".body").getBBox();
+        return [...vertex.querySelectorAll("text")].map(t => t.getBBox().width - body.width + 10);
+    })"""
+    found = measured(browser, over)
+    assert len(found) == 12
+    assert max(found) < 0
+
+
+def test_the_column_at_work_is_in_view(browser: Any, tmp_path: Path) -> None:
+    text = "input x[2,2] = [[1, 2], [3, 4]]; parameter w[2,2] = [[1, 2], [3, 4]]; y = sum(x @ w)"
+    step(cgprimer.parse(text), method="reverse", output=tmp_path / "wide.html")
+    opened(browser, tmp_path / "wide.html", 1024, 768)
+    cell = """const pane = document.getElementById("trace").getBoundingClientRect(),
+        cell = document.querySelector("td.at").getBoundingClientRect();
+        return [pane.right - cell.right, cell.left - document.querySelector("tr.lit")
+            .children[1].getBoundingClientRect().right];"""
+    for place in (1e6, 1, 1e6):
+        browser.execute_script("go(arguments[0])", place)
+        assert min(measured(browser, cell)) > -1

@@ -257,6 +257,8 @@ def test_a_summary_counts_every_vertex_and_most_edges() -> None:
     found = summarised(Diagram(nodes[::-1], edges))
     assert sum(int(n.label.split()[0]) for n in found.nodes) == 200
     assert [e.label for e in found.edges] == ["1"] * (len(found.nodes) - 1)
+    constants = tuple(Node(str(k), str(k), "constant") for k in range(200))
+    assert summarised(Diagram(constants, edges)).nodes[0].detail[1] == "0, 1, 2, …"
     small = Diagram(nodes[:READABLE], ())
     assert summarised(small) is small
 

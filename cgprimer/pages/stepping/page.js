@@ -109,6 +109,7 @@ function paintRow(k, known, walk, unmoved) {
     : `${walk.mark} ${marked(derivative)}`, derivative === undefined);
   odd(vertex.value, value);
   odd(vertex.derivative, derivative ?? sum);
+  for (const text of [vertex.value, vertex.derivative]) squeeze(text, vertex.room);
 }
 const painters = {
   value: paintRow, derivative: paintRow, sofar: paintRow,
@@ -175,6 +176,11 @@ function reach(pane, node, nodes = null, above = 0) { // only inside the pane, o
     ? b.left - a.left - (a.width - b.width) / 2 : 0;
   return () => { if (down || across) pane.scrollBy(across, down); };
 }
+function aside(pane, { row }, cell) { // the column at work, beside the name, which stays
+  const [a, b, name] = [pane, cell, row.cells[1]].map(node => node.getBoundingClientRect());
+  const across = Math.max(0, b.right - a.right) || Math.min(0, b.left - name.right);
+  return () => { if (across) pane.scrollBy(across, 0); };
+}
 function show() {
   const walk = data.walks[state.walk], last = here(), step = walk.steps[last] ?? NOTHING;
   const numbers = numbersOf(state.walk);
@@ -205,8 +211,9 @@ function show() {
   $("start").disabled = $("back").disabled = last === 0;
   $("forward").disabled = $("end").disabled = last >= all - 1;
   const moves = []; // one layout for all: first everything is measured, then scrolled
-  if (step.row >= 0)
-    moves.push(reach($("trace"), parts.rows[step.row].row, $("rows").children, $("head").offsetHeight));
+  const row = parts.rows[step.row];
+  if (row) moves.push(reach($("trace"), row.row, $("rows").children, $("head").offsetHeight));
+  if (row?.[step.column]) moves.push(aside($("trace"), row, row[step.column]));
   if (step.line >= 0) moves.push(reach($("program"), parts.lines[step.line].item, $("lines").children));
   const vertex = parts.vertices.find(v => v.name === step.vertices[0]);
   if (vertex && step.vertices.length < 3) moves.push(reach($("picture"), vertex.group));

@@ -41,7 +41,8 @@ function buildPicture() {
     draw("text", group, { class: "name", x, y: y - 15 }, name);
     const value = draw("text", group, { x, y: y + 7 });
     const derivative = draw("text", group, { x, y: y + 28 });
-    parts.vertices.push({ name, group, value, derivative });
+    const room = w - (data.shapes[role][0] === "hexagon" ? 30 : 16);
+    parts.vertices.push({ name, group, value, derivative, room });
     parts.ofRow[row] = parts.vertices[k];
   });
   for (const edge of parts.edges) // heads over the ring of a vertex that is lit
@@ -50,6 +51,13 @@ function buildPicture() {
     const [x, y] = place.labels[k];
     parts.edges[k].label = draw("text", svg, { class: "partial", x, y: y + 6 });
   });
+}
+function squeeze(text, room) { // a long number is written narrower, not over the rim of its vertex
+  text.removeAttribute("textLength");
+  if (text.textContent.length > 11 && text.getComputedTextLength() > room) {
+    text.setAttribute("textLength", room);
+    text.setAttribute("lengthAdjust", "spacingAndGlyphs");
+  }
 }
 function fitPicture() { // as large as the pane; but text is never under 14 pt at 1920 pixels
   const pane = $("picture"), { width, height } = data.drawing;
