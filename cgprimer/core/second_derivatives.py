@@ -29,6 +29,7 @@ from cgprimer.core.methods.contract import (
 )
 from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import DifferentiationError, ShapeError, UsageError
 from cgprimer.numbers_and_arrays import Value, as_value, axes
@@ -138,7 +139,7 @@ def hessian_vector_product(
     mode = mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        return product_program(_movable(tape(graph, mode), names), target, names)
+        return product_program(_movable(tape(graph, mode), names, target), target, names)
 
     program, seeds = kept(graph, ("product", target, names, mode), make)
     sizes = {n: program.shapes.get(n, ()) for n in names}
@@ -170,10 +171,12 @@ def product_program(
     return made, {name: seed_name(first, name) for name in wrt}
 
 
-def _movable(primal: Tape, names: tuple[str, ...]) -> Tape:
+def _movable(primal: Tape, names: tuple[str, ...], of: str) -> Tape:
     """With inner variables as copies: who moves one does not move what rules use (exp' = exp)."""
-    builder = Builder(simplify=False)
-    moved = {primal.index(name) for name in names} - {*range(len(primal.leaves))}
+    needed, builder = reachable(primal, [primal.index(of)]), Builder(simplify=False)
+    moved = {i: name for name in names if (i := primal.index(name)) >= len(primal.leaves)}
+    if apart := [name for i, name in moved.items() if not needed[i]]:
+        raise UsageError(f"{of!r} does not depend on {apart[0]!r}: second derivatives by it are 0")
     value = builder.extend(
         primal,
         then=lambda i, new: builder.emit("copy", new[i], pinned=True) if i in moved else new[i],
@@ -189,7 +192,7 @@ def _gradient_tape(
     Of arrays it is a tape in numbers, with outputs for their elements, unless the method is
     ``reverse``.
     """
-    primal = _movable(tape(graph, mode), wrt)
+    primal = _movable(tape(graph, mode), wrt, of)
     if shape := shape_of(primal, primal.index(of)):
         raise DifferentiationError(
             f"second derivatives are those of a number, and {of!r} has the shape {list(shape)}",

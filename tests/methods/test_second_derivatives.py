@@ -219,6 +219,17 @@ def test_hessian_by_inner_variables(method):
     assert found == {"xz": {"xz": 16.5, "xx": 49.5}, "xx": {"xz": 49.5, "xx": 148.5}}
 
 
+def test_by_an_inner_variable_beside_the_way_there_is_nothing_to_differentiate():
+    """The tape of the gradient does not have it: that was said, of a name that there is."""
+    graph, at = cgprimer.parse("xv = k*xa^2; xu = k + xa; output xu, xv"), {"k": 1, "xa": 2}
+    for second in (
+        lambda: cgprimer.hessian(graph, at, of="xu", wrt=["xv", "xa"]),
+        lambda: cgprimer.hessian_vector_product(graph, at, {"xv": 1}, of="xu"),
+    ):
+        with pytest.raises(cgprimer.UsageError, match="'xu' does not depend on 'xv'"):
+            second()
+
+
 @pytest.mark.parametrize("method", SECOND)
 def test_hessian_of_a_power_at_exponent_zero(method):
     graph = cgprimer.parse("xw = b^n")

@@ -181,8 +181,7 @@ def push(b: Builder, name: Structural, which: int, tangent: Any, values: Sequenc
         return b.emit(Structural("sum", *name.setting), weighted)
     if name.kind == "concatenate":
         return scatter(b, tangent, _place(b, name, which, values), b.shape(values[-1]))
-    operands = [tangent if i == which else v for i, v in enumerate(values[:-1])]
-    return b.emit(name, *operands)
+    return b.emit(name, *[tangent if i == which else v for i, v in enumerate(values[:-1])])
 
 
 def pull(b: Builder, name: Structural, which: int, bar: Any, values: Sequence[Any]) -> Any:
@@ -223,8 +222,7 @@ def transpose_last(b: Builder, a: Any) -> Any:
 
 def _pull_transpose(b: Builder, name: Structural, _: int, bar: Any, v: Sequence[Any]) -> Any:
     (order,) = name.setting
-    rank = len(order)
-    return transpose(b, bar, [order.index(i - rank) for i in range(rank)])
+    return transpose(b, bar, [order.index(i) for i in range(-len(order), 0)])
 
 
 def unrepeated(b: Builder, bar: Any, own: Shape) -> Any:
@@ -238,8 +236,7 @@ def unrepeated(b: Builder, bar: Any, own: Shape) -> Any:
 
 
 def _pull_sum(b: Builder, name: Structural, _: int, bar: Any, v: Sequence[Any]) -> Any:
-    (axes,) = name.setting
-    shape = b.shape(v[0])
+    (axes,), shape = name.setting, b.shape(v[0])
     if b.shape(bar):
         bar = reshape(b, bar, _reduction("sum", shape, axes)[1])
     return b.broadcast(bar, shape)
