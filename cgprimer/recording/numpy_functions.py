@@ -226,9 +226,9 @@ def _along(a: Any, places: Any, axis: int | None = -1) -> Any:
         a, axis = a.reshape(-1), 0
     if places.ndim != a.ndim:
         raise ShapeError(f"places of shape {places.shape} have other axes than {a.shape}")
-    index = list(np.indices(places.shape))
-    index[shaped.axes_of(a.shape, axis)[0]] = places
-    return a[tuple(index)]
+    index = [*np.ogrid[tuple(map(slice, a.shape))]]
+    index[shaped.axes_of(a.shape, axis)[0]] = places  # those of one row are those of all
+    return a[tuple(np.broadcast_arrays(*index))]
 
 
 def _sorted(a: Any, axis: int | None = -1) -> Any:

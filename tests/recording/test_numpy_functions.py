@@ -40,7 +40,8 @@ CASES: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "diff": [(np.diff, (A,)), (lambda a: np.diff(a, axis=0), (A,))],
     "sort": [(np.sort, (A,)), (lambda a: np.sort(a, axis=0), (A,))],
     "take_along_axis": [
-        (lambda a: np.take_along_axis(a, np.argsort(A, axis=1), axis=1), (A,))],
+        (lambda a: np.take_along_axis(a, np.argsort(A, axis=1), axis=1), (A,)),
+        (lambda a: np.take_along_axis(a, np.array([[1, 0]]), axis=1), (A,))],
     "dot": [(np.dot, (A, TALL)), (np.dot, (ROW, ROW[::-1].copy())), (np.dot, (2.0, ROW))],
     "vdot": [(np.vdot, (A, B))],
     "inner": [(np.inner, (A, B)), (np.inner, (ROW, ROW + 1))],
