@@ -48,3 +48,15 @@ def test_a_complex_step_says_nan_rather_than_nonsense():
     assert np.isnan(cgprimer.gradient(graph, {"xa": -1.1}, **options)["xa"])
     small = cgprimer.gradient(cgprimer.parse("xw = log(xa)"), {"xa": 1e-200}, **options)["xa"]
     assert small == pytest.approx(1e200)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_slopes_of_two_that_are_equal_add_up_to_one_however_formulas_are_rounded(name: str) -> None:
+    """sympy writes a - b and b - a in its own order: each was the larger one, or neither was."""
+    graph = cgprimer.parse(
+        "va = where(less(k, 1), 2*k, 0); vb = where(less(k, 2), 2*k, 0); xw ="
+        f" {name}((va*va)*(va*va) + (va*vb)*(va*vb), (va*va)*(vb*va) + (va*vb)*(vb*vb))"
+    )
+    for k in np.linspace(0.05, 0.95, 19).tolist():
+        found = cgprimer.gradient(graph, {"k": k}, method="symbolic")
+        assert found == pytest.approx(cgprimer.gradient(graph, {"k": k}))

@@ -132,8 +132,8 @@ _STATED = {
     "abs": ("sign(a)",),
     "relu": ("less(0, a)",),
     "leaky_relu": ("1 + (b - 1)*less(a, 0)", "a*less(a, 0)"),
-    "max": ("heaviside(a - b)", "heaviside(b - a)"),
-    "min": ("heaviside(b - a)", "heaviside(a - b)"),
+    "max": ("heaviside(a - b)", "1 - heaviside(a - b)"),  # 1 together, however they are rounded
+    "min": ("1 - heaviside(a - b)", "heaviside(a - b)"),
     "where": ("0", "1 - equal(a, 0)", "equal(a, 0)"),
     "clamp": (f"1 - {_BELOW} - {_ABOVE}", _BELOW, _ABOVE),
     "sigmoid": ("sigmoid(a)*sigmoid(-a)",),
