@@ -13,7 +13,8 @@ _QUOTES = "names stand without quotation marks"
 _ADVICE = {  # of a character, or of a category of them
     "√": "write sqrt(...)", "|": "write abs(...)", "<": "write less(a, b)", ">": "write less(b, a)",
     '"': _QUOTES, "'": _QUOTES, "„": _QUOTES, "‚": _QUOTES, "Pi": _QUOTES, "Pf": _QUOTES,
-    ":": "a name is defined with '='", "\\": "a division is written /",
+    ":": "a name is defined with '='", "%": "a comment begins with '#'",
+    "\\": "no LaTeX: write sin(a), a/b; parentheses join lines",
     ".": "a point is for numbers: write sin(a) for np.sin(a), sum(a) for a.sum(), a @ b,"
     " transpose(a); cgprimer.load reads a file",
     "Cf": "nobody sees it: remove it", "Mn": "type the letter anew, with its accent",

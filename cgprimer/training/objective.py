@@ -47,7 +47,7 @@ _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 def check_learnable(graph: ExpressionGraph) -> None:
     """Raise UsageError for a graph without parameters or outputs."""
     if not graph.parameters:
-        hint = "names that do not begin with x are parameters"
+        hint = "names that do not begin with x, and that no expression defines, are parameters"
         raise UsageError("the graph has no parameters to learn", hint=hint)
     if not graph.outputs:
         raise UsageError("the graph has no output, so there is nothing to compare with data")

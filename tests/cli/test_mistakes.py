@@ -62,6 +62,7 @@ WRONG = {
     "loss of nothing": (["train", LECTURE, "--loss", "target^2"], "out"),
     "unknown start": (["train", LECTURE, "--start", "zz=1"], "no parameter 'zz'"),
     "no parameters": (["train", "-e", "xw = 2*xa"], "no parameters to learn"),
+    "values as definitions": (["grad", "-e", "a = 1; xw = 2*a"], "parameter ab = 1"),
     "rate": (["train", LECTURE, "--learning-rate", "-1"], "must be positive"),
     "a word of other libraries": (["train", LECTURE, "--lr", "0.1"], "mean '--learning-rate'"),
     "no rule for batches": (["train", LECTURE, "--optimizer", "gauss-newton"], "cgprimer fit"),

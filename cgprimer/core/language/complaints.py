@@ -87,7 +87,8 @@ class Complaints:
         """Neither a definition nor a declaration begins here."""
         first, second = self.token, self.following
         if not first.text.isidentifier():
-            return self.error(f"expected a statement, found {first.shown}", hint=_STATEMENT)
+            hint = _NO_OPERAND.get(first.text * (second.text == "/"), _STATEMENT)
+            return self.error(f"expected a statement, found {first.shown}", hint=hint)
         message = f"expected '=' after {first.text!r}"
         if second.text.isidentifier():
             return self.error(message, second, hint=did_you_mean(first.text, ROLES))
