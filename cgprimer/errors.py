@@ -18,6 +18,15 @@ _VISIBLE |= dict.fromkeys([*range(0x7F, 0xA0), 0x200E, 0x200F], 0xB7)
 _VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xB7)
 
 
+def visible(text: str) -> str:
+    """A text with what would steer a terminal shown as signs; lines and tabs stay.
+
+    >>> visible("a\x1b[2J")
+    'a␛[2J'
+    """
+    return text.translate(_VISIBLE)
+
+
 @dataclass(frozen=True)
 class Source:
     """A text and what to call it in messages.
@@ -79,7 +88,7 @@ class CgprimerError(Exception):
 
     def __str__(self) -> str:
         said = f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
-        return said.translate(_VISIBLE)
+        return visible(said)
 
 
 class UsageError(CgprimerError):
@@ -117,7 +126,7 @@ class SourceError(CgprimerError):
         parts = [f"{span.where()}: {text}\n{span.caret_lines()}" for text, span in places]
         if self.hint:
             parts.append(f"  hint: {self.hint}")
-        return "\n".join(parts).translate(_VISIBLE)
+        return visible("\n".join(parts))
 
 
 class ExpressionSyntaxError(SourceError):
