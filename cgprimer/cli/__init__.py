@@ -133,8 +133,8 @@ def main() -> None:
         click.echo(f"error: {error}", err=True)
         code = error.exit_code
     except click.ClickException as error:
-        error.message = visible(error.message)
-        error.show()
+        error.show(shown := io.StringIO())
+        click.echo(visible(shown.getvalue()), err=True, nl=False)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
