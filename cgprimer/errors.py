@@ -13,18 +13,9 @@ from dataclasses import dataclass
 
 _FEW = 8  # names that a hint may list
 # What would steer the terminal is shown as one sign, so that carets stay in their place.
-_VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
-_VISIBLE |= dict.fromkeys([*range(0x7F, 0xA0), 0x200E, 0x200F], 0xB7)
-_VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xB7)
-
-
-def visible(text: str) -> str:
-    """A text with what would steer a terminal shown as signs; lines and tabs stay.
-
-    >>> visible("a\x1b[2J")
-    'a␛[2J'
-    """
-    return text.translate(_VISIBLE)
+VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+VISIBLE |= dict.fromkeys([*range(0x7F, 0xA0), 0x200E, 0x200F], 0xB7)
+VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xB7)
 
 
 @dataclass(frozen=True)
@@ -88,7 +79,7 @@ class CgprimerError(Exception):
 
     def __str__(self) -> str:
         said = f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
-        return visible(said)
+        return said.translate(VISIBLE)
 
 
 class UsageError(CgprimerError):
@@ -126,7 +117,7 @@ class SourceError(CgprimerError):
         parts = [f"{span.where()}: {text}\n{span.caret_lines()}" for text, span in places]
         if self.hint:
             parts.append(f"  hint: {self.hint}")
-        return visible("\n".join(parts))
+        return "\n".join(parts).translate(VISIBLE)
 
 
 class ExpressionSyntaxError(SourceError):

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from cgprimer import __version__
-from cgprimer.errors import CgprimerError, visible
+from cgprimer.errors import VISIBLE, CgprimerError
 
 # Short helps stand here, so that `cgprimer --help` loads no command and no library behind one.
 _COMMANDS = {
@@ -99,7 +99,7 @@ def cli() -> None:
 def _say(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """A warning of ours in one line; those of libraries say nothing to a user."""
     if category is UserWarning:
-        click.echo(visible(f"note: {message}"), err=True)
+        click.echo(f"note: {message}".translate(VISIBLE), err=True)
 
 
 _PLAIN = {"≈": "~", "→": "->", "×": "x", "−": "-", "·": "*", "…": "...", "∂": "d"}
@@ -134,7 +134,7 @@ def main() -> None:
         code = error.exit_code
     except click.ClickException as error:
         error.show(shown := io.StringIO())
-        click.echo(visible(shown.getvalue()), err=True, nl=False)
+        click.echo(shown.getvalue().translate(VISIBLE), err=True, nl=False)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -156,6 +156,6 @@ def main() -> None:
         if isinstance(error, OSError):  # a full disk behind stdout, a name that is too long
             where = "the output" if error.filename is None else repr(error.filename)
             said = f"the system refuses {where}: {error.strerror or error}"
-        click.echo(visible(f"error: {said}"), err=True)
+        click.echo(f"error: {said}".translate(VISIBLE), err=True)
         code = 2 if getattr(error, "filename", None) else 1
     sys.exit(code or 0)

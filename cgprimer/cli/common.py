@@ -17,7 +17,7 @@ from cgprimer.cli.options import LOSS, options
 from cgprimer.cli.watching import ARGUMENTS, WATCH, NoExpressionsError, watched
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.errors import UsageError, visible
+from cgprimer.errors import VISIBLE, UsageError
 from cgprimer.files import check_writable, json_text
 from cgprimer.loading import load
 
@@ -140,7 +140,7 @@ def echo_json(value: Any) -> None:
 
 def note(text: str) -> None:
     """A message on standard error."""
-    click.echo(visible(text), err=True)
+    click.echo(text.translate(VISIBLE), err=True)
 
 
 def check_outputs(

@@ -14,7 +14,7 @@ from cgprimer import __version__
 from cgprimer.cli.common import echo_json, graph_command
 from cgprimer.cli.options import JSON
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.errors import visible
+from cgprimer.errors import VISIBLE
 from cgprimer.number_format import numbers
 
 _LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "click",
@@ -86,7 +86,7 @@ def _graph(graph: ExpressionGraph) -> dict[str, object]:
     shapes = {n: list(made.shapes[made.index(n)]) for n in every if made.shapes[made.index(n)]}
     edges = ("values", "depends_on", "leads_to")
     return {
-        "source": visible(graph.source.name),
+        "source": graph.source.name.translate(VISIBLE),
         **{name: list(getattr(graph, name)) for name in names},
         **{name: dict(getattr(graph, name)) for name in edges},
         **({"shapes": shapes} if shapes else {}),

