@@ -195,7 +195,8 @@ class Steps:
             last = first - (-lengths[block] // self.batch)
             if at.steps < last:
                 order = self.unshuffled[: lengths[block]]
-                if self.settings.shuffle and self.batch < len(order):  # of a whole, no order counts
+                whole = self.batch >= len(order) and not self.masks.leaves  # then no order counts
+                if self.settings.shuffle and not whole:
                     stream = [self.seed, number, *([block] if several else [])]
                     order = np.random.default_rng(stream).permutation(len(order))
                 self._end = last, len(order)
