@@ -16,6 +16,7 @@ Array = Any
 _POINTS = 400  # of a curve
 _BEYOND = 0.03  # share of the data's range that a curve goes on at both ends
 _LONGEST = 20  # letters that fit beside the upper picture
+_VECTORS = 10_000  # data beyond which they are pixels in SVG and PDF, too: 79 megabytes otherwise
 _MANY = 200  # data, from which on their marks are small
 
 
@@ -90,7 +91,8 @@ def _curve(axes: slide.Axes, found: Fit, level: float, look: Theme) -> Array:
     low, high = float(place.min()), float(place.max())
     room = _BEYOND * (high - low) or 1.0
     along = np.linspace(low - room, high + room, _POINTS)
-    along = np.unique(np.concatenate([along, place]))
+    some = np.linspace(0, place.size - 1, min(place.size, _POINTS)).astype(int)
+    along = np.unique(np.concatenate([along, np.sort(place)[some]]))
     inside = (along >= low) & (along <= high)  # beyond, a graph may have no value
     band = found.band({name: along.reshape(-1, *shape)}, level=level)
     value, least, most = (part.reshape(-1) for part in (band.value, band.low, band.high))
@@ -132,4 +134,4 @@ def _against(axes: slide.Axes, found: Fit, look: Theme) -> list[Array]:
 
 def _marks(order: int, count: int, look: Theme) -> dict[str, Any]:
     style = slide.curve_style(order, look) | {"linestyle": ""}
-    return style | {"markersize": 8 if count <= _MANY else 3}
+    return style | {"markersize": 8 if count <= _MANY else 3, "rasterized": count > _VECTORS}

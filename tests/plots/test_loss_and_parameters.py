@@ -215,3 +215,10 @@ def test_losses_that_are_thinned_stand_at_their_steps() -> None:
 
     run = run_of([3.0, 2.0, 1.0], steps_apart=4, steps=12)
     assert over_time(run, "step") == ([1.0, 5.0, 9.0], [3.0, 2.0, 1.0])
+
+
+def test_many_data_are_pixels_in_a_picture_of_lines(tmp_path: Path) -> None:
+    line = cgprimer.parse("y = a + b*x")
+    data = cgprimer.make_dataset(line, truth={"a": 1, "b": 2}, samples=10_001, noise=0.1)
+    save_figure(plot.fit(cgprimer.fit(line, data)), tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").stat().st_size < 500_000
