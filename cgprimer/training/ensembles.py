@@ -17,7 +17,7 @@ from cgprimer.training.loop import train
 from cgprimer.training.losses import beside_outputs, data_for
 from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.settings import settings_of
+from cgprimer.training.settings import SETTINGS, settings_of
 from cgprimer.training.sweeps import at_once
 
 Array = Any
@@ -182,7 +182,8 @@ def ensemble(
     members = whole_number("members", members, least=1)
     seed = whole_number("the seed", seed)
     train(graph, dataset, seed=seed, **(settings | {"epochs": 0}))  # what is wrong, at once
-    dataset, said = data_for(graph, dataset, settings_of(settings)[0])
+    own = {name: value for name, value in settings.items() if name in SETTINGS}
+    dataset, said = data_for(graph, dataset, settings_of(own)[0])
     dataset = whole_dataset(dataset, "bootstrap samples are drawn from data in memory")
     dataset = replace(dataset, targets=beside_outputs(graph, said.loss, dataset))
     seeds = np.random.SeedSequence(seed).spawn(members)
