@@ -132,7 +132,10 @@ def in_place(name: str) -> Callable[..., Any]:
                 f"a value of shape {np.shape(self._data)} stays of this shape: it cannot become"
                 f" {np.shape(made._data)} in place"
             )
-        self.data = made._data
+        new = float(made._data) if type(data) is float else made._data  # double stays double
+        if own and not alone:  # whoever holds the array sees it change
+            data[...], new = new, data
+        self.data = new
         return self
 
     return applied

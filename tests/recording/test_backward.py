@@ -186,6 +186,17 @@ def test_a_step_under_no_grad_is_a_step() -> None:
         w += np.ones((3, 2))
 
 
+def test_whoever_holds_the_data_sees_every_step_and_double_stays_double() -> None:
+    for step in (0.5, 2, np.float32(0.5), np.array([1.0, 2.0]), np.array([1.0, 2.0], "f")):
+        w, b = Value(np.ones((3, 2))), Value(1.0)
+        held = w.data
+        with no_grad():
+            w -= step
+            b -= np.float32(0.1)
+        assert held.tolist() == w.data.tolist() == (np.ones((3, 2)) - step).tolist()
+        assert type(b.data) is float
+
+
 def test_gradients_of_two_leaves_do_not_share_an_array() -> None:
     a, b = Value([1.0, 2.0]), Value([3.0, 4.0])
     (a + b).sum().backward()
