@@ -17,7 +17,7 @@ from cgprimer.core.methods.finite_difference import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.files import json_text
 from cgprimer.pages.stepping.frames import Frame, stepping
-from cgprimer.pages.stepping.graph_places import LETTER
+from cgprimer.pages.stepping.graph_places import LETTER, placed
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.slide_tables import moved
 from cgprimer.pictures.lettering import text_width
@@ -218,7 +218,7 @@ def test_differences_are_those_of_the_method(scheme: str, h: float | None) -> No
 
 
 def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cgprimer.pages.stepping.frames.MOST_STEPS", 60)
+    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.MOST_STEPS", 60)
     shown = stepping(LECTURE)
     assert [bool(walk.refused) for walk in shown.walks] == [True, False, False, True]
     assert "more than the 60" in shown.walk("forward").refused
@@ -226,9 +226,23 @@ def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.Monke
         stepping(LECTURE, methods=["finite-difference"])
 
 
+def test_what_would_take_minutes_is_refused_before_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 310
+    sums = " + ".join(f"x{k}" for k in range(count))
+    text = "\n".join([*(f"x{k} = p{k}*xa" for k in range(count)), f"xw = {sums}"])
+    point = {f"p{k}": float(k) for k in range(count)} | {"xa": 0.5}
+    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.with_seeds", None)
+    shown = stepping(cgprimer.parse(text), point, methods=["forward", "reverse"])
+    assert [bool(walk.refused) for walk in shown.walks] == [True, False]
+    with pytest.raises(UsageError, match="311 vertices stand side by side"):
+        placed(shown.scene)
+
+
 def test_a_refusal_is_made_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cgprimer.pages.stepping.method_steps.MOST_PATHS", 3)
-    monkeypatch.setattr("cgprimer.pages.stepping.frames.MOST_STEPS", 60)
+    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.MOST_STEPS", 60)
     shown = stepping(LECTURE)
     paths, steps = shown.walk("path-sum").refused, shown.walk("forward").refused
     assert paths == (

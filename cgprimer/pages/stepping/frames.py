@@ -18,13 +18,12 @@ from cgprimer.core.second_derivatives import element_named
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.number_format import SHORT, marked
-from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, walk_of
+from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, check_steps, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
 from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed, plain
 
 # Control characters, ends of lines and halves of characters, which no SVG file may hold.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large
 
 
 @dataclass(frozen=True)
@@ -118,15 +117,6 @@ class Stepping:
         }
 
 
-def _check_steps(steps: int) -> None:
-    if steps > MOST_STEPS:
-        raise DifferentiationError(
-            f"there are {steps:,} steps, more than the {MOST_STEPS:,} that one would look at",
-            hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the "
-            "graph: --of NAME (in Python of=...)",
-        )
-
-
 def stepping(
     graph: ExpressionGraph,
     at: Mapping[str, float] | None = None,
@@ -185,9 +175,9 @@ def stepping(
     walks, refusals, others = [], [], []
     for method in methods:
         try:
-            _check_steps(len(stage.rows))  # of the values alone: at once, where there are too many
+            check_steps(len(stage.rows))  # of the values alone: at once, where there are too many
             walk = walk_of(stage, method, chosen, moved_by)
-            _check_steps(len(walk.steps))
+            check_steps(len(walk.steps))
             walks.append(walk)
             if method == "finite-difference":
                 rest = [s for s in SCHEMES if s != chosen]

@@ -6,9 +6,11 @@ value, a derivative) and it takes the direction in which its text comes out larg
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from cgprimer.errors import UsageError
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pictures.geometry import Box, Point, frame, length, point_at, shortened
 from cgprimer.pictures.labels import free_labels
@@ -26,6 +28,7 @@ FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
 _ARROW = 13.0
 MANY = 80  # edges beyond which not all gaps are tried
 _HUGE = 200  # edges beyond which one direction is tried
+_WIDEST = 300  # vertices of a layer: ten seconds of work, and eight times as many for twice as many
 
 
 def label_size(letters: int) -> tuple[float, float]:
@@ -64,7 +67,18 @@ def placed(
     """Lay a scene out for a pane whose width over height is ``aspect``.
 
     ``gaps`` between layers are tried until no number on an edge lies over something else.
+
+    Raises:
+        UsageError: a layer has so many vertices that laying them out would take minutes.
     """
+    layer = {vertex.name: 0 for vertex in scene.vertices}
+    place = {name: number for number, name in enumerate(layer)}
+    for tail, head in sorted(scene.edges, key=lambda edge: place[edge[0]]):
+        layer[head] = max(layer[head], layer[tail] + 1)
+    if (widest := max(Counter(layer.values()).values())) > _WIDEST:
+        said = f"{widest:,} vertices stand side by side, more than the {_WIDEST} of one picture"
+        hint = "a part of the graph: --of NAME (in Python of=...); cgprimer trace has every number"
+        raise UsageError(said, hint=hint)
     found: list[tuple[int, float, Placed]] = []
     edges = len(scene.edges)
     # A large graph is laid out once: it takes seconds, and does not fit into the pane anyway.

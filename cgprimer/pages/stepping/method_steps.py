@@ -24,10 +24,21 @@ from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finis
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
 SCHEMES = ("central", "forward")  #: of finite differences; the page has no complex numbers
 NUMBERS = "step through the numbers of its arrays: --scalars (in Python scalars=True)"
+MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large
 MOST_PATHS = 200  #: paths that a class would sit through
 _FEW_SEEDS = 8  # written one by one
 _SIDES = {"central": ("+", "-"), "forward": ("+",)}
 _QUOTIENT = {"central": "(f+ - f-) / (2*h)", "forward": "(f+ - f) / h"}
+
+
+def check_steps(steps: int) -> None:
+    """Raise DifferentiationError where nobody would look at all of them."""
+    if steps > MOST_STEPS:
+        raise DifferentiationError(
+            f"there are {steps:,} steps, more than the {MOST_STEPS:,} that one would look at",
+            hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the "
+            "graph: --of NAME (in Python of=...)",
+        )
 
 
 def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None = None) -> Walk:
@@ -92,6 +103,7 @@ def _forward(scene: Scene) -> Walk:
     steps: list[Step] = []
     phases = []
     several = len(scene.wrt) > 1
+    check_steps(len(scene.wrt) * (1 + len(read.steps)))  # before the work of all passes
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
         seeded = with_seeds(wanted, run.seeds)
         copy = copied(builder, seeded)
@@ -227,6 +239,7 @@ def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
     measured = replace(measured, operands=((output, found),))
     steps += [measured.at(first)] * base
     leading = [name for name in scene.wrt if name in tape.names]  # the rest is left out of the tape
+    check_steps(len(steps) + len(scene.wrt) + len(leading) * len(sides) * (len(told) + 2))
     moved: dict[str, int] = {}  # by the leaf that is its step, what is moved
     for number, name in enumerate(scene.wrt):
         f = first[found]
