@@ -135,7 +135,9 @@ class Epochs:
         if self.on_checkpoint is not None:
             begun = time.perf_counter()
             self._up_to_date()
+            self.run.stopped = "interrupted"  # what whoever is killed leaves behind is not finished
             self.on_checkpoint(self.run)
+            self.run.stopped = "finished"
             self.clock += time.perf_counter() - begun
 
     def _up_to_date(self) -> None:

@@ -112,7 +112,7 @@ class TrainingRun:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run."""
+        """Whether Ctrl-C ended the run, or nothing did: a file of one that was killed says so."""
         return self.stopped == "interrupted"
 
     @property

@@ -142,3 +142,10 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         save_run(run, tmp_path, line())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["binary.json"]
+
+
+def test_what_is_saved_on_the_way_is_not_finished() -> None:
+    said: list[str] = []
+    keep = {"checkpoint_every": 1, "on_checkpoint": lambda run: said.append(run.stopped)}
+    run = train(line(), line_data(), epochs=3, **keep)
+    assert (set(said), run.stopped) == ({"interrupted"}, "finished")
