@@ -136,7 +136,8 @@ def identifiability(
     # Each parameter in its own scale: a small effect is an effect.
     norms = np.linalg.norm(matrix, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
-    _, singular, rows = np.linalg.svd(matrix / scale, full_matrices=True)
+    wide = len(matrix) < len(norms)  # else the other side has the square of many samples' numbers
+    _, singular, rows = np.linalg.svd(matrix / scale, full_matrices=wide)
     rank = int((singular > _TOLERANCE * max(singular[0], 1e-300)).sum()) if singular.size else 0
     basis = _row_echelon(rows[rank:] / scale * scale.max())
     # A direction that is null elsewhere too belongs to the graph; one that is not, to this point.
