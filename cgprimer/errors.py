@@ -58,8 +58,7 @@ class Span:
         text = self.source.line(number)
         length = max(1, min(self.end - self.start, len(text) - column + 1))
         first = max(0, column - 1 - width // 2)
-        shown = text[first : first + width]
-        left = "... " if first else ""
+        shown, left = text[first : first + width], "... " if first else ""
         right = " ..." if first + width < len(text) else ""
         # Tabs stay tabs in the line of carets, so that both lines advance alike.
         pad = "".join(c if c == "\t" else " " for c in shown[: column - 1 - first])
@@ -74,8 +73,10 @@ class CgprimerError(Exception):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = message, hint
+
+    def __reduce__(self) -> tuple[object, ...]:  # from one process to another, by no __init__
+        return Exception.__new__, (type(self), *self.args), vars(self)
 
     def __str__(self) -> str:
         said = f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
@@ -115,8 +116,7 @@ class SourceError(CgprimerError):
     def __str__(self) -> str:
         places = [(self.message, self.span), *self.related]
         parts = [f"{span.where()}: {text}\n{span.caret_lines()}" for text, span in places]
-        if self.hint:
-            parts.append(f"  hint: {self.hint}")
+        parts += [f"  hint: {self.hint}"] if self.hint else []
         return "\n".join(parts).translate(VISIBLE)
 
 

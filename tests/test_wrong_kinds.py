@@ -90,6 +90,16 @@ def test_errors_that_are_not_about_the_arguments_stay_what_they_are() -> None:
         cgprimer.fit(LINE, DATA, on_step=broken, bounds=none)
 
 
+@pytest.mark.parametrize("text", ["xw = 2xa", "xa = xb; xb = xa", "xw = a; xw = b", "xw = f(a)"])
+def test_errors_of_texts_go_from_one_process_to_another(text: str) -> None:
+    """Other processes' errors are read by pickle: concurrent.futures gave up its pool for one."""
+    with pytest.raises(cgprimer.CgprimerError) as error:
+        cgprimer.parse(text)
+    again = pickle.loads(pickle.dumps(error.value))
+    assert type(again) is type(error.value)
+    assert (str(again), vars(again)) == (str(error.value), vars(error.value))
+
+
 def test_pickle_finds_public_functions_and_their_warnings_point_at_the_caller() -> None:
     for name in ("gradient", "unregister_engine", "unregister_loss"):
         assert pickle.loads(pickle.dumps(getattr(cgprimer, name))) is getattr(cgprimer, name)
