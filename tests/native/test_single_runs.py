@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -14,42 +13,24 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.core.engines import select
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.loss_vertex import with_loss
 from cgprimer.core.losses import LOSS
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.contract import Pass, Read
 from cgprimer.core.run import Runner
-from cgprimer.data import Dataset
 from cgprimer.native.programs import joined_passes
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import optimizer
 from tests.native.engine_agreement import FORMS, form
+from tests.training.training_graphs import two_outputs as graph
+from tests.training.training_graphs import two_targets as data
 
 METHODS = ("reverse", "forward", "symbolic", "path-sum")
-SAMPLES = 103  # a multiple of no batch and no vector
 
 
 @pytest.fixture(autouse=True)
 def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", "off")
-
-
-@cache
-def graph() -> ExpressionGraph:
-    """Uniform work (sin(a)), a matrix, functions, and a parameter of which nothing varies."""
-    lines = [f"h{j} = tanh(a{j}*xa + b{j}*xb + sin(a{j}))" for j in range(3)]
-    total = " + ".join(f"c{j}*h{j}" for j in range(3))
-    text = [*lines, f"xw = {total} + d", "xv = h0*h1 - xa*c0 + 0.5*d^2", "output xw, xv"]
-    return cgprimer.parse(text)
-
-
-@cache
-def data() -> Dataset:
-    random = np.random.default_rng(5)
-    inputs = {name: random.uniform(-1, 1, SAMPLES) for name in ("xa", "xb")}
-    targets = {"xw": np.sin(inputs["xa"]), "xv": inputs["xb"] ** 2}
-    return Dataset.from_arrays(inputs, targets)
 
 
 # --- loss and gradient for optimizers of others --------------------------------------------------

@@ -73,3 +73,17 @@ def opened(browser: Any, path: Path, width: int = 1920, height: int = 1080) -> A
     browser.get_log("browser")  # what earlier pages said
     browser.get(path.as_uri())
     return browser
+
+
+def texts(browser: Any, query: str) -> list[str]:
+    found: list[str] = browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map(n => n.textContent)", query
+    )
+    return found
+
+
+def press(browser: Any, *keys: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    for key in keys:
+        ActionChains(browser).send_keys(key).perform()

@@ -22,7 +22,7 @@ from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.stepping.slide_tables import moved
-from tests.pages.conftest import measured, opened, resize, wait
+from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,13 +45,6 @@ def page(browser: Any, lecture: Path) -> Iterator[Any]:
 
 def tab(page: Any, method: str) -> None:
     page.find_element("xpath", f"//button[@role='tab'][text()='{method}']").click()
-
-
-def press(page: Any, *keys: str) -> None:
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    for key in keys:
-        ActionChains(page).send_keys(key).perform()
 
 
 def read(page: Any) -> dict[str, Any]:

@@ -17,18 +17,11 @@ from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.watching.live import Live
 from cgprimer.pages.watching.server import serving
-from tests.pages.conftest import measured, opened, resize, wait
+from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
 MAZUR = cgprimer.load("mazur")
-
-
-def press(browser: Any, *keys: str) -> None:
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    for key in keys:
-        ActionChains(browser).send_keys(key).perform()
 
 
 def text(browser: Any, name: str) -> str:

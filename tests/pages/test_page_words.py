@@ -13,18 +13,11 @@ import cgprimer
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.stepping.slide_tables import moved
-from tests.pages.conftest import opened
+from tests.pages.conftest import opened, texts
 
 pytestmark = pytest.mark.browser
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LECTURE = cgprimer.load(EXAMPLES / "lecture.cg")
-
-
-def texts(browser: Any, query: str) -> list[str]:
-    found: list[str] = browser.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].map(n => n.textContent)", query
-    )
-    return found
 
 
 def test_moves_are_written_as_python_writes_them(browser: Any, tmp_path: Path) -> None:

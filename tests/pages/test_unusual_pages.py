@@ -14,18 +14,11 @@ from cgprimer.errors import CgprimerError
 from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
-from tests.pages.conftest import measured, opened
+from tests.pages.conftest import measured, opened, texts
 from tests.pages.stepping_graphs import problem
 from tests.pages.test_random_graphs import LATE, LATER, SHARED
 
 pytestmark = pytest.mark.browser
-
-
-def texts(browser: Any, query: str) -> list[str]:
-    found: list[str] = browser.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].map(n => n.textContent)", query
-    )
-    return found
 
 
 def shows(browser: Any, shown: Stepping, method: str, place: int) -> None:

@@ -15,31 +15,24 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.native.cpu import engine
 from cgprimer.registration import register_primitive, unregister_primitive
 from cgprimer.training import steps
 from cgprimer.training.loop import TrainingRun, train
+from tests.native.engine_agreement import FORMS, form
+from tests.training.training_graphs import two_outputs as graph
+from tests.training.training_graphs import two_targets as data
 
-FORMS = ("straight", "interpreted")
 METHODS = ("reverse", "forward", "symbolic", "path-sum")
 OPTIMIZERS = {"sgd": 0.02, "momentum": 0.005, "adam": 0.02}
 BATCHES = (1, 7, 50, None)
-SAMPLES = 103  # a multiple of no batch and no vector
 
 
 @pytest.fixture(autouse=True)
 def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", "off")
-
-
-@contextmanager
-def form(name: str) -> Iterator[None]:
-    """The engine makes straight-line code of everything, or code for the interpreter."""
-    with mock.patch.object(engine, "STRAIGHT", {"straight": 4000, "interpreted": -1}[name]):
-        yield
 
 
 @contextmanager
@@ -61,23 +54,6 @@ def watched_trainer() -> Iterator[list[int]]:
 
     with mock.patch.object(engine.CpuEngine, "trainer", make):
         yield done
-
-
-@cache
-def graph() -> ExpressionGraph:
-    """Uniform work (sin(a)), a matrix, functions, and a parameter of which nothing varies."""
-    lines = [f"h{j} = tanh(a{j}*xa + b{j}*xb + sin(a{j}))" for j in range(3)]
-    total = " + ".join(f"c{j}*h{j}" for j in range(3))
-    text = [*lines, f"xw = {total} + d", "xv = h0*h1 - xa*c0 + 0.5*d^2", "output xw, xv"]
-    return cgprimer.parse(text)
-
-
-@cache
-def data() -> Dataset:
-    random = np.random.default_rng(5)
-    inputs = {name: random.uniform(-1, 1, SAMPLES) for name in ("xa", "xb")}
-    targets = {"xw": np.sin(inputs["xa"]), "xv": inputs["xb"] ** 2}
-    return Dataset.from_arrays(inputs, targets)
 
 
 @cache

@@ -33,3 +33,23 @@ def line() -> ExpressionGraph:
 def line_data(*inputs: float) -> Dataset:
     xa = np.array(inputs or (0.5, -1.0, 2.0, 0.25, 1.5), dtype=float)
     return Dataset.from_arrays({"xa": xa}, {"xw": 3 * xa - 1})
+
+
+SAMPLES = 103  # a multiple of no batch and no vector
+
+
+@cache
+def two_outputs() -> ExpressionGraph:
+    """Uniform work (sin(a)), a matrix, functions, and a parameter of which nothing varies."""
+    lines = [f"h{j} = tanh(a{j}*xa + b{j}*xb + sin(a{j}))" for j in range(3)]
+    total = " + ".join(f"c{j}*h{j}" for j in range(3))
+    text = [*lines, f"xw = {total} + d", "xv = h0*h1 - xa*c0 + 0.5*d^2", "output xw, xv"]
+    return cgprimer.parse(text)
+
+
+@cache
+def two_targets() -> Dataset:
+    random = np.random.default_rng(5)
+    inputs = {name: random.uniform(-1, 1, SAMPLES) for name in ("xa", "xb")}
+    targets = {"xw": np.sin(inputs["xa"]), "xv": inputs["xb"] ** 2}
+    return Dataset.from_arrays(inputs, targets)
