@@ -341,7 +341,7 @@ class _Slips(Places):
                     kept = self._sweep(Slip("", "", lost=lost))[element]
                     others = self.builder.emit("sub", whole[element], kept)
                     way = " -> ".join(map(self.text, path))
-                    count = f"of {many} paths from {element}"
+                    count = f"of the {many} paths from {element},"
                     self._note("one path of several", f"{count} only {way} is kept",
                                {element: kept})  # fmt: skip
                     self._note("one path of several", f"{count} {way} is left out",
