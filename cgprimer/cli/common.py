@@ -33,16 +33,25 @@ _EXPRESSION = "-e, --expression TEXT  Expressions on the command line, instead o
 
 
 class _Command(click.Command):
-    """Knows what options are called elsewhere."""
+    """Knows what options are called elsewhere, and how else they are written."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[ARGUMENTS] = list(args)
+        long = {name for option in self.params for name in option.opts if name[:2] == "--"}
+        for short in args:  # -epochs is no -e with the text "pochs"
+            if f"-{short.partition('=')[0]}" in long:
+                raise click.UsageError(f"No such option {short!r}. Did you mean '-{short}'?", ctx)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             here = _ELSEWHERE.get(error.option_name)
             if here and any(here in option.opts for option in self.params):
                 raise click.UsageError(f"{error.message} Did you mean {here!r}?", ctx) from None
+            raise
+        except click.UsageError as error:
+            if "unexpected extra" in error.message and any("--" in a for a in ctx.meta[ARGUMENTS]):
+                joined = "values of one option are joined by commas: --at a=2,x=3"
+                raise click.UsageError(f"{error.message}; {joined}", ctx) from None
             raise
 
 

@@ -31,12 +31,13 @@ def configure(context: click.Context, path: str) -> None:
         DataError: it is no TOML, or one of its keys or values is none; with its line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
         given = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8; nested too deeply
-        raise DataError(f"{path}: {error}") from None
+        hint = 'texts stand in "quotes", the decimal mark is a point, a line has one key'
+        raise DataError(f"{path}: {error}", hint=hint) from None
     known = {
         flag.lstrip("-").replace("-", "_"): option
         for option in context.command.params

@@ -12,8 +12,8 @@ from cgprimer.errors import UsageError
 from cgprimer.files import examples, write_whole
 
 
-@make_command("--copy (name) NAME  Write this one into this folder, a graph as NAME.cg.")
-def command(name: str | None) -> None:
+@make_command("--copy (names) NAME...  Write this one into this folder, a graph as NAME.cg.")
+def command(names: tuple[str, ...]) -> None:
     """The graphs that come with cgprimer; each name can be given as FILE, programs (.py) not.
 
     \b
@@ -23,14 +23,15 @@ def command(name: str | None) -> None:
       cgprimer train lecture
     """
     found = examples() | {path.name: path for path in examples("*.py").values()}
-    if name is None:
+    if not names:
         for known, path in found.items():
             about = path.read_text(encoding="utf-8").partition("\n")[0].lstrip('# "')
             click.echo(f"{known:<23}  {about}")
         return
-    one_of("example", name, found)
-    path = Path(found[name].name)
-    if path.exists():
-        raise UsageError(f"cannot write {path}: there is one already")
-    write_whole(path, found[name].read_bytes())
-    note(f"wrote {path}")
+    for name in names:
+        one_of("example", name, found)
+        path = Path(found[name].name)
+        if path.exists():
+            raise UsageError(f"cannot write {path}: there is one already")
+        write_whole(path, found[name].read_bytes())
+        note(f"wrote {path}")

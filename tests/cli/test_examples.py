@@ -31,7 +31,8 @@ def test_one_is_copied_and_nothing_overwritten(tmp_path: Path) -> None:
     assert "wrote lecture.cg" in run("examples", "--copy", "lecture", cwd=tmp_path).stderr
     copied = tmp_path / "lecture.cg"
     assert copied.read_bytes() == (EXAMPLES / "lecture.cg").read_bytes()
-    good("examples", "--copy", "quantization.py", cwd=tmp_path)
+    good("examples", "--copy", "sine", "--copy", "quantization.py", cwd=tmp_path)
+    assert (tmp_path / "sine.cg").exists()
     program = tmp_path / "quantization.py"
     assert program.read_bytes() == (EXAMPLES / "quantization.py").read_bytes()
     copied.write_text("xw = xa")

@@ -14,6 +14,8 @@ WRONG = {
     "mistyped check": (["check", "gradent"], "there is no command 'gradent'", "mean 'gradient'"),
     "mistyped command": (["gard", LECTURE], "there is no command 'gard'", "did you mean 'grad'"),
     "unknown option": (["grad", LECTURE, "--foo"], "--foo"),
+    "one dash": (["train", LECTURE, "-epochs", "3"], "No such option '-epochs'", "'--epochs'"),
+    "values apart": (["grad", LECTURE, "--wrt", "xa", "ab"], "(ab); values", "joined by commas"),
     "option without value": (["grad", LECTURE, "--method"], "--method", "argument"),
     "missing file": (["grad", "nosuch.cg"], "cannot read nosuch.cg", "No such file"),
     "text as file": (["grad", "xw = xa^2"], "cannot read xw = xa^2", "hint: expressions", "-e"),

@@ -112,6 +112,10 @@ def test_a_configuration_by_hand(tmp_path: Path) -> None:
         assert says in bad("train", config, "--truth", "k=1,b=1"), wrong
     config.write_text("epochs = 2\n")
     assert "there is no graph" in bad("train", config)
+    config.write_bytes(b'\xef\xbb\xbfgraph = "g.cg"\r\nsamples = 9\r\nepochs = 0\r\n')
+    good("train", config, "--truth", "k=1,b=1")  # as Windows writes it
+    config.write_text("graph = g.cg")
+    assert 'texts stand in "quotes"' in bad("train", config)
     config.write_bytes(b"\xff")
     assert "run.toml" in bad("train", config)
 

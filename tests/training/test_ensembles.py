@@ -52,7 +52,7 @@ def test_members_are_the_runs_on_their_samples() -> None:
         alone = cgprimer.train(LINE, data.where(rows), epochs=5, seed=4 + k)
         assert run.parameters == alone.parameters
     assert len({tuple(rows) for rows in bag.drawn}) == 3
-    again = cgprimer.ensemble(LINE, data, members=3, seed=4, epochs=5, jobs=1)
+    again = cgprimer.ensemble(LINE, data, members=3, seed=4, epochs=5, jobs=1, start=None)
     assert [run.parameters for run in again.runs] == [run.parameters for run in bag.runs]
     each = np.stack([run.predict(data)["xw"] for run in bag.runs])
     np.testing.assert_array_equal(bag.predict(data)["xw"], each.mean(axis=0))
