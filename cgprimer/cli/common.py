@@ -17,7 +17,7 @@ from cgprimer.cli.options import LOSS, options
 from cgprimer.cli.watching import ARGUMENTS, WATCH, NoExpressionsError, watched
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.errors import VISIBLE, UsageError
+from cgprimer.errors import VISIBLE, CgprimerError, UsageError
 from cgprimer.files import check_writable, json_text
 from cgprimer.loading import load
 
@@ -150,6 +150,20 @@ def echo_json(value: Any) -> None:
 def note(text: str) -> None:
     """A message on standard error."""
     click.echo(text.translate(VISIBLE), err=True)
+
+
+@contextmanager
+def shown_anyway(*writes: Callable[[], object]) -> Iterator[None]:
+    """Write, show what was found, and then say what could not be written."""
+    failed = None
+    try:
+        for write in writes:
+            write()
+    except (CgprimerError, OSError) as error:
+        failed = error
+    yield
+    if failed:
+        raise failed
 
 
 def check_outputs(

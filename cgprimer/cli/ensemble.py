@@ -9,7 +9,14 @@ from typing import Any
 import click
 
 from cgprimer.analysis.tables import table
-from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
+from cgprimer.cli.common import (
+    check_outputs,
+    echo_json,
+    graph_command,
+    note,
+    progress_bar,
+    shown_anyway,
+)
 from cgprimer.cli.options import FORCE, JSON, own_options
 from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
@@ -68,28 +75,32 @@ def command(
             method=method, **settings, **options,
         )  # fmt: skip
     spread, unseen = bag.spread(others), bag.out_of_bag()
-    if directory:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        for k, run in enumerate(bag.runs, start=1):
-            run.save(Path(directory, f"member-{k}.json"))
-    if as_json:
-        losses = [run.loss for run in bag.runs]
-        result = {**asdict(spread), "expected": spread.expected}
-        echo_json({"losses": losses, "out_of_bag": unseen, "others": len(others), **result})
-    else:
-        count = len(bag.runs)
-        rows = [
-            ["v", number(spread.variance), "mean squared error of a member"],
-            ["c", number(spread.covariance), "mean product of the errors of two members"],
-            ["v/K + c(K-1)/K", number(spread.expected), f"what is left of v by K = {count}"],
-            ["measured", number(spread.measured), "mean squared error of the average"],
-        ]
-        classes = f", accuracy {number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
-        click.echo(
-            f"{plural(count, 'member')}, each on {len(dataset):,} samples drawn with repeats\n"
-            f"out of bag: mean squared error {number(unseen['squared-error'])}{classes}"
-            f" over {unseen['samples']:,} samples\n\n"
-            + table(["", f"on {len(others):,} others", ""], rows, left=(0, 2))
-        )
+
+    def keep() -> None:
+        if directory:
+            Path(directory).mkdir(parents=True, exist_ok=True)
+            for k, run in enumerate(bag.runs, start=1):
+                run.save(Path(directory, f"member-{k}.json"))
+
+    with shown_anyway(keep):
+        if as_json:
+            losses = [run.loss for run in bag.runs]
+            result = {**asdict(spread), "expected": spread.expected}
+            echo_json({"losses": losses, "out_of_bag": unseen, "others": len(others), **result})
+        else:
+            count = len(bag.runs)
+            rows = [
+                ["v", number(spread.variance), "mean squared error of a member"],
+                ["c", number(spread.covariance), "mean product of the errors of two members"],
+                ["v/K + c(K-1)/K", number(spread.expected), f"what is left of v by K = {count}"],
+                ["measured", number(spread.measured), "mean squared error of the average"],
+            ]
+            classes = f", accuracy {number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
+            click.echo(
+                f"{plural(count, 'member')}, each on {len(dataset):,} samples drawn with repeats\n"
+                f"out of bag: mean squared error {number(unseen['squared-error'])}{classes}"
+                f" over {unseen['samples']:,} samples\n\n"
+                + table(["", f"on {len(others):,} others", ""], rows, left=(0, 2))
+            )
     if directory:
         note(f"wrote {plural(len(bag.runs), 'run')} to {directory}")

@@ -12,7 +12,14 @@ import numpy as np
 from cgprimer.analysis.tables import table
 from cgprimer.checked_numbers import share_of_one
 from cgprimer.cli import INTERRUPTED
-from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, save_plot
+from cgprimer.cli.common import (
+    check_outputs,
+    echo_json,
+    graph_command,
+    note,
+    save_plot,
+    shown_anyway,
+)
 from cgprimer.cli.options import (
     ENGINE,
     FORCE,
@@ -116,22 +123,25 @@ def command(
     again = None
     if bootstrap and found.converged:
         again = found.bootstrap(bootstrap, seed=seed, pairs=resample == "pairs")
-    if save:
-        found.save(save)
-    save_plot(plot, "fit", found, level=level, dark=dark)
-    if as_json:
-        result = found.as_dict()
-        if trace:
-            result["history"] = [vars(trial) for trial in found.history]
-        if again:
-            result["bootstrap"] = {
-                "standard_errors": again.standard_errors,
-                "intervals": again.intervals(level),
-                "failed": again.failed,
-            }
-        echo_json(result)
-    else:
-        click.echo("\n\n".join([*([_trace(found)] if trace else []), _report(found, again, level)]))
+    with shown_anyway(
+        lambda: found.save(save) if save else None,
+        lambda: save_plot(plot, "fit", found, level=level, dark=dark),
+    ):
+        if as_json:
+            result = found.as_dict()
+            if trace:
+                result["history"] = [vars(trial) for trial in found.history]
+            if again:
+                result["bootstrap"] = {
+                    "standard_errors": again.standard_errors,
+                    "intervals": again.intervals(level),
+                    "failed": again.failed,
+                }
+            echo_json(result)
+        else:
+            click.echo(
+                "\n\n".join([*([_trace(found)] if trace else []), _report(found, again, level)])
+            )
     for path in filter(None, [save, plot]):
         note(f"wrote {path}")
     if found.reason == "interrupted":

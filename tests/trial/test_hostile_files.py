@@ -10,6 +10,7 @@ import json
 import os
 import random
 import resource
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,6 +219,18 @@ def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
         )  # fmt: skip
     assert (done.returncode, "No space left" in done.stderr) == (1, True)
     assert "defect" not in done.stderr
+
+
+@pytest.mark.parametrize("job", ["fit --save f.json", "ensemble --epochs 2 --directory members"])
+def test_what_cannot_be_saved_is_shown(job: str, tmp_path: Path) -> None:
+    what, *options = job.split()
+    command = [str(COMMAND), what, "lecture", "--samples", "40", *options]
+    shell = f"ulimit -f 0; exec {shlex.join(command)}"  # no file may grow; pipes may
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=tmp_path,
+                          env=environment(CGPRIMER_CACHE="off"), check=False)  # fmt: skip
+    assert "error: cannot write" in done.stderr
+    assert done.returncode == 2
+    assert ("squared error" if what == "ensemble" else "standard error") in done.stdout
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
