@@ -10,6 +10,7 @@ from typing import Any
 from cgprimer.errors import ShapeError, UsageError
 
 Value = Any  # a float, or an ndarray of samples
+_ROWS = "its rows are equally long, and of numbers, none of them masked: filled(0.0), say"
 
 
 def as_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
@@ -32,12 +33,12 @@ def as_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
         import numpy as np
 
         array = np.asarray(value)
-        if array.dtype.kind not in "fiub":
+        if array.dtype.kind not in "fiub" or type(value).__name__ == "MaskedArray":
             raise TypeError
     except (TypeError, ValueError, ImportError):
         raise UsageError(
             f"the value of {name!r} must be a real number or an array of them",
-            hint="its rows are equally long, and of numbers" if isinstance(value, list) else "",
+            hint=_ROWS if type(value).__name__ in ("list", "MaskedArray") else "",
         ) from None
     if shape:
         if not array.ndim:

@@ -64,10 +64,11 @@ def as_column(what: str, values: Any) -> Array:
     """A contiguous array of doubles, samples first; anything else is a DataError."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind not in "fiub":
+        if array.dtype.kind not in "fiub" or type(values).__name__ == "MaskedArray":
             raise TypeError
     except (TypeError, ValueError):
-        raise DataError(f"{what} is not an array of real numbers") from None
+        hint = "it is masked: filled(0.0), say" if type(values).__name__ == "MaskedArray" else ""
+        raise DataError(f"{what} is not an array of real numbers", hint=hint) from None
     if not array.ndim:
         said = f"{what} has 0 dimensions; a column has a value per sample"
         raise DataError(said, hint="of one sample, in brackets: [0.5]")

@@ -184,6 +184,7 @@ def test_from_arrays() -> None:
         ({"xa": [1.0]}, {"xw": [1.0, 2.0]}, "different lengths: input xa 1, target xw 2"),
         ({"xa": 1.0}, {}, "'xa' has 0 dimensions"),
         ({"xa": ["a", "b"]}, {}, "'xa' is not an array of real numbers"),
+        ({"xa": np.ma.array([1.0, 2.0], mask=[0, 1])}, {}, "it is masked"),
         ({"xa": [1j]}, {}, "not an array of real numbers"),
         ({"xa": [None]}, {}, "not an array of real numbers"),
         ({"xa": [[1.0], [2.0, 3.0]]}, {}, "not an array of real numbers"),

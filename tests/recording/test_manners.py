@@ -23,6 +23,7 @@ from cgprimer import (
     checkpoint,
     grad,
     no_grad,
+    parse,
     record,
     register_primitive,
     unregister_primitive,
@@ -377,6 +378,7 @@ def test_a_parameter_that_is_made_anew_is_told_how_it_stays_one() -> None:
         (lambda: np.split(X, 0), "numpy.split: integer modulo by zero"),
         (lambda: np.linalg.svd(X), "numpy.svd cannot(.|\n)*hint: write it with those that can"),
         (lambda: Value(np.ma.array([1.0, 2.0], mask=[0, 1])), "masked array"),
+        (lambda: parse("xw = xa").evaluate({"xa": np.ma.array([1.0, 2.0])}), "masked"),
         (lambda: grad(X.sum(), X), r"hint: value.backward\(\)"),  # type: ignore[arg-type]
         (lambda: X < None, "compared with numbers, not with None"),
         (lambda: Value(1.0) >= "a", "not with 'a'"),
