@@ -172,6 +172,21 @@ def test_a_vertex_is_shown_whole_or_counted(case: tuple[Stepping, str, dict[int,
             assert lit <= set(texts)
 
 
+def test_long_names_stay_on_the_slide_and_in_their_places() -> None:
+    wall, device = "heat_transfer_coefficient_of_the_wall", "offset_of_the_measurement_device"
+    rate = f"x_rate_of_change_of_temperature = {wall}*x_temperature_of_the_reactor + {device}"
+    text = f"{rate}\nx_final_value = x_rate_of_change_of_temperature*x_temperature_of_the_reactor"
+    graph = cgprimer.parse(text)
+    shown = stepping(graph, dict.fromkeys((*graph.inputs, wall, device), 1.5), methods=["reverse"])
+    (figure,) = drawn(shown, "reverse", 99)
+    found = [(text, box) for text, box in boxes(figure) if box.x0 > figure.bbox.width * 0.55]
+    assert max(box.x1 for _, box in found) < figure.bbox.width
+    assert "2 of 2 derivatives are computed" in dict(found)
+    for (text, a), (other, b) in combinations(found, 2):
+        across, along = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert across <= 0.5 or along <= 4, (text, other)
+
+
 def test_windows_hold_whole_vertices_and_what_is_lit() -> None:
     rng = np.random.default_rng(3)
     for _ in range(40):

@@ -23,6 +23,7 @@ from cgprimer.pages.stepping.scene import Scene, Vertex
 from cgprimer.pages.stepping.slide_tables import known, missing, moved, so_far
 from cgprimer.pictures.geometry import Box, Point, Size, length, point_at, sampled
 from cgprimer.pictures.geometry import frame as around
+from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import Legend, Pen
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, mix, theme
@@ -184,8 +185,9 @@ def _texts(pen: Pen, vertex: Vertex, box: Box, scale: float, frame: Frame, mark:
     k = vertex.row
     value, derivative, so_far_at = frame.values[k], frame.derivatives[k], frame.sums[k]
     below = "" if derivative is None else f"{mark} {known(derivative)}"
-    if len(below) > 12 and theme(False).roles[vertex.role].shape == "hexagon":
-        below = below.removeprefix(f"{mark} ")  # its corners are cut
+    cut = len(below) > 12 and theme(False).roles[vertex.role].shape == "hexagon"  # its corners
+    if cut or text_width(below, LETTER) > box.width / scale - 12:
+        below = below.removeprefix(f"{mark} ")
     if derivative is None and so_far_at is not None:
         below = so_far(so_far_at)  # no room for the mark
     more: dict[str, Any] = {"align": "center", "zorder": 6}

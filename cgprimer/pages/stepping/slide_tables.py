@@ -161,7 +161,10 @@ def _draw_lines(
     for place in range(first, last):
         here = place == lit
         weight = "bold" if here else "normal"
-        for k, line in enumerate(lines[place]):
+        most = (
+            max(1, int((bottom - y) / ROW)) if named[0] == "program" else None
+        )  # not over results
+        for k, line in enumerate(lines[place][:most]):
             y += ROW
             pen.write(start, y, line, weight=weight)
             if here:

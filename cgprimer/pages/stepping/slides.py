@@ -185,16 +185,16 @@ def _split(place: Placed) -> float:
 
 
 def _results(parts: list[str], width: float) -> list[str]:
-    """The finished derivatives in lines, each kept in one piece; never more than three lines."""
+    """The finished derivatives in lines, each in one piece where it fits; or how many there are."""
     lines = [""]
     for part in parts:
         longer = f"{lines[-1]} · {part}" if lines[-1] else part
         if text_width(longer, TEXT) <= width:
             lines[-1] = longer
         else:
-            lines.append(part)
+            lines += broken(part, width)
     if len(lines) <= 3:
-        return lines
+        return [line for line in lines if line]
     done = [part for part in parts if not part.endswith(known(None))]
     rest = f"{len(done)} of {len(parts)} derivatives are computed"
-    return [*([done[-1]] if done else []), rest]
+    return [*(broken(done[-1], width) if done else []), rest]
