@@ -114,9 +114,9 @@ def landscape(
     sides = _ranges(names, ranges, values)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
     objective = Objective(graph, loss=loss, engine="numpy", free=np.isin(numbers, names))
-    at_point = _loss_and_slope(objective, data, names, values)
+    at_point, at_points = _mean_loss(objective, data, names, values)
     points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
-    losses = _losses(objective, data, names, values, points, at_point).reshape(grid, grid)
+    losses = at_points(points).reshape(grid, grid)
     if not np.isfinite(losses).any():
         raise UsageError("the loss is not finite anywhere in these ranges")
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
@@ -137,12 +137,14 @@ def landscape(
     return Landscape(names, first, second, losses, held, both, called, paths, place, at_point)
 
 
-def _loss_and_slope(
+def _mean_loss(
     objective: Objective, data: Dataset, names: Sequence[str], values: Mapping[str, float]
-) -> Callable[[Any], tuple[float, Array]]:
-    """What computes mean loss and gradient at values of the two parameters."""
-    columns, samples = objective.columns(data), len(data)
-    point, places = _at(objective, names, values)
+) -> tuple[Callable[[Any], tuple[float, Array]], Callable[[Array], Array]]:
+    """What computes mean loss and gradient at values of the two parameters, and losses at many."""
+    columns, samples, primal = objective.columns(data), len(data), objective.primal
+    numbers = objective.vectors.elements
+    point = np.array([float(values.get(n, 0.0)) for n in numbers])
+    places = [numbers.index(name) for name in names]
 
     def at_point(two: Any) -> tuple[float, Array]:
         point[places] = two
@@ -150,51 +152,29 @@ def _loss_and_slope(
             total, gradient = objective.sums(columns, point, samples)
         return total / samples, gradient[places] / samples
 
-    return at_point
+    def at_points(points: Array) -> Array:
+        """Arrays with one of the two have an axis for the points, and one for the samples."""
+        kinds = {getattr(name, "kind", "") for name, _ in primal.instructions}
+        if objective.function or primal.custom or "batch_mean" in kinds:  # they know one axis
+            return np.array([at_point(two)[0] for two in points])
+        own = objective.vectors.parts(np.arange(len(point)))
+        moved = {name: at for name, at in own.items() if np.isin(places, at).any()}
+        fixed, steps = {**columns, **objective.scalars(point)}, with_functions(primal, _stacked)
+        counts = [samples if each else 1 for each in varying(primal)]
+        size = sum(count * prod(shape_of(primal, k)) for k, count in enumerate(counts))
+        losses = []
+        for begin in range(0, len(points), many := max(1, _AT_ONCE // size)):
+            two = points[begin : begin + many]
+            some = np.repeat(point[None], len(two), axis=0)
+            some[:, places] = two
+            given = fixed | {name: some[:, None, at] for name, at in moved.items()}
+            start = [f.value if f.kind == "constant" else given[f.name] for f in primal.leaves]
+            with np.errstate(all="ignore"):
+                found = run_steps(steps, start)[primal.outputs[LOSS]]
+                losses.append(np.broadcast_to(found, (len(two), samples)).mean(axis=1))
+        return np.concatenate(losses)
 
-
-def _losses(
-    objective: Objective,
-    data: Dataset,
-    names: Sequence[str],
-    values: Mapping[str, float],
-    points: Array,
-    at_point: Callable[[Any], tuple[float, Array]],
-) -> Array:
-    """The mean losses at values of the two parameters, many of them at once; shape (points,).
-
-    Arrays with one of the two have an axis for the points and one of length 1 for the samples.
-    """
-    primal, samples = objective.primal, len(data)
-    kinds = {getattr(name, "kind", "") for name, _ in primal.instructions}
-    if objective.function or primal.custom or "batch_mean" in kinds:  # they know one axis
-        return np.array([at_point(two)[0] for two in points])
-    known, places = _at(objective, names, values)
-    own = objective.vectors.parts(np.arange(len(known)))
-    moved = {name: at for name, at in own.items() if np.isin(places, at).any()}
-    fixed = {**objective.columns(data), **objective.scalars(known)}
-    counts = [samples if each else 1 for each in varying(primal)]
-    size = sum(count * prod(shape_of(primal, k)) for k, count in enumerate(counts))
-    many = max(1, _AT_ONCE // size)
-    steps, losses = with_functions(primal, _stacked), []
-    for begin in range(0, len(points), many):
-        two = points[begin : begin + many]
-        some = np.repeat(known[None], len(two), axis=0)
-        some[:, places] = two
-        given = fixed | {name: some[:, None, at] for name, at in moved.items()}
-        start = [f.value if f.kind == "constant" else given[f.name] for f in primal.leaves]
-        with np.errstate(all="ignore"):
-            found = run_steps(steps, start)[primal.outputs[LOSS]]
-            losses.append(np.broadcast_to(found, (len(two), samples)).mean(axis=1))
-    return np.concatenate(losses)
-
-
-def _at(
-    objective: Objective, names: Sequence[str], values: Mapping[str, float]
-) -> tuple[Array, list[int]]:
-    """The vector of all parameters' numbers, and the places of the two in it."""
-    numbers = objective.vectors.elements
-    return np.array([float(values.get(n, 0.0)) for n in numbers]), [*map(numbers.index, names)]
+    return at_point, at_points
 
 
 def _stacked(name: Any) -> Callable[..., Array]:
