@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,14 @@ def check_outputs(
         check_writable(path)
     if folder and os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"{folder} is no folder")
+    given = click.get_current_context().params | {"resume": None}  # a run may be gone on with
+    values = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in given.values())
+    named = [os.path.abspath(value) for value in values if isinstance(value, str)]
+    for path in filter(None, (plot, *files)):
+        device = os.path.exists(path) and not os.path.isfile(path)
+        if named.count(os.path.abspath(path)) > 1 and not device:
+            what = f"{path} would be written over: it is named twice"
+            raise UsageError(what, hint="a name of its own for each file that is written")
     for path in filter(None, (plot, *files, folder)):
         there = os.listdir(path) if os.path.isdir(path) else os.path.isfile(path)
         same = resume and os.path.exists(path) and os.path.samefile(path, resume)

@@ -31,3 +31,24 @@ def test_python_writes_no_page_over_it_either(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("my homework")
     with pytest.raises(cgprimer.UsageError, match="is there already"):
         cgprimer.step(cgprimer.parse("xw = k*xa"), {"k": 1, "xa": 2}, output=tmp_path / "a.html")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict run.json --data d.csv -o d.csv",
+        "train g.cg --data d.csv --save ./g.cg",
+        "check gradient g.cg sub.py --csv sub.py",
+        "check gradient g.cg sub.py --csv new --page new",
+    ],
+)
+def test_nothing_is_written_over_what_the_same_command_reads_or_writes(
+    command: str, tmp_path: Path
+) -> None:
+    good("data", "lecture", "--samples", 20, "-o", "d.csv", cwd=tmp_path)
+    made = {"g.cg": "xw = k*xa", "sub.py": "def gradient(xa, k): return xa", "run.json": "{}"}
+    for name, text in made.items():
+        (tmp_path / name).write_text(text)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert "is named twice" in bad(*command.split(), "--force", cwd=tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

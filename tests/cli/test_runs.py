@@ -134,7 +134,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     good("train", LECTURE, *SHORT, "--save", path, "--force")
     data = tmp_path / "d.csv"
     good("data", LECTURE, "--samples", "3", "-o", data)
-    assert "is there already" in bad("predict", path, "--data", data, "-o", data)
+    assert "is named twice" in bad("predict", path, "--data", data, "-o", data)
 
 
 def interrupted(*args: object, cwd: Path, times: int = 1) -> subprocess.CompletedProcess[str]:
