@@ -78,6 +78,16 @@ _RECURSIVE_ORDER = _deep(behind="order.append(one)")
 #: Stage, the mistake's name, and the swaps.
 MISTAKES: list[tuple[int, str, Swaps]] = [
     (
+        5,
+        "another graph",
+        (
+            (
+                '    def __rsub__(self, other):\n        return made("sub", other, self)\n',
+                '    def __rsub__(self, other):\n        return made("sub", self, other)\n',
+            ),
+        ),
+    ),
+    (
         1,
         "divided by h instead of 2h",
         (("(f(x + h) - f(x - h)) / (2 * h)", "(f(x + h) - f(x - h)) / h"),),

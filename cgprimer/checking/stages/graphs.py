@@ -33,6 +33,8 @@ OPERATIONS = ("add", "sub", "mul", "div", "pow", "neg", "exp", "log", "sin", "ta
 
 
 SAYS = {
+    "another graph": "the sweep is right, but the values have made another graph than that of the"
+    " expression: an operator has its operands the wrong way round, or loses one, or data change",
     "seed missing": "nothing flows: the gradient of the result by itself is 1",
     "upstream gradient left out": "each local derivative is to be multiplied by the gradient of the"
     " result",
@@ -216,6 +218,7 @@ def explained(
         return {"seed missing": SAYS["seed missing"]}
     both = (edges, [one[::-1] for one in edges])
     candidates = (
+        ("another graph", swept(edges, down)),
         *(("upstream gradient left out", swept(edges, way, upstream=False)) for way in good),
         *(("= instead of +=", swept(these, way, assign=True)) for way in good for these in both),
         *(("child before parent", swept(these, way)) for these in both for way in others),

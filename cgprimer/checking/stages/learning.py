@@ -53,7 +53,7 @@ _MOVES: dict[str, tuple[Move, str]] = {
     "gradients add up": (lambda p, g, s, t: p - _RATE * s, "earlier gradients are in the step"),
     "gradient instead of a step": (lambda p, g, s, t: _RATE * g, "data becomes the step itself"),
     "parameters never moved": (lambda p, g, s, t: p, "data stay as they are: change them in the"
-                               " values that were given, not in copies"),
+                               " values that were given, not in copies; or every gradient is 0"),
 }  # fmt: skip
 _RATES: dict[str, tuple[Callable[[int], float], str]] = {
     "sign": (lambda t: -_RATE * _DECAY**t, _MOVES["sign"][1]),
