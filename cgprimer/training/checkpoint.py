@@ -127,6 +127,7 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
         and len(run.epoch_losses) == run.epochs >= run.best_epoch
         and 0 <= run.steps - run.epochs * per_epoch <= per_epoch
         and run.steps_apart > 0
+        and isinstance(run.settings.setdefault("loss", "squared-error"), str)
         and len(run.step_losses) == -(-run.steps // run.steps_apart)
         and all(len(of) == run.epochs for of in run.metrics.values())
         and len(run.validation_losses) in (0, run.epochs)

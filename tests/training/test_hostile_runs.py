@@ -38,6 +38,7 @@ def read_and_used(path: Path, text: str) -> None:
     except DataError:
         return
     run.predict({"xa": [1.0]})
+    assert isinstance(run.settings["loss"], str)  # which scores ask for
     settings = {"optimizer": "adam", "batch_size": 2, "epochs": run.epochs + 1}
     try:
         train(line(), line_data(), resume=run, validation=line_data(), **settings)
@@ -59,6 +60,8 @@ def test_every_setting_with_a_strange_value(saved: dict[str, Any], tmp_path: Pat
         for value in STRANGE:
             changed = saved["settings"] | {name: value}
             read_and_used(tmp_path / "run.json", json.dumps(saved | {"settings": changed}))
+        changed = {n: v for n, v in saved["settings"].items() if n != name}
+        read_and_used(tmp_path / "run.json", json.dumps(saved | {"settings": changed}))
 
 
 def test_bytes_changed_at_random(saved: dict[str, Any], tmp_path: Path) -> None:
