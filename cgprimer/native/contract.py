@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from cgprimer.core.tape.tape import Tape
 State = tuple[Array, ...]  # of an optimizer: arrays of numbers for each parameter, and numbers
 
 
-@runtime_checkable
 class Summing(Protocol):
     """An executable that also takes scalars and gives sums as arrays.
 
@@ -39,7 +38,6 @@ class Summing(Protocol):
         """
 
 
-@runtime_checkable
 class Placing(Protocol):
     """An executable that writes sums where they are wanted: of arrays, without copies of them.
 

@@ -21,7 +21,7 @@ from cgprimer.core.methods.contract import DerivativeProgram
 from cgprimer.core.primitives import floats, primitive
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
-from cgprimer.core.run import Runner, run_steps, with_functions
+from cgprimer.core.run import Runner, engine_for, run_steps, with_functions
 from cgprimer.core.tape.scalars import apart, cost_of_numbers, scalarize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.data import Blocks, Dataset
@@ -113,8 +113,8 @@ class Objective:
         self.wrt, self.places = self._differentiated(free)
         about = f"loss {' + '.join(map(unparse, self.terms.trees))}"
 
-        def compiled() -> tuple[DerivativeProgram, Runner, Trainers]:
-            program = kept_program(
+        def derived() -> DerivativeProgram:
+            return kept_program(
                 self.whole,
                 of=LOSS,
                 wrt=self.wrt,
@@ -124,14 +124,18 @@ class Objective:
                 keep=not shaped and rows.isdisjoint(ARRAY_FUNCTIONS) and all(map(_built_in, rows)),
                 **(options or {}),
             )
-            made = partial(Runner, engine=engine, reduction="sum", dtype=dtype, samples=samples)
-            return program, made(program), {}
+
+        def compiled() -> tuple[Runner, Trainers]:
+            return Runner(self.program, engine=chosen, reduction="sum", dtype=dtype), {}
 
         # A second run of a graph begins at once; not by names that may mean others tomorrow.
         own = engine in _ENGINES and method in _METHODS and not (options or self.function)
-        key = ("objective", about, str(given), mode, method, engine, dtype, samples, self.wrt)
-        found = kept(graph, key, compiled) if own and in_memory() else compiled()
-        self.program, self.runner, self._trainers = found
+        own = own and in_memory()
+        key = ("objective", about, str(given), mode, method, self.in_numbers, self.wrt)
+        self.program = kept(graph, key, derived) if own else derived()
+        chosen = engine_for(engine, self.program, samples)
+        of_engine = (*key, chosen.name, dtype)  # however many samples: a curve over them is cheap
+        self.runner, self._trainers = kept(graph, of_engine, compiled) if own else compiled()
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._at_once = at_once(self.runner, self.parameters, self.wrt, self.vectors)

@@ -186,6 +186,8 @@ def test_auto_writes_small_networks_out_and_multiplies_large_matrices() -> None:
     assert Objective(network(), samples=100_000).in_numbers
     assert not Objective(network(), samples=1).in_numbers  # done before anything is compiled
     assert not Objective(large, samples=100_000).in_numbers
+    first = Objective(large, samples=100_000)  # a curve over numbers of samples compiles once
+    assert Objective(large, samples=100_001).runner is first.runner is not None
 
 
 # --- training ------------------------------------------------------------------------------------
