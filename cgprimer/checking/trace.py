@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.checking.batch import Check
-from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
+from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run, readable
 from cgprimer.checking.sandbox import Limits, Submission
 from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.answers import (
@@ -134,7 +134,7 @@ def trace_check(sheet: str | Path) -> Check:
             found = read_answers(answers)
             return check_trace(_chosen(sheets, found, sheet, name), found, name=name)
         except DataError as error:
-            return not_run("trace", name, parts, Failure("answers", error.message))
+            return not_run("trace", name, parts, Failure("answers", readable(error.message)))
 
     calls = [f"cgprimer.check_trace({one.to_dict()!r}, NAMES)" for one in only]
     forms = [form_python(one) for one in only]
@@ -165,7 +165,7 @@ def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator
             try:
                 read[blank.name] = _READERS[blank.form](text)
             except DataError as error:
-                complaints[blank.name] = f"not readable: {error.message}"
+                complaints[blank.name] = f"not readable: {readable(error.message)}"
     grading = _Grading(made, read)
     for blank in made.blanks:
         if blank.name in read and blank.form in ("number", "array"):

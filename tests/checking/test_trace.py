@@ -426,12 +426,13 @@ def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
     for sheet in sheets:
         (folder / f"{sheet.student}.csv").write_text(filled(sheet, "csv"))
     (folder / "cid.csv").write_text("nothing")
-    (folder / "dan.json").write_text('{"sheet": "0123456789", "answers": {}}')
+    (folder / "dan.json").write_text('{"sheet": "\\u001b[2J", "answers": {}}')
     check = trace_check(tmp_path / "sheets.json")
     found = check_all(check, submissions_in([folder], check.endings), Limits()).results
     assert [r.points == r.possible > 0 for r in found] == [True, True, False, False]
     assert "no column 'problem'" in str(found[2].failure)
     assert "none of the 2 in" in str(found[3].failure)
+    assert "\x1b" not in str(found[3].failure)
 
 
 def test_arrays_are_read_as_they_are_printed() -> None:
