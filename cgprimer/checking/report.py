@@ -31,7 +31,7 @@ def csv_text(results: Sequence[Result], same: dict[str, str] | None = None) -> s
         row += ["; ".join(result.mistakes)]
         row += [str(result.failure).splitlines()[0] if result.failure else ""]
         row += [f"{result.seconds:.2f}", (same or {}).get(result.submission, "")]
-        rows.writerow(map(_cell, row))
+        rows.writerow(map(_cell, map(readable, row)))
     return file.getvalue()
 
 
