@@ -170,7 +170,7 @@ class Result:
             lines += [f"  {'':{width}}    {line}" for line in more]
         if self.output:
             lines += ["  it printed:", *(f"    {line}" for line in self.output.splitlines())]
-        return "\n".join(lines)
+        return readable("\n".join(lines))
 
     def require(self, name: str, level: str = "mistake") -> float:
         """The points of a part, in a test cell of a course.

@@ -20,7 +20,7 @@ import pytest
 from cgprimer.checking import batch, courses
 from cgprimer.checking.batch import Journal, check_all, submissions_in
 from cgprimer.checking.page import class_page
-from cgprimer.checking.report import csv_text, gradescope, junit_xml, report
+from cgprimer.checking.report import csv_text, gradescope, junit_xml
 from cgprimer.checking.results import LEVELS, Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits
 from cgprimer.errors import UsageError
@@ -306,7 +306,7 @@ def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
     assert row[0][3] == "'=1+1"
     root = xml.fromstring(junit_xml([hostile()]))
     assert HOSTILE in (root.findtext(".//failure") or "")
-    assert not {"\x00", "\x07", "\x1b"} & {*report(hostile()), *csv_text([hostile()])}
+    assert not {"\x00", "\x07", "\x1b"} & {*str(hostile()), *csv_text([hostile()])}
     assert "<script>" in json.dumps(gradescope(hostile()))  # as text: output_format says so
     assert gradescope(hostile())["output_format"] == "text"
 
