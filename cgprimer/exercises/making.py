@@ -20,6 +20,7 @@ from cgprimer.number_format import number
 
 _TRIES = 2000  # candidates; of a graph that is given the second half may have rounded numbers
 _MOST_ROWS, _MOST_VERTICES = 18, 40
+_UNWRITTEN = ("reshape", "broadcast", "stop_gradient", "largest")  # rows that no student writes
 _FEW = 4  # names that all have numbers of different size
 _MOST_PATHS = {1: 2, 2: 3, 3: 6}
 _RULES = {
@@ -136,7 +137,8 @@ def _asked(
         seed = {"wrt": draw.choice(names)} if kind == "tangent" else {}
         return {"of": of, "level": level, **seed, **given}
     if kind == "shapes":
-        return {"of": of}
+        unwritten = any(getattr(n, "kind", "") in _UNWRITTEN for n, _ in tape(graph).instructions)
+        return {"of": of, **({"level": "variables"} if unwritten else {})}
     if kind == "optimizer":
         return _step(draw, draw.choice(_RULES[difficulty]), graph, of)
     if kind == "mistake":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import cgprimer
 from cgprimer.checking.sheets.problems import Problem, Worksheet
 from cgprimer.checking.sheets.questions import RULES, worked
+from cgprimer.checking.sheets.tables import value_of
 from cgprimer.files import examples
 from cgprimer.training.optimizers import optimizer
 
@@ -24,6 +26,22 @@ def made(kind: str, text: str, **asked: object) -> Worksheet:
 
 def column(table: Worksheet, heading: str) -> dict[str, Any]:
     return {blank.row: blank.value for blank in table.blanks if blank.column == heading}
+
+
+def test_of_a_softmax_no_row_is_asked_that_no_student_writes() -> None:
+    text = "input x[3] = [1, 2, 3], t[3] = [0, 0, 1]\nxp = softmax(x); xL = -sum(t*log(xp))"
+    (problem,) = cgprimer.exercise(cgprimer.parse(text), kinds="shapes", seed=1).problems
+    table = worked(problem)
+    values = column(table, "value")
+    assert [*values] == ["xp", "xL", "bar_xL", "bar_t", "bar_xp", "bar_x"]
+    known = {**table.given, **values}
+    for blank in table.blanks:  # it follows from what is asked before: so mistakes are followed
+        if blank.tree is not None:
+            np.testing.assert_allclose(value_of(blank.tree, known), blank.value, rtol=1e-12)
+    t = known["t"]
+    np.testing.assert_allclose(values["bar_x"], values["xp"] * t.sum() - t, rtol=1e-12)
+    told_before = replace(problem, asked={"digits": 4, "of": "xL"})  # sheets that are handed out
+    assert "v4" in column(worked(told_before), "value")
 
 
 def test_the_lecture_example() -> None:

@@ -30,6 +30,7 @@ from cgprimer.checking.sheets.tables import (
 )
 from cgprimer.core.derivatives import gradient
 from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.language.names import replaced
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Apply, Definition, Expression, Name, Number, fold
 from cgprimer.core.primitives.registry import FUNCTIONS
@@ -46,7 +47,9 @@ def _shape(value: Any) -> str:
 def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
     """Values forward and adjoints backward, each with its shape; one mark for each of the two."""
     found = trace(graph, of=asked.get("of"), method="reverse")
+    written = graph.definitions if asked.get("level") == "variables" else {}
     given = {row.name: row.value for row in found.rows if row.tree is None}
+    inner: dict[str, Expression] = {}  # parts of what is a row as it is written
     rows: list[Sequence[Cell]] = [
         (row.name, row.expression, _shape(row.value), numbers(row.value, width=999))
         for row in found.rows
@@ -58,12 +61,16 @@ def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
             continue
         back = row in found.backward
         form = "number" if isinstance(row.value, float) else "array"
+        tree = replaced(row.tree, inner)
+        if written and not (back or row.name in written or row.name == found.of):
+            inner[row.name] = tree
+            continue
         own = (
             Blank(row.name, "shape", f"shape.{row.name}", _shape(row.value), form="shape"),
-            Blank(row.name, "value", row.name, row.value, row.tree, form),
+            Blank(row.name, "value", row.name, row.value, tree, form),
         )
         blanks += own
-        rows.append((row.name, "adjoint" if back else row.tree, *own))
+        rows.append((row.name, "adjoint" if back else written.get(row.name, row.tree), *own))
     last = found.of
     text = (
         f"Write each value with its shape (such as `2x3`; `number` for a single one), forward to"

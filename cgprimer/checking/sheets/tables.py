@@ -43,7 +43,8 @@ def value_of(tree: Expression, known: Known) -> Any:
             import numpy as np
 
             return float((np.sum if name == "sum" else np.max)(operands[0]))
-        return arithmetic(operands)(name)(*operands)
+        shaped = type(name) is not str  # it makes an array of a number, too
+        return arithmetic([name] if shaped else operands)(name)(*operands)
 
     return fold(tree, leaf, apply)
 
