@@ -100,14 +100,10 @@ class Way:
 
 
 def descents(
-    graph: ExpressionGraph,
-    data: Any = None,
-    start: Mapping[str, Any] | None = None,
-    optimizers: Names = ("adam",),
-    rates: Mapping[str, float] | None = None,
-    steps: int = 10_000,
-    seed: int = 0,
-) -> list[Way]:
+    graph: ExpressionGraph, data: Any = None, start: Mapping[str, Any] | None = None,
+    optimizers: Names = ("adam",), rates: Mapping[str, float] | None = None,
+    steps: int = 10_000, seed: int = 0,
+) -> list[Way]:  # fmt: skip
     """What :func:`descent` draws, Levenberg-Marquardt first; the arguments are its own."""
     steps, seed = whole_number("steps", steps, least=1), whole_number("the seed", seed)
     names = as_names(optimizers, "optimizers")

@@ -171,15 +171,10 @@ class StepErrors:
 
 
 def step_errors(
-    graph: ExpressionGraph,
-    at: Mapping[str, float] | None = None,
-    *,
-    of: str | None = None,
-    wrt: str | None = None,
-    loss: str | None = None,
-    schemes: Names = (),
+    graph: ExpressionGraph, at: Mapping[str, float] | None = None, *, of: str | None = None,
+    wrt: str | None = None, loss: str | None = None, schemes: Names = (),
     steps: float | Sequence[float] | None = None,
-) -> StepErrors:
+) -> StepErrors:  # fmt: skip
     """The error of each scheme at each step: what :func:`error` draws, with its arguments.
 
     >>> from cgprimer.core.graph import parse

@@ -144,18 +144,10 @@ class FunctionCurves:
 
 
 def function_curves(
-    graph: ExpressionGraph,
-    low: float = -3.0,
-    high: float = 3.0,
-    *,
-    at: Mapping[str, float] | None = None,
-    of: str | None = None,
-    wrt: str | None = None,
-    loss: str | None = None,
-    order: int = 1,
-    tangent: float | None = None,
-    points: int = 801,
-) -> FunctionCurves:
+    graph: ExpressionGraph, low: float = -3.0, high: float = 3.0, *,
+    at: Mapping[str, float] | None = None, of: str | None = None, wrt: str | None = None,
+    loss: str | None = None, order: int = 1, tangent: float | None = None, points: int = 801,
+) -> FunctionCurves:  # fmt: skip
     """Values at so many points, by repeated reverse mode: what :func:`function` draws.
 
     >>> from cgprimer.core.graph import parse

@@ -64,7 +64,6 @@ class Landscape:
     first: Array  # values of the first parameter, ascending; shape (n,)
     second: Array  # shape (m,)
     losses: Array  # shape (m, n): row k has the k-th value of the second parameter
-    held: dict[str, float]  # values of the other parameters
     known: tuple[float, float] | None  # the two, where true, declared or given values are known
     called: str  # true, declared or given: what these values are
     paths: tuple[Descent, ...]  # one per optimizer, all from one start
@@ -79,19 +78,12 @@ class Landscape:
 
 
 def landscape(
-    graph: ExpressionGraph,
-    over: Names = (),
-    data: Dataset | str | Path | None = None,
-    ranges: Sequence[Range] = (),
-    at: Mapping[str, float] | None = None,
-    start: Mapping[str, float] | None = None,
-    optimizers: Names | None = None,
-    rates: Mapping[str, float] | None = None,
-    steps: int = 200,
-    loss: str = "squared-error",
-    seed: int = 0,
-    grid: int = 81,
-) -> Landscape:
+    graph: ExpressionGraph, over: Names = (), data: Dataset | str | Path | None = None,
+    ranges: Sequence[Range] = (), at: Mapping[str, float] | None = None,
+    start: Mapping[str, float] | None = None, optimizers: Names | None = None,
+    rates: Mapping[str, float] | None = None, steps: int = 200, loss: str = "squared-error",
+    seed: int = 0, grid: int = 81,
+) -> Landscape:  # fmt: skip
     """What :func:`cgprimer.plot.surface` draws, on a grid of so many values of each parameter.
 
     >>> from cgprimer.core.graph import parse
@@ -133,8 +125,7 @@ def landscape(
     if all(name in truth for name in names):
         known, called = truth, "true"
     both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
-    held = {name: value for name, value in values.items() if name not in names}
-    return Landscape(names, first, second, losses, held, both, called, paths, place, at_point)
+    return Landscape(names, first, second, losses, both, called, paths, place, at_point)
 
 
 def _mean_loss(

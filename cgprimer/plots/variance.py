@@ -107,14 +107,9 @@ class Variances:
 
 
 def gradient_variances(
-    graph: ExpressionGraph,
-    data: Any = None,
-    at: Mapping[str, Any] | None = None,
-    sizes: int | Sequence[int] = (),
-    batches: int = 400,
-    loss: str = "squared-error",
-    seed: int = 0,
-) -> Variances:
+    graph: ExpressionGraph, data: Any = None, at: Mapping[str, Any] | None = None,
+    sizes: int | Sequence[int] = (), batches: int = 400, loss: str = "squared-error", seed: int = 0,
+) -> Variances:  # fmt: skip
     """What :func:`variance` draws; the arguments are its own.
 
     >>> from cgprimer.core.graph import parse
