@@ -131,10 +131,12 @@ def together(columns: Mapping[str, Array]) -> dict[str, Array]:
 
 def numbers_of(chosen: Any, samples: int) -> Array:
     """The numbers of the samples that a mask, or their numbers, choose."""
+    numbers = np.arange(*chosen.indices(samples)) if isinstance(chosen, slice) else chosen
     try:
-        found = np.arange(samples)[chosen]
-    except IndexError as error:
+        found = np.array(numbers, None if np.size(numbers) else int)
+        _ = np.broadcast_to(np.int8(0), samples)[found]  # is there such: however many there are
+    except (IndexError, ValueError, TypeError) as error:
         raise UsageError(f"samples are chosen by a list of numbers or a mask: {error}") from None
     if found.ndim != 1:
         raise UsageError(f"samples are chosen by a list of numbers or a mask, not by {chosen!r}")
-    return found
+    return np.flatnonzero(found) if found.dtype == bool else found.astype(int) % max(samples, 1)

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 import cgprimer
 from cgprimer.data import Blocks, Dataset, blocks, csv_files
+from cgprimer.data.columns import numbers_of
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
 
 LINE = cgprimer.parse("xw = k*xa + b*xb; parameter k = 2, b = -1")
@@ -49,6 +50,7 @@ def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
     mask = whole.inputs["xa"] > 0.3
     np.testing.assert_array_equal(parts.where(mask).inputs["xa"], whole.inputs["xa"][mask])
     assert not len(parts.where([]))
+    assert numbers_of([5, -1], 10**12).tolist() == [5, 10**12 - 1]  # with no number for each
     for wrong in (-1, len(parts.lengths), "a", []):
         with pytest.raises(cgprimer.UsageError, match="blocks are numbered 0 to"):
             parts.block(wrong)  # type: ignore[arg-type]
