@@ -69,10 +69,11 @@ def read_roster(path: str | Path) -> list[Student]:
             what = f"{where}, line {line}: {key!r} stands in line {lines[key.casefold()]} already"
             raise DataError(what, hint="a column 'id' tells students of one name apart")
         lines[key.casefold()] = line
-        file, again = safe_name(name or key), 1
+        file = safe = safe_name(name or key)
+        again = 1
         while file in files:
             again += 1
-            file = f"{safe_name(name or key)}-{again}"
+            file = f"{safe}-{again}"
         files.add(file)
         students.append(Student(name or key, key, file))
     if not students:
