@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from cgprimer.checking.sheets.problems import csv_rows, read_text
 from cgprimer.checking.sheets.tables import value_of
@@ -187,21 +188,30 @@ def _place(number: Any, row: str, column: str) -> Place:
 
 def is_empty(text: str) -> bool:
     """Whether nothing was answered."""
-    return text.strip(" _\t`") in _EMPTY
+    return text.strip(" _\t`*") in _EMPTY
 
 
 def number_in(text: str) -> float:
-    """The number that an answer is: digits, or an expression such as ``3/4`` or ``e^2``.
+    r"""The number that an answer is: digits, or an expression such as ``3/4`` or ``e^2``.
+
+    Of a chain ``3*9 = 27`` it is the last; marks of Markdown and LaTeX around it do not count.
 
     Raises:
         DataError: it is none.
 
     >>> number_in("3/4"), number_in("−2"), number_in("sqrt(16) + 1"), number_in("≈ 0,5")
     (0.75, -2.0, 5.0, 0.5)
+    >>> number_in("**27**"), number_in("2·3² = 18"), number_in(r"$-\frac{3}{4}$"), number_in("2⁻¹")
+    (27.0, 18.0, -0.75, 0.5)
     """
     if len(text) > _LONGEST:
         raise DataError("it is too long to be a number")
-    text = text.strip(" `$").lstrip("=≈~ ").translate({0x2212: "-", 0x00D7: "*", 0x00B7: "*"})
+    *before, text = [p for p in re.split("[=≈~]", text) if p.strip(" `$*")] or [""]
+    for part in before:
+        number_in(part)
+    text = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))", text.strip(" `$*"))
+    text = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda raised: f"^{normalize('NFKC', raised[0])}", text)
+    text = text.translate({0x2212: "-", 0x00D7: "*", 0x00B7: "*"})
     text = re.sub(r"^([-+]?\d+),(\d+)$", r"\1.\2", text).replace("√", "sqrt")
     try:
         value = float(value_of(parse_expression(text, "<answer>"), _CONSTANTS))
@@ -220,13 +230,13 @@ def array_in(text: str) -> Any:
     Raises:
         DataError: it is none.
 
-    >>> array_in("[[1, 1/2], [0, -2]]")
+    >>> array_in("**[[1, 1/2], [0, -2]]**")
     array([[ 1. ,  0.5],
            [ 0. , -2. ]])
     """
     import numpy as np
 
-    text = text.strip(" `")
+    text = text.strip(" `$*")
     if len(text) > 20 * _LONGEST or "[" not in text:
         return np.array(number_in(text))
     entries: list[float] = []
