@@ -51,9 +51,7 @@ def components(answer: str, question: Question) -> dict[str, tuple[str, Expressi
     elif len(texts) != len(sources):
         raise UsageError(
             f"{len(texts)} of {len(sources)} components: expected {listed(sources)}, in this order",
-            hint="the decimal mark is a point: 3.5"
-            if re.search(r"[0-9],[0-9]", answer) and len(texts) == 2 * len(sources)
-            else f"or by name: d{sources[0]} = ...",
+            hint=f"or by name: d{sources[0]} = ...; the decimal mark is a point: 3.5",
         )
     else:
         found = dict(zip(sources, texts, strict=True))

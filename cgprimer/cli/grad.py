@@ -86,9 +86,8 @@ def command(
 
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
-        said = "the graph has no parameter and no input to differentiate with respect to"
         hint = "'xa = 2' defines a variable; values are declared: input xa = 2, parameter ab = 1"
-        raise UsageError(said, hint=hint)
+        raise UsageError("the graph has no parameter and no input to differentiate by", hint=hint)
     options = own_options(method, settings)
     settings |= {"wrt": names, "of": settings["of"] or None}
     if show:

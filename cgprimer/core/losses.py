@@ -57,8 +57,7 @@ def base_name(loss: str) -> str:
 def _with_settings(loss: str) -> tuple[str, dict[str, float]]:
     """The name of a loss, and the numbers that stand for names in its text."""
     if not isinstance(loss, str):
-        hint = "cgprimer.register_loss(name, function) gives a function a name"
-        raise UsageError(f"a loss is a name or an expression, not {type(loss).__name__}", hint=hint)
+        raise UsageError(f"a loss is a text, or a name (register_loss), not {type(loss).__name__}")
     name, bracket, inside = loss.strip().partition("(")
     settings = dict(_SETTINGS.get(name.strip(), {}))
     if not settings or not (bracket and inside.endswith(")")):

@@ -70,8 +70,7 @@ def as_column(what: str, values: Any) -> Array:
         hint = "it is masked: filled(0.0), say" if type(values).__name__ == "MaskedArray" else ""
         raise DataError(f"{what} is not an array of real numbers", hint=hint) from None
     if not array.ndim:
-        said = f"{what} has 0 dimensions; a column has a value per sample"
-        raise DataError(said, hint="of one sample, in brackets: [0.5]")
+        raise DataError(f"{what} has 0 dimensions; a column has a value per sample, as in [0.5]")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 

@@ -21,20 +21,18 @@ from cgprimer.errors import DataError
 _BLOCK = 1 << 24  # bytes of text
 _SMALL = 1 << 17  # are read row by row sooner than pyarrow is imported
 _SHOWN = 40  # letters of a field in a message
-_COMMA = re.compile(
-    rb'(?:^|[;\r])[ \t]*"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?[ \t]*(?:[;\r]|$)', re.MULTILINE
-)
+_COMMA = re.compile(rb'(?m)(?:^|[;\r])[ \t]*"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?[ \t]*(?:[;\r]|$)')
 _UTF_8 = "save it as UTF-8 (a spreadsheet's 'CSV UTF-8')"
 _MARKS = (
-    "the decimal mark is a point, or all over a file with semicolons a comma; thousands have none"
+    "the decimal mark is a point, beside semicolons also a comma, not both; thousands have none"
 )
 
 
 class CsvFile(Source):
     """A table with a header, in UTF-8. Fields of columns that nobody uses may hold anything.
 
-    Columns are separated by what its first line has most of: commas, semicolons or tabs. Beside
-    semicolons the decimal mark may be a comma, as spreadsheets write it in half of the world.
+    What its first line has most of separates columns: commas, tabs, or semicolons, beside which
+    decimal marks may be commas.
     """
 
     def __init__(self, path: Path) -> None:
@@ -147,8 +145,8 @@ class CsvFile(Source):
                 where = f"{self.path}:{line + reader.line_num}"
                 if row and len(row) != len(names):
                     what = f"{len(row)} fields, but the header has {len(names)} columns"
-                    commas = self.between == "," and len(row) == 2 * len(names)
-                    hint = "semicolons between columns if decimal marks are commas" * commas
+                    twice = len(row) == 2 * len(names)
+                    hint = "semicolons between columns if decimal marks are commas" * twice
                     raise DataError(f"{where}: {what}", hint=hint)
                 for column, k in zip(found, places if row else (), strict=bool(row)):
                     value, field = _number(row[k].translate(self.marks)), row[k].strip()

@@ -51,11 +51,13 @@ def source_of(given: Any) -> Source:
 
 @contextmanager
 def reading(path: Any) -> Iterator[None]:
-    """What the system says against reading a file is a UsageError."""
+    """What the system says against reading a file is a UsageError; no text is a DataError."""
     try:
         yield
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not UTF-8 text", hint="save it as UTF-8") from None
 
 
 Chosen = dict[str, dict[str, str]]  #: role -> our name of a column -> the source's

@@ -147,8 +147,8 @@ def fit(
     if ways[-1][2].reason == "interrupted":
         way.settled, way.reason = False, "interrupted"
     elif not way.settled:
-        last = way.trials[-20:]  # that it gave up after
-        beyond = [t.values for t in last if not math.isfinite(t.residual_sum_of_squares)]
+        sums = [(t.residual_sum_of_squares, t.values) for t in way.trials[-20:]]
+        beyond = [values for found, values in sums if not math.isfinite(found)]
         way.reason += f"; a step further {broken(beyond[-1])[0]}" if beyond else ""
     return _result(graph, dataset, problem, way, name, rule, time.perf_counter() - begun)
 

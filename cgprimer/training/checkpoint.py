@@ -15,6 +15,7 @@ import numpy as np
 from cgprimer.core.derivatives import statistics
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.tape.scalars import elements
+from cgprimer.data.sources import reading
 from cgprimer.errors import CgprimerError, DataError, UsageError, listed
 from cgprimer.files import json_text, write_whole
 from cgprimer.training.runs import TrainingRun, differences
@@ -67,12 +68,8 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         DataError: it holds no run, or a run of another graph.
     """
     path = Path(path, RUN) if Path(path, RUN).is_file() else Path(path)
-    try:
+    with reading(path):
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text") from None
     try:
         fields = json.loads(text)
         if fields["format"] != FORMAT or fields["version"] != VERSION:

@@ -264,8 +264,7 @@ def _taken_up(
 ) -> TrainingRun:
     """A copy of an earlier run to go on with, if its state and its place still mean something."""
     if not isinstance(earlier, TrainingRun):
-        said = f"expected a TrainingRun to resume, not {type(earlier).__name__}"
-        raise UsageError(said, hint="cgprimer.load_run(path) reads one")
+        raise UsageError(f"expected a TrainingRun (from load_run), not {type(earlier).__name__}")
     if differs := differences(earlier, graph):
         raise UsageError(f"the run is one of another graph: {differs}")
     began = dict(earlier.settings)

@@ -102,8 +102,7 @@ def _switch(what: str) -> Callable[[Any], bool]:
 
 def _schedule(given: Any) -> str:
     if not isinstance(given, str):
-        hint = "a text such as 'rate*0.9^t'"
-        raise UsageError(f"a schedule is a name or a text, not {type(given).__name__}", hint=hint)
+        raise UsageError(f"a schedule is a name or a text (rate*0.9^t), not {type(given).__name__}")
     hyper_of(given)
     return given
 

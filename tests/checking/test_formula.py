@@ -194,11 +194,7 @@ def test_the_package_agrees_with_itself_on_all_rows_of_derivations():
     ("graph", "answer", "said"),
     [
         (BOWL, "16", "1 of 2 components: expected x, y"),
-        (
-            BOWL,
-            "16,5; 30,5",
-            "4 of 2 components: expected x, y, in this order\n  hint: the decimal",
-        ),
+        (BOWL, "16,5; 30,5", "in this order\n  hint: or by name: dx = ...; the decimal"),
         (BOWL, "16, 30, 2", "3 of 2 components"),
         (BOWL, "dx = 16, 30", "has no name"),
         (BOWL, "dx = 16, dx = 30", "two answers for x"),
