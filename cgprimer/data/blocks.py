@@ -90,9 +90,7 @@ class Blocks:
             UsageError, DataError: as for :meth:`Dataset.load`.
         """
         if not isinstance(number, int | np.integer) or not 0 <= number < len(self.read):
-            raise UsageError(
-                f"blocks are numbered 0 to {len(self.read) - 1}: there is no {number!r}"
-            )
+            raise UsageError(f"there are blocks 0 to {len(self.read) - 1}, and no {number!r}")
         with reading(self.source.place):
             found = self.source.read(number, names_of(self.roles))
         data = made(Dataset, self.source.place, self.roles, found, sum(self.read[:number]))

@@ -318,11 +318,8 @@ def made(
 
 def joined(parts: list[Dataset]) -> Dataset:
     """Datasets with the same columns, one after the other."""
-    inputs, targets = (
-        {
-            n: np.concatenate([getattr(part, role)[n] for part in parts])
-            for n in getattr(parts[0], role)
-        }
-        for role in ("inputs", "targets")
-    )
-    return replace(parts[0], inputs=inputs, targets=targets)
+    made = {}
+    for role in ("inputs", "targets"):
+        each = [getattr(part, role) for part in parts]
+        made[role] = {name: np.concatenate([of[name] for of in each]) for name in each[0]}
+    return replace(parts[0], **made)

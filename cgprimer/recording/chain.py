@@ -61,5 +61,5 @@ def _text(function: GradFn | None, depth: int) -> str:
         return own
     if not depth:
         return f"{own} -> ..."
-    texts = [_text(f, depth - 1) for f in following]
-    return f"{own} -> " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
+    texts = ", ".join(_text(f, depth - 1) for f in following)
+    return f"{own} -> {texts}" if len(following) == 1 else f"{own} -> ({texts})"

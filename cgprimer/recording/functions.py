@@ -144,8 +144,7 @@ class Custom:
         for place, shape in zip(self.places, shapes, strict=True):
             part = parts[place]
             if part is None:
-                part = 0.0
-                made.append(EAGER.broadcast(part, shape))
+                made.append(EAGER.broadcast(0.0, shape))
                 continue
             part = part if isinstance(part, Recorded) else as_data(part)
             if EAGER.shape(part) != shape:

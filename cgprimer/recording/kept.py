@@ -64,10 +64,8 @@ class Memory:
             f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d}".rstrip()
             for a, b, c, d in table
         ]
-        number = sum(not row.given for row in self.rows)
-        lines.append(
-            f"kept for the backward pass: {self.kept:,} bytes in {plural(number, 'value')}"
-        )
+        number = plural(sum(not row.given for row in self.rows), "value")
+        lines.append(f"kept for the backward pass: {self.kept:,} bytes in {number}")
         return "\n".join(lines)
 
 

@@ -174,9 +174,7 @@ def _leaf(_: str, data: Any) -> Value:
 
 
 def _bar(bars: dict[Any, Any], value: Value) -> Any:
-    if value in bars:
-        return bars[value]
-    return _zeros(value)
+    return bars[value] if value in bars else _zeros(value)
 
 
 def _zeros(value: Value, before: tuple[int, ...] = ()) -> Any:

@@ -52,7 +52,7 @@ def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
     assert not len(parts.where([]))
     assert numbers_of([5, -1], 10**12).tolist() == [5, 10**12 - 1]  # with no number for each
     for wrong in (-1, len(parts.lengths), "a", []):
-        with pytest.raises(cgprimer.UsageError, match="blocks are numbered 0 to"):
+        with pytest.raises(cgprimer.UsageError, match="there are blocks 0 to"):
             parts.block(wrong)  # type: ignore[arg-type]
 
 
