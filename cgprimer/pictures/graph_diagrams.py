@@ -25,7 +25,7 @@ from cgprimer.core.second_derivatives import element_named
 from cgprimer.core.tape.printing import expressions, labels
 from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import UsageError
-from cgprimer.number_format import SHORT, array_lines, number
+from cgprimer.number_format import SHORT, array_lines, marked, number
 from cgprimer.pictures.array_overlays import array_overlaid, shape_text
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
@@ -300,7 +300,7 @@ def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str 
 
 def _named(name: str, values: Mapping[Any, float]) -> str:
     """A parameter on an edge, with its value where values are shown."""
-    return f"{name}={number(values[name], SHORT)}" if name in values else name
+    return f"{name}={marked(values[name], SHORT)}".replace("=≈", "≈") if name in values else name
 
 
 def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:

@@ -13,7 +13,12 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import MissingValueError, UsageError
-from cgprimer.pictures.graph_diagrams import draw, operation_diagram, variable_diagram
+from cgprimer.pictures.graph_diagrams import (
+    draw,
+    graph_diagram,
+    operation_diagram,
+    variable_diagram,
+)
 
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")
 
@@ -192,3 +197,11 @@ def test_the_same_picture_whatever_the_hash_seed(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment)
         digests.add(hashlib.sha256(path.read_bytes()).hexdigest())
     assert len(digests) == 1
+
+
+def test_a_rounded_parameter_on_an_edge_says_so() -> None:
+    text = "input xa = 1; parameter k = 0.123456789, c = 0.5; xw = k*xa; xv = c*xw"
+    assert [e.label for e in graph_diagram(cgprimer.parse(text), values=True).edges] == [
+        "k≈0.12346",
+        "c=0.5",
+    ]

@@ -95,7 +95,8 @@ def moments(run: TrainingRun, record: Record) -> list[Moment]:
 
     def said(values: Any, joined: str) -> str:
         each = zip(names, values, strict=False)
-        return ", ".join(f"{name}{joined}{marked(value, _DIGITS)}" for name, value in each)
+        texts = (f"{name}{joined}{marked(value, _DIGITS)}" for name, value in each)
+        return ", ".join(texts).replace("= ≈", "≈ ")
 
     start = [float(v) for value in run.start.values() for v in getattr(value, "flat", (value,))]
     server = f"start: {said(start, ' = ')}" if len(names) <= _DIGITS * 2 else "start"
