@@ -64,11 +64,8 @@ def common_shape(
     Raises:
         ValueError: they do not broadcast together.
     """
-    shapes = [
-        value.shape[: value.ndim - len(own.get(name, ()))]
-        for name, value in values.items()
-        if not isinstance(value, float)
-    ]
+    arrays = {n: v for n, v in values.items() if not isinstance(v, float)}
+    shapes = [v.shape[: v.ndim - len(own.get(n, ()))] for n, v in arrays.items()]
     if not shapes:
         return ()
     import numpy as np

@@ -127,10 +127,8 @@ class Comparison:
         """A row per name, a column per method."""
         able = [r for r in self.results if not r.refused]
         heads, show = self._headings(self.wrt, style), _shown_in(style)
-        rows = [
-            [head, *(show(r.derivatives[n]) for r in able)]
-            for head, n in zip(heads, self.wrt, strict=True)
-        ]
+        pairs = zip(heads, self.wrt, strict=True)
+        rows = [[head, *(show(r.derivatives[n]) for r in able)] for head, n in pairs]
         return table(["", *(r.method for r in able)], rows, style=style)
 
     def _headings(self, names: tuple[str, ...], style: str) -> list[str]:

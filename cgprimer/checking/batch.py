@@ -190,11 +190,8 @@ def check_all(
     kept = sum(key in known for key in keys.values())
     written = time.monotonic()
     pool = ThreadPoolExecutor(jobs)
-    waiting = {
-        pool.submit(_run, check, files[name], limits): key
-        for key, name in first.items()
-        if key not in known
-    }
+    new = {key: name for key, name in first.items() if key not in known}
+    waiting = {pool.submit(_run, check, files[n], limits): key for key, n in new.items()}
     try:
         for done, future in enumerate(as_completed(waiting), 1):
             known[waiting[future]] = future.result()

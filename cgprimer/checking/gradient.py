@@ -152,11 +152,8 @@ class GradientCheck:
             e: relative_errors(v, right[e], points.noise[e] + free) for e, v in theirs.items()
         }
         good = FINE if question.has_kinks else GOOD
-        bad = [
-            e
-            for e in question.sources
-            if np.any(errors[e][points.smooth & ~np.isnan(theirs[e])] > good)
-        ]
+        there = {e: points.smooth & ~np.isnan(v) for e, v in theirs.items()}
+        bad = [e for e in question.sources if np.any(errors[e][there[e]] > good)]
         known = name_mistakes(question, points, theirs, bad)
         return tuple(
             self._part(name, {e: theirs[e] for e in elements}, errors, known, broken.get(name))

@@ -153,11 +153,8 @@ def _chosen(known: list[Explained], remaining: set[str]) -> list[Named]:
         for other, names, exact in sorted(known, key=lambda k: k[0].rank):
             if exact >= whole:
                 by_kind.setdefault(other.mistake, set()).update(names)
-        others = [
-            mistake
-            for mistake, names in by_kind.items()
-            if names >= covered and mistake not in (one.mistake, "constant factor")
-        ]
+        told = {one.mistake, "constant factor"}
+        others = [m for m, names in by_kind.items() if names >= covered and m not in told]
         found.append(Named(one.mistake, one.said, frozenset(covered), tuple(others)))
         remaining -= covered
     return found

@@ -22,11 +22,8 @@ _AHEAD = ("gradient function, dict", "gradient function, list", "gradient functi
 
 def listed(module: Any) -> list[tuple[str, str]]:
     """The names of what the submission defines itself, each with ``class`` or ``function``."""
-    return [
-        (name, "class" if inspect.isclass(one) else "function")
-        for name, one in vars(module).items()
-        if _own(module, name, one)
-    ]
+    own = ((n, one) for n, one in vars(module).items() if _own(module, n, one))
+    return [(n, "class" if inspect.isclass(one) else "function") for n, one in own]
 
 
 def _own(module: Any, name: str, one: Any) -> bool:

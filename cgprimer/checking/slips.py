@@ -136,12 +136,8 @@ class _Slips(Places):
             yield Slip("loss factor missing",
                        f"the error {errors} is left out of the derivative of its square",
                        bare=frozenset((h, 0) for h in heads))  # fmt: skip
-        predicted = [
-            v
-            for inner in squares.values()
-            for v in self.step(inner).operands
-            if v in tape.labels and v in self.region
-        ]
+        inside = [v for inner in squares.values() for v in self.step(inner).operands]
+        predicted = [v for v in inside if v in tape.labels and v in self.region]
         if not vertices and len(predicted) == 1:
             yield Slip(
                 "loss factor missing", said.format(self.text(*predicted)), roots=(*predicted,)

@@ -94,20 +94,15 @@ def command(
     every = {name: values[0] for name, values in lists.items() if len(values) == 1}
     vary = {name: values for name, values in lists.items() if len(values) > 1}
     with progress_bar("sweep") as on_run:
-        found = sweep(
-            graph,
-            dataset,
-            vary,
-            threshold=threshold,
-            jobs=jobs,
-            on_run=on_run,
-            method=method,
-            start=start,
-            validation=others,
+        how = {
+            "method": method,
+            "start": start,
+            "validation": others,
             **every,
             **settings,
             **options,
-        )
+        }
+        found = sweep(graph, dataset, vary, threshold=threshold, jobs=jobs, on_run=on_run, **how)
     if as_json:
         echo_json({"threshold": found.threshold, "runs": found.rows()})
     else:

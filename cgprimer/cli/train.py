@@ -168,24 +168,15 @@ def command(
     kept = Kept(graph, save, directory, origin)
     if directory and (force or not Path(directory, CONFIG).exists()):
         kept.configure({**origin, **settings, **chosen, "truth": truth, "start": start})
+    given: dict[str, Any] = {"start": start, "validation": others, "resume": earlier}
+    given |= {"seed": origin["seed"], "short_run_records": _RECORDS}
+    given |= {"on_epoch": kept.epoch if directory else None}
+    given |= {"on_checkpoint": kept.checkpoint if save or directory else None}
     failure = None
     with interrupted_once() as hold:
         try:
             with progress_bar("training") as on_progress:
-                run = train(
-                    graph,
-                    dataset,
-                    start=start,
-                    validation=others,
-                    resume=earlier,
-                    on_progress=on_progress,
-                    on_epoch=kept.epoch if directory else None,
-                    on_checkpoint=kept.checkpoint if save or directory else None,
-                    seed=origin["seed"],
-                    short_run_records=_RECORDS,
-                    **settings,
-                    **own,
-                )
+                run = train(graph, dataset, on_progress=on_progress, **given, **settings, **own)
         except TrainingError as error:
             if not ((save or directory) and isinstance(error.run, TrainingRun)):
                 raise

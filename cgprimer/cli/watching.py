@@ -54,13 +54,8 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
         load(file)  # says what is wrong
     if file == "-" or not read_files():
         raise UsageError("--watch follows a file, and there is none", hint="give a FILE")
-    _follow(
-        context,
-        str(path_of(file)) if file else "the graph",
-        port or 0,
-        open_browser,
-        bool(given["dark"]),
-    )
+    title = str(path_of(file)) if file else "the graph"
+    _follow(context, title, port or 0, open_browser, bool(given["dark"]))
     return None
 
 

@@ -33,11 +33,8 @@ HINGE = "max(0, 1 - out*target)"
 _OWN = ("squared-error", "half-squared-error", "absolute-error", "huber", "cross-entropy",
         "cross-entropy-logit", "softmax-cross-entropy", "hinge")  # fmt: skip
 #: Each a text in ``out`` and ``target``; a function of them where no text says what it does.
-LOSSES: Registry[Any] = Registry(
-    "loss",
-    "cgprimer.losses",
-    {name: f"{__name__}:{name.upper().replace('-', '_')}" for name in _OWN},
-)
+_PLACES = {name: f"{__name__}:{name.upper().replace('-', '_')}" for name in _OWN}
+LOSSES: Registry[Any] = Registry("loss", "cgprimer.losses", _PLACES)
 _SETTINGS = {"huber": {"delta": 1.0}}  # names in the text of a loss that stand for a number
 _TARGETS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # what targets must be: words and a test
     **dict.fromkeys(_OWN[4:7], ("between 0 and 1", lambda t: (t >= 0) & (t <= 1))),

@@ -189,11 +189,8 @@ def exported(
     reads = [read.output for one in program.passes for read in one.reads]
     own_seeds = {name: idents[seed] for name, seed in seeds.items()}
     fixed = len(tape.leaves)  # constants, such as bar_L = 1, are in no need
-    aliases = [
-        n
-        for n, i in {**tape.names, **tape.outputs}.items()
-        if "." in n and (needed[i] or i < fixed)
-    ]
+    every = {**tape.names, **tape.outputs}.items()
+    aliases = [n for n, i in every if "." in n and (needed[i] or i < fixed)]
     sweep = routine(list(dict.fromkeys(reads)) if seeds else reads, own_seeds.values(), aliases)
     return Exported(graph, program, of, leaves, idents, known, value, sweep, own_seeds)
 

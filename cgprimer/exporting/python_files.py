@@ -223,10 +223,8 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
         header: what it says about itself: lines without quotes and backslashes.
     """
     language, prefix = LANGUAGES[target], _PREFIX.get(target, "")
-    written, used = (
-        list(_functions(made, language, prefix)),
-        {n for n, _ in made.program.tape.instructions},
-    )
+    written = list(_functions(made, language, prefix))
+    used = {n for n, _ in made.program.tape.instructions}
     checks, main = [_CHECKS], _MAIN
     if target == "sympy":  # only where all is finite, and the formula is no monster
         points = [point for point in points if all(map(all_finite, point.right.values()))]

@@ -228,10 +228,8 @@ class Fit:
             UsageError: the file cannot be written.
         """
         names = self.problem.vectors.elements
-        history = [
-            {**vars(t), "values": dict(zip(names, t.values.tolist(), strict=True))}
-            for t in self.history
-        ]
+        given = [dict(zip(names, t.values.tolist(), strict=True)) for t in self.history]
+        history = [{**vars(t), "values": v} for t, v in zip(self.history, given, strict=True)]
         write_whole(path, json_text({**self.as_dict(), "history": history}) + "\n")
 
     def __repr__(self) -> str:

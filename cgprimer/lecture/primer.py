@@ -213,19 +213,13 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     def _go_through(self, dataset: Dataset, **more: Any) -> TrainingRun:
         with method_of(self.grad_delta) as how:
-            return train(
-                self.graph,
-                dataset,
-                optimizer="sgd",
-                learning_rate=self.learning_rate,
-                schedule="constant",
-                epochs=1,
-                batch_size=1,
-                shuffle=False,
-                seed=self.seed,
-                **how,
-                **more,
-            )
+            return train(self.graph, dataset, batch_size=1, **self._plain, **how, **more)
+
+    @property
+    def _plain(self) -> dict[str, Any]:
+        """Descent as in the lectures: once through the samples, as they stand, with one rate."""
+        own = {"learning_rate": self.learning_rate, "seed": self.seed}
+        return {"optimizer": "sgd", "schedule": "constant", "epochs": 1, "shuffle": False, **own}
 
     def forward_propagate_one_input_sample_with_partial_deriv_calc(
         self, sample_index: int, input_vals_for_ind_vars: Mapping[str, float]
@@ -279,20 +273,7 @@ class ComputationalGraphPrimer(NetworkSteps):
         if self.overridden and graph is self.graph:
             self.run = self.batch_by_batch(self._dataset, size, self.seed)
             return self._told()
-        usual: dict[str, Any] = {
-            "optimizer": "sgd",
-            "learning_rate": self.learning_rate,
-            "schedule": "constant",
-        }
-        self.run = train(
-            graph,
-            self._dataset,
-            epochs=1,
-            batch_size=size,
-            shuffle=False,
-            seed=self.seed,
-            **(usual | settings),
-        )
+        self.run = train(graph, self._dataset, batch_size=size, **(self._plain | settings))
         self._own = self._own_bias = None
         return self._told()
 

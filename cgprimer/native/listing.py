@@ -154,10 +154,7 @@ def table(operations: Sequence[Operation], first: int = 0) -> list[str]:
     rows = [("#", "handler", "result", "operands", "step")]
     rows += [(str(first + k), *operation) for k, operation in enumerate(operations)]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def several(names: Sequence[str], most: int = 8) -> str:

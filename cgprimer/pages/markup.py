@@ -29,12 +29,8 @@ def page(folder: str, title: str, fills: Mapping[str, str], *, dark: bool = Fals
     >>> page("comparison", "a < b", parts).splitlines()[0]
     '<!doctype html>'
     """
-    given = {
-        "TITLE": escape(title),
-        "LOOK": ' data-look="dark"' if dark else "",
-        "POLICY": "",
-        **fills,
-    }
+    look = ' data-look="dark"' if dark else ""
+    given = {"TITLE": escape(title), "LOOK": look, "POLICY": "", **fills}
     body = filled(part(f"{folder}/page.html"), given, folder)
     sheet = part("common.css") + part(f"{folder}/page.css")
     style = filled(sheet, {"COLOURS": colours(), **fills}, folder)

@@ -95,10 +95,8 @@ def batches(
         raise UsageError(what, hint="--batch-size, or --batches")
     parts = [samples.where(np.arange(k * own, (k + 1) * own)) for k in range(count)]
     parts.append(samples.where(np.arange(count * own)))
-    found = [
-        landscape(graph, over, part, ranges, at, start, "none", None, 1, loss, seed, _GRID)
-        for part in parts
-    ]
+    how = (ranges, at, start, "none", None, 1, loss, seed, _GRID)
+    found = [landscape(graph, over, part, *how) for part in parts]
     walk = descent_by_batches(found, whole_number("epochs", epochs, least=1), rate)
     usual = f"One step per batch, rate {marked(walk.rate, 2)}"
     if not np.isfinite(walk.points).all():

@@ -68,11 +68,8 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
         says = name
         if gone := away[name]:  # a long list would reach into the panel beside it
             short = len(", ".join(gone)) * grid.shape[1] <= _WIDEST
-            says += "\n" + (
-                f"diverges: {listed(gone)}"
-                if short
-                else f"{len(gone)} of {len(axes.lines)} diverge"
-            )
+            many = f"{len(gone)} of {len(axes.lines)} diverge"
+            says += f"\ndiverges: {listed(gone)}" if short else f"\n{many}"
         axes.set_title(says, **slide.text_style(look) | {"weight": "bold"})
         if logarithmic:
             axes.set_yscale("log", nonpositive="mask")

@@ -63,10 +63,8 @@ def swell(
     'depth of nesting'
     """
     rows = swell_counts(family, depths)
-    usual, words = (
-        f"Expression swell: nested {family}",
-        {"x": "depth of nesting", "y": "operations"},
-    )
+    usual = f"Expression swell: nested {family}"
+    words = {"x": "depth of nesting", "y": "operations"}
     figure, axes, look = slide.framed(dark, title, usual, **words)
     ends: list[tuple[float, float]] = []
     for order, (name, what) in enumerate(_CURVES.items()):

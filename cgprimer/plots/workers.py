@@ -124,14 +124,8 @@ def timeline(
             axes.plot([time] * 2, from_to, color=look.ink, linewidth=3.0 if alone else 1.4,
                       linestyle="-" if alone else (0, (2, 2)), zorder=3)  # fmt: skip
         mark: dict[str, Any] = {"marker": "|", "markersize": 18, "markeredgewidth": 2.0}
-        axes.plot(
-            [],
-            [],
-            color=look.ink,
-            linestyle="",
-            **mark,
-            label="makes a step" if alone else "a step",
-        )
+        says = "makes a step" if alone else "a step"
+        axes.plot([], [], color=look.ink, linestyle="", **mark, label=says)
     for worker in range(rows):
         axes.plot([0, end], [worker, worker], color=look.edge, linewidth=1.0, zorder=0)
         text = f"{100 * record.busy[worker]:.0f} %"
@@ -169,9 +163,8 @@ def _losses(
     figure, look = slide.new_figure(dark, title, "The same runs over steps and over time")
     both: Any = figure.subplots(1, 2, sharey=True)
     virtual = all(record.virtual for record in records.values())
-    for axes, name in zip(
-        both, ("step", f"seconds{virtual * ' of the virtual clock'}"), strict=True
-    ):
+    clock = f"seconds{virtual * ' of the virtual clock'}"
+    for axes, name in zip(both, ("step", clock), strict=True):
         slide.dress(axes, look, x=name, y="loss" if axes is both[0] else "")
     positive = True
     for order, (name, run) in enumerate(runs.items()):
@@ -182,10 +175,8 @@ def _losses(
         positive = positive and all(v > 0 for v in means if isfinite(v))
         for axes, places in (both[0], steps), (both[1], times):
             known = min(len(places), len(means))
-            style = slide.line_style(order, look, known)
-            axes.plot(
-                places[:known], means[:known], linewidth=2.4, **style, label=slide.plain(name)
-            )
+            style = slide.line_style(order, look, known) | {"label": slide.plain(name)}
+            axes.plot(places[:known], means[:known], linewidth=2.4, **style)
     for axes in both:
         slide.linear_axis(axes, "x", most=5)
         if positive:

@@ -74,11 +74,8 @@ class RunDirectory:
 
 def _line(run: TrainingRun, epoch: int) -> str:
     """What is known of an epoch, counted from 0; the same whenever it is written."""
-    found = {
-        "epoch": epoch + 1,
-        "step": (epoch + 1) * run.settings["steps_per_epoch"],
-        "loss": run.epoch_losses[epoch],
-    }
+    steps = (epoch + 1) * run.settings["steps_per_epoch"]
+    found = {"epoch": epoch + 1, "step": steps, "loss": run.epoch_losses[epoch]}
     if run.validation_losses:
         found["validation_loss"] = run.validation_losses[epoch]
     found |= {name: values[epoch] for name, values in run.metrics.items()}

@@ -184,12 +184,7 @@ def _jacobian(
         here = own if inputs else own[None]
         return here.reshape(samples, -1, size).reshape(-1, size)
 
-    matrix = np.concatenate(
-        [
-            np.concatenate([rows(output, n) for n in graph.parameters], axis=1)
-            for output in graph.outputs
-        ]
-    )
+    matrix = np.block([[rows(o, n) for n in graph.parameters] for o in graph.outputs])
     return matrix if np.isfinite(matrix).all() else None
 
 

@@ -188,10 +188,8 @@ class TrainingRun:
         if not any(shapes.values()):
             return self
         each = [apart(values, shapes) for values in (self.parameters, self.start, self.truth)]
-        recorded = {
-            name: np.array(values).reshape(len(values), *shapes[name])
-            for name, values in self.recorded_parameters.items()
-        }
+        every = self.recorded_parameters.items()
+        recorded = {n: np.array(v).reshape(len(v), *shapes[n]) for n, v in every}
         over_time = {name: part.tolist() for name, part in apart(recorded, shapes).items()}
         return replace(
             self, parameters=each[0], start=each[1], truth=each[2], recorded_parameters=over_time

@@ -77,10 +77,8 @@ class Vectors:
         """For each parameter a float, or an array of its shape."""
         if self.of_numbers:
             return dict(zip(self.elements, vector.tolist(), strict=True))
-        return {
-            name: part.astype(float) if part.ndim else float(part)
-            for name, part in self.parts(vector).items()
-        }
+        parts = self.parts(vector).items()
+        return {n: part.astype(float) if part.ndim else float(part) for n, part in parts}
 
     def parts(self, vector: Array) -> dict[str, Array]:
         """Each parameter's part of the vector, in its shape: views, not copies."""

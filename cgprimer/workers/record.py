@@ -136,11 +136,8 @@ def summary(record: Record, steps: int) -> list[str]:
     """What a team did, in four lines."""
     shares = record.shares()
     least, most = (number(100 * end, 3) for end in (min(record.busy), max(record.busy)))
-    said = [
-        f"{record.word(kind)} {number(100 * share, 3)} %"
-        for kind, share in shares.items()
-        if share > 5e-4
-    ]
+    seen = ((kind, share) for kind, share in shares.items() if share > 5e-4)
+    said = [f"{record.word(kind)} {number(100 * share, 3)} %" for kind, share in seen]
     clock = f"{number(record.clock, 5)} s{' of the virtual clock' if record.virtual else ''}"
     lines = [
         f"{plural(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in {clock},"

@@ -177,10 +177,8 @@ def _trace(kind: str, graph: ExpressionGraph, asked: Known) -> Worksheet:
     columns = ["value"] if kind == "trace" else ["value", kind]
     cells: dict[tuple[str, str], Cell] = {(b.row, b.column): b for b in blanks}
     cells |= {(name, "value"): number(value, 10) for name, value in given.items()}
-    table = [
-        (row.name, row.tree or row.expression, *(cells[row.name, column] for column in columns))
-        for row in rows
-    ]
+    own = ([cells[row.name, column] for column in columns] for row in rows)
+    table = [(r.name, r.tree or r.expression, *o) for r, o in zip(rows, own, strict=True)]
     title, sentence = (
         text.format(wrt=asked.get("wrt"), last=rows[-1].name) for text in _ASKED[kind]
     )

@@ -126,11 +126,8 @@ def edges_of(nodes: Sequence[Node]) -> Edges | None:
         return None
     numbers = values_of(program.tape, graph.values)
     place = {value: int(name[1:]) for value, name in program.tape.labels.items() if name[0] == "v"}
-    place |= {
-        k: int(leaf.name[1:])
-        for k, leaf in enumerate(program.tape.leaves)
-        if leaf.name.startswith("v")
-    }
+    numbered = enumerate(program.tape.leaves)
+    place |= {k: int(leaf.name[1:]) for k, leaf in numbered if leaf.name.startswith("v")}
     edges: Edges = [[] for _ in nodes]
     for share in program.shares:
         if share.tail in place and share.head in place:

@@ -86,12 +86,9 @@ class Stage:
         )
         if self.follows and first.verdict == "wrong":
             bad = replace(first, mistake="", message=self.follows, evidence=())
-            rest = [
-                replace(bad, name=part.name, possible=part.possible)
-                if part.verdict == "wrong"
-                else part
-                for part in rest
-            ]
+            for k, part in enumerate(rest):
+                if part.verdict == "wrong":
+                    rest[k] = replace(bad, name=part.name, possible=part.possible)
         return [first, *rest]
 
 

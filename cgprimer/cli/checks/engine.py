@@ -85,15 +85,10 @@ def _show(
 
 def _rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
     numbers = graph.evaluate()
-    return [
-        [
-            name,
-            graph.expression(name) if name in graph.definitions else "",
-            number(float(numbers[name])),
-            number(grads[name]) if name in grads else "",
-        ]
-        for name in graph.variables
-    ]
+    made = {name: graph.expression(name) for name in graph.definitions}
+    shown = {name: number(value) for name, value in grads.items()}
+    every = graph.variables
+    return [[n, made.get(n, ""), number(float(numbers[n])), shown.get(n, "")] for n in every]
 
 
 def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
@@ -103,11 +98,7 @@ def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
 
     check_picture_path(path, formats())
     diagram = graph_diagram(graph, values=True)
-    nodes = tuple(
-        replace(node, detail=(*node.detail, f"grad = {number(grads[node.key], SHORT)}"))
-        if node.key in grads
-        else node
-        for node in diagram.nodes
-    )
+    said = {name: (f"grad = {number(value, SHORT)}",) for name, value in grads.items()}
+    nodes = tuple(replace(n, detail=(*n.detail, *said.get(n.key, ()))) for n in diagram.nodes)
     save_diagram(replace(diagram, nodes=nodes), path)
     note(f"wrote {path}")

@@ -67,11 +67,8 @@ def opcodes() -> dict[tuple[str, str], int]:
     A row from outside in the place of a built-in one is not among them: its function is Python's.
     """
     foreign = {row.name for row in primitives() if not row.built_in and row.name in SUPPORTED}
-    return {
-        operation: number
-        for number, operation in enumerate(_operations())
-        if operation[0] not in foreign
-    }
+    numbered = enumerate(_operations())
+    return {made: number for number, made in numbered if made[0] not in foreign}
 
 
 def tile_width(registers: int) -> int:

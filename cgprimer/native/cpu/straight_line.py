@@ -147,10 +147,8 @@ class Vectors(TapeWriter):
         )
         self.instructions(values, varying=False)
         kind = self.double if self.sums else self.real
-        pointers = [
-            self.at(results, build.mul(stride, self.number(number)), kind)
-            for number in range(len(self.written))
-        ]
+        places = (build.mul(stride, self.number(k)) for k in range(len(self.written)))
+        pointers = [self.at(results, place, kind) for place in places]
         for number, index in enumerate(self.fixed, len(self.tape.of_kind("scalar"))):
             lane = values[index]
             if self.lanes > 1:
@@ -186,10 +184,8 @@ class Vectors(TapeWriter):
         self.instructions(here, varying=True)
         found = [here[index] for index in self.written]
         if self.sums:
-            return [
-                build.fadd(total, new, flags=FLAGS)
-                for total, new in zip(totals, found, strict=True)
-            ]
+            both = zip(totals, found, strict=True)
+            return [build.fadd(total, new, flags=FLAGS) for total, new in both]
         for pointer, value in zip(pointers, found, strict=True):
             build.store(value, self.at(pointer, sample, self.real), align=self.size)
         return []

@@ -100,7 +100,5 @@ def resident(columns: Mapping[str, Array], samples: int, dtype: str) -> dict[str
     """Columns copied to the device, once for many calls."""
     arrays = [np.asarray(column) for column in columns.values()]
     piece = upload(arrays, 0, samples, np.dtype(dtype))
-    return {
-        name: DeviceColumn(piece.data, offset, samples)
-        for name, offset in zip(columns, piece.offsets, strict=True)
-    }
+    both = zip(columns, piece.offsets, strict=True)
+    return {name: DeviceColumn(piece.data, offset, samples) for name, offset in both}

@@ -220,8 +220,5 @@ def _table(table: list[list[str]], most: int | None) -> list[str]:
     if most is not None and len(table[0]) > 10:
         table = [[*row[:8], "...", row[-1]] for row in table]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [
-        "  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    ]
+    lines = ["  " + "  ".join(map(str.rjust, row, widths)).rstrip() for row in table]
     return [lines[0], *cut(lines[1:], most)]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.contract import Names
@@ -90,19 +91,9 @@ def step(
     if output is not None:
         check_writable(output)
     tabs = tuple(dict.fromkeys((*methods, method)))
-    shown = stepping(
-        graph,
-        at,
-        of=of,
-        wrt=wrt,
-        loss=loss,
-        methods=tabs,
-        level=level,
-        title=title,
-        scheme=scheme,
-        h=h,
-        scalars=scalars,
-    )
+    moved = {"scheme": scheme, "h": h}
+    asked: dict[str, Any] = {"of": of, "wrt": wrt, "methods": tabs, "scalars": scalars, **moved}
+    shown = stepping(graph, at, loss=loss, level=level, title=title, **asked)
     text = page(shown, method=method, dark=dark, quiz=quiz)
     if output is not None:
         write_own(output, text)
