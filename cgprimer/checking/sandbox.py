@@ -146,10 +146,8 @@ def _run_here(
     if driver is not None:
         leading, target = [target], answering.load(str(driver), "driver")
     started = time.perf_counter()
-    lines = [
-        answering.answer(target, r["call"], [*leading, *r["arguments"]], "<notebook>")
-        for r in requests
-    ]
+    calls = ((r["call"], [*leading, *r["arguments"]]) for r in requests)
+    lines = [answering.answer(target, call, given, "<notebook>") for call, given in calls]
     values = tuple(_value(line, Source("<notebook>", "")) for line in lines)
     return Answers(values, seconds=time.perf_counter() - started)
 

@@ -75,10 +75,8 @@ def _as_option(option: click.Parameter, value: Any, folder: Path) -> Any:
     if isinstance(value, Mapping) and option.metavar == "NAME=LOW:HIGH,...":
         value = {n: ":".join(map(str, e)) if isinstance(e, list) else e for n, e in value.items()}
     if isinstance(value, Mapping) and "NAME=" in str(option.metavar):
-        return tuple(
-            f"{name}={each if isinstance(each, str) else json.dumps(each)}"
-            for name, each in value.items()
-        )
+        texts = {n: v if isinstance(v, str) else json.dumps(v) for n, v in value.items()}
+        return tuple(f"{name}={text}" for name, text in texts.items())
     if isinstance(value, Mapping) and option.metavar == "NAME=COLUMN,...":
         return tuple(f"{name}={column}" for name, column in value.items())
     if isinstance(value, list) and option.multiple:

@@ -236,10 +236,8 @@ def _softmax(outputs: Shapes, column: Callable[..., Name], *, labels: bool) -> E
         for k in reversed(range(classes - 1)):
             chosen = Apply("where", (Apply("equal", (label, Number(float(k)))), logits[k], chosen))
     else:
-        each = [
-            Apply("mul", (column(name, (), is_target=True), logit))
-            for name, logit in zip(outputs, logits, strict=True)
-        ]
+        both = zip(outputs, logits, strict=True)
+        each = [Apply("mul", (column(n, (), is_target=True), logit)) for n, logit in both]
         chosen = reduce(lambda a, b: Apply("add", (a, b)), each)
     if rows:
         return Apply("neg", (chosen,))

@@ -153,10 +153,8 @@ class Plain:
             with np.errstate(all="ignore"):
                 values = values_of(tape, given)
                 found = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
-                whole = {
-                    n: np.broadcast_to(v, (samples, *shape_of(tape, tape.outputs[n])))
-                    for n, v in found.items()
-                }
+                shapes = {n: shape_of(tape, tape.outputs[n]) for n in found}
+                whole = {n: np.broadcast_to(v, (samples, *shapes[n])) for n, v in found.items()}
                 if reduction == "sum":  # in double precision
                     return {n: v.sum(0, np.result_type(v, float)) for n, v in whole.items()}
                 return {name: np.array(value) for name, value in whole.items()}

@@ -281,10 +281,8 @@ def _functions(made: Exported, language: Language, prefix: str) -> Iterator[str]
     else:
         slopes = dict(zip(made.wrt, made.sweep.results, strict=True))
     if prefix:
-        leads = [
-            f"{made.idents[f.name]}.shape" + (f"[:-{len(f.shape)}]" if f.shape else "")
-            for f in made.leaves
-        ]
+        ranks = [(made.idents[f.name], len(f.shape)) for f in made.leaves]
+        leads = [f"{name}.shape" + (f"[:-{axes}]" if axes else "") for name, axes in ranks]
         before.append(f"samples = {prefix}.broadcast_shapes({', '.join(leads)})")
         for name, slope in slopes.items():
             shape = f", {made.shape(name)}" if made.shape(name) else ""

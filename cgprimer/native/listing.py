@@ -78,10 +78,8 @@ class InterpreterListing:
     def main(self) -> list[Operation]:
         """What is done for every block of samples."""
         groups = self.plan.groups
-        steps = [
-            (step_line(step, self.names, groups.get(k)), groups.get(k))
-            for k, step in enumerate(self.plan.varying)
-        ]
+        own = [(step, groups.get(k)) for k, step in enumerate(self.plan.varying)]
+        steps = [(step_line(step, self.names, group), group) for step, group in own]
         names = output_names(self.plan.outputs)
         steps += [(", ".join(names[value]), None) for value in self.program.stored]
         return self._operations(self.program.main, steps, ranges)

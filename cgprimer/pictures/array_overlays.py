@@ -220,10 +220,8 @@ class BackFlow:
         self.totals = {
             i: np.broadcast_to(found[new], shape[i]) for i, new in self.made.totals.items()
         }
-        self.products = {
-            (t, h): (self.written(h, p), np.broadcast_to(found[p], shape[t]))
-            for t, h, p in self.shares
-        }
+        made = ((t, h, self.written(h, p), found[p]) for t, h, p in self.shares)
+        self.products = {(t, h): (w, np.broadcast_to(v, shape[t])) for t, h, w, v in made}
         return self
 
 

@@ -81,10 +81,8 @@ def lay_out(
     network = not down and _is_network(layer, edges)
     if network:
         answer = _answer(request, gaps, down, "symmetric")
-    boxes = {
-        key: Box(raw["center"]["x"], raw["center"]["y"], *sizes[key])
-        for key, raw in zip(sizes, answer["nodes"], strict=True)
-    }
+    places = zip(sizes, (node["center"] for node in answer["nodes"]), strict=True)
+    boxes = {key: Box(place["x"], place["y"], *sizes[key]) for key, place in places}
     routes = [[(p["x"], p["y"]) for p in raw["points"]] for raw in answer["edges"]]
     if network and all(len(route) == 2 for route in routes):
         _centre(layer, boxes, edges, routes)
@@ -94,10 +92,8 @@ def lay_out(
         route[-1] = meet(outline.get(head, "rectangle"), boxes[head], route[-1], down=down)
     lines = [rounded(route, _CORNER) for route in routes]
     # graphlay makes room for labels, but puts some of them far from their edges.
-    labels = [
-        size and Box(*point_at(line, length(line) / 2), *size)
-        for line, size in zip(lines, label_sizes, strict=True)
-    ]
+    both = zip(lines, label_sizes, strict=True)
+    labels = [size and Box(*point_at(line, length(line) / 2), *size) for line, size in both]
     shown = [*boxes.values(), *filter(None, labels)]
     whole = frame(shown, [point for line in lines for point in line])
     left, top = whole.x - whole.width / 2, whole.y - whole.height / 2

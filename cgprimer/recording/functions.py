@@ -333,8 +333,6 @@ def _each(function: Callable[..., Any], data: Sequence[Any], ranks: Sequence[int
         )
         for a, r in zip(arrays, ranks, strict=True)
     ]
-    made = [
-        np.asarray(function(*[a[at] if a[at].ndim else float(a[at]) for a in whole]))
-        for at in np.ndindex(*samples)
-    ]
+    each = ([a[at] for a in whole] for at in np.ndindex(*samples))
+    made = [np.asarray(function(*[a if a.ndim else float(a) for a in one])) for one in each]
     return np.stack(made).reshape(samples + made[0].shape)

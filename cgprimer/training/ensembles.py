@@ -188,10 +188,8 @@ def ensemble(
     dataset = replace(dataset, targets=beside_outputs(graph, said.loss, dataset))
     seeds = np.random.SeedSequence(seed).spawn(members)
     drawn = [np.random.default_rng(one).integers(0, len(dataset), len(dataset)) for one in seeds]
-    made = [
-        partial(train, graph, dataset.where(rows), seed=seed + k, **settings)
-        for k, rows in enumerate(drawn)
-    ]
+    parts = enumerate(map(dataset.where, drawn))
+    made = [partial(train, graph, part, seed=seed + k, **settings) for k, part in parts]
     runs = at_once(made, jobs, on_run)
     for place, run in runs.items():
         if run.stopped == "diverged":

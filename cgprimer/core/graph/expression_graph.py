@@ -155,10 +155,8 @@ class ExpressionGraph:
         """For each variable the parameters that stand in its expression, in parameter order."""
         rank = {name: i for i, name in enumerate(self.parameters)}
         names = {s.name: s.names for s in self.program.statements if isinstance(s, Definition)}
-        used = {
-            name: FrozenList(sorted(rank.keys() & names[name], key=rank.__getitem__))
-            for name in self.definitions
-        }
+        own = {n: rank.keys() & names[n] for n in self.definitions}
+        used = {n: FrozenList(sorted(o, key=rank.__getitem__)) for n, o in own.items()}
         return FrozenDict({name: parameters for name, parameters in used.items() if parameters})
 
     def only_output(self) -> str:

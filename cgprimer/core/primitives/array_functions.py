@@ -55,10 +55,8 @@ def _indexed(b: Builder, a: Any, places: tuple[Any, ...]) -> Any:
             f"an index of {len(places)} places does not fit {shape_text(shape)}",
             hint="one place for each axis at most",
         )
-    key = (
-        range(*place.indices(size)) if isinstance(place, slice) else place
-        for place, size in zip(places, shape, strict=False)
-    )
+    both = zip(places, shape, strict=False)
+    key = (range(*p.indices(n)) if isinstance(p, slice) else p for p, n in both)
     return shaped.take(b, a, tuple(key))
 
 

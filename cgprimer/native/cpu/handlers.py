@@ -292,10 +292,8 @@ class Handlers:
 
         def samples(offset: Any) -> None:
             def block(outputs: Any, at_weights: Any) -> Any:
-                biases = [
-                    frame.splat(frame.load(at_weights, self.size * j, self.real), lanes)
-                    for j in range(TILE)
-                ]
+                read = (frame.load(at_weights, self.size * j, self.real) for j in range(TILE))
+                biases = [frame.splat(one, lanes) for one in read]
                 start = frame.at(at_weights, step)
 
                 def term(number: Any, state: list[Any]) -> list[Any]:

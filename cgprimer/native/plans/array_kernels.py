@@ -111,10 +111,9 @@ class ArrayPlan:
         soonest: dict[int, int] = {}
         for i in each:
             before = self.used(i) if i in inside else self.operands(i)
-            soonest[i] = max(
-                (soonest[o] + (i in inside and o not in inside) for o in before if o in soonest),
-                default=0,
-            )
+            known = [o for o in before if o in soonest]
+            steps = (soonest[o] + (i in inside and o not in inside) for o in known)
+            soonest[i] = max(steps, default=0)
         last = max((soonest[i] for i in each), default=0)
         latest = dict.fromkeys(inside, last)
         wanted = set(self.tape.outputs.values())  # outside of kernels
