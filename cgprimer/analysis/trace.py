@@ -143,11 +143,8 @@ def _cells(row: TraceRow, style: str, arrays: set[str]) -> list[str]:
     numbers_of = (row.value, row.derivative)
     if style == "latex":
         shown = [f"${latex_numbers(n)}$" for n in numbers_of if n is not None]
-        return [
-            f"${latex_name(row.name)}$",
-            f"${latex(row.tree, arrays)}$" if row.tree else row.expression,
-            *shown,
-        ]
+        formula = f"${latex(row.tree, arrays)}$" if row.tree else row.expression
+        return [f"${latex_name(row.name)}$", formula, *shown]
     if style == "csv":
         plain = [n if isinstance(n, float) else n.tolist() for n in numbers_of if n is not None]
         return [row.name, row.expression, *map(repr, plain)]

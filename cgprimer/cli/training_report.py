@@ -24,7 +24,8 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
     # Only data that were made have a truth; beside others stands what the graph declares.
     word = "true" if run.truth else "declared"
     known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in run.parameters}
-    learnt, beside = (apart(of, run.shapes) for of in (run.parameters, known))
+    both = run.parameters, known
+    learnt, beside = (apart(of, run.shapes) for of in both)
     rows = []
     for name, shape in run.shapes.items():
         each = tuple(elements(name, shape))
@@ -33,10 +34,7 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
                 remark = "not determined by itself" if one in undetermined else ""
                 rows.append([one, number(learnt[one]), number(beside.get(one)), remark])
             continue
-        norms = (
-            float(np.linalg.norm(of[name])) if name in of else None
-            for of in (run.parameters, known)
-        )
+        norms = (float(np.linalg.norm(of[name])) if name in of else None for of in both)
         free = sum(one in undetermined for one in each)
         remark = f"{free} of {len(each)} not determined by themselves" if free else ""
         rows.append([f"norm of {name}{shape_text(shape)}", *map(number, norms), remark])

@@ -133,11 +133,9 @@ def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) 
         own = {n: as_value(n, v) for n, v in at.items()}
         known = {n: own[n] for n in own.keys() & {*graph.inputs, *graph.parameters}}
         samples = len(common_shape(known, graph.shapes))
-        given = {
-            n: tuple(v.shape[samples:]) if graph.shapes and axes(v) else ()
-            for n, v in own.items()
-            if n not in known
-        }
+        new = {n: v for n, v in own.items() if n not in known}
+        whole = {n: bool(graph.shapes) and axes(v) for n, v in new.items()}
+        given = {n: tuple(v.shape[samples:]) if whole[n] else () for n, v in new.items()}
     said = LOSSES[name] if (name := base_name(loss)) in LOSSES else ""
     key = ("loss", loss, said, repr(given))  # a name may mean another text tomorrow
     primal = tape(graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -318,8 +318,10 @@ def made(
 
 def joined(parts: list[Dataset]) -> Dataset:
     """Datasets with the same columns, one after the other."""
-    made = {}
-    for role in ("inputs", "targets"):
-        each = [getattr(part, role) for part in parts]
-        made[role] = {name: np.concatenate([of[name] for of in each]) for name in each[0]}
-    return replace(parts[0], **made)
+    inputs, targets = ([getattr(p, role) for p in parts] for role in ("inputs", "targets"))
+    return replace(parts[0], inputs=in_a_row(inputs), targets=in_a_row(targets))
+
+
+def in_a_row(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Columns of the same names, one after the other."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -177,11 +177,8 @@ def exported(
             yield replace(line, begins=begins)
 
     def routine(outputs: list[str], more: Iterable[str], aliases: Iterable[str]) -> Routine:
-        return Routine(
-            (*given, *more),
-            tuple(lines(tape, outputs, aliases)),
-            tuple(idents[name] for name in outputs),
-        )
+        results = tuple(idents[name] for name in outputs)
+        return Routine((*given, *more), tuple(lines(tape, outputs, aliases)), results)
 
     value = routine([of], [], [])
     if program.method == "finite-difference":

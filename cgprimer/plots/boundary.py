@@ -155,13 +155,10 @@ def drawn(
         axes.plot(*line.T, color=look.ink, linewidth=2.6, label="_boundary", zorder=2)
     points, own = plane.points[plane.shown], plane.own[plane.shown]
     for k, name in enumerate(plane.regions):
-        style: dict[str, Any] = {
-            "marker": slide.MARKERS[k % len(slide.MARKERS)] if plane.classes else "o",
-            "markersize": 9,
-        }
+        marker = slide.MARKERS[k % len(slide.MARKERS)] if plane.classes else "o"
         axes.plot(*points[own == k].T, linestyle="", color=inks[k], label=slide.plain(name),
                   markeredgecolor=look.background if plane.classes else look.ink,
-                  zorder=3, **style)  # fmt: skip
+                  zorder=3, marker=marker, markersize=9)  # fmt: skip
     if plane.classes:  # also where there are none, so that no frame has another legend
         wrong = points[moment.wrong[plane.shown]]
         axes.plot(*wrong.T, linestyle="", marker="o", markersize=17, markerfacecolor="none",

@@ -15,6 +15,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import compiled
 from cgprimer.data import Blocks, Dataset, restored
 from cgprimer.data.columns import column_of
+from cgprimer.data.dataset import in_a_row
 from cgprimer.data.normalization import Scales
 from cgprimer.errors import DataError
 from cgprimer.training.losses import beside_outputs, check_shape
@@ -52,10 +53,7 @@ def over_blocks(
 ) -> list[dict[str, Array]]:
     """Columns that are made of each block, put together to those of all."""
     found = map(of, map(data.block, range(len(data.lengths))))
-    return [
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        for parts in zip(*found, strict=True)
-    ]
+    return list(map(in_a_row, zip(*found, strict=True)))
 
 
 def beside_targets(

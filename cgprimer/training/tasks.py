@@ -11,6 +11,7 @@ import numpy as np
 
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Blocks, Dataset
+from cgprimer.data.dataset import in_a_row
 from cgprimer.training.forms import Point
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective, Resident
@@ -84,9 +85,7 @@ class Gradients:
             rows = self._order(task.epoch, block, first, last)[begin:end]
             of_block = self.data.block(block)[0]
             found.append({name: column[rows] for name, column in of_block.items()})
-        whole = found[0]
-        if len(found) > 1:
-            whole = {name: np.concatenate([one[name] for one in found]) for name in whole}
+        whole = found[0] if len(found) == 1 else in_a_row(found)
         return {**whole, **self.drawn(task)}
 
     def _where(self, task: Task) -> Iterator[tuple[int, int, int, int, int]]:

@@ -80,10 +80,8 @@ def graph_of(program: Program) -> ExpressionGraph:
             hint = name_hint(name, definitions)
             raise DefinitionError(said, program.place(output), hint=hint)
 
-    depends_on = {
-        name: FrozenList([n for n in definition.names if n not in parameters])
-        for name, definition in definitions.items()
-    }
+    used = {name: definition.names for name, definition in definitions.items()}
+    depends_on = {n: FrozenList([m for m in own if m not in parameters]) for n, own in used.items()}
     leads_to = {name: FrozenList[str]() for name in names if name not in parameters}
     for name, tails in depends_on.items():
         for tail in tails:
