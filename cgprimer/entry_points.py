@@ -23,7 +23,7 @@ def entry_points() -> dict[str, dict[str, str]]:
                 if package.endswith((".dist-info", ".egg-info")):
                     with suppress(OSError):  # most packages have none
                         place = os.path.join(folder, package, "entry_points.txt")
-                        with open(place, encoding="utf-8") as file:
+                        with open(place, encoding="utf-8", errors="replace") as file:
                             _read(file, found)
     return found
 

@@ -93,3 +93,11 @@ def test_without_metadata_nothing_crashes() -> None:
     )
     assert "there is no engine 'cpu'" in run.stdout, run.stderr
     assert "install it" in run.stdout
+
+
+def test_a_package_with_broken_metadata_breaks_no_other(tmp_path, monkeypatch) -> None:
+    place = tmp_path / "bad-1.dist-info" / "entry_points.txt"
+    place.parent.mkdir()
+    place.write_bytes(b"[cgprimer.engines]\n\xe9 = a:b\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "cpu" in read_entry_points.__wrapped__()["cgprimer.engines"]
