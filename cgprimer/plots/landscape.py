@@ -39,6 +39,7 @@ Range = tuple[float, float]
 _FLOOR = 0.02  # of the grid's points are the bottom
 _DEEPEST = 1e-6  # of the greatest loss: what is less counts as the bottom
 _FINER = 4  # times as many points to either side as were computed: contours without corners
+_COMPILED = 20_000  # samples from which on a compiled gradient goes through them point by point
 _AT_ONCE = 2**22  # numbers of all values of some points: 32 megabytes
 _SHOWN = 10  # names in a hint
 _ALONE = 2**18  # multiplications for which OpenBLAS takes one thread
@@ -105,7 +106,8 @@ def landscape(
     truth = apart(data.truth, shapes)
     sides = _ranges(names, ranges, values)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
-    objective = Objective(graph, loss=loss, engine="numpy", free=np.isin(numbers, names))
+    engine = "numpy" if len(data) < _COMPILED else "auto"
+    objective = Objective(graph, loss=loss, engine=engine, free=np.isin(numbers, names))
     at_point, at_points = _mean_loss(objective, data, names, values)
     points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
     losses = at_points(points).reshape(grid, grid)
@@ -146,7 +148,8 @@ def _mean_loss(
     def at_points(points: Array) -> Array:
         """Arrays with one of the two have an axis for the points, and one for the samples."""
         kinds = {getattr(name, "kind", "") for name, _ in primal.instructions}
-        if objective.function or primal.custom or "batch_mean" in kinds:  # they know one axis
+        alone = objective.function or primal.custom or "batch_mean" in kinds  # they know one axis
+        if alone or samples >= _COMPILED:
             return np.array([at_point(two)[0] for two in points])
         own = objective.vectors.parts(np.arange(len(point)))
         moved = {name: at for name, at in own.items() if np.isin(places, at).any()}

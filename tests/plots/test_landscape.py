@@ -220,3 +220,12 @@ def test_smoothing() -> None:
             values[max(0, k - (window - 1) // 2) : k + window // 2 + 1].mean() for k in range(50)
         ]
         assert smoothed(values.tolist(), window) == pytest.approx(slow)
+
+
+def test_compiled_code_draws_the_surface_of_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = parse("xw = a*tanh(b*xa); parameter a = 2, b = 0.5")
+    few = landscape(graph, grid=9, steps=5)
+    monkeypatch.setattr("cgprimer.plots.landscape._COMPILED", 100)
+    many = landscape(graph, grid=9, steps=5)
+    np.testing.assert_allclose(many.losses, few.losses, rtol=1e-12)
+    np.testing.assert_allclose(many.paths[0].points, few.paths[0].points, rtol=1e-9)
