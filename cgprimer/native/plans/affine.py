@@ -119,12 +119,8 @@ def _trees(
         # The last operand first: the terms come out in reverse and are turned round in the end.
         own = sign if name == "add" else -sign
         for operand in reversed(operands):
-            if (
-                operand >= first
-                and uses[operand] == 1
-                and varies[operand]
-                and instructions[operand - first][0] in ("add", "sub", "neg")
-            ):
+            alone = operand >= first and uses[operand] == 1 and varies[operand]
+            if alone and instructions[operand - first][0] in ("add", "sub", "neg"):
                 inner[operand] = (root, own)
             else:
                 found.append((operand, own))
