@@ -79,6 +79,8 @@ def whole_number(what: str, value: Any, *, least: int = 0) -> int:
     if found < least:
         given = reprlib.repr(value)
         raise UsageError(f"{what} must be a whole number from {least} on, not {given}")
+    if found > 2**53 and what != "the seed":  # nor does anything count so far
+        raise UsageError(f"{what} must be at most 2^53, not {reprlib.repr(found)}")
     return found
 
 

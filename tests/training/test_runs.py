@@ -314,10 +314,12 @@ def test_a_last_step_that_leaves_the_domain_is_found() -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", [{"epochs": 1.5}, {"seed": 0.5}, {"batch_size": 2.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"epochs": 1.5}, {"seed": 0.5}, {"batch_size": 2.5}, {"epochs": 10**25}]
+)
 def test_counts_are_whole_numbers(wrong):
     graph = cgprimer.parse("xw = k*xa; parameter k = 2")
-    with pytest.raises(cgprimer.CgprimerError, match="whole number"):
+    with pytest.raises(cgprimer.CgprimerError, match=r"whole number|at most 2\^53"):
         cgprimer.train(graph, cgprimer.make_dataset(graph, samples=10), **wrong)
 
 
