@@ -227,5 +227,5 @@ def test_compiled_code_draws_the_surface_of_many_samples(monkeypatch: pytest.Mon
     few = landscape(graph, grid=9, steps=5)
     monkeypatch.setattr("cgprimer.plots.landscape._COMPILED", 100)
     many = landscape(graph, grid=9, steps=5)
-    np.testing.assert_allclose(many.losses, few.losses, rtol=1e-12)
-    np.testing.assert_allclose(many.paths[0].points, few.paths[0].points, rtol=1e-9)
+    np.testing.assert_allclose(many.losses, few.losses, rtol=1e-12, atol=1e-20)
+    np.testing.assert_allclose(many.paths[0].points, few.paths[0].points, rtol=1e-9, atol=1e-9)
