@@ -69,6 +69,8 @@ def command(
     if others is None or isinstance(others, float):
         dataset, others = dataset.split(others or _SHARE, origin["seed"])
     others = whole_dataset(others, "errors are taken over all samples")
+    if directory:  # where that is refused, nothing is computed in vain
+        Path(directory).mkdir(parents=True, exist_ok=True)
     with progress_bar("members") as on_run:
         bag = ensemble(
             graph, dataset, members=members, seed=origin["seed"], jobs=jobs, on_run=on_run,
@@ -78,7 +80,6 @@ def command(
 
     def keep() -> None:
         if directory:
-            Path(directory).mkdir(parents=True, exist_ok=True)
             for k, run in enumerate(bag.runs, start=1):
                 run.save(Path(directory, f"member-{k}.json"))
 

@@ -275,3 +275,11 @@ def test_quoted_numbers_and_long_fields_of_a_table(tmp_path: Path) -> None:
     assert "a.csv:3: 'a' in the column 'xw' is not a number" in bad(*args, cwd=tmp_path)
     (tmp_path / "a.csv").write_text(f'xa,xw\n1,2\n"{"1" * 200_000}",3\n')
     assert "a.csv:3" in bad(*args, cwd=tmp_path)[:200]
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    few = ("--members", 2, "--samples", 20, "--epochs", 1)
+    assert "file/members" in bad(
+        "ensemble", "lecture", *few, "--directory", "file/members", cwd=tmp_path
+    )
