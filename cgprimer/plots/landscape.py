@@ -174,6 +174,8 @@ def _mean_loss(
 def _stacked(name: Any) -> Callable[..., Array]:
     """numpy's function of a primitive; products with the matrices of all points are one call."""
     plain = arrays.function(name)
+    if name == "pow":  # numpy's squares take ten times as long
+        return lambda a, b: a * a if isinstance(b, float) and b == 2.0 else plain(a, b)
     if getattr(name, "kind", "") != "matmul" or {*name.setting} != {1, 2}:
         return plain
 
