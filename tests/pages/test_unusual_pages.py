@@ -234,3 +234,14 @@ def test_the_column_at_work_is_in_view(browser: Any, tmp_path: Path) -> None:
     for place in (1e6, 1, 1e6):
         browser.execute_script("go(arguments[0])", place)
         assert min(measured(browser, cell)) > -1
+
+
+def test_wrong_answers_stand_beside_one_another(browser: Any, tmp_path: Path) -> None:
+    graph = cgprimer.parse("input xa = 2; parameter k = 3; xfound = k*xa")
+    step(graph, method="reverse", quiz=True, output=tmp_path / "quiz.html")
+    opened(browser, tmp_path / "quiz.html", 1024, 768)
+    for answer in ("-12", "-13.5"):
+        browser.find_element("id", "answer").send_keys(answer + "\n")
+    verdict = browser.find_element("id", "verdict")
+    assert "-13.5" in verdict.text
+    assert measured(browser, "return document.getElementById('verdict').offsetHeight") < 50
