@@ -269,8 +269,8 @@ def test_the_house_does_not_grow() -> None:
     """
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     core = {name: lines(path) for name, path in MODULES.items() if room(name) == "core"}
-    assert lines(*files) <= 66_100
-    assert sum(core.values()) <= 7_701, core  # 550 of them: losses, vertices of a graph
+    assert lines(*files) <= 65_900
+    assert sum(core.values()) <= 7_690, core  # 550 of them: losses, vertices of a graph
 
 
 def test_a_gradient_in_three_lines_loads_few() -> None:
