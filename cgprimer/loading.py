@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ def path_of(name: str | Path) -> Path:
     >>> path_of("lecture").name, str(path_of("graphs/a.cg"))
     ('lecture.cg', 'graphs/a.cg')
     """
-    example = None if Path(name).is_file() else examples().get(str(name))
+    example = None if os.path.isfile(name) else examples().get(str(name))
     return example or Path(name)
 
 

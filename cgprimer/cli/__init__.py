@@ -55,7 +55,27 @@ class Lazy(UserDict[str, Any]):
         return self.data[name]()
 
 
-class Commands(click.Group):
+class Advising(click.Group):
+    """A group that says which command may have been meant, where there is none."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command and its arguments; a FILE is no command."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            from cgprimer.errors import did_you_mean
+            from cgprimer.loading import path_of
+
+            hint = f"{ctx.command_path} --help lists the commands"
+            if os.path.isfile(path_of(args[0])):
+                hint += "; a FILE stands behind its command"
+            else:
+                hint = did_you_mean(args[0], self.commands) or hint
+            raise click.UsageError(f"there is no command {args[0]!r}\n  hint: {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class Commands(Advising):
     """A group whose help lists the commands, modules of a folder, without loading one."""
 
     def __init__(self, helps: dict[str, str], place: str, **more: Any) -> None:
@@ -63,18 +83,6 @@ class Commands(click.Group):
         settings = {"help_option_names": ["-h", "--help"]}
         super().__init__(commands=Lazy(made), context_settings=settings, **more)
         self.helps = helps
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Say which command may have been meant, where there is none."""
-        if args and args[0] not in self.helps and not args[0].startswith("-"):
-            from cgprimer.errors import did_you_mean
-
-            listed = f"{ctx.command_path} --help lists the commands"
-            hint = did_you_mean(args[0], self.helps) or listed
-            raise click.UsageError(f"there is no command {args[0]!r}\n  hint: {hint}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The short helps."""

@@ -20,7 +20,7 @@ from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import VISIBLE, CgprimerError, UsageError
 from cgprimer.files import check_writable, json_text
-from cgprimer.loading import load
+from cgprimer.loading import load, path_of
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 
@@ -112,6 +112,16 @@ def graph_command(
     return decorate
 
 
+def _option_of(word: str) -> str:
+    """The option of this command that a word names, or is a value of."""
+    for option in click.get_current_context().command.params:
+        if f"--{word}" in option.opts:
+            return f"--{word}"
+        if word in getattr(option.type, "choices", ()):
+            return f"{option.opts[-1]} {word}"
+    return ""
+
+
 def _read_graph(file: str | None, expression: str | None, optional: bool) -> ExpressionGraph | None:
     if expression is not None:
         if file is not None:
@@ -119,6 +129,8 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
             raise click.UsageError(f"give either FILE or -e TEXT, not both{hint}")
         graph = parse(expression, name="<command line>")
     elif file is not None:
+        if (option := _option_of(file)) and not path_of(file).exists():
+            raise UsageError(f"there is no file {file!r}", hint=f"an option? {option}")
         graph = load(file)
     elif optional:
         return None

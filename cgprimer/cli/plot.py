@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from cgprimer import plot
-from cgprimer.cli import Lazy
+from cgprimer.cli import Advising, Lazy
 from cgprimer.cli.common import graph_command, make_command, note
 from cgprimer.files import write_own
 
@@ -61,6 +61,7 @@ _TYPES = {  # annotation -> what the option takes
 
 
 @click.group(
+    cls=Advising,
     commands=Lazy(
         {kind: lambda kind=kind: command_of(getattr(plot, kind)) for kind in plot.__all__}
     ),
