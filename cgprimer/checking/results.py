@@ -149,14 +149,19 @@ class Result:
             named.append(KINDS[self.failure.kind])
         return tuple(dict.fromkeys(named))
 
+    @property
+    def summary(self) -> str:
+        """The points in a line."""
+        return f"{self.submission}: {self.points:g} of {self.possible:g} points"
+
     def __repr__(self) -> str:
-        return f"<Result {self.submission}: {self.points:g} of {self.possible:g} points>"
+        return f"<Result {self.summary}>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
 
     def __str__(self) -> str:
-        lines = [repr(self)[8:-1]]
+        lines = [self.summary]
         if self.failure:
             lines += [f"  {line}" for line in str(self.failure).splitlines()]
         shown = self.parts

@@ -62,12 +62,13 @@ class Source:
 
 def as_column(what: str, values: Any) -> Array:
     """A contiguous array of doubles, samples first; anything else is a DataError."""
+    masked = type(values).__name__ == "MaskedArray"
     try:
         array = np.asarray(values)
-        if array.dtype.kind not in "fiub" or type(values).__name__ == "MaskedArray":
+        if array.dtype.kind not in "fiub" or masked:
             raise TypeError
     except (TypeError, ValueError):
-        hint = "it is masked: filled(0.0), say" if type(values).__name__ == "MaskedArray" else ""
+        hint = "it is masked: filled(0.0), say" if masked else ""
         raise DataError(f"{what} is not an array of real numbers", hint=hint) from None
     if not array.ndim:
         raise DataError(f"{what} has 0 dimensions; a column has a value per sample, as in [0.5]")

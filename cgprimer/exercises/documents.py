@@ -101,11 +101,9 @@ class Section:
                 put[name] = Number(float(number(values[name], self.made.digits or 10)))
         tree = replaced(last.tree, put)
         given = [cell_text(cell) for cell in row if isinstance(cell, Apply)]
-        if last.column == "value" and "stop_gradient" in unparse(
-            tree
-        ):  # of softmax: nobody reads it
-            return None
-        return None if last.tree in row or unparse(tree) in given else tree
+        written = unparse(tree)
+        unread = last.column == "value" and "stop_gradient" in written  # of softmax
+        return None if unread or last.tree in row or written in given else tree
 
 
 def sections(sheet: Sheet) -> list[Section]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from cgprimer.errors import plural
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
@@ -29,7 +29,7 @@ def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
     if vertices + max(0, edges - vertices) / 3 > readable:
         return False
     joined = {key for edge in diagram.edges for key in (edge.tail, edge.head)}
-    layer = _layers(diagram)
+    layer = layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
     return max(Counter(layer[key] for key in joined).values(), default=0) <= _MOST_SIDE_BY_SIDE
 
 
@@ -48,7 +48,7 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     """
     if is_readable(diagram, readable):
         return diagram
-    layer = _layers(diagram)
+    layer = layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
     count = max(layer.values()) + 1
     groups = count if count <= _MOST_LAYERS else _GROUPS
     group = {key: number * groups // count for key, number in layer.items()}
@@ -83,14 +83,15 @@ def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -
     return Node(key, plural(len(found), noun), role, (where, *named))
 
 
-def _layers(diagram: Diagram) -> dict[str, int]:
+def layers(keys: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """The layer of each vertex, counted from 0; they come in topological order."""
     heads: dict[str, list[str]] = defaultdict(list)
-    for edge in diagram.edges:
-        heads[edge.tail].append(edge.head)
-    layer = {node.key: 0 for node in diagram.nodes}
-    for node in diagram.nodes:  # in topological order
-        for head in heads[node.key]:
-            layer[head] = max(layer[head], layer[node.key] + 1)
-    for key in layer.keys() - {edge.head for edge in diagram.edges}:
+    for tail, head in edges:
+        heads[tail].append(head)
+    layer = dict.fromkeys(keys, 0)
+    for key in layer:
+        for head in heads[key]:
+            layer[head] = max(layer[head], layer[key] + 1)
+    for key in layer.keys() - {head for _, head in edges}:
         layer[key] = min((layer[head] for head in heads[key]), default=1) - 1
     return layer

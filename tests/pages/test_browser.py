@@ -183,6 +183,7 @@ def test_the_keyboard_does_it_all(page: Any) -> None:
     wait(page, "here() >= 2")
     press(page, " ")
     stopped = page.execute_script(place)[0]
+    assert 2 <= stopped <= 8
     page.execute_async_script("setTimeout(arguments[0], 250)")
     assert page.execute_script(place)[0] == stopped
     seen = set()
@@ -231,6 +232,34 @@ def test_it_is_readable(page: Any, width: int, height: int) -> None:
         assert found["cut"] == []
         assert found["page"]
         assert found["whole"]
+
+
+def test_a_hundred_instructions_step_within_a_frame(browser: Any, tmp_path: Path) -> None:
+    lines = [f"x{k} = sin(x{k - 1})*p{k % 3} + x{k - 1}" for k in range(1, 34)]
+    graph = cgprimer.parse("\n".join(lines).replace("x0", "xa"))
+    point = {"xa": 0.5, "p0": 0.1, "p1": -0.2, "p2": 0.3}
+    step(graph, point, output=tmp_path / "long.html", method="reverse", level="operations")
+    assert len(cgprimer.tape(graph)) == 99
+    opened(browser, tmp_path / "long.html")
+    times = browser.execute_script(
+        """const times = [];
+        for (const k of [0, 1, 3]) { // path-sum is refused here
+          choose(k);
+          const many = data.walks[k].steps.length;
+          for (let i = 0; i < many; i++) {
+            const from = performance.now();
+            go(i);
+            document.body.getBoundingClientRect(); // the layout counts
+            times.push(performance.now() - from);
+          } }
+        return times.sort((a, b) => a - b);"""
+    )
+    assert len(times) > 300
+    print(f"\n{len(times)} steps; ms, median, 95 %, 99 %, slowest:", *(
+        f"{times[min(int(len(times) * part), len(times) - 1)]:.2f}" for part in (0.5, 0.95, 0.99, 1)
+    ))  # fmt: skip
+    assert times[int(len(times) * 0.95)] < 16
+    assert browser.get_log("browser") == []
 
 
 def test_the_arithmetic_of_every_primitive(page: Any) -> None:

@@ -133,6 +133,17 @@ def lie_apart_on_the_slide(figure: Figure) -> None:
             assert not (width > 1 and height > 1), (name, other)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PLOTS)
+def test_a_dark_slide_has_large_letters(kind: str) -> None:
+    figure = PLOTS[kind](True)
+    assert figure.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
+    figure.draw_without_rendering()
+    seen = texts(figure)
+    assert [text.get_text() for text in seen if text.get_fontsize() < 14] == []
+    assert [text.get_text() for text in seen if "$" in text.get_text()] == []
+
+
 @pytest.mark.parametrize("kind", PLOTS)
 def test_a_dark_slide_is_dark(kind: str) -> None:
     dark = PLOTS[kind](True).get_facecolor()

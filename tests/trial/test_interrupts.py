@@ -81,7 +81,7 @@ def trial(folder: Path) -> dict[str, int]:
     for number in range(COUNT):
         path, (same, took) = folder / f"{number}.json", whole[number % 36]
         kind = signal.SIGKILL if number % 2 else signal.SIGINT
-        ended_by(kind, number, path, generator.uniform(0, 1.1 * took))
+        ended_by(kind, number, path, generator.uniform(0, 1.3 * took))
         run = cgprimer.load_run(path) if path.exists() else None
         done = "before" if run is None else "after" if run.epochs == 15 else "midway"
         if run is None or run.epochs < 15:
@@ -105,9 +105,8 @@ def test_two_hundred_ends(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     print(found)
     assert sum(found.values()) - found["left behind"] == COUNT
-    # About half, but on a busy machine runs take longer than they were seen to.
-    assert found["SIGKILL midway"] > 10
-    assert found["SIGINT midway"] > 10
+    assert found["SIGKILL midway"] > 40
+    assert found["SIGINT midway"] > 40
 
 
 def test_ctrl_c_while_the_command_is_loaded() -> None:

@@ -16,6 +16,7 @@ from cgprimer.pictures.geometry import Box, Point, frame, length, point_at, shor
 from cgprimer.pictures.labels import free_labels
 from cgprimer.pictures.layout import Gaps, lay_out
 from cgprimer.pictures.shapes import pill_radius
+from cgprimer.pictures.summary import layers
 from cgprimer.pictures.theme import theme
 
 LETTER = 18.0  #: size of the picture's text, in its own units
@@ -71,10 +72,7 @@ def placed(
     Raises:
         UsageError: a layer has so many vertices that laying them out would take minutes.
     """
-    layer = {vertex.name: 0 for vertex in scene.vertices}
-    place = {name: number for number, name in enumerate(layer)}
-    for tail, head in sorted(scene.edges, key=lambda edge: place[edge[0]]):
-        layer[head] = max(layer[head], layer[tail] + 1)
+    layer = layers((vertex.name for vertex in scene.vertices), scene.edges)
     if (widest := max(Counter(layer.values()).values())) > _WIDEST:
         said = f"{widest:,} vertices stand side by side, more than the {_WIDEST} of one picture"
         hint = "a part of the graph: --of NAME (in Python of=...); cgprimer trace has every number"
