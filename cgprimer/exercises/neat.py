@@ -19,7 +19,7 @@ from cgprimer.checking.sheets.problems import Worksheet, entries
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Apply, Declaration, Number, postorder
 from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.notation import program_text, value_text
+from cgprimer.core.primitives.notation import declaration_text, program_text
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
@@ -56,7 +56,10 @@ def with_values(graph: ExpressionGraph, values: dict[str, Any]) -> str:
     """
     lines = []
     for role, names in (("input", graph.inputs), ("parameter", graph.parameters)):
-        texts = [f"{n}{[*graph.shapes.get(n, ())] or ''} = {value_text(values[n])}" for n in names]
+        texts = [
+            declaration_text(n, values[n], graph.shapes.get(n, ()), graph.domains.get(n))
+            for n in names
+        ]
         lines += [f"{role} {', '.join(texts)}"] if texts else []
     given, own = ("input", "parameter"), graph.program.statements
     rest = [s for s in own if not (isinstance(s, Declaration) and s.role in given)]

@@ -105,6 +105,7 @@ def graph_of(program: Program) -> ExpressionGraph:
         depends_on=FrozenDict({n: depends_on[n] for n in order if depends_on.get(n)}),
         leads_to=FrozenDict({n: leads_to[n] for n in order if leads_to[n]}),
         shapes=FrozenDict({n: d.shape for n, d in declarations.items() if d.shape}),
+        domains=FrozenDict({n: d.domain for n, d in declarations.items() if d.domain is not None}),
     )
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from cgprimer.core.language.domains import Domain
 from cgprimer.core.language.syntax import (
     Apply,
     Definition,
@@ -89,6 +90,7 @@ class ExpressionGraph:
         depends_on: for each variable the variables that its expression uses.
         leads_to: for each variable the variables whose expressions use it.
         shapes: of inputs and parameters that are arrays, as declared.
+        domains: the declared domains of inputs: a tuple of numbers, or ``"one-hot"``.
 
     Both dictionaries list vertices in the order of ``variables`` and leave out empty lists. All
     dictionaries and lists are read only: writing to one is a UsageError.
@@ -111,6 +113,7 @@ class ExpressionGraph:
     depends_on: dict[str, list[str]]
     leads_to: dict[str, list[str]]
     shapes: dict[str, tuple[int, ...]]
+    domains: dict[str, Domain] = field(default_factory=dict)
 
     @property
     def source(self) -> Source:

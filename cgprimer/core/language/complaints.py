@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 from unicodedata import category
 
+from cgprimer.core.language.domains import ONE_HOT, Domain
 from cgprimer.core.language.parser import ENDS, ROLES
 from cgprimer.core.language.syntax import MOST_NUMBERS, Functions
 from cgprimer.core.language.tokens import called, is_number, spans, tokenize
@@ -105,6 +106,29 @@ class Complaints:
         """An array is declared whose numbers fill no ordinary memory."""
         said = f"{self.token.text!r} would have more than {MOST_NUMBERS:,} numbers"
         return self.error(said, hint="samples are no axis of a shape: they are given with the data")
+
+    def no_domain(self) -> ExpressionSyntaxError:
+        """No domain follows the word ``in``."""
+        message = f"expected a domain after 'in', found {self.token.shown}"
+        if self.token.text.replace("_", "").casefold() in ("one", "onehot", "hot"):
+            return self.error(message, hint="write: in one-hot")
+        hint = "write a finite set in braces, in {0, 1}, or: in one-hot"
+        return self.error(message, hint=hint)
+
+    def no_values(self, problem: str) -> ExpressionSyntaxError:
+        """The braces of a domain are empty."""
+        return self.error(problem, _Token("", self.token.start))
+
+    def domain_of_no_input(self, role: str, name: str) -> ExpressionSyntaxError:
+        """A parameter or an output is declared with a domain."""
+        message = f"only an input can have a domain; {name!r} is declared {role!r}"
+        hint = f"write: input {name}" if role == "parameter" else "remove the domain"
+        return self.error(message, hint=hint)
+
+    def not_in_domain(self, name: str, domain: Domain) -> ExpressionSyntaxError:
+        """A declared value is not one of the values of the domain."""
+        must = "one-hot (a single 1, otherwise 0)" if domain == ONE_HOT else "in its domain"
+        return self.error(f"the declared value of {name!r} must be {must}")
 
     def after_declaration(self, has_value: bool) -> ExpressionSyntaxError:
         """A declaration goes on after a name or its value."""

@@ -2,7 +2,9 @@
 
     file        = { statement ( NEWLINE | ";" ) } ;
     statement   = NAME "=" expression
-                | ("input" | "parameter" | "output") NAME [ shape ] [ "=" value ] { "," ... } ;
+                | ("input" | "parameter" | "output") declared { "," declared } ;
+    declared    = NAME [ shape ] [ "=" value ] [ "in" domain ] ;
+    domain      = "{" ["-"] NUMBER { "," ["-"] NUMBER } "}" | "one-hot" ;
     shape       = "[" INTEGER { "," INTEGER } "]" ;
     value       = ["-"] NUMBER | "[" value { "," value } "]" ;
     expression  = term { ("+" | "-") term } ;
@@ -25,6 +27,13 @@ import math
 from functools import reduce
 from typing import Any, NoReturn
 
+from cgprimer.core.language.domains import (
+    ONE_HOT,
+    Domain,
+    contains,
+    set_problem,
+    shape_problem,
+)
 from cgprimer.core.language.syntax import (
     MOST_NUMBERS,
     Apply,
@@ -135,10 +144,13 @@ class _Parser:
             if math.prod(shape) > MOST_NUMBERS:
                 self.fail("too_large", at)
             self.index += bool(shape)
-            if tokens[self.index] == "=":
+            equals = self.index
+            if tokens[equals] == "=":
                 self.index += 1
                 value = self.value(name, tuple(shape))
             found.append(Declaration(role, name, value, at, tuple(shape)))
+            if "in" in (tokens[self.index], called(tokens[self.index])):
+                found[-1].domain = self.domain(found[-1], equals + 1)
         if tokens[self.index] not in ENDS:
             self.fail("after_declaration", self.index, value is not None)
         return found
@@ -171,6 +183,53 @@ class _Parser:
             self.fail("expected", self.index, f"a number as the value of {name!r}{deep}")
         self.index += 1
         return self.number(self.index - 1).value * (-1.0 if sign == "-" else 1.0)
+
+    def domain(self, declared: Declaration, value_at: int) -> Domain:
+        """The domain behind ``in``; the declared value, if there is one, must lie in it."""
+        tokens, begin = self.tokens, self.index
+        if declared.role != "input":
+            self.fail("domain_of_no_input", begin, declared.role, declared.name)
+        domain: Domain = ONE_HOT
+        if tokens[begin : begin + 4] == ["in", "one", "-", "hot"]:
+            self.index = begin + 4
+        elif tokens[begin : begin + 2] == ["in", "{"]:
+            domain = self.finite_set(declared.name)
+        else:
+            self.fail("no_domain", begin + (tokens[begin] == "in"))
+        if problem := shape_problem(domain, declared.shape):
+            self.fail("error", begin + 1, problem)
+        if declared.value is not None and not contains(domain, declared.value):
+            self.fail("not_in_domain", value_at, declared.name, domain)
+        return domain
+
+    def finite_set(self, name: str) -> tuple[float, ...]:
+        """The numbers between the braces behind ``in``."""
+        tokens, begin = self.tokens, self.index + 1
+        numbers: list[float] = []
+        ends: list[int] = []
+        self.index = begin
+        while tokens[self.index] == ("," if numbers else "{"):
+            self.skip_lines(self.index + 1)
+            if tokens[self.index] == "}" and not numbers:
+                break
+            numbers.append(self.value(name, ()))
+            ends.append(self.index - 1)
+            self.skip_lines(self.index)
+        if tokens[self.index] != "}":
+            self.fail("expected", self.index, f"',' or '}}' in the domain of {name!r}")
+        problem, index = set_problem(numbers)
+        if problem and not numbers:
+            self.fail("no_values", begin, problem)
+        if problem:
+            self.fail("error", ends[index], problem)
+        self.index += 1
+        return tuple(numbers)
+
+    def skip_lines(self, index: int) -> None:
+        """Go on reading behind the line breaks at a token."""
+        while self.tokens[index] == "\n":
+            index += 1
+        self.index = index
 
     def integer(self, at: int) -> int:
         """A whole number, with a sign or without; what follows is read next."""

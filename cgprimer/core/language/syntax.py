@@ -98,7 +98,8 @@ class Definition:
 class Declaration:
     """One name of an ``input``, ``parameter`` or ``output`` statement; ``at`` is its token.
 
-    A value is a number, or nested tuples of numbers in the declared shape.
+    A value is a number, or nested tuples of numbers in the declared shape. The domain of an input
+    is the set of its possible values, or ``one-hot``.
     """
 
     role: str
@@ -106,6 +107,7 @@ class Declaration:
     value: Any
     at: int
     shape: Shape = ()
+    domain: tuple[float, ...] | str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

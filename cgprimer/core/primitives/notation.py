@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from cgprimer.core.language import parser
+from cgprimer.core.language.domains import ONE_HOT, Domain
 from cgprimer.core.language.syntax import (
     Apply,
     Definition,
@@ -17,6 +18,7 @@ from cgprimer.core.language.syntax import (
     Name,
     Number,
     Program,
+    Shape,
     Structural,
 )
 from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, primitive
@@ -142,6 +144,26 @@ def value_text(value: Any) -> str:
     return number_text(value)
 
 
+def domain_text(domain: Domain) -> str:
+    """Return a domain as it is written.
+
+    >>> domain_text((-1.0, 1.0)), domain_text("one-hot")
+    ('{-1, 1}', 'one-hot')
+    """
+    return str(domain) if domain == ONE_HOT else f"{{{', '.join(number_text(float(v)) for v in domain)}}}"
+
+
+def declaration_text(name: str, value: Any, shape: Shape, domain: Domain | None = None) -> str:
+    """Return one name of a declaration as it is written, without its role.
+
+    >>> declaration_text("y", (0.0, 1.0), (2,), "one-hot")
+    'y[2] = [0, 1] in one-hot'
+    """
+    sizes = f"[{','.join(map(str, shape))}]" if shape else ""
+    given = "" if value is None else f" = {value_text(value)}"
+    return name + sizes + given + ("" if domain is None else f" in {domain_text(domain)}")
+
+
 def program_text(program: Program) -> str:
     """The text of all statements; neighbouring declarations of one role are one of them."""
     lines: list[str] = []
@@ -151,8 +173,6 @@ def program_text(program: Program) -> str:
             if isinstance(s, Definition):
                 texts.append(f"{s.name} = {unparse(s.expression)}")
             else:
-                shape = f"[{','.join(map(str, s.shape))}]" if s.shape else ""
-                value = "" if s.value is None else f" = {value_text(s.value)}"
-                texts.append(s.name + shape + value)
+                texts.append(declaration_text(s.name, s.value, s.shape, s.domain))
         lines += [f"{role} {', '.join(texts)}"] if role else texts
     return "\n".join(lines)
