@@ -11,8 +11,16 @@ from collections.abc import Iterable, Mapping
 
 from cgprimer.core.derivatives import kept, statistics, tape
 from cgprimer.core.graph import ExpressionGraph, graph_of
+from cgprimer.core.language.domains import ONE_HOT, Domain
 from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import Declaration, Definition, Program, Shape, Structural
+from cgprimer.core.language.syntax import (
+    Declaration,
+    Definition,
+    Program,
+    Shape,
+    Structural,
+    element_place,
+)
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.tape.printing import as_shown, expressions, labels, shown_name
 from cgprimer.core.tape.scalars import apart, elements, scalarize
@@ -57,7 +65,11 @@ def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
     learnt = {e for name in graph.parameters for e in elements_of(graph, name)}
     statements: list[Declaration | Definition] = [
         Declaration(
-            "parameter" if leaf.name in learnt else "input", leaf.name, values.get(leaf.name), 0
+            "parameter" if leaf.name in learnt else "input",
+            leaf.name,
+            values.get(leaf.name),
+            0,
+            domain=_element_domain(graph, leaf.name),
         )
         for leaf in flat.leaves
         if leaf.kind != "constant"
@@ -66,6 +78,12 @@ def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
         statements.append(Definition(names[index], tree, tuple(names_in(tree)), 0))
     statements += [Declaration("output", name, None, 0) for name in flat.outputs]
     return graph_of(Program(graph.source, tuple(statements)))
+
+
+def _element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
+    """The domain of one number of an input; numbers of a one-hot input have none of their own."""
+    domain = graph.domains.get(element_place(element)[0])
+    return None if domain == ONE_HOT else domain
 
 
 def numbers_of(

@@ -56,6 +56,8 @@ def check_formula(
     wrt: Sequence[str] | str | None = None,
     loss: str | None = None,
     at: Mapping[str, float] | None = None,
+    keep: Sequence[str] | str = (),
+    domain: Mapping[str, Any] | None = None,
     points: int = 20,
     seed: int = 0,
 ) -> Result:
@@ -70,6 +72,9 @@ def check_formula(
         wrt: with respect to which names; all parameters, or else all inputs, unless given.
         loss: a loss behind the outputs: formulas may use ``target``.
         at: values in the place of declared ones; of a statement, around which to try it.
+        keep: inputs that stay at their declared values.
+        domain: for inputs the values from which they are sampled, ``{"y": (0, 1)}`` or
+            ``{"y": "one-hot"}``, in the place of domains that the graph declares.
         points: at how many points formulas are compared.
         seed: of the points.
 
@@ -96,16 +101,17 @@ def check_formula(
     if isinstance(formula, str):
         if answer is not None:
             raise UsageError("a statement has its answer: d(coth(x)) = -csch(x)^2")
-        return _check_statement(formula, at or {}, points, seed)
+        return _check_statement(formula, at or {}, points, seed, keep=keep, domain=domain)
     if answer is None:
         raise UsageError("what is the answer? A formula or a number for each component")
     if at:
         given = formula.point(at, needed=())
         formula = replace(formula, values=FrozenDict(given))
     names = wrt or formula.parameters or formula.inputs
-    question = ask(formula, of=of, wrt=names, loss=loss)
+    question = ask(formula, of=of, wrt=names, loss=loss, keep=keep, domain=domain)
     trees = components(answer, question)
-    return replace(_checked(question, trees, points, seed), submission=answer)
+    result = _checked(question, trees, points, seed)
+    return replace(result, submission=answer, notes=question.notes)
 
 
 def _checked(
@@ -113,7 +119,7 @@ def _checked(
 ) -> Result:
     """The parts of an answer: formulas at all points, numbers at the declared values."""
     drawn = _on_both_sides(question, count, seed)
-    declared = all(name in question.graph.values for name in question.arguments)
+    declared = len(question.declared) == len(question.arguments)
     own = {e for e, (_, tree) in trees.items() if declared and not names_in(tree)}
     values = {e: values_at(question, tree, drawn) for e, (_, tree) in trees.items()}
     parts: dict[str, Part] = {}
@@ -203,6 +209,7 @@ def _on_both_sides(question: Question, count: int, seed: int) -> Points:
     """
     graph = question.graph
     opposite = {n: (-np.asarray(v, float)).tolist() for n, v in graph.values.items()}
+    opposite |= {name: graph.values[name] for name in question.kept}
     other = replace(question, graph=replace(graph, values=FrozenDict(opposite)))
     found = []
     for side, many in ((question, count - count // 2), (other, count // 2)):
@@ -270,7 +277,9 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
 # --- statements ----------------------------------------------------------------------------------
 
 
-def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) -> Result:
+def _check_statement(
+    text: str, at: Mapping[str, float], count: int, seed: int, **limits: Any
+) -> Result:
     """A derivative that somebody states for a formula."""
     left, equals, right = text.partition("=")
     read = _STATEMENT.fullmatch(left)
@@ -299,7 +308,7 @@ def _check_statement(text: str, at: Mapping[str, float], count: int, seed: int) 
     usual = {name: _AT[k % len(_AT)] + k // len(_AT) for k, name in enumerate(ordered)}
     graph = parse(f"input {', '.join(ordered)}; {_VALUE} = {unparse(tree)}")
     graph = replace(graph, values=FrozenDict(usual | graph.point(at, needed=())))
-    question = ask(graph, wrt=[wrt])
+    question = ask(graph, wrt=[wrt], **limits)
     name, said = left.strip(), right.strip()
     trees = {wrt: (said, tree_of(said, name, question))}
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Shape
+from cgprimer.core.primitives.notation import domain_text
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.errors import UsageError, did_you_mean, listed
 
@@ -59,7 +60,8 @@ class GradientCheck:
             for k in range(len(self.points))
         ]
         answers = run_submission(submission, requests, limits, driver=DRIVER)
-        return answers.noted_in(self.verdict(answers.values, name))
+        result = answers.noted_in(self.verdict(answers.values, name))
+        return replace(result, notes=(*self.question.notes, *result.notes))
 
     def verdict(self, values: Sequence[Any], submission: str = "") -> Result:
         """The result of what a function returned at the points, one after the other.
@@ -290,6 +292,8 @@ def check_gradient(
     loss: str | None = None,
     batch: int = 0,
     reduction: str = "mean",
+    keep: Sequence[str] | str = (),
+    domain: Mapping[str, Any] | None = None,
     points: int = 20,
     seed: int = 0,
     name: str = "gradient",
@@ -311,6 +315,9 @@ def check_gradient(
         loss: a loss behind the outputs: the function is given ``target``, too.
         batch: samples of a batch: inputs are then lists with a value for each.
         reduction: of a batch: ``mean`` or ``sum`` over its samples.
+        keep: inputs that stay at their declared values.
+        domain: for inputs the values from which they are sampled, ``{"y": (0, 1)}`` or
+            ``{"y": "one-hot"}``, in the place of domains that the graph declares.
         points: how many points.
         seed: of the points.
         name: of the function in a file.
@@ -338,8 +345,8 @@ def check_gradient(
     """
     submission: Any = {name: function} if callable(function) else function
     check = gradient_check(
-        graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction, count=points,
-        seed=seed, name=name, value=value,
+        graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction, keep=keep,
+        domain=domain, count=points, seed=seed, name=name, value=value,
     )  # fmt: skip
     return check.run(submission, limits)
 
@@ -370,6 +377,8 @@ def skeleton(check: GradientCheck) -> str:
     for name in question.arguments:
         shape = question.shapes[name]
         kind = f"array of shape {shape_text(shape)}" if shape else "number"
+        if name in question.domains:
+            kind += f" in {domain_text(question.domains[name])}"
         each = question.batch and name in question.graph.inputs
         kinds.setdefault(f"a list of {kind}s, one of each sample" if each else kind, []).append(
             name

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -22,10 +22,17 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import one_of
+from cgprimer.checking.labels import (
+    check_target_domains,
+    example_targets,
+    restrictions,
+    target_domains,
+)
+from cgprimer.checking.sampling import is_possible, sample_values
 from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss, tape
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.domains import Domain
 from cgprimer.core.language.syntax import Shape, element_place
-from cgprimer.core.losses import base_name
 from cgprimer.core.methods import differentiate
 from cgprimer.core.primitives import primitive
 from cgprimer.core.run import values_of
@@ -59,6 +66,9 @@ class Question:
         output: the variable that the loss is about; empty without a loss.
         batch: samples of a batch; 0 where a point is one sample.
         reduction: of a batch: ``mean`` or ``sum`` over its samples.
+        domains: the domains from which inputs are sampled; other inputs are any numbers.
+        kept: inputs that stay at their declared values.
+        notes: a sentence for each input whose domain was inferred from a loss in the graph.
     """
 
     graph: ExpressionGraph
@@ -68,6 +78,14 @@ class Question:
     output: str = ""
     batch: int = 0
     reduction: str = "mean"
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The names whose declared values may be asked about: those that lie in their domains."""
+        return tuple(n for n in self.arguments if is_possible(self.graph, n, self.domains))
 
     @cached_property
     def primal(self) -> Tape:
@@ -153,6 +171,8 @@ def ask(
     loss: str | None = None,
     batch: int = 0,
     reduction: str = "mean",
+    keep: Collection[str] | str = (),
+    domain: Mapping[str, Any] | None = None,
 ) -> Question:
     """The question about a gradient; arguments as :func:`cgprimer.check_gradient` has them.
 
@@ -172,7 +192,7 @@ def ask(
         raise UsageError("a loss is about the graph's outputs: give either of or loss")
     output = ",".join(graph.outputs) if loss else ""
     names = chosen_names(graph, wrt)
-    whole = graph_with_loss(graph, loss)
+    whole = graph_with_loss(graph, loss, example_targets(graph, loss, domain))
     target = chosen_output(whole, of)
     primal = tape(whole)
     if shape_of(primal, primal.index(target)):
@@ -195,7 +215,10 @@ def ask(
     needed = reachable(primal, [primal.index(target)])
     if not any(needed[primal.index(name)] for name in names):
         raise UsageError(f"{target} does not depend on {', '.join(names)}")
-    return Question(whole, target, names, loss or "", output, batch, reduction)
+    targets = target_domains(graph, whole, loss)
+    limits = restrictions(whole, keep, domain, targets=targets, wrt=names)
+    check_target_domains(loss, targets, limits.domains)
+    return Question(whole, target, names, loss or "", output, batch, reduction, *limits)
 
 
 def _errors(builder: Builder, tape: Tape, value: Mapping[int, int]) -> dict[int, int]:
@@ -259,7 +282,7 @@ def points(question: Question, count: int = 20, seed: int = 0) -> Points:
     draw, found = Random(seed), 0
     known = all(n in graph.values for n in question.graph.parameters)
     if known:
-        first = _drawn(question, draw, 1, own, 0.0, keep=graph.values)
+        first = _drawn(question, draw, 1, own, 0.0, keep=question.declared)
         if np.isfinite(question.run(question.answering, first)[VALUE]).all():
             kept, found = {n: [v] for n, v in first.items()}, 1
     for width in _WIDTHS:
@@ -307,28 +330,26 @@ def _drawn(
     keep: Collection[str] = (),
 ) -> dict[str, Array]:
     """Points around a centre, each number with two or three digits; some names stay there."""
-    targets = [n for n in question.graph.inputs if n.startswith("target")] if question.loss else []
-    known = base_name(question.loss) if question.loss else ""
     found: dict[str, Array] = {}
     for name in question.arguments:
-        for element in question.elements(name):
-            many = question.batch * (name in question.graph.inputs)
-            shape, size = ((many, count) if many else (count,)), max(many, 1) * count
-            middle = centre[element]
+        elements, shape = question.elements(name), question.shapes[name]
+        many = question.batch * (name in question.graph.inputs)
+        stays = name in question.kept or (name in keep and not many)
+
+        def number(
+            index: int, elements: Sequence[str] = elements, stays: bool = stays
+        ) -> float:
+            middle = centre[elements[index]]
+            if stays:
+                return middle
             radius = 2.0 * max(1.0, abs(middle)) * width
-            if name in keep and not many:
-                numbers = [middle] * size
-            elif name in targets and known == "hinge":
-                numbers = [draw.choice((-1.0, 1.0)) for _ in range(size)]
-            elif name in targets and known.startswith(("cross", "softmax")):
-                numbers = [float(draw.randrange(2)) for _ in range(size)]
-            else:
-                digits = 2 - math.floor(math.log10(radius or 2.0))
-                numbers = [
-                    round(middle + draw.uniform(-radius or -2.0, radius or 2.0), digits) + 0.0
-                    for _ in range(size)
-                ]
-            found[element] = np.array(numbers).reshape(shape)
+            digits = 2 - math.floor(math.log10(radius or 2.0))
+            return round(middle + draw.uniform(-radius or -2.0, radius or 2.0), digits) + 0.0
+
+        domain = None if stays else question.domains.get(name)
+        values = sample_values(draw, shape, max(many, 1) * count, domain, number)
+        columns = values.reshape(*((many,) if many else ()), count, len(elements))
+        found |= {element: columns[..., k] for k, element in enumerate(elements)}
     return found
 
 
@@ -342,7 +363,7 @@ def _measured(question: Question, given: dict[str, Array]) -> Points:
     for element in question.sources:
         fine &= np.isfinite(right[element]) & np.isfinite(noise[element])
     noise[VALUE] = _ROUNDING * found[NOISE + VALUE]
-    smooth = fine & _smooth(question, given, found[VALUE], right)
+    smooth = fine & _smooth_at_labels(question, given, found[VALUE], right)
     return Points(given, found[VALUE], right, noise, smooth)
 
 
@@ -351,11 +372,41 @@ def _saturated(right: Array) -> float:
     return _ROUNDING * float(np.abs(right[np.isfinite(right)]).max(initial=0.0))
 
 
-def _smooth(
+def _smooth_at_labels(
     question: Question, given: Mapping[str, Array], value: Array, right: Mapping[str, Array]
 ) -> Array:
+    """Whether there is a derivative; a jump of the graph next to a label does not count.
+
+    A step from a label leads to no label. A graph such as ``where(equal(y, 1), a, b)`` jumps
+    there, which says nothing about the derivatives at labels.
+    """
+    smooth = _smooth(question, given, value, right)
+    labels = [e for name in question.domains for e in question.elements(name)]
+    stepped = [e for e in question.sources if e in labels]
+    if not stepped or smooth.all():
+        return smooth
+    jumps = np.zeros(value.shape, bool)
+    for element in stepped:
+        for step in (_STEP, -_STEP):
+            near, nearer = (
+                question.run(question.primal, {**given, element: given[element] + size})
+                for size in (step, step / 10)
+            )
+            with np.errstate(all="ignore"):
+                far, close = (np.abs(at[question.of] - value) for at in (near, nearer))
+                jumps |= ~(close <= 0.5 * far)  # a continuous change shrinks with the step
+    return smooth | (jumps & _smooth(question, given, value, right, fixed=stepped))
+
+
+def _smooth(
+    question: Question,
+    given: Mapping[str, Array],
+    value: Array,
+    right: Mapping[str, Array],
+    fixed: Collection[str] = (),
+) -> Array:
     """Whether difference quotients agree with the gradient, at kinks those of both sides."""
-    free = [e for e in question.sources if e in given]
+    free = [e for e in question.sources if e in given and e not in fixed]
     found, draw = np.ones(value.shape, bool), Random(len(free))
     for _ in range(2):
         way = {e: draw.choice((-1.0, 1.0)) * np.maximum(1.0, np.abs(given[e])) for e in free}

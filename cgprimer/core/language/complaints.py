@@ -109,7 +109,8 @@ class Complaints:
 
     def no_domain(self) -> ExpressionSyntaxError:
         """No domain follows the word ``in``."""
-        message = f"expected a domain after 'in', found {self.token.shown}"
+        found = self.following if self.token.text == "in" else self.token
+        message = f"expected a domain after 'in', found {found.shown}"
         if self.token.text.replace("_", "").casefold() in ("one", "onehot", "hot"):
             return self.error(message, hint="write: in one-hot")
         hint = "write a finite set in braces, in {0, 1}, or: in one-hot"
