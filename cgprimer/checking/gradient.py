@@ -15,6 +15,7 @@ from cgprimer.checking.questions import VALUE, Points, Question, arguments_at, a
 from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.domains import ONE_HOT
 from cgprimer.core.language.syntax import Shape
 from cgprimer.core.primitives.notation import domain_text
 from cgprimer.core.primitives.structural import shape_text
@@ -376,13 +377,13 @@ def skeleton(check: GradientCheck) -> str:
     kinds: dict[str, list[str]] = {}
     for name in question.arguments:
         shape = question.shapes[name]
-        kind = f"array of shape {shape_text(shape)}" if shape else "number"
-        if name in question.domains:
-            kind += f" in {domain_text(question.domains[name])}"
         each = question.batch and name in question.graph.inputs
-        kinds.setdefault(f"a list of {kind}s, one of each sample" if each else kind, []).append(
-            name
-        )
+        kind = f"array{'s' * bool(each)} of shape {shape_text(shape)}" if shape else "number"
+        kind = f"a list of {kind}{'' if shape else 's'}" if each else kind
+        if name in question.domains:
+            domain = question.domains[name]
+            kind += ", one-hot" if domain == ONE_HOT else f" in {domain_text(domain)}"
+        kinds.setdefault(f"{kind}, one of each sample" if each else kind, []).append(name)
     for kind, names in kinds.items():
         article = "" if kind.startswith("a list") else "an " if kind[0] == "a" else "a "
         lines.append(f"    # {', '.join(names)}: {'each ' * (len(names) > 1)}{article}{kind}")

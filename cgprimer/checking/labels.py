@@ -128,7 +128,11 @@ def _inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> 
     """Return the domain with a note, or a note alone if the declared value does not fit."""
     text = "one-hot vectors" if domain == ONE_HOT else domain_text(domain)
     if name in graph.values and not contains(domain, np.asarray(graph.values[name]).tolist()):
-        why = f"its declared value is not in {text}" if domain != ONE_HOT else "its declared value is not one-hot"
+        why = (
+            f"its declared value is not in {text}"
+            if domain != ONE_HOT
+            else "its declared value is not one-hot"
+        )
         note = f"{name} is sampled as real numbers, because {why}; --domain (domain=) changes this"
         return Inference(None, note)
     override = "--domain or --keep (domain=, keep=) overrides this"

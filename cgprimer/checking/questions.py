@@ -336,9 +336,7 @@ def _drawn(
         many = question.batch * (name in question.graph.inputs)
         stays = name in question.kept or (name in keep and not many)
 
-        def number(
-            index: int, elements: Sequence[str] = elements, stays: bool = stays
-        ) -> float:
+        def number(index: int, elements: Sequence[str] = elements, stays: bool = stays) -> float:
             middle = centre[elements[index]]
             if stays:
                 return middle

@@ -27,7 +27,11 @@ Array = Any
 
 
 def sample_values(
-    random: Random, shape: Shape, samples: int, domain: Domain | None, number: Callable[[int], float]
+    random: Random,
+    shape: Shape,
+    samples: int,
+    domain: Domain | None,
+    number: Callable[[int], float],
 ) -> Array:
     """Return sampled values of one input or parameter, of shape (samples, *shape).
 

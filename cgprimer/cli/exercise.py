@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cgprimer.checking.labels import restrictions
 from cgprimer.checking.sheets.problems import KINDS
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
-from cgprimer.cli.options import FORCE
+from cgprimer.cli.options import DOMAIN, FORCE, KEEP
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import plural
 from cgprimer.exercises.exercise import (
@@ -28,6 +29,8 @@ from cgprimer.exercises.roster import Student, read_roster
     f"--difficulty {'|'.join(DIFFICULTIES)} =1  From whole numbers and three operations on.",
     "--count 1..50 =1  How many problems of each kind.",
     "--of NAME  The variable that the problems are about (default: the only output).",
+    KEEP,
+    DOMAIN,
     '--students PATH  A CSV file with a column "name" or "id": everybody gets a sheet.',
     f"--format {'|'.join(FORMATS)}...  How sheets are written (default: markdown).",
     "--title TEXT =Exercises  The heading.",
@@ -59,6 +62,8 @@ def command(
     roster = read_roster(students) if students else EVERYBODY
     check_outputs(force, folder=to)
     sheets = exercises_for(roster, graph, kinds=kind or "all", **about)
+    for text in restrictions(graph, about["keep"], about["domain"]).notes if graph else ():
+        note(f"note: {text}")
     formats = tuple(dict.fromkeys(format)) or ("markdown",)
     with progress_bar("sheets") as on_progress:
 

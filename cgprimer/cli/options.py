@@ -6,6 +6,7 @@
     --json (as_json)             A switch, and what the command calls it.
     --wrt NAME,...               Names; N,... are whole numbers, NAME=VALUE,... values by name.
     --l2 NUMBER|NAME=VALUE,...   One number, or values by name; NAME=LOW:HIGH,...: two by name.
+    --domain NAME=VALUES,...     Sets of numbers by name, or a word: y=0,1, t=one-hot.
     --range LOW:HIGH             Two numbers; `LOW:HIGH...` may be repeated; NUMBER, INTEGER: one.
 
 Anything else in capital letters is a text. A line that begins with spaces goes on with the one
@@ -44,6 +45,10 @@ FORCE = "--force  Write over files that are there."
 DARK = "--dark  For dark slides."
 LOSS = "--loss LOSS  Put a loss behind the outputs, a vertex of its own: --at target=VALUE with it."
 WRT = "--wrt NAME,...  With respect to which names (default: all parameters)."
+KEEP = "--keep NAME,...  Inputs that stay at their declared values."
+DOMAIN = """\
+--domain NAME=VALUES,...  Values from which an input is sampled: y=0,1 or y=one-hot (default: the
+  domain that the graph declares)."""
 COLUMNS = "--columns NAME=COLUMN,...  Where columns have other names in files: y=label,x[0]=height."
 TRUTH = "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest."
 SAMPLING = """\
@@ -257,6 +262,38 @@ def _names(given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def _domains(given: tuple[str, ...]) -> dict[str, Any]:
+    """Sets of numbers, or a word, by name.
+
+    >>> _domains(("y=0,1,t=-1,1", "c = one-hot"))
+    {'y': (0.0, 1.0), 't': (-1.0, 1.0), 'c': 'one-hot'}
+    """
+    texts: dict[str, list[str]] = {}
+    for text in given:
+        values: list[str] | None = None
+        for part in _parts(re.sub(r"\s*=\s*", "=", text.replace("{", " ").replace("}", " "))):
+            name, equals, value = part.rpartition("=")
+            if name in texts:
+                raise click.BadParameter(f"{name} is given twice")
+            if equals and name:
+                values = texts[name] = []
+            if values is None or (equals and not name):
+                raise click.BadParameter(f"expected NAME=VALUES, such as y=0,1, got {part!r}")
+            values += [value] if value else []
+    return {name: _domain(name, parts) for name, parts in texts.items()}
+
+
+def _domain(name: str, parts: list[str]) -> Any:
+    """Numbers, or the word one-hot."""
+    if len(parts) == 1 and parts[0][:1].isalpha() and parts[0] not in ("inf", "nan"):
+        return parts[0]
+    try:
+        return tuple(float(part.replace("−", "-")) for part in parts)
+    except ValueError:
+        what = f"the domain of {name} must be numbers or one-hot, got {','.join(parts)!r}"
+        raise click.BadParameter(f"{what}; such as {name}=0,1 or {name}=one-hot") from None
+
+
 def _columns(given: tuple[str, ...]) -> dict[str, str]:
     pairs = [(part, *map(str.strip, part.partition("="))) for part in _names(given)]
     if bad := next((part for part, ours, _, theirs in pairs if not (ours and theirs)), ""):
@@ -291,6 +328,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "NUMBER|NAME=VALUE,...": _number_or_assignments,
     "NAME=LOW:HIGH,...": _bounds,
     "NAME=COLUMN,...": _columns,
+    "NAME=VALUES,...": _domains,
 }
 
 

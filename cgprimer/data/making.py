@@ -14,6 +14,7 @@ from cgprimer.core.engines import select
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.run import compiled
 from cgprimer.data.dataset import Dataset
+from cgprimer.data.domains import sample_domain
 from cgprimer.errors import DataError, MissingValueError, UsageError
 from cgprimer.number_format import numbers
 from cgprimer.numbers_and_arrays import first_bad
@@ -35,8 +36,9 @@ def make_dataset(
 ) -> Dataset:
     """Data that a graph with known parameters would produce.
 
-    Inputs are drawn uniformly, independently of each other; targets are the graph's outputs,
-    plus normal noise if asked for. Equal arguments give equal data on every machine.
+    Inputs are sampled uniformly, independently of each other: between the bounds, or from the
+    domain that the graph declares for them (``input y in {0, 1}``). Targets are the graph's
+    outputs, plus normal noise if asked for. Equal arguments give equal data on every machine.
 
     Args:
         graph: the graph.
@@ -44,14 +46,16 @@ def make_dataset(
             text fill the rest.
         samples: how many.
         seed: of numpy's generator (PCG64).
-        low, high: bounds of the inputs, in their unit: a number for all, or one for each name.
+        low, high: bounds of the inputs, in their unit: a number for all that have no domain, or
+            one for each of their names.
         noise: standard deviation of what is added to each target, in the target's unit.
         targets: whether there are any. If not, nothing is computed, and no truth is needed; samples
             of a graph without inputs are numbered, by a column called ``sample``.
 
     Raises:
         MissingValueError: a parameter has no true value.
-        UsageError: samples below 1, bounds the wrong way round, negative noise, or no numbers.
+        UsageError: samples below 1, bounds the wrong way round or for an input with a domain,
+            negative noise, or no numbers.
         DataError: a target is not finite for some input.
 
     >>> from cgprimer.core.graph import parse
@@ -77,12 +81,21 @@ def make_dataset(
         raise UsageError("there is nothing to make data from: the graph has no expressions")
     random = np.random.default_rng(seed)
     columns = {}
+
+    def choose(below: int, size: tuple[int, ...]) -> Any:
+        return random.integers(below, size=size)
+
     for name in graph.inputs:
+        shape = graph.shapes.get(name, ())
+        if domain := graph.domains.get(name):
+            _refuse_bounds(name, low, high)
+            columns[name] = sample_domain(domain, shape, samples, choose)
+            continue
         lowest, highest = _bound(low, name, "low"), _bound(high, name, "high")
         if not lowest <= highest or not math.isfinite(highest - lowest):
             wrong = "are too far apart" if lowest <= highest else "are the wrong way round"
             raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
-        columns[name] = random.uniform(lowest, highest, (samples, *graph.shapes.get(name, ())))
+        columns[name] = random.uniform(lowest, highest, (samples, *shape))
     if not targets:
         return Dataset(columns, {} if columns else {"sample": np.arange(float(samples))})
     scalars = {name: point[name] for name in graph.parameters}
@@ -104,6 +117,14 @@ def make_dataset(
         if noise:
             made_targets[name] = found + random.normal(0.0, noise, found.shape)
     return Dataset(columns, made_targets, scalars)
+
+
+def _refuse_bounds(name: str, low: Bound, high: Bound) -> None:
+    """Raise UsageError if there is a bound for an input that has a domain."""
+    for bound, what in ((low, "low"), (high, "high")):
+        if isinstance(bound, Mapping) and name in bound:
+            said = f"{name!r} is sampled from its domain and has no {what} bound"
+            raise UsageError(said, hint=f"leave {name!r} out of {what}, or remove its domain")
 
 
 def _bound(bound: Bound, name: str, what: str) -> float:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from cgprimer.checked_numbers import one_of, whole_number
+from cgprimer.checking.labels import restrictions
 from cgprimer.checking.sheets.forms import form_csv
 from cgprimer.checking.sheets.problems import KINDS, Problem, Sheet, sheets_json
 from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.errors import UsageError
 from cgprimer.exercises import documents
 from cgprimer.exercises.making import fitting_kinds, problem
@@ -67,6 +69,8 @@ def exercise(
     difficulty: int | str = 1,
     count: int = 1,
     of: str | None = None,
+    keep: Sequence[str] | str = (),
+    domain: Mapping[str, Any] | None = None,
     title: str = "Exercises",
     student: str = "",
 ) -> Exercise:
@@ -81,6 +85,9 @@ def exercise(
         difficulty: 1, 2 or 3; or ``easy``, ``medium``, ``hard``.
         count: how many problems of each kind.
         of: the variable that the problems are about; the only output unless given.
+        keep: inputs of the graph that stay at their declared values.
+        domain: for inputs of the graph the values from which they are sampled, ``{"y": (0, 1)}``
+            or ``{"y": "one-hot"}``, in the place of domains that the graph declares.
         title: the heading.
         student: whom it is for: everybody gets other numbers, and other made-up graphs.
 
@@ -101,7 +108,7 @@ def exercise(
     xw = a^2 + b + xr
     output xw
     """
-    draw = _drawer(graph, kinds, difficulty, count, of, title)
+    draw = _drawer(graph, kinds, difficulty, count, of, title, keep, domain)
     return draw(f"{whole_number('the seed', seed)}/{student}", student)
 
 
@@ -139,6 +146,7 @@ def exercises_for(
 def _drawer(
     graph: ExpressionGraph | None, kinds: str | Sequence[str] = "all", difficulty: int | str = 1,
     count: int = 1, of: str | None = None, title: str = "Exercises",
+    keep: Sequence[str] | str = (), domain: Mapping[str, Any] | None = None,
 ) -> Callable[[str, str], Exercise]:  # fmt: skip
     """What draws a sheet from a text, for a student; all that is asked for is checked before."""
     level = str(difficulty).casefold()
@@ -147,6 +155,13 @@ def _drawer(
     if whole_number("the number of problems", count, least=1) > _MOST:
         raise UsageError(f"a sheet has at most {_MOST} problems of a kind, not {count}")
     about = chosen_output(graph, of) if graph is not None else of
+    if graph is None and (keep or domain):
+        what = "keep and domain (--keep, --domain) are about the inputs of a graph"
+        raise UsageError(what, hint="give a graph: a FILE or -e TEXT")
+    kept: tuple[str, ...] = ()
+    if graph is not None:
+        limits = restrictions(graph, keep, domain)
+        kept, graph = limits.kept, replace(graph, domains=FrozenDict(limits.domains))
 
     def draw(seed: str, student: str) -> Exercise:
         problems: list[Problem] = []
@@ -155,7 +170,7 @@ def _drawer(
             for k in range(count):
                 for again in range(_AGAIN):
                     own = Random(f"{seed}/{DIFFICULTIES[level]}/{kind}/{k}/{again}")
-                    made = problem(kind, own, DIFFICULTIES[level], graph, about)
+                    made = problem(kind, own, DIFFICULTIES[level], graph, about, kept)
                     if (text := repr(made)) not in known:
                         break
                 known.add(text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 from typing import Any
 
+from cgprimer.checking.sampling import sample_values
 from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.problems import KINDS, Problem, Worksheet
 from cgprimer.checking.sheets.questions import rule_steps, same, worked
@@ -46,8 +48,9 @@ def problem(
     difficulty: int,
     graph: ExpressionGraph | None = None,
     of: str | None = None,
+    keep: Collection[str] = (),
 ) -> Problem:
-    """A neat problem of a kind.
+    """A neat problem of a kind. Inputs in `keep` stay at their declared values.
 
     Raises:
         UsageError: no neat numbers were found for the graph that was given.
@@ -63,7 +66,7 @@ def problem(
     output xw
     """
     for attempt in range(_TRIES):
-        found = _candidate(kind, draw, difficulty, graph, of)
+        found = _candidate(kind, draw, difficulty, graph, of, keep)
         if found is None:
             continue
         accepted = _accepted(*found, difficulty, loose=graph is not None and attempt > _TRIES // 10)
@@ -98,18 +101,25 @@ def fitting_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
 
 
 def _candidate(
-    kind: str, draw: Random, difficulty: int, given: ExpressionGraph | None, of: str | None
+    kind: str,
+    draw: Random,
+    difficulty: int,
+    given: ExpressionGraph | None,
+    of: str | None,
+    keep: Collection[str],
 ) -> tuple[ExpressionGraph, Problem, bool] | None:
     """A problem as drawn, and whether its numbers may be rounded; None where it cannot be asked."""
     make = {"optimizer": graphs.quadratic, "shapes": graphs.matrices}.get(kind, graphs.made_up)
     bare = given or parse(make(draw, difficulty))
     whole = difficulty == 1 or kind == "shapes" or len(bare.parameters) > 3
     small = bool(bare.shapes) and neat.has_functions(bare)  # sums of many large ones
+    level = 0 if small else 1 if whole else difficulty
     values = {
-        name: _drawn(draw, bare.shapes.get(name, ()), 0 if small else 1 if whole else difficulty)
+        name: bare.values[name] if name in keep else _sampled_value(draw, bare, name, level)
         for name in _named(bare)
     }
-    single = [abs(v) for v in values.values() if isinstance(v, float)]
+    free = [values[name] for name in values if name not in keep and name not in bare.domains]
+    single = [abs(v) for v in free if isinstance(v, float)]
     if 1 < len(single) <= _FEW and len({*single}) < len(single):
         return None  # equal numbers hide which of them was taken
     graph = parse(neat.with_values(bare, values), name=bare.source.name)
@@ -121,10 +131,15 @@ def _candidate(
     return graph, Problem(kind, graph.source.text, {"digits": 0, **asked}), rounded
 
 
-def _drawn(draw: Random, shape: tuple[int, ...], difficulty: int) -> Any:
-    if shape:
-        return tuple(_drawn(draw, shape[1:], difficulty) for _ in range(shape[0]))
-    return neat.drawn_value(draw, difficulty)
+def _sampled_value(draw: Random, graph: ExpressionGraph, name: str, difficulty: int) -> Any:
+    """A number from the name's domain or a neat one; of an array nested tuples of them."""
+    shape, domain = graph.shapes.get(name, ()), graph.domains.get(name)
+    values = sample_values(draw, shape, 1, domain, lambda _: neat.drawn_value(draw, difficulty))
+    return _as_tuples(values[0].tolist())
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _asked(

@@ -9,7 +9,7 @@ import click
 from cgprimer.checking.report import junit_xml
 from cgprimer.checking.results import LEVELS
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
-from cgprimer.cli.options import FORCE, JSON, LOSS
+from cgprimer.cli.options import DOMAIN, FORCE, JSON, KEEP, LOSS
 from cgprimer.files import write_whole
 from cgprimer.loading import load
 
@@ -20,6 +20,8 @@ from cgprimer.loading import load
     "--of NAME  What is differentiated (default: the only output).",
     "--wrt NAME,...  With respect to which names (default: all parameters, or all inputs).",
     LOSS.replace(" --at target=VALUE with it.", " formulas may use target."),
+    KEEP,
+    DOMAIN,
     "--points 1.. =20  At how many points formulas are compared.",
     "--seed 0.. =0  Of the points.",
     f"--feedback {'|'.join(LEVELS)} ={LEVELS[-1]}  How much is said: the points, which part, which"
@@ -60,6 +62,8 @@ def command(
     if answer is None and "=" not in file:
         raise click.UsageError('what is the answer? Or state a rule: "d(coth(x)) = -csch(x)^2"')
     found = check_formula(file if answer is None else load(file), answer, **settings).at(feedback)
+    for text in found.notes:
+        note(f"note: {text}")
     if junit:
         write_whole(junit, junit_xml([found]))
         note(f"wrote {junit}")

@@ -8,7 +8,8 @@ import click
 
 from cgprimer.checking.batch import Check
 from cgprimer.cli.checks.shared import check_command
-from cgprimer.cli.options import LOSS, WRT
+from cgprimer.cli.common import note
+from cgprimer.cli.options import DOMAIN, KEEP, LOSS, WRT
 from cgprimer.loading import load
 
 
@@ -19,6 +20,8 @@ from cgprimer.loading import load
     WRT,
     LOSS.replace(" --at target=VALUE with it.", " the function is given target, too."),
     "--batch 0.. =0  Samples of a batch: inputs are lists, and the loss is their mean or sum.",
+    KEEP,
+    DOMAIN,
     "--reduction mean|sum =mean  Of a batch.",
     "--function (name) NAME =gradient  What students call the function.",
     "--value  The function returns the value, too: (value, gradient).",
@@ -38,6 +41,8 @@ def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
     graph = load(file)
     made = gradient_check(graph, wrt=wrt or None, **settings)
     question = made.question
+    for text in question.notes:
+        note(f"note: {text}")
     asked = ", ".join(f"{k}={v!r}" for k, v in {"wrt": list(wrt), **settings}.items() if v)
     asked = asked.replace("count=", "points=")
     return Check(

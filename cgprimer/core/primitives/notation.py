@@ -150,7 +150,11 @@ def domain_text(domain: Domain) -> str:
     >>> domain_text((-1.0, 1.0)), domain_text("one-hot")
     ('{-1, 1}', 'one-hot')
     """
-    return str(domain) if domain == ONE_HOT else f"{{{', '.join(number_text(float(v)) for v in domain)}}}"
+    return (
+        str(domain)
+        if domain == ONE_HOT
+        else f"{{{', '.join(number_text(float(v)) for v in domain)}}}"
+    )
 
 
 def declaration_text(name: str, value: Any, shape: Shape, domain: Domain | None = None) -> str:
