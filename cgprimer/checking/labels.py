@@ -8,7 +8,7 @@ must fit as well: with ``y = 0.3`` nothing is inferred.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import MappingProxyType
@@ -283,7 +283,7 @@ class Restrictions(NamedTuple):
 
 def restrictions(
     graph: ExpressionGraph,
-    keep: Iterable[str] | str = (),
+    keep: Sequence[str] | str = (),
     domain: Mapping[str, Any] | None = None,
     *,
     targets: Mapping[str, Domain] = MappingProxyType({}),

@@ -171,7 +171,7 @@ def ask(
     loss: str | None = None,
     batch: int = 0,
     reduction: str = "mean",
-    keep: Collection[str] | str = (),
+    keep: Sequence[str] | str = (),
     domain: Mapping[str, Any] | None = None,
 ) -> Question:
     """The question about a gradient; arguments as :func:`cgprimer.check_gradient` has them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -55,7 +55,7 @@ def sample_values(
     return np.array(columns).T.reshape(samples, *shape)
 
 
-def kept_inputs(graph: ExpressionGraph, keep: Iterable[str] | str = ()) -> tuple[str, ...]:
+def kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple[str, ...]:
     """Return the names of the inputs that stay at their declared values.
 
     Raises:
@@ -65,7 +65,7 @@ def kept_inputs(graph: ExpressionGraph, keep: Iterable[str] | str = ()) -> tuple
     >>> kept_inputs(parse("input y = 1; z = k*y"), "y")
     ('y',)
     """
-    names = as_names(keep, "keep") if keep != () and keep is not None else ()
+    names = as_names(keep, "keep") if keep or not isinstance(keep, Sequence) else ()
     for name in names:
         _check_input(graph, name, "keep")
         if name not in graph.values:

@@ -43,7 +43,7 @@ def test_the_draw_is_numpys_uniform() -> None:
 def test_equal_arguments_give_equal_data_whatever_the_hash_seed() -> None:
     code = (
         "import cgprimer; g = cgprimer.parse('xw = k*xa + xb + b*xc; parameter k = 2, b = 1');"
-        "print(cgprimer.make_dataset(g, samples=4, noise=0.5).to_csv())"
+        "print(make_dataset(g, samples=4, noise=0.5).to_csv())"
     )
     texts = {
         subprocess.run(
@@ -234,3 +234,44 @@ def test_only_data_that_were_made_have_a_truth() -> None:
     assert made.truth == {"k": 1.0, "b": 2.0}
     assert Dataset.from_arrays(made.inputs, made.targets).truth == {}
     assert made.where(np.arange(3)).truth == made.truth
+
+
+# --- inputs with a domain ------------------------------------------------------------------------
+
+
+def test_inputs_are_sampled_from_their_domains() -> None:
+    graph = cgprimer.parse(
+        "input y in {0, 1}, t[2] in {-1, 0, 1}, c[2,3] in one-hot, x; z = k*x*y + sum(t) + sum(c)"
+    )
+    data = make_dataset(graph, truth={"k": 2.0}, samples=600, seed=3)
+    assert {*np.unique(data.inputs["y"])} == {0.0, 1.0}
+    assert abs(data.inputs["y"].mean() - 0.5) < 0.1
+    assert data.inputs["t"].shape == (600, 2)
+    assert {*np.unique(data.inputs["t"])} == {-1.0, 0.0, 1.0}
+    assert (data.inputs["c"].sum(axis=-1) == 1).all()
+    assert (data.inputs["c"].mean(axis=0) > 0.2).all()
+    assert np.ptp(data.inputs["x"]) > 1.5
+    again = make_dataset(graph, truth={"k": 2.0}, samples=600, seed=3)
+    assert (data.inputs["c"] == again.inputs["c"]).all()
+
+
+def test_an_input_with_a_domain_has_no_bounds() -> None:
+    graph = cgprimer.parse("input y in {0, 1}, x; z = k*x*y")
+    data = make_dataset(graph, truth={"k": 2.0}, samples=50, low=5, high=6)
+    assert data.inputs["y"].max() == 1.0
+    bounds = {"low": {"x": 0.0}, "high": {"x": 2.0}}
+    data = make_dataset(graph, truth={"k": 2.0}, samples=50, **bounds)
+    assert data.inputs["x"].min() >= 0.0
+    with pytest.raises(UsageError, match="'y' is sampled from its domain"):
+        make_dataset(graph, truth={"k": 2.0}, low={"x": 0.0, "y": 0.0})
+
+
+def test_training_uses_declared_domains() -> None:
+    graph = cgprimer.parse(
+        "input x, y in {0, 1}; parameter w = 1; p = sigmoid(w*x)\n"
+        "l = -(y*log(p) + (1 - y)*log(1 - p))"
+    )
+    data = make_dataset(graph, samples=40, targets=False)
+    assert {*data.inputs["y"].tolist()} == {0.0, 1.0}
+    run = cgprimer.train(graph, data, loss="output", epochs=1)
+    assert np.isfinite(run.losses).all()

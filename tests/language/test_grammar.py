@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.analysis.elements import in_elements
+from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax import Declaration, Definition
 from cgprimer.core.language.tokens import spans, tokenize
@@ -296,3 +300,66 @@ def test_declarations(text: str, expected: list[tuple[str, str, float | None]]) 
     assert all(isinstance(s, Declaration) for s in statements)
     found = [(s.role, s.name, s.value) for s in statements if isinstance(s, Declaration)]
     assert found == expected
+
+
+# --- domains of inputs ---------------------------------------------------------------------------
+
+
+def test_domains_of_inputs() -> None:
+    graph = cgprimer.parse(
+        "input y = 1 in {0, 1}, x; input t in {-1,\n 1}\n"
+        "input c[2,3] = [[0, 1, 0], [1, 0, 0]] in one-hot; input in in {2}\n"
+        "z = k*x*y*t*in + sum(c)"
+    )
+    assert graph.domains == {"y": (0.0, 1.0), "t": (-1.0, 1.0), "c": "one-hot", "in": (2.0,)}
+    assert graph.values["y"] == 1.0
+    assert "x" not in graph.domains
+    with pytest.raises(cgprimer.UsageError):
+        graph.domains["x"] = (1.0,)
+
+
+def test_domains_stay_with_a_graph() -> None:
+    graph = cgprimer.parse("input x, y = 1 in {0, 1}; s = w*x*y")
+    domains = {"y": (0.0, 1.0)}
+    assert cgprimer.parse(graph.text).domains == domains
+    assert cgprimer.parse(str(graph)).domains == domains
+    assert pickle.loads(pickle.dumps(graph)).domains == domains
+    assert copy.deepcopy(graph).domains == domains
+    assert graph_with_loss(graph, "squared-error").domains == domains
+    arrays = cgprimer.parse("input y[2] in {0, 1}, c[2] in one-hot; s = sum(y*c)")
+    assert in_elements(arrays).domains == {"y[0]": (0.0, 1.0), "y[1]": (0.0, 1.0)}
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).map(float)
+
+
+@st.composite
+def declared_inputs(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
+    """The text of an input with a domain, and the domain that it must have."""
+    sizes = draw(st.lists(st.integers(1, 3), max_size=2))
+    shape = f"[{','.join(map(str, sizes))}]" if sizes else ""
+    gap = draw(st.sampled_from(["", " ", "\n", " # two\n "]))
+    if sizes and sizes[-1] > 1 and draw(st.booleans()):
+        row = [0] * (sizes[-1] - 1) + [1]
+        value: object = [row] * sizes[0] if len(sizes) == 2 else row
+        given = draw(st.sampled_from(["", f" = {value}"]))
+        return f"input y{shape}{given} in one-hot; s = sum(y)", {"y": "one-hot"}
+    numbers = draw(st.lists(NUMBERS, min_size=1, max_size=5, unique=True))
+    braces = f"{gap},{gap}".join(map(repr, numbers))
+    value = numbers[-1]
+    for size in reversed(sizes):
+        value = [value] * size
+    given = draw(st.sampled_from(["", f" = {value}"]))
+    text = f"input y{shape}{given} in {{{gap}{braces}{gap}}}\ns = sum(y)"
+    return text, {"y": tuple(numbers)}
+
+
+@given(declared_inputs())
+@settings(deadline=None)
+def test_domains_read_back_from_the_text(declared: tuple[str, dict[str, object]]) -> None:
+    text, domains = declared
+    graph = cgprimer.parse(text)
+    assert graph.domains == domains
+    again = cgprimer.parse(graph.text)
+    assert (again.domains, again.values) == (graph.domains, graph.values)
+    assert again.text == graph.text

@@ -150,11 +150,9 @@ def domain_text(domain: Domain) -> str:
     >>> domain_text((-1.0, 1.0)), domain_text("one-hot")
     ('{-1, 1}', 'one-hot')
     """
-    return (
-        str(domain)
-        if domain == ONE_HOT
-        else f"{{{', '.join(number_text(float(v)) for v in domain)}}}"
-    )
+    if domain == ONE_HOT:
+        return ONE_HOT
+    return f"{{{', '.join(number_text(float(value)) for value in domain)}}}"
 
 
 def declaration_text(name: str, value: Any, shape: Shape, domain: Domain | None = None) -> str:
