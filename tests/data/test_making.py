@@ -43,7 +43,7 @@ def test_the_draw_is_numpys_uniform() -> None:
 def test_equal_arguments_give_equal_data_whatever_the_hash_seed() -> None:
     code = (
         "import cgprimer; g = cgprimer.parse('xw = k*xa + xb + b*xc; parameter k = 2, b = 1');"
-        "print(make_dataset(g, samples=4, noise=0.5).to_csv())"
+        "print(cgprimer.make_dataset(g, samples=4, noise=0.5).to_csv())"
     )
     texts = {
         subprocess.run(
@@ -274,4 +274,4 @@ def test_training_uses_declared_domains() -> None:
     data = make_dataset(graph, samples=40, targets=False)
     assert {*data.inputs["y"].tolist()} == {0.0, 1.0}
     run = cgprimer.train(graph, data, loss="output", epochs=1)
-    assert np.isfinite(run.losses).all()
+    assert np.isfinite(run.loss)
