@@ -23,6 +23,7 @@ from cgprimer.core.language.domains import ONE_HOT, Domain, contains
 from cgprimer.core.losses import SOFTMAX, base_name, check_classes, check_target
 from cgprimer.core.primitives.notation import domain_text
 from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.errors import listed
 
 ZERO_ONE, SIGNS = (0.0, 1.0), (-1.0, 1.0)
 _OF_LOSSES: dict[str, Domain] = {
@@ -116,11 +117,19 @@ def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[s
         for operand in operands:
             users.setdefault(operand, []).append(index)
     inferences = {}
+    scalars = []
     for name in graph.inputs:
         if name not in exclude:
             uses = _Uses(primal, users, primal.index(name))
             if candidate := uses.domain(declared=name in graph.values):
                 inferences[name] = _inference(graph, name, *candidate)
+            elif uses.is_scalar_label:
+                scalars.append(name)
+    if len(scalars) > 1 and contains(ONE_HOT, [graph.values.get(name) or 0.0 for name in scalars]):
+        names = ",".join(scalars)
+        note = f"{listed(scalars)} are sampled as real numbers; if together they are one-hot"
+        keep = f"make them one array, or keep them (--keep {names})"
+        inferences[scalars[0]] = Inference(None, f"{note}, {keep}")
     return inferences
 
 
@@ -145,7 +154,8 @@ class _Uses:
 
     ``kinds`` says what each value that depends on the input is: ``label``, its ``complement``
     1 - y, a ``margin`` t*score, a ``slack`` 1 - t*score, or part of the ``loss``. ``factors`` are
-    the labels and complements that multiply logarithms.
+    the labels and complements that multiply logarithms. ``is_scalar_label`` is set if the input is
+    one number that multiplies logarithms, as the label of one of several classes does.
     """
 
     primal: Tape
@@ -154,6 +164,7 @@ class _Uses:
     factors: set[str] = field(default_factory=set)
     logarithms: list[int] = field(default_factory=list)
     kinds: dict[int, str] = field(default_factory=dict)
+    is_scalar_label: bool = False
 
     def domain(self, *, declared: bool) -> tuple[Domain, str] | None:
         """Return the domain of the labels and the name of the loss; None if there is no loss."""
@@ -186,6 +197,7 @@ class _Uses:
         certain = declared or any(map(self._is_softmax, self.logarithms))
         if self.factors == {"label"} and classes > 1 and certain:
             return ONE_HOT, "cross-entropy"
+        self.is_scalar_label = self.factors == {"label"} and classes == 1
         return None
 
     def _kind(self, primitive: str, operands: tuple[int, ...]) -> str:

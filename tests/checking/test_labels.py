@@ -218,6 +218,26 @@ def test_a_declared_value_that_is_no_label_is_reported() -> None:
     assert "y is sampled as real numbers" in question.notes[0]
 
 
+def test_a_one_hot_label_in_several_numbers_is_reported() -> None:
+    graph = cgprimer.parse(
+        "input y1 = 0, y2 = 1; parameter a = 0.3, b = -0.5; s = exp(a) + exp(b)\n"
+        "l = -(y1*log(exp(a)/s) + y2*log(exp(b)/s))"
+    )
+
+    def student(y1: float, y2: float, a: float, b: float) -> dict[str, float]:
+        p = sigmoid(a - b)
+        return {"a": p - y1, "b": 1 - p - y2}
+
+    result = cgprimer.check_gradient(graph, student)
+    assert any("--keep y1,y2" in note for note in result.notes)
+    assert cgprimer.check_gradient(graph, student, keep=["y1", "y2"]).points == 2
+
+
+def test_kept_values_may_come_from_the_point() -> None:
+    graph = cgprimer.parse(BCE)
+    assert cgprimer.check_formula(graph, "p*x, p", at={"y": 0}, keep="y").points == 2
+
+
 def test_what_is_differentiated_by_is_not_inferred() -> None:
     assert not ask(cgprimer.parse(BCE), wrt=["y", "w"]).domains
 

@@ -26,11 +26,24 @@ def contains(domain: Domain, value: Any) -> bool:
     >>> contains("one-hot", (0.0, 1.0, 0.0)), contains("one-hot", (0.0, 1.0, 1.0))
     (True, False)
     """
-    if isinstance(value, Sequence):
-        if domain == ONE_HOT and not any(isinstance(part, Sequence) for part in value):
-            return sorted(value) == [0.0] * (len(value) - 1) + [1.0]
-        return all(contains(domain, part) for part in value)
-    return domain != ONE_HOT and value in domain
+    if domain == ONE_HOT:
+        return _is_one_hot(value)
+    allowed, pending = frozenset(domain), [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Sequence):
+            pending.extend(part)
+        elif part not in allowed:
+            return False
+    return True
+
+
+def _is_one_hot(value: Any) -> bool:
+    if not isinstance(value, Sequence):
+        return False
+    if any(isinstance(part, Sequence) for part in value):
+        return all(map(_is_one_hot, value))
+    return sorted(value) == [0.0] * (len(value) - 1) + [1.0]
 
 
 def shape_problem(domain: Domain, shape: Shape) -> str:
