@@ -88,6 +88,11 @@ class Question:
         return tuple(n for n in self.arguments if is_possible(self.graph, n, self.domains))
 
     @cached_property
+    def restricted(self) -> frozenset[str]:
+        """The elements of inputs with a domain; those of a one-hot vector belong together."""
+        return frozenset(e for name in self.domains for e in self.elements(name))
+
+    @cached_property
     def primal(self) -> Tape:
         """The graph's tape in numbers, with one output."""
         whole = scalarize(tape(self.graph))
@@ -379,8 +384,7 @@ def _smooth_at_labels(
     there, which says nothing about the derivatives at labels.
     """
     smooth = _smooth(question, given, value, right)
-    labels = [e for name in question.domains for e in question.elements(name)]
-    stepped = [e for e in question.sources if e in labels]
+    stepped = [e for e in question.sources if e in question.restricted]
     if not stepped or smooth.all():
         return smooth
     jumps = np.zeros(value.shape, bool)
