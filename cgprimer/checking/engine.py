@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.checking.stages import backward, learning, quotients, tapes, values
+from cgprimer.checking.stages.diagnosis import Finding, attribute
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.stage import Case, Stage
+from cgprimer.checking.verdicts import rename_hint
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError
 
@@ -61,26 +64,57 @@ def check_engine(
     """
     name = "notebook" if isinstance(submission, Mapping) else Path(submission).name
     stages = STAGES if stage is None else (_stage(stage),)
-    parts: list[Part] = []
-    output, seconds, waiting = "", 0.0, list(stages)
-    while waiting:  # a stage that ends the process ends no other one
+    asked = _answers(submission, stages, limits)
+    if isinstance(asked.defined, Failure):
+        result = not_run("engine", name, possible(stage), asked.defined)
+        return replace(result, output=asked.output, seconds=asked.seconds)
+    findings = [_findings(one, asked) for one in stages]
+    if stage is not None and any(one.verdict == "wrong" for one in findings[0]):
+        # What a later stage shows may be a mistake of an earlier one, which is named then.
+        below = [_stage(number) for number in stages[0].builds_on if number != stage]
+        earlier = _answers(submission, below, limits)
+        if not isinstance(earlier.defined, Failure):
+            findings[:0] = [_findings(one, earlier, reported=False) for one in below]
+    parts = attribute([one for every in findings for one in every])
+    if stage is None:
+        own = iter(parts)
+        parts = [_whole(one, list(islice(own, len(one.tasks)))) for one in stages]
+    return Result("engine", name, tuple(parts), asked.output, asked.seconds)
+
+
+@dataclass
+class _Answers:
+    """The names that a submission defines, and its answers by stage."""
+
+    defined: Sequence[str] | Failure = ()
+    by_stage: dict[int, Sequence[Any]] = field(default_factory=dict)
+    output: str = ""
+    seconds: float = 0.0
+
+
+def _answers(
+    submission: Submission, stages: Sequence[Stage], limits: Limits | None
+) -> _Answers:
+    """Ask a submission everything that stages ask; a stage that ends the process ends no other."""
+    result = _Answers()
+    waiting = list(stages)
+    while waiting:
         asks = [ask for one in waiting for ask in one.asks]
-        requests: list[Request] = [{"call": a.call, "arguments": list(a.arguments)} for a in asks]
-        named: Request = {"call": "names", "arguments": []}
-        answers = run_submission(submission, [named, *requests], limits, driver=DRIVER)
-        output, seconds = output or answers.output, seconds + answers.seconds
-        there, *rest = answers.values
-        if isinstance(there, Failure):
-            found = not_run("engine", name, possible(stage), there)
-            return replace(found, output=output, seconds=seconds)
+        requests: list[Request] = [{"call": "names", "arguments": []}]
+        requests += [{"call": a.call, "arguments": list(a.arguments)} for a in asks]
+        answers = run_submission(submission, requests, limits, driver=DRIVER)
+        result.output = result.output or answers.output
+        result.seconds += answers.seconds
+        result.defined, *rest = answers.values
+        if isinstance(result.defined, Failure):
+            break
         ended = False
         while waiting and not ended:
             one = waiting.pop(0)
             own, rest = rest[: len(one.asks)], rest[len(one.asks) :]
             ended = bool(answers.failure) and any(value is answers.failure for value in own)
-            judged = _judged(one, there, own)
-            parts += judged if stage is not None else [_whole(one, judged)]
-    return Result("engine", name, tuple(parts), output, seconds)
+            result.by_stage[one.number] = own
+    return result
 
 
 def possible(stage: int | None = None) -> dict[str, float]:
@@ -100,12 +134,19 @@ def _title(stage: Stage) -> str:
     return f"stage {stage.number}: {stage.name}"
 
 
-def _judged(stage: Stage, there: Sequence[str], answers: Sequence[Any]) -> list[Part]:
-    missing = [name for name in stage.needs if name not in there]
-    if missing:
-        says = f"there is no {' and no '.join(missing)}"
-        return [Part(n, p, 0, "not run", "", says) for n, p in stage.possible.items()]
-    return stage.judge(answers)
+def _findings(stage: Stage, asked: _Answers, *, reported: bool = True) -> list[Finding]:
+    defined = [str(name) for name in asked.defined] if isinstance(asked.defined, list) else []
+    missing = [name for name in stage.needs if name not in defined]
+    if not missing:
+        return stage.findings(asked.by_stage[stage.number], reported=reported)
+    known = {name for one in STAGES for name in one.needs}
+    others = [name for name in defined if name not in known]
+    hints = list(filter(None, (rename_hint(name, others) for name in missing)))
+    message = "; ".join([f"there is no {' and no '.join(missing)}", *hints])
+    parts = [Part(n, p, 0, "not run", "", message) for n, p in stage.possible.items()]
+    return [
+        Finding(part, {}, stage.number, stage.builds_on, reported=reported) for part in parts
+    ]
 
 
 def _whole(stage: Stage, parts: Sequence[Part]) -> Part:
@@ -113,9 +154,10 @@ def _whole(stage: Stage, parts: Sequence[Part]) -> Part:
     points, most = sum(part.points for part in parts), sum(part.possible for part in parts)
     bad = [part for part in parts if part.verdict != "right"]
     if not bad:
-        return Part(_title(stage), most, points, "right")
+        noted = next((part for part in parts if part.note), Part("", 0, 0, "right"))
+        return replace(noted, name=_title(stage), possible=most, points=points)
     order = ("wrong", "not run", "suspicious")
-    first = min(bad, key=lambda part: order.index(part.verdict))
+    first = min(bad, key=lambda part: (order.index(part.verdict), not part.mistake))
     alone = all(part.message == first.message for part in parts)
     message = first.message if alone else f"{first.name}: {first.message}"
     return replace(first, name=_title(stage), possible=most, points=points, message=message)

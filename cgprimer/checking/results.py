@@ -89,7 +89,8 @@ class Part:
     """One part of what was asked: a parameter, a stage, an optimizer, an entry of a table.
 
     ``mistake`` is the short name of a named mistake, or ""; ``message`` says it in a sentence;
-    ``evidence`` are lines that show it. None of them holds a right value.
+    ``evidence`` are lines that show it. None of them holds a right value. ``note`` labels a
+    message about a right part that is not a mistake, and is not counted as one.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Part:
     mistake: str = ""
     message: str = ""
     evidence: tuple[str, ...] = ()
+    note: str = ""
 
     def __str__(self) -> str:
         """What is wrong with it, in lines; its verdict at least.
@@ -109,6 +111,7 @@ class Part:
         if not self.message:
             return self.verdict
         named = f" ({self.mistake})" if self.mistake else ""
+        named = f" (note: {self.note})" if self.note else named
         return "\n".join([f"{self.verdict}: {self.message}{named}", *self.evidence])
 
 

@@ -307,7 +307,6 @@ MISTAKES: list[tuple[int, str, Swaps]] = [
             ),
         ),
     ),
-    (6, "inner gradients kept", ((_SWEEP, _MICROGRAD),)),
     (
         6,
         "backward zeroes",

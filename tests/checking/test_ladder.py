@@ -10,15 +10,24 @@ import pytest
 
 import cgprimer
 from cgprimer.checking.engine import STAGES, engine_graph, page, possible, skeleton
+from cgprimer.checking.results import Result
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.learning import descended
 from cgprimer.checking.stages.stage import Case
-from tests.checking.ladder_mistakes import MISTAKES, SOLUTION, planted
+from tests.checking.ladder_mistakes import (
+    _MICROGRAD,
+    _ORDER,
+    _SWEEP,
+    MISTAKES,
+    SOLUTION,
+    _deep,
+    planted,
+)
 from tests.checking.student_optimizers import names_of
 from tests.cli.cli_tools import here
 
 FILE = Path(__file__).with_name("ladder_solution.py")
-WARNINGS = {"parents in a set", "recursion too deep", "inner gradients kept"}
+WARNINGS = {"parents in a set", "recursion too deep"}
 MICROGRAD = """
 import math
 class Value:
@@ -153,6 +162,114 @@ def test_mistakes_in_closures_are_named(number: int, mistake: str, swaps: Any) -
         assert old in text
         text = text.replace(old, new)
     assert cgprimer.check_engine(names_of(text), number).mistakes[0] == mistake
+
+
+def test_inner_gradients_kept_is_a_note_and_not_a_mistake() -> None:
+    for number, single in ((6, True), (None, False)):
+        result = cgprimer.check_engine(names_of(planted(((_SWEEP, _MICROGRAD),))), number)
+        assert "inner gradients kept" not in result.mistakes
+        (part,) = (part for part in result.parts if part.note)
+        assert (part.verdict, part.note, part.mistake) == ("right", "inner gradients kept", "")
+        assert part.points == part.possible
+        assert "note: inner gradients kept" in str(part)
+        assert Result.from_dict(result.to_dict()) == result
+        assert single or set(result.mistakes) <= WARNINGS
+
+
+_SEEDS = {
+    "wrong seed": (("        self.grad = 1.0\n", "        self.grad = self.data\n"),),
+    "seed missing": (("        self.grad = 1.0\n", ""),),
+}
+_LISTED_TWICE = _deep("", behind="order.append(one)").replace("        \n", "")
+#: The mistake, its swaps, the first stage that shows it, and the stages that may not be right.
+CAUSES: list[tuple[str, Any, int, set[int]]] = [
+    ("wrong seed", _SEEDS["wrong seed"], 4, {4, 5, 6, 10}),
+    ("wrong seed", (("        self.grad = 1.0\n", "        self.grad = 2.0\n"),), 4, {4, 5, 6, 10}),
+    ("seed missing", _SEEDS["seed missing"], 4, {4, 5, 6, 7, 10}),
+    ("values listed twice", ((_ORDER, _LISTED_TWICE),), 3, {3, 5, 6, 8, 9, 10}),
+    ("order reversed",
+     (("    return order\n\n\ndef zero", "    return order[::-1]\n\n\ndef zero"),), 3, {3, 4, 5, 6, 7, 8, 9, 10}),
+    ("values missing", ((_ORDER, _deep(behind="order.append(one) if one.parents else None")),),
+     3, {3, 5, 8}),
+    ("= instead of +=", (("parent.grad += value", "parent.grad = value"),), 5, {5, 6, 10}),
+    ("upstream gradient left out", (("value.grad * local", "local"),), 4, {4, 5, 6, 10}),
+    ("child before parent", (("for value in reversed(order):\n            data",
+                              "for value in order:\n            data"),), 4, {4, 5, 6, 7, 10}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "swaps", "first", "wrong"), CAUSES)
+def test_only_the_earliest_cause_is_accused(
+    mistake: str, swaps: Any, first: int, wrong: set[int]
+) -> None:
+    names = names_of(planted(swaps))
+    result = cgprimer.check_engine(names)
+    assert [name for name in result.mistakes if name not in WARNINGS] == [mistake]
+    assert result.parts[first - 1].mistake == mistake
+    assert {k for k, part in enumerate(result.parts, 1) if part.verdict != "right"} <= wrong
+    for part in result.parts[first:]:
+        if part.verdict == "wrong":
+            assert f"(stage {first}, " in part.message
+    for number in wrong:  # a single stage names the cause as well
+        alone = cgprimer.check_engine(names, number)
+        assert set(alone.mistakes) - WARNINGS <= {mistake}, number
+
+
+def test_independent_mistakes_are_both_named() -> None:
+    uphill = ("p.data -= self.rate * p.grad", "p.data += self.rate * p.grad")
+    text = planted((*_SEEDS["wrong seed"], uphill))
+    assert cgprimer.check_engine(names_of(text)).mistakes == ("wrong seed", "sign")
+    swaps = (
+        ("1.0 - tanh(a) ** 2", "1.0 - tanh(a)"),
+        ("parent.grad += value", "parent.grad = value"),
+    )
+    found = cgprimer.check_engine(names_of(planted(swaps))).mistakes
+    assert found[:2] == ("wrong derivative of tanh", "= instead of +=")
+
+
+LOSSES = {
+    "loss of the last sample": ("total += loss.data", "total = loss.data"),
+    "loss of the first sample": ("total += loss.data", "total = total or loss.data"),
+    "losses add up": ("        total = 0.0\n", ""),
+    "loss of each step": ("            total += loss.data\n        losses.append(total)",
+                          "            losses.append(loss.data)"),
+    "last sample left out": ("for xs, targets in data:", "for xs, targets in data[:-1] or data:"),
+    "first sample left out": ("for xs, targets in data:", "for xs, targets in data[1:] or data:"),
+    "only the last sample": ("for xs, targets in data:", "for xs, targets in data[-1:]:"),
+    "only the first sample": ("for xs, targets in data:", "for xs, targets in data[:1]:"),
+    "gradients not zeroed": ("        for xs, targets in data:\n            zero_grad(parameters)",
+                             "        zero_grad(parameters)\n        for xs, targets in data:"),
+    "wrong losses": ("total += loss.data", "total += abs(loss.data)**0.5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", LOSSES)
+def test_epochs_of_several_samples(mistake: str) -> None:
+    old, new = LOSSES[mistake]
+    text = planted(((old, new),))
+    if mistake == "losses add up":
+        text = text.replace("    losses = []\n", "    losses = []\n    total = 0.0\n")
+    part = cgprimer.check_engine(names_of(text), 10).parts[2]
+    assert (part.mistake, part.points) == (mistake, 0)
+
+
+_AFTER = """
+        outputs = [(o.data, t) for x, y in data for o, t in zip(network(x), y)]
+        losses.append(sum((o - t) ** 2 for o, t in outputs) / 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        losses.append(total)", "        losses.append(total / len(data))"),
+        ("        losses.append(total)", "        losses.append(2 * total / len(data))"),
+        ("        losses.append(total)", _AFTER),
+    ],
+)
+def test_usual_conventions_of_an_epochs_loss_are_right(old: str, new: str) -> None:
+    result = cgprimer.check_engine(names_of(planted(((old, new),))), 10)
+    assert [part.verdict for part in result.parts] == ["right"] * 3
 
 
 def test_a_tiny_step_does_not_pass_for_any_number() -> None:

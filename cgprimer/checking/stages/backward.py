@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part
-from cgprimer.checking.stages.graphs import SAYS, explained
+from cgprimer.checking.stages.diagnosis import Finding, finding
+from cgprimer.checking.stages.graphs import Explanations, explanations
 from cgprimer.checking.stages.stage import Case, Stage, Task, close, of_cases
 from cgprimer.checking.stages.values import COMPOUND, DIAMOND, LECTURE, SINGLE, SQUARE, long_chain
-from cgprimer.checking.verdicts import doubtful, right, wrong
+from cgprimer.checking.verdicts import doubtful, noted, right, wrong
 from cgprimer.core.graph import parse
 from cgprimer.errors import listed
 
@@ -37,26 +38,43 @@ _TREE = Case("e = tanh(a*b - c)/exp(d)", {"a": 0.5, "b": -1.5, "c": 0.25, "d": 0
 _COMPOUNDS = (_TREE, Case("y = 1/(exp(-z) + 1)", {"z": 1.5}))
 
 
-def _local(answers: Sequence[Any]) -> Part:
-    """The derivatives of single operations."""
-    if all(all(grad == 0 for grad in a["grads"]) for a in answers):
-        return wrong("seed missing", SAYS["seed missing"])
-    bad: dict[str, str] = {}
-    made: dict[str, str] = {}  # of others, as a - b of a + -b: they are wrong where those are
-    for case, answer in zip(SINGLE, answers, strict=True):
-        if not close(answer["grads"], case.gradient):
-            composed = sum(bool(node["parents"]) for node in answer["nodes"]) > 1
-            found = _explanations(case, answer) if composed else {}
-            found.pop("another graph", "")  # which operation makes it is said
-            if found and not bad:
-                return wrong(*next(iter(found.items())), case.text.removeprefix("c = "))
-            how = _how(case, answer["grads"])
-            (made if composed else bad).setdefault(case.tape.instructions[-1].primitive, how)
-    bad = bad or made
+def _local(answers: Sequence[Any]) -> Finding:
+    """Judge the derivatives of single operations.
+
+    A mistake of the whole pass explains every wrong answer; only otherwise are derivatives wrong.
+    """
+    pairs = list(zip(SINGLE, answers, strict=True))
+    bad = [(case, a) for case, a in pairs if not close(a["grads"], case.gradient)]
     if not bad:
-        return right()
-    mistake = "wrong derivative of " + ", ".join(bad)
-    return wrong(mistake, "; ".join(f"{op}: {how}" for op, how in bad.items()))
+        return finding(right())
+    own = [_explanations(*pair).fitting for pair in bad]
+    for fitting in own:
+        fitting.pop("another graph", "")  # which operation makes it is reported instead
+    causes = _shared(own)
+    if causes:
+        mistake, says = next(iter(causes.items()))
+        return finding(wrong(mistake, says), causes)
+    single = [pair for pair in bad if not _composed(pair[1])]
+    for (case, _), fitting in zip(bad, () if single else own, strict=False):
+        if fitting:
+            mistake, says = next(iter(fitting.items()))
+            return finding(wrong(mistake, says, case.text.removeprefix("c = ")), fitting)
+    named: dict[str, str] = {}
+    for case, answer in single or bad:
+        named.setdefault(case.tape.instructions[-1].primitive, _how(case, answer["grads"]))
+    mistake = "wrong derivative of " + ", ".join(named)
+    return finding(wrong(mistake, "; ".join(f"{op}: {how}" for op, how in named.items())))
+
+
+def _composed(answer: Any) -> bool:
+    """Return whether an operation is made of others, as a - b of a + (-b)."""
+    return sum(bool(node["parents"]) for node in answer["nodes"]) > 1
+
+
+def _shared(explanations: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the mistakes that explain every answer, the earliest cause first."""
+    first, *others = explanations
+    return {name: says for name, says in first.items() if all(name in one for one in others)}
 
 
 def _how(case: Case, grads: Sequence[Any]) -> str:
@@ -99,19 +117,21 @@ def _gradients(
     """
     others = [case for case in others if case not in cases]
 
-    def judged(answers: Sequence[Any]) -> Part:
+    def judged(answers: Sequence[Any]) -> Finding:
         pairs = list(zip((*cases, *others), answers, strict=True))
         bad = [p for p in pairs[: len(cases)] if not close(p[1]["grads"], p[0].gradient)]
         if not bad:
-            return right()
+            return finding(right())
         case, answer = bad[0]
-        found = _explanations(case, answer)
-        every = [_explanations(*pair) for pair in pairs if not isinstance(pair[1], Failure)]
-        known = (name for name in found if all(name in one for one in every))
-        mistake = next(known, next(iter(found), ""))
+        own = [_explanations(*pair).fitting for pair in bad]
+        read = [_explanations(*pair) for pair in pairs if not isinstance(pair[1], Failure)]
+        refuted = {name for one in read for name in one.refuted}
+        causes = _shared(own) or own[0]
+        causes = {n: says for n, says in causes.items() if n not in refuted} or causes
+        mistake, says = next(iter(causes.items()), ("", "the gradient is wrong"))
         grads = zip(case.names, answer["grads"], case.gradient, strict=True)
         where = f"{case}: wrong by {listed([n for n, v, good in grads if not close(v, good)])}"
-        return wrong(mistake, found.get(mistake, "the gradient is wrong"), where)
+        return finding(wrong(mistake, says, where), causes)
 
     asks, beside = (
         tuple(case.asked("built", "backward") for case in some) for some in (cases, others)
@@ -119,18 +139,18 @@ def _gradients(
     return Task(name, points, asks, judged, beside)
 
 
-def _explanations(case: Case, answer: Any) -> dict[str, str]:
+def _explanations(case: Case, answer: Any) -> Explanations:
     at, grads = answer["at"], answer["grads"]
+    if not _numeric(grads):
+        return Explanations({})
     by_node = {at[k]: grad for k, grad in enumerate(grads) if at[k] >= 0}
-    if not all(isinstance(grad, float) for grad in grads):
-        return {}
-    return explained(answer["nodes"], by_node, answer.get("order", ()))
+    return explanations(answer["nodes"], by_node, answer.get("order", ()))
 
 
 REVERSE = Stage(4, "reverse", ("Value",), (
     Task("local derivatives", 4, tuple(c.asked("built", "backward") for c in SINGLE), _local),
     _gradients("the chain rule", 3, _COMPOUNDS),
-), "wrong, as a local derivative is")  # fmt: skip
+), (2, 3, 4))  # fmt: skip
 
 # --- 5: accumulation ------------------------------------------------------------------------------
 
@@ -159,7 +179,7 @@ _EVERY = [case for cases in _SHARED.values() for case in cases]
 ACCUMULATION = Stage(5, "accumulation", ("Value",), (
     *(_gradients(name, 2, cases, _EVERY) for name, cases in _SHARED.items()),
     long_chain("backward"),
-))  # fmt: skip
+), (2, 3, 4, 5))  # fmt: skip
 
 # --- 6: zeroing -----------------------------------------------------------------------------------
 
@@ -176,29 +196,44 @@ def _zero(case: Case, answer: Any) -> Part:
     return right()
 
 
-def _second(case: Case, answer: Any) -> Part:
-    if close(answer["second"], _double(case)):
+def _numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, float) for value in values)
+
+
+def _second(case: Case, answer: Any) -> Finding:
+    """Judge the pass after zeroing, compared with what a first pass leaves."""
+    if close(answer["second"], case.gradient):
+        return finding(right())
+    first = answer["first"]["grads"]
+    if not (_numeric(first) and _numeric(answer["second"])):
+        return finding(wrong("gradient is no number", "after a pass, grad is not a number"))
+    if close(answer["second"], _double(first)) and any(first):
         says = "the gradient of the second pass has the first in it"
-        return wrong("gradients not zeroed", says)
-    if not close(answer["second"], case.gradient):
-        return wrong("", "the gradient after zeroing and a second pass is wrong")
-    return right()
+        return finding(wrong("gradients not zeroed", says))
+    if not close(first, case.gradient):
+        causes = _explanations(case, answer["first"]).fitting
+        mistake, says = next(iter(causes.items()), ("", "backward computes a wrong gradient"))
+        return finding(wrong(mistake, f"wrong in the first pass already: {says}"), causes)
+    return finding(wrong("", "the gradient after zeroing and a second pass is wrong"))
 
 
 def _without(case: Case, answer: Any) -> Part:
-    if close(answer["unzeroed"], case.gradient):
+    first, second, unzeroed = answer["first"]["grads"], answer["second"], answer["unzeroed"]
+    if not _numeric(first) or not any(first):
+        return wrong("", "a pass leaves no gradient that could be added up")
+    if close(unzeroed, first):
         says = "backward forgets what earlier passes left: nothing can be added up over samples"
         return doubtful("backward zeroes", says)
-    if not close(answer["unzeroed"], _double(case)) and close(answer["second"], case.gradient):
-        return wrong("passes do not add up", "two passes are to add up")
-    if not any(close(answer["again"], one) for one in (_double(case), case.gradient)):
+    if not close(unzeroed, _double(first)) and close(second, first):
+        return wrong("passes do not add up", "the gradients of two passes must add up")
+    if not any(close(answer["again"], one) for one in (_double(first), first)):
         says = "backward twice on one graph counts what the first pass left in inner values"
-        return doubtful("inner gradients kept", says)
+        return noted("inner gradients kept", says)
     return right()
 
 
-def _double(case: Case) -> list[float]:
-    return [2 * value for value in case.gradient]
+def _double(gradient: Sequence[float]) -> list[float]:
+    return [2 * value for value in gradient]
 
 
 _PLAIN = Case("b = a*c + a; d = b*b", {"a": 1.5, "c": -0.5})
@@ -206,4 +241,4 @@ ZEROING = Stage(6, "zeroing", ("Value", "zero_grad"), (
     of_cases("gradients are zero", 2, [_PLAIN], _zero, "zeroed"),
     of_cases("a second pass", 2, [_PLAIN], _second, "zeroed"),
     of_cases("without zeroing", 2, [_PLAIN], _without, "zeroed"),
-))  # fmt: skip
+), (2, 3, 4, 5, 6))  # fmt: skip

@@ -86,21 +86,36 @@ def _parents(value: Any) -> list[Any]:
     return list(found) if isinstance(found, list | tuple | set | frozenset) else []
 
 
+class CyclicGraph(Exception):
+    """A value is its own parent, or an ancestor of itself."""
+
+
+class GraphTooLarge(Exception):
+    """A graph has more values than the expression can need."""
+
+
 def _graph(root: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     """Every value that leads to one, operands before what is made of them, as plain data too."""
     order: list[Any] = []
     place: dict[int, int] = {}
+    entered: dict[int, Any] = {}  # values are kept alive, so that no two have one id
     stack = [(root, False)]
     while stack:
         value, done = stack.pop()
         if id(value) in place:
             continue
-        if done or len(order) > _MOST:
+        if done:
             place[id(value)] = len(order)
             order.append(value)
             continue
+        if id(value) in entered:
+            raise CyclicGraph("a value is its own parent, or an ancestor of itself")
+        entered[id(value)] = value
+        parents = _parents(value)
+        if len(entered) > _MOST or len(stack) + len(parents) > 4 * _MOST:
+            raise GraphTooLarge(f"more than {_MOST:,} values lead to the result")
         stack.append((value, True))
-        stack += [(p, False) for p in reversed(_parents(value)) if id(p) not in place]
+        stack += [(p, False) for p in reversed(parents) if id(p) not in place]
     rows = [
         {
             "data": _number(_first(value, _DATA) if not isinstance(value, int | float) else value),
@@ -175,7 +190,11 @@ def chain(module: Any, length: int, do: str) -> dict[str, Any]:
 
 
 def zeroed(module: Any, program: dict[str, Any]) -> dict[str, Any]:
-    """Gradients of leaves: after a pass, zeroed, after a second pass, and without zeroing."""
+    """Gradients of leaves: after a pass, zeroed, after a second pass, and without zeroing.
+
+    ``first`` is what one pass on leaves of its own leaves behind.
+    """
+    first = built(module, program, "backward")
     leaves = [module.Value(number) for number in _inputs(program)]
 
     def swept() -> list[Any]:
@@ -192,23 +211,27 @@ def zeroed(module: Any, program: dict[str, Any]) -> dict[str, Any]:
     root = _ran(module, program, leaves)[-1]
     root.backward()
     root.backward()
-    return found | {"again": [_grad(leaf) for leaf in leaves]}
+    return found | {"again": [_grad(leaf) for leaf in leaves], "first": first}
 
 
 def descended(
     module: Any, program: dict[str, Any], rate: float, steps: int, decay: float | None = None
 ) -> dict[str, Any]:
-    """The parameters after each step of the student's SGD; gradients are zeroed for it."""
+    """The parameters after each step of the student's SGD, and the gradients that it was given.
+
+    Gradients are zeroed before each pass.
+    """
     leaves = [module.Value(number) for number in _inputs(program)]
     optimizer = module.SGD(leaves, rate, *([] if decay is None else [decay]))
-    rows = []
+    rows, grads = [], []
     for _ in range(steps):
         for leaf in leaves:
             leaf.grad = 0.0
         _ran(module, program, leaves)[-1].backward()
+        grads.append([_grad(leaf) for leaf in leaves])
         optimizer.step()
         rows.append([_number(_first(leaf, _DATA)) for leaf in leaves])
-    return {"rows": rows}
+    return {"rows": rows, "grads": grads}
 
 
 def taped(module: Any, program: dict[str, Any], swept: bool) -> dict[str, Any]:
@@ -272,7 +295,7 @@ def network(
 def trained(
     module: Any, weights: list[Any], biases: list[Any], data: list[Any], rate: float, epochs: int
 ) -> dict[str, Any]:
-    """The losses that the student's training gives, and the network's output afterwards."""
+    """The losses that the student's training gives, and the output and parameters afterwards."""
     made = module.Network(weights, biases)
     losses = module.train(made, [(list(x), list(y)) for x, y in data], rate, epochs)
     outputs = made(list(data[0][0]))
@@ -280,4 +303,5 @@ def trained(
     return {
         "losses": [_number(_inner(loss)) for loss in losses or []][:10_000],
         "output": _number(_inner(first)),
+        "parameters": [_number(_inner(p)) for p in made.parameters()],
     }

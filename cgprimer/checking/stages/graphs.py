@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
-from typing import Any
+from math import isfinite
+from typing import Any, NamedTuple
 
 from cgprimer.checking.stages.stage import close
 from cgprimer.core.derivatives import tape as tape_of
@@ -36,6 +37,8 @@ SAYS = {
     "another graph": "the sweep is right, but the values have made another graph than that of the"
     " expression: an operator has its operands the wrong way round, or loses one, or data change",
     "seed missing": "nothing flows: the gradient of the result by itself is 1",
+    "wrong seed": "backward starts with the wrong number: the gradient of the result by itself is 1,"
+    " and every other gradient is multiplied by it",
     "upstream gradient left out": "each local derivative is to be multiplied by the gradient of the"
     " result",
     "= instead of +=": "what comes from several places is to be added up, not overwritten",
@@ -43,6 +46,8 @@ SAYS = {
     " topological order",
     "sent on again and again": "a value passes on all it has whenever something arrives, so parts"
     " are counted several times",
+    "values processed twice": "a value that is used several times stands several times in the order"
+    " of the backward pass, and passes its gradient on each time",
     "= instead of += and child before parent": "gradients are overwritten, and passed on before all"
     " has arrived",
 }
@@ -115,7 +120,12 @@ def student_graph(nodes: Sequence[Node], names: Mapping[int, str] | None = None)
 
 
 def edges_of(nodes: Sequence[Node]) -> Edges | None:
-    """For each node its parents, with the partial on the edge; None where it has no text."""
+    """Return the parents of each node with the partial on the edge.
+
+    None if the graph cannot be read: an unknown operation, or numbers that are not finite.
+    """
+    if not all(isinstance(node["data"], float) and isfinite(node["data"]) for node in nodes):
+        return None
     graph = student_graph(nodes)
     if len(graph.definitions) != sum(bool(node["parents"]) for node in nodes):
         return None
@@ -136,16 +146,21 @@ def edges_of(nodes: Sequence[Node]) -> Edges | None:
 
 
 def swept(
-    edges: Edges, order: Sequence[int], *, assign: bool = False, upstream: bool = True
+    edges: Edges,
+    order: Sequence[int],
+    *,
+    assign: bool = False,
+    upstream: bool = True,
+    seed: float = 1.0,
 ) -> list[float]:
-    """What backward passes leave at each node when nodes are done in an order.
+    """Return what a backward pass leaves at each node if it visits the nodes in an order.
 
     >>> square = [[], [(0, 3.0), (0, 3.0)]]
     >>> swept(square, [1, 0]), swept(square, [1, 0], assign=True)
     ([6.0, 1.0], [3.0, 1.0])
     """
     bars = [0.0] * len(edges)
-    bars[-1] = 1.0
+    bars[-1] = seed
     for node in order:
         for parent, partial in edges[node]:
             product = partial * bars[node] if upstream else partial
@@ -193,41 +208,127 @@ def _orders(edges: Edges, order: Sequence[int]) -> Iterator[list[int]]:
         yield deep
 
 
-def explained(
+def order_fault(nodes: Sequence[Node], order: Sequence[int]) -> tuple[str, str] | None:
+    """Return what is wrong with a topological order of a graph: a mistake and a sentence.
+
+    >>> leaf, top = {"parents": []}, {"parents": [0, 0]}
+    >>> order_fault([leaf, top], [0, 0, 1])[0], order_fault([leaf, top], [0, 1])
+    ('values listed twice', None)
+    """
+    back = order[::-1]
+    if len(order) > 1 and order[0] == len(nodes) - 1 and _parents_first(nodes, back):
+        return "order reversed", "children are listed before their parents: the order is reversed"
+    if len(set(order)) < len(order):
+        says = "a value that is used several times is listed several times"
+        return "values listed twice", says
+    missing = set(range(len(nodes))) - set(order)
+    if missing:
+        leaves = {k for k, node in enumerate(nodes) if not node["parents"]}
+        which = "the leaves" if missing == leaves else "some values"
+        return "values missing", f"{which} that lead to the result are not in the list"
+    if not _parents_first(nodes, order):
+        return "child before parent", "a value is listed before one of its parents"
+    return None
+
+
+def _parents_first(nodes: Sequence[Node], order: Sequence[int]) -> bool:
+    position = {node: k for k, node in enumerate(order)}
+    return all(
+        parent in position and position[parent] < position[node]
+        for node in order
+        if node >= 0
+        for parent in nodes[node]["parents"]
+    )
+
+
+def _with_repetitions(edges: Edges, most: int = 5_000) -> list[int]:
+    """Return the nodes by depth, parents first, as a search that marks nothing as visited does.
+
+    The list is empty if it would have more than ``most`` entries.
+    """
+    order: list[int] = []
+    stack = [(len(edges) - 1, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+            continue
+        stack.append((node, True))
+        stack += [(parent, False) for parent, _ in reversed(edges[node])]
+        if len(order) + len(stack) > most:
+            return []
+    return order
+
+
+class Explanations(NamedTuple):
+    """Mistakes that predict a student's gradients, with a sentence, and those that are refuted."""
+
+    fitting: dict[str, str]
+    refuted: frozenset[str] = frozenset()
+
+
+def explanations(
     nodes: Sequence[Node], grads: Mapping[int, float], order: Sequence[int] = ()
-) -> dict[str, str]:
-    """The mistakes that give a student's gradients, likeliest first, each with a sentence.
+) -> Explanations:
+    """Compare a student's gradients with those that each mistake would give.
 
     Args:
         nodes: the student's graph, the result last.
         grads: by node, those of the leaves.
         order: of the student's own topological order, if there is one.
+
+    Returns:
+        The mistakes that fit, the earliest cause first, and those that would give other numbers;
+        nothing for a graph that cannot be read.
     """
     edges = edges_of(nodes)
     if edges is None:
-        return {}
-    back = [k for k in reversed(order) if k >= 0]
-    down = list(range(len(edges)))[::-1]
-    good = [down, *([back] if sorted(back) == sorted(down) else [])]
-    others = [way for one in _orders(edges, list(order)) for way in (one, one[::-1])]
+        return Explanations({})
+    top = nodes[-1]["grad"]
+    if not any(grads.values()) and top != 1:
+        return Explanations({"seed missing": SAYS["seed missing"]})
+    fitting: dict[str, str] = {}
+    every = set()
+    for name, says, bars in _predictions(nodes, edges, list(order), top):
+        every.add(name)
+        if all(close(value, bars[k]) for k, value in grads.items()):
+            fitting.setdefault(name, says)
+    return Explanations(fitting, frozenset(every - {*fitting}))
 
-    if not any(grads.values()) and nodes[-1]["grad"] != 1:
-        return {"seed missing": SAYS["seed missing"]}
+
+def _predictions(
+    nodes: Sequence[Node], edges: Edges, order: list[int], top: Any
+) -> Iterator[tuple[str, str, list[float]]]:
+    """Yield mistakes in the order of the ladder, with a sentence and the gradients they give."""
+    down = list(range(len(edges)))[::-1]
+    back = [k for k in reversed(order) if k >= 0]
+    good = [down, *([back] if sorted(back) == sorted(down) else [])]
+    others = [way for one in _orders(edges, order) for way in (one, one[::-1])]
     both = (edges, [one[::-1] for one in edges])
-    candidates = (
-        ("another graph", swept(edges, down)),
-        *(("upstream gradient left out", swept(edges, way, upstream=False)) for way in good),
-        *(("= instead of +=", swept(these, way, assign=True)) for way in good for these in both),
-        *(("child before parent", swept(these, way)) for these in both for way in others),
-        *(("sent on again and again", by_path(these)) for these in both),
-        *(
-            ("= instead of += and child before parent", swept(these, way, assign=True))
-            for these in both
-            for way in others
-        ),
-    )
-    return {
-        name: SAYS[name]
-        for name, bars in candidates
-        if all(close(value, bars[k]) for k, value in grads.items())
-    }
+
+    def named(name: str, bars: list[float]) -> tuple[str, str, list[float]]:
+        return name, SAYS[name], bars
+
+    yield named("another graph", swept(edges, down))
+    fault = order_fault(nodes, order) if order else None
+    if fault:
+        yield *fault, swept(edges, back)
+        yield *fault, swept(edges, back[::-1])
+    if isinstance(top, float) and top != 1:
+        yield named("wrong seed", swept(edges, down, seed=top))
+    for way in good:
+        yield named("upstream gradient left out", swept(edges, way, upstream=False))
+    for way in good:
+        for these in both:
+            yield named("= instead of +=", swept(these, way, assign=True))
+    for these in both:
+        for way in others:
+            yield named("child before parent", swept(these, way))
+    for these in both:
+        yield named("sent on again and again", by_path(these))
+    for these in both:
+        yield named("values processed twice", swept(these, _with_repetitions(these)[::-1]))
+    for these in both:
+        for way in others:
+            bars = swept(these, way, assign=True)
+            yield named("= instead of += and child before parent", bars)

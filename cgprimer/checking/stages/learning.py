@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from math import exp, isfinite
 from typing import Any
 
-from cgprimer.checking.results import Part
+from cgprimer.checking.results import Failure, Part
 from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases
 from cgprimer.checking.verdicts import right, wrong
 from cgprimer.core.derivatives import tape as tape_of
@@ -44,8 +46,9 @@ def descended(
 # --- 7: the optimizer -----------------------------------------------------------------------------
 
 _BOWL = Case("y = (p - 3)^2 + p*q + q^2", {"p": 0.5, "q": -1.0})
-_SLOPE = Case("y = p", {"p": 0.0})
+_SLOPE = Case("y = p", {"p": 1.0})
 _RATE, _STEPS, _DECAY = 0.1, 5, 0.9
+_DESCENT: Move = lambda p, g, s, t: p - _RATE * g  # noqa: E731
 _MOVES: dict[str, tuple[Move, str]] = {
     "sign": (lambda p, g, s, t: p + _RATE * g, "the parameters move up the gradient"),
     "rate ignored": (lambda p, g, s, t: p - g, "the rate is not used"),
@@ -53,7 +56,7 @@ _MOVES: dict[str, tuple[Move, str]] = {
     "gradients add up": (lambda p, g, s, t: p - _RATE * s, "earlier gradients are in the step"),
     "gradient instead of a step": (lambda p, g, s, t: _RATE * g, "data becomes the step itself"),
     "parameters never moved": (lambda p, g, s, t: p, "data stay as they are: change them in the"
-                               " values that were given, not in copies; or every gradient is 0"),
+                               " values that were given, not in copies"),
 }  # fmt: skip
 _RATES: dict[str, tuple[Callable[[int], float], str]] = {
     "sign": (lambda t: -_RATE * _DECAY**t, _MOVES["sign"][1]),
@@ -66,12 +69,42 @@ _RATES: dict[str, tuple[Callable[[int], float], str]] = {
 }  # fmt: skip
 
 
-def _decaying(_: Case, answer: Any) -> Part:
-    found = [row[0] for row in answer["rows"]]
+def _stepped(
+    case: Case, grads: Sequence[Sequence[float]], move: Move, fixed: str = ""
+) -> list[list[float]]:
+    """Return the parameters after each step of a rule along the gradients of a submission.
 
+    The rule is judged by the gradients that it was given: whether these are right is judged in
+    earlier stages.
+    """
+    at = [float(case.at[name]) for name in case.names]
+    total = [0.0] * len(at)
+    rows = []
+    for step, gradient in enumerate(grads):
+        total = [s + g for s, g in zip(total, gradient, strict=True)]
+        moved = [move(*each, step) for each in zip(at, gradient, total, strict=True)]
+        at = [a if n == fixed else m for n, a, m in zip(case.names, at, moved, strict=True)]
+        rows.append(at)
+    return rows
+
+
+def _unusable(answer: Any) -> Part | None:
+    """Return why steps cannot be judged by the gradients of a submission, if so."""
+    if any(not isinstance(g, float) or not isfinite(g) for row in answer["grads"] for g in row):
+        return wrong("", "backward leaves a gradient that is not a finite number")
+    if not any(map(any, answer["grads"])):
+        return wrong("", "backward leaves no gradient: there is nothing to follow")
+    return None
+
+
+def _decaying(case: Case, answer: Any) -> Part:
     def fits(rate: Callable[[int], float]) -> bool:
-        return close(found, [-sum(rate(k) for k in range(t + 1)) for t in range(_STEPS)])
+        rows = _stepped(case, answer["grads"], lambda p, g, s, t: p - rate(t) * g)
+        return close(answer["rows"], rows)
 
+    unusable = _unusable(answer)
+    if unusable:
+        return unusable
     if fits(lambda t: _RATE * _DECAY**t):
         return right()
     for mistake, (rate, says) in _RATES.items():
@@ -81,10 +114,12 @@ def _decaying(_: Case, answer: Any) -> Part:
 
 
 def _steps(case: Case, answer: Any) -> Part:
-    def fits(*how: Any) -> bool:
-        rows = descended(case, _RATE, _STEPS, *how)
-        return close(answer["rows"], [list(row.values()) for row in rows])
+    def fits(move: Move = _DESCENT, fixed: str = "") -> bool:
+        return close(answer["rows"], _stepped(case, answer["grads"], move, fixed))
 
+    unusable = _unusable(answer)
+    if unusable:
+        return unusable
     if fits():
         return right()
     if any(isinstance(value, str) for row in answer["rows"] for value in row):
@@ -93,7 +128,7 @@ def _steps(case: Case, answer: Any) -> Part:
     for mistake, (move, says) in _MOVES.items():
         if fits(move):
             return wrong(mistake, says)
-    if any(fits(None, [name]) for name in case.names):
+    if any(fits(fixed=name) for name in case.names):
         return wrong("parameter left out", "one of the parameters does not move")
     return wrong("", "the parameters are not where gradient descent takes them")
 
@@ -101,7 +136,7 @@ def _steps(case: Case, answer: Any) -> Part:
 OPTIMIZER = Stage(7, "optimizer", ("Value", "SGD"), (
     of_cases("steps", 4, [_BOWL], _steps, "descended", _RATE, _STEPS),
     of_cases("decaying rate", 2, [_SLOPE], _decaying, "descended", _RATE, _STEPS, _DECAY),
-))  # fmt: skip
+), (2, 3, 4, 5, 7))  # fmt: skip
 
 # --- 10: a small network --------------------------------------------------------------------------
 
@@ -187,25 +222,42 @@ def _forward(answers: Sequence[Any]) -> Part:
     return right()
 
 
+_WANTED = Case(network_text(_DISTINCT[0]) + "\noutput x2_1",
+               _points(*_DISTINCT[:2], _DISTINCT[2][0]))  # fmt: skip
+
+
+def _slopes(parameters: Sequence[float]) -> list[float] | None:
+    """Return the derivatives of the first output by parameters; None for other parameters."""
+    names = {value: name for name, value in _WANTED.at.items() if not name.startswith("x")}
+    if sorted(parameters, key=str) != sorted(names, key=str):
+        return None
+    slopes = dict(zip(_WANTED.names, _WANTED.gradient, strict=True))
+    # Parameters of the second output do not move the first.
+    return [slopes.get(names[value], 0.0) for value in parameters]
+
+
 def _parameters(answers: Sequence[Any]) -> Part:
     found, grads = answers[0]["parameters"], answers[0]["grads"]
-    weights, biases, inputs = _DISTINCT
-    case = Case(network_text(weights) + "\noutput x2_1",
-                _points(weights, biases, inputs[0]))  # fmt: skip
-    wanted = {value: name for name, value in case.at.items() if not name.startswith("x")}
-    if len(found) < len(wanted):
+    wanted = sum(not name.startswith("x") for name in _WANTED.at)
+    if len(found) < wanted:
         says = f"{len(found)} parameters: every weight and every bias is one"
         return wrong("parameters missing", says)
-    if sorted(found, key=str) != sorted(wanted, key=str):
+    slopes = _slopes(found)
+    if slopes is None:
         return wrong("wrong parameters", "every weight and every bias, each once")
-    slopes = dict(zip(case.names, case.gradient, strict=True))
-    # The second output's own parameters do not move the first.
-    if not close(grads, [slopes.get(wanted[value], 0.0) for value in found]):
+    if not close(grads, slopes):
         return wrong("", "the gradient of the first output by its parameters is wrong")
     return right()
 
 
-def _learned(trained: Sequence[Any]) -> Part:
+def _learned(answers: Sequence[Any]) -> Part:
+    """Judge where training ends and the losses that it returns.
+
+    The last two answers are of several samples and, to see whether gradients are right, of the
+    network before training: mistakes of training can be told from right gradients only.
+    """
+    *trained, several, network = answers
+
     def ends(loss: str = "y^2/2", move: Move | None = None, *fixed: str) -> bool:
         for (w, b), answer in zip(_NIELSEN, trained, strict=True):
             case = Case(f"y = sigmoid(w*x + c); l = {loss}", {"w": w, "c": b, "x": 1.0})
@@ -216,18 +268,112 @@ def _learned(trained: Sequence[Any]) -> Part:
         return True
 
     if ends():
-        losses = [one["losses"] for one in trained]
-        if not all(len(one) == _EPOCHS for one in losses):
-            return wrong("losses missing", "train returns the loss of every epoch")
-        if any(isinstance(loss, str) for one in losses for loss in one):
-            return wrong("losses are no numbers", "a loss is data, not a value")
-        if any(one[-1] >= one[0] for one in losses):
-            return wrong("wrong losses", "the losses that are returned do not fall")
-        return right()
+        return _of_samples(several)
+    slopes = None if isinstance(network, Failure) else _slopes(network["parameters"])
+    if slopes and not close(network["grads"], slopes):
+        return wrong("", "training follows gradients that are wrong")
     for mistake, (says, *how) in _TRAININGS.items():
         if ends(*how):
             return wrong(mistake, says)
     return wrong("", f"after {_EPOCHS} epochs the network is not where it should be")
+
+
+# --- epochs of several samples --------------------------------------------------------------------
+
+_SAMPLES = (((1.0,), (0.0,)), ((-0.5,), (1.0,)), ((2.0,), (0.25,)))
+_SHORT = 12  # epochs
+_NEURON_AT = (0.6, 0.9)
+_SAMPLE_BY_SAMPLE = "an epoch takes a step after each sample, one after the other"
+_EPOCHS_WRONG: dict[str, str] = {
+    "one step per epoch": f"{_SAMPLE_BY_SAMPLE}; this is a step for all of them",
+    "gradients not zeroed": "the gradients of the samples before are still there: zero them before"
+    " each sample",
+    "only the first sample": f"{_SAMPLE_BY_SAMPLE}; this is trained on the first one",
+    "only the last sample": f"{_SAMPLE_BY_SAMPLE}; this is trained on the last one",
+    "last sample left out": f"{_SAMPLE_BY_SAMPLE}; the last one is left out",
+    "first sample left out": f"{_SAMPLE_BY_SAMPLE}; the first one is left out",
+}
+
+
+def _epochs(way: str = "") -> tuple[float, list[list[float]], list[list[float]]]:
+    """Return the weight and the losses of one neuron that is trained on several samples.
+
+    Returns:
+        The weight after the last epoch; by epoch the losses of the samples before their steps; and
+        those at the end of the epoch.
+    """
+    weight, bias = _NEURON_AT
+    used = {
+        "only the first sample": _SAMPLES[:1], "only the last sample": _SAMPLES[-1:],
+        "last sample left out": _SAMPLES[:-1], "first sample left out": _SAMPLES[1:],
+    }.get(way, _SAMPLES)  # fmt: skip
+    running, after = [], []
+    for _ in range(_SHORT):
+        slope, offset, losses = 0.0, 0.0, []
+        for (x,), (target,) in used:
+            output = 1 / (1 + exp(-(weight * x + bias)))
+            losses.append((output - target) ** 2 / 2)
+            delta = (output - target) * output * (1 - output)
+            keeps = way in ("one step per epoch", "mean step per epoch", "gradients not zeroed")
+            slope, offset = (slope * keeps + delta * x, offset * keeps + delta)
+            if not way.endswith("per epoch"):
+                weight, bias = weight - _LEARNING * slope, bias - _LEARNING * offset
+        if way.endswith("per epoch"):
+            rate = _LEARNING / (len(used) if way.startswith("mean") else 1)
+            weight, bias = weight - rate * slope, bias - rate * offset
+        running.append(losses)
+        outputs = [1 / (1 + exp(-(weight * x + bias))) for (x,), _ in used]
+        after.append([(o - t) ** 2 / 2 for o, (_, (t,)) in zip(outputs, used, strict=True)])
+    return weight, running, after
+
+
+def _of_samples(answer: Any) -> Part:
+    """Judge an epoch of several samples: the steps, then the losses that are returned."""
+    weight, running, after = _epochs()
+    found, losses = answer["parameters"], answer["losses"]
+    if not any(close(value, weight, 1e-8) for value in found):
+        for way in ("mean step per epoch", *_EPOCHS_WRONG):
+            if any(close(value, _epochs(way)[0], 1e-8) for value in found):
+                mistake = way.replace("mean", "one")
+                return wrong(mistake, _EPOCHS_WRONG[mistake])
+        return wrong("", "after several samples the network is not where it should be:"
+                     f" {_SAMPLE_BY_SAMPLE}")  # fmt: skip
+    if len(losses) != _SHORT:
+        if len(losses) == _SHORT * len(_SAMPLES):
+            return wrong("loss of each step", "train returns one loss for each epoch: sum over the"
+                         " samples")  # fmt: skip
+        return wrong("losses missing", "train returns the loss of every epoch")
+    if any(isinstance(loss, str) for loss in losses):
+        return wrong("losses are no numbers", "a loss is data, not a value")
+    if any(_proportional(losses, [sum(row) for row in rows]) for rows in (running, after)):
+        return right()
+    return wrong(*_wrong_losses(losses, running, after))
+
+
+def _proportional(numbers: Sequence[float], expected: Sequence[float]) -> bool:
+    """Return whether numbers are expected ones times a positive factor: sums or means."""
+    factor = numbers[0] / expected[0]
+    return factor > 0 and close(list(numbers), [factor * value for value in expected], 1e-8)
+
+
+def _wrong_losses(
+    losses: Sequence[float], running: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
+) -> tuple[str, str]:
+    """Return the mistake in the losses of the epochs, and a sentence."""
+    whole = "the loss of an epoch is the sum of the losses of all samples"
+    for mistake, part in (
+        ("loss of the last sample", slice(-1, None)),
+        ("loss of the first sample", slice(0, 1)),
+        ("last sample left out of the loss", slice(0, -1)),
+        ("first sample left out of the loss", slice(1, None)),
+    ):
+        if any(_proportional(losses, [sum(row[part]) for row in of]) for of in (running, after)):
+            return mistake, whole
+    for of in (running, after):
+        sums = [sum(row) for row in of]
+        if _proportional(losses, list(accumulate(sums))):
+            return "losses add up", "the losses of earlier epochs are in it: begin each epoch at 0"
+    return "wrong losses", f"these are not the losses of the epochs: {whole}"
 
 
 NETWORK = Stage(10, "small network", ("Value", "Network", "train"), (
@@ -236,5 +382,6 @@ NETWORK = Stage(10, "small network", ("Value", "Network", "train"), (
     Task("training", 4, tuple(
         Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS))
         for w, b in _NIELSEN
-    ), _learned),
-), "wrong, as the outputs are")  # fmt: skip
+    ) + (Ask("trained", ([[[_NEURON_AT[0]]]], [[_NEURON_AT[1]]], _SAMPLES, _LEARNING, _SHORT)),),
+         _learned, (Ask("network", _DISTINCT),)),
+), (2, 3, 4, 5, 6, 7, 10))  # fmt: skip

@@ -150,7 +150,7 @@ def _orders(case: Case, answer: Any) -> Part:
         )
     if close(numbers, taylor):
         return wrong("Taylor coefficients", "the k-th derivative is k! times the coefficient")
-    if numbers[0] == numbers[1] == numbers[-1]:
+    if close(numbers, [expected[0]] * len(expected)):
         return wrong("first derivative again", "every order gives the first derivative")
     if close(numbers[0], expected[0]) and all(value == 0 for value in numbers[1:]):
         return wrong(
@@ -198,4 +198,4 @@ SECOND = Stage(9, "second order", ("derivatives", "hessian"), (
     of_cases("derivatives of a polynomial", 3, _POWERS, _orders, "derivatives", 4),
     of_cases("derivatives of tanh", 2, [_TANH], _orders, "derivatives", 2),
     of_cases("Hessian", 3, [_MATRIX], _matrix, "hessian"),
-))  # fmt: skip
+), (2, 3, 4, 5, 9))  # fmt: skip

@@ -8,14 +8,22 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from cgprimer.checking.results import Failure, Part
-from cgprimer.checking.verdicts import failed, scored
+from cgprimer.checking.stages.diagnosis import Finding, attribute, finding
+from cgprimer.checking.verdicts import failed, scored, wrong
 from cgprimer.core.derivatives import gradient
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.run import values_of
 from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import CgprimerError
 
 CLOSE = 1e-9  # relative: rounding in another order is less
+Verdict = Part | Finding
+UNREADABLE = "the submission returned something that is not an answer to this question"
+_UNEXPECTED = (
+    CgprimerError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
 
 
 class Ask(NamedTuple):
@@ -36,15 +44,26 @@ class Task:
     name: str
     points: float
     asks: tuple[Ask, ...]
-    judge: Callable[[Sequence[Any]], Part]
+    judge: Callable[[Sequence[Any]], Verdict]
     beside: tuple[Ask, ...] = ()
 
-    def part(self, answers: Sequence[Any]) -> Part:
-        """The verdict, with name and points."""
+    def finding(self, answers: Sequence[Any]) -> Finding:
+        """Return the verdict, with name and points.
+
+        Answers come from the submission: those of an unexpected form are wrong, not an error.
+        """
         pairs = zip(self.asks, answers, strict=False)
         bad = [(one, ask.about) for ask, one in pairs if isinstance(one, Failure)]
-        found = failed(bad[0][0], [about for _, about in bad]) if bad else self.judge(answers)
-        return scored(found, self.name, self.points)
+        verdict: Verdict
+        if bad:
+            verdict = failed(bad[0][0], [about for _, about in bad])
+        else:
+            try:
+                verdict = self.judge(answers)
+            except _UNEXPECTED:
+                verdict = wrong("", UNREADABLE)
+        result = verdict if isinstance(verdict, Finding) else finding(verdict)
+        return replace(result, part=scored(result.part, self.name, self.points))
 
 
 @dataclass(frozen=True)
@@ -56,14 +75,15 @@ class Stage:
         name: what is learned.
         needs: the names that a submission must define.
         tasks: its parts.
-        follows: said of later parts that are wrong where the first one is.
+        builds_on: numbers of the stages whose functions are used, in the order of the ladder; its
+            own number if later parts use what earlier ones check.
     """
 
     number: int
     name: str
     needs: tuple[str, ...]
     tasks: tuple[Task, ...]
-    follows: str = ""
+    builds_on: tuple[int, ...] = ()
 
     @cached_property
     def asks(self) -> list[Ask]:
@@ -78,18 +98,18 @@ class Stage:
         """The points that each part can bring."""
         return {task.name: task.points for task in self.tasks}
 
+    def findings(self, answers: Sequence[Any], *, reported: bool = True) -> list[Finding]:
+        """Return the verdict on each part, from the answers to what was asked."""
+        found = []
+        for task in self.tasks:
+            own = [answers[self.asks.index(ask)] for ask in (*task.asks, *task.beside)]
+            about = {"stage": self.number, "builds_on": self.builds_on, "reported": reported}
+            found.append(replace(task.finding(own), **about))
+        return found
+
     def judge(self, answers: Sequence[Any]) -> list[Part]:
-        """The parts from the answers to what was asked."""
-        first, *rest = (
-            task.part([answers[self.asks.index(ask)] for ask in (*task.asks, *task.beside)])
-            for task in self.tasks
-        )
-        if self.follows and first.verdict == "wrong":
-            bad = replace(first, mistake="", message=self.follows, evidence=())
-            for k, part in enumerate(rest):
-                if part.verdict == "wrong":
-                    rest[k] = replace(bad, name=part.name, possible=part.possible)
-        return [first, *rest]
+        """Return the parts of this stage alone."""
+        return attribute(self.findings(answers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,12 +181,12 @@ def close(found: Any, expected: Any, within: float = CLOSE) -> bool:
 
 
 def of_cases(
-    name: str, points: float, cases: Sequence[Case], judge: Callable[[Case, Any], Part],
+    name: str, points: float, cases: Sequence[Case], judge: Callable[[Case, Any], Verdict],
     call: str, *more: Any,
 ) -> Task:  # fmt: skip
     """A part that asks the same about several cases; the first that is not right is told."""
 
-    def judged(answers: Sequence[Any]) -> Part:
+    def judged(answers: Sequence[Any]) -> Verdict:
         parts = list(map(judge, cases, answers))
         return next((part for part in parts if part.verdict != "right"), parts[0])
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cgprimer.checking.results import Part
-from cgprimer.checking.stages.graphs import OPERATIONS, explained, operation
+from cgprimer.checking.stages.diagnosis import Finding, finding
+from cgprimer.checking.stages.graphs import OPERATIONS, explanations, operation
 from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases
 from cgprimer.checking.stages.values import LECTURE, LONG
 from cgprimer.checking.verdicts import doubtful, right, waiting, wrong
@@ -41,6 +42,9 @@ def _tape(case: Case, answer: Any) -> Part:
         if not isinstance(value, float):
             return wrong("values on the tape", f"its value is {value}", where)
         if any(not 0 <= operand < k for operand in operands):
+            if tape.count([op, operands, value]) > 1:
+                says = "a value that is used several times has several rows"
+                return wrong("values listed twice", says, where)
             says = "an operand stands behind its user: a tape is in the order of execution"
             return wrong("child before parent", says, where)
         if not operands and operation(op)[0] in _LEAVES:
@@ -65,7 +69,7 @@ def _tape(case: Case, answer: Any) -> Part:
     return right()
 
 
-def _adjoints(case: Case, answer: Any) -> Part:
+def _adjoints(case: Case, answer: Any) -> Part | Finding:
     tape, bars = answer["tape"], answer["adjoints"]
     if any(operands is None or not all(0 <= i < k for i in operands)
            for k, (_, operands, _) in enumerate(tape)):  # fmt: skip
@@ -87,13 +91,13 @@ def _adjoints(case: Case, answer: Any) -> Part:
         {"data": value, "op": op, "parents": operands or [], "set": False, "grad": bar}
         for (op, operands, value), bar in zip(tape, bars, strict=True)
     ]
-    explanations = explained(nodes, {k: bars[k] for k in first})
-    mistake, says = next(iter(explanations.items()), ("", "the adjoints of the inputs are wrong"))
-    return wrong(mistake, says, str(case))
+    causes = explanations(nodes, {k: bars[k] for k in first}).fitting
+    mistake, says = next(iter(causes.items()), ("", "the adjoints of the inputs are wrong"))
+    return finding(wrong(mistake, says, str(case)), causes)
 
 
 TAPE = Stage(8, "tape", ("Value", "record", "adjoints"), (
     of_cases("the tape", 4, _CASES, _tape, "taped", False),
     of_cases("adjoints", 4, _CASES, _adjoints, "taped", True),
     Task("a long tape", 1, (Ask("long_tape", (LONG,)),), _long),
-))  # fmt: skip
+), (2, 3, 8))  # fmt: skip
