@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -92,9 +93,7 @@ class _Answers:
     seconds: float = 0.0
 
 
-def _answers(
-    submission: Submission, stages: Sequence[Stage], limits: Limits | None
-) -> _Answers:
+def _answers(submission: Submission, stages: Sequence[Stage], limits: Limits | None) -> _Answers:
     """Ask a submission everything that stages ask; a stage that ends the process ends no other."""
     result = _Answers()
     waiting = list(stages)
@@ -144,9 +143,7 @@ def _findings(stage: Stage, asked: _Answers, *, reported: bool = True) -> list[F
     hints = list(filter(None, (rename_hint(name, others) for name in missing)))
     message = "; ".join([f"there is no {' and no '.join(missing)}", *hints])
     parts = [Part(n, p, 0, "not run", "", message) for n, p in stage.possible.items()]
-    return [
-        Finding(part, {}, stage.number, stage.builds_on, reported=reported) for part in parts
-    ]
+    return [Finding(part, {}, stage.number, stage.builds_on, reported=reported) for part in parts]
 
 
 def _whole(stage: Stage, parts: Sequence[Part]) -> Part:
@@ -176,22 +173,67 @@ def page(stage: int) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def skeleton(stage: int | None = None) -> str:
-    """What students start from: of a stage what is new in it, else of all stages.
+@dataclass
+class _Definition:
+    """A function or a class of the skeleton, as text, and the stages that define it."""
 
-    >>> print(skeleton(6))
-    def zero_grad(values):
-        \"\"\"Set the gradient of each value to 0.0.\"\"\"
-        raise NotImplementedError  # TODO
-    <BLANKLINE>
+    text: str
+    first: int
+    last: int
+    methods: Mapping[str, str] = field(default_factory=dict)
+
+    def extended(self, later: _Definition) -> _Definition:
+        """Return a class with the methods of a later stage, which replace earlier ones."""
+        text = self.text
+        for name, method in later.methods.items():
+            text = text.replace(self.methods.get(name, ""), "") if name in self.methods else text
+            text = f"{text.rstrip()}\n\n{method}"
+        return _Definition(text, self.first, later.last, {**self.methods, **later.methods})
+
+
+def _definitions(number: int) -> Iterator[tuple[str, _Definition]]:
+    """Yield the functions and classes on the page of a stage; imports go with the first one."""
+    block = re.search(r"```python\n(.*?)```", page(number), re.DOTALL)
+    assert block is not None
+    lines = block[1].splitlines(keepends=True)
+    imports = ""
+    for node in ast.parse(block[1]).body:
+        text = "".join(lines[node.lineno - 1 : node.end_lineno])
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            inner = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+            methods = {m.name: "".join(lines[m.lineno - 1 : m.end_lineno]) for m in inner}
+            yield node.name, _Definition(imports + text, number, number, methods)
+            imports = ""
+        else:
+            imports += f"{text}\n\n"
+
+
+def skeleton(stage: int | None = None) -> str:
+    """Return what students start from: every name that a stage checks, or that all stages check.
+
+    A class that grows over several stages has all of its methods up to the stage.
+
+    >>> print(skeleton(9).splitlines()[0])
+    def derivatives(f, x, order):
     """
-    numbers = range(1, len(STAGES) + 1) if stage is None else [_stage(stage).number]
+    needs = None if stage is None else _stage(stage).needs
+    definitions: dict[str, _Definition] = {}
+    for number in range(1, (stage or len(STAGES)) + 1):
+        for name, one in _definitions(number):
+            definitions[name] = definitions[name].extended(one) if name in definitions else one
     parts = []
-    for number in numbers:
-        found = re.search(r"```python\n(.*?)```", page(number), re.DOTALL)
-        assert found is not None
-        head = f"# --- stage {number}: {STAGES[number - 1].name} ---\n\n" if stage is None else ""
-        parts.append(head + found[1])
+    headed: set[int] = set()
+    for name, one in definitions.items():
+        heading = ""
+        if needs is None:
+            title = f"# --- stage {one.first}: {STAGES[one.first - 1].name} ---\n\n"
+            heading = "" if one.first in headed else title
+            headed.add(one.first)
+        elif name not in needs:
+            continue
+        elif one.last != stage:
+            heading = f"# From stage {one.last}: put your own here.\n"
+        parts.append(heading + one.text)
     return "\n\n".join(parts)
 
 

@@ -10,7 +10,6 @@ from itertools import islice
 
 from cgprimer.checking.results import Failure, Part
 
-
 _RAISED = {  # by the name of the exception; the driver raises those about graphs
     "RecursionError": "recursion too deep",
     "CyclicGraph": "cyclic graph",

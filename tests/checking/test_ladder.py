@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from cgprimer.checking.engine import STAGES, engine_graph, page, possible, skele
 from cgprimer.checking.results import Result
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.learning import descended
-from cgprimer.checking.stages.stage import Case
+from cgprimer.checking.stages.stage import Case, Stage
 from tests.checking.ladder_mistakes import (
     _MICROGRAD,
     _ORDER,
@@ -188,7 +189,8 @@ CAUSES: list[tuple[str, Any, int, set[int]]] = [
     ("seed missing", _SEEDS["seed missing"], 4, {4, 5, 6, 7, 10}),
     ("values listed twice", ((_ORDER, _LISTED_TWICE),), 3, {3, 5, 6, 8, 9, 10}),
     ("order reversed",
-     (("    return order\n\n\ndef zero", "    return order[::-1]\n\n\ndef zero"),), 3, {3, 4, 5, 6, 7, 8, 9, 10}),
+     (("    return order\n\n\ndef zero", "    return order[::-1]\n\n\ndef zero"),),
+     3, {3, 4, 5, 6, 7, 8, 9, 10}),
     ("values missing", ((_ORDER, _deep(behind="order.append(one) if one.parents else None")),),
      3, {3, 5, 8}),
     ("= instead of +=", (("parent.grad += value", "parent.grad = value"),), 5, {5, 6, 10}),
@@ -360,18 +362,29 @@ def test_pages_and_skeletons() -> None:
         for heading in ("The idea.", "The formula.", "What to write.", "How it is checked.",
                         "What to look at next."):  # fmt: skip
             assert heading in text
-        code = skeleton(stage.number)
-        assert "TODO" in code
-        compile(code, "skeleton.py", "exec")
-        for name in set(stage.needs) - {"Value"}:
-            assert name in code
-        result = cgprimer.check_engine(names_of(skeleton()), stage.number)
-        assert result.points <= 1
-        assert result.parts[0].verdict == "not run"
-        assert result.parts[0].message.startswith("not written yet")
-        assert not set(result.mistakes) - {"gradients not zeroed"}
+    with pytest.raises(cgprimer.UsageError, match="no stage 11"):
+        skeleton(11)
     with pytest.raises(cgprimer.UsageError, match="no stage 11"):
         page(11)
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_skeleton_can_be_checked_at_once(stage: Stage, whole: bool) -> None:
+    code = skeleton(None if whole else stage.number)
+    tree = ast.parse(code)
+    names = names_of(code)
+    assert set(stage.needs) <= names.keys()
+    methods = {
+        id(inner) for one in tree.body if isinstance(one, ast.ClassDef) for inner in one.body
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            assert (id(node) in methods) == (node.args.args[0].arg == "self")
+    result = cgprimer.check_engine(names, stage.number)
+    assert {part.verdict for part in result.parts} == {"not run"}
+    assert {part.message for part in result.parts} == {"not written yet"}
+    assert not result.mistakes
 
 
 def test_the_solution_is_not_packaged() -> None:
@@ -424,7 +437,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = here("check", "engine", "--stage", 3, "--about", cwd=tmp_path)
     assert done.stdout.startswith("# 3. Topological order")
     done = here("check", "engine", "--stage", 3, "--skeleton", cwd=tmp_path)
-    assert done.stdout.startswith("def topological_order")
+    assert {"class Value:", "def topological_order(value):"} <= set(done.stdout.splitlines())
     done = here("check", "engine", file, "--trace", "-e", "y = x*x + x", cwd=tmp_path)
     assert re.search(r"x +2 +5", done.stdout), done.stdout
     done = here("check", "engine", file, "--draw", "graph.svg", cwd=tmp_path)

@@ -76,8 +76,8 @@ def attribute(findings: Sequence[Finding]) -> list[Part]:
     """Return the reported parts, each mistake named only where it shows first.
 
     A part whose answers an established cause predicts is a consequence. Another named mistake of a
-    wrong part is a new cause. A wrong part without a name may follow from the earliest cause in what
-    it builds on, and says so.
+    wrong part is a new cause. A wrong part without a name may follow from the earliest cause in
+    what it builds on, and says so.
 
     Args:
         findings: in the order of the ladder, those that are not reported included.

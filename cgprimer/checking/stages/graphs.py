@@ -37,8 +37,8 @@ SAYS = {
     "another graph": "the sweep is right, but the values have made another graph than that of the"
     " expression: an operator has its operands the wrong way round, or loses one, or data change",
     "seed missing": "nothing flows: the gradient of the result by itself is 1",
-    "wrong seed": "backward starts with the wrong number: the gradient of the result by itself is 1,"
-    " and every other gradient is multiplied by it",
+    "wrong seed": "backward starts with the wrong number: the gradient of the result by itself is"
+    " 1, and every other gradient is multiplied by it",
     "upstream gradient left out": "each local derivative is to be multiplied by the gradient of the"
     " result",
     "= instead of +=": "what comes from several places is to be added up, not overwritten",

@@ -376,12 +376,12 @@ def _wrong_losses(
     return "wrong losses", f"these are not the losses of the epochs: {whole}"
 
 
+_TRAINED = (
+    *(Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS)) for w, b in _NIELSEN),
+    Ask("trained", ([[[_NEURON_AT[0]]]], [[_NEURON_AT[1]]], _SAMPLES, _LEARNING, _SHORT)),
+)
 NETWORK = Stage(10, "small network", ("Value", "Network", "train"), (
     Task("outputs", 3, (Ask("network", _TAUGHT), Ask("network", _DISTINCT)), _forward),
     Task("parameters and their gradients", 3, (Ask("network", _DISTINCT),), _parameters),
-    Task("training", 4, tuple(
-        Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS))
-        for w, b in _NIELSEN
-    ) + (Ask("trained", ([[[_NEURON_AT[0]]]], [[_NEURON_AT[1]]], _SAMPLES, _LEARNING, _SHORT)),),
-         _learned, (Ask("network", _DISTINCT),)),
+    Task("training", 4, _TRAINED, _learned, (Ask("network", _DISTINCT),)),
 ), (2, 3, 4, 5, 6, 7, 10))  # fmt: skip
