@@ -104,7 +104,7 @@ def missing(target: Any, name: str) -> dict[str, Any]:
     ]
     close = difflib.get_close_matches(name, there, 1)
     hint = f"; it defines {', '.join(there[:8])}" if there else "; it defines none"
-    hint = f"; did you mean {close[0]}?" if close else hint
+    hint = f"; rename `{close[0]}` to `{name}`" if close else hint
     what = "is no function" if hasattr(target, name) else "is not defined"
     return {"kind": "missing", "message": f"{name} {what}{hint}"}
 

@@ -14,12 +14,13 @@ from cgprimer.checking.mistakes import Named, name_mistakes
 from cgprimer.checking.questions import VALUE, Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
+from cgprimer.checking.verdicts import rename_hint
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.domains import ONE_HOT
 from cgprimer.core.language.syntax import Shape
 from cgprimer.core.primitives.notation import domain_text
 from cgprimer.core.primitives.structural import shape_text
-from cgprimer.errors import UsageError, did_you_mean, listed
+from cgprimer.errors import UsageError, listed
 
 GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks
 _CREDIT: dict[Verdict, float] = {"right": 1.0, "suspicious": 0.5}
@@ -98,9 +99,9 @@ class GradientCheck:
                 if name in value:
                     found[name] = _numbers(value[name], shape)
                 else:
-                    near = did_you_mean(name, [*value][:100]) if value else ""
+                    hint = rename_hint(name, [key for key in value if key not in shapes], "'{}'")
                     there = f"the dictionary has no {name!r}"
-                    found[name] = Failure("shape", f"{there}; {near}" if near else there)
+                    found[name] = Failure("shape", f"{there}; {hint}" if hint else there)
             return found
         expected = f"a dictionary with {listed(shapes)}, or their derivatives in this order"
         if not isinstance(value, list | int | float) or isinstance(value, bool):
@@ -127,8 +128,8 @@ class GradientCheck:
         """What is wrong with the function itself."""
         expected = f"{self.function}({', '.join(self.question.arguments)})"
         if value["no call"] == "missing":
-            near = did_you_mean(self.function, value["said"]) if value["said"] else ""
-            return Failure("missing", f"there is no function {expected}" + (near and f"; {near}"))
+            hint = rename_hint(self.function, value["said"])
+            return Failure("missing", f"there is no function {expected}" + (hint and f"; {hint}"))
         return Failure("signature", f"expected {expected}, in any order, or {self.function}(point)"
                        f" with a dictionary; found {value['said']}")  # fmt: skip
 

@@ -26,6 +26,7 @@ from cgprimer.checking.optimizer_verdicts import (
 )
 from cgprimer.checking.results import Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits, Submission, run_submission, source_of
+from cgprimer.checking.verdicts import rename_hint
 from cgprimer.errors import Source, UsageError, listed, name_hint, plural
 from cgprimer.training.optimizers import optimizer as rule_of
 
@@ -39,6 +40,7 @@ CALLED = {
     "momentum": ("momentum", "heavyball"),
     "sgd": ("sgd", "gradientdescent"),
 }
+_CLASSES = {"sgd": "SGD", "adagrad": "AdaGrad", "rmsprop": "RMSprop", "adamw": "AdamW"}
 _RATES = ("rate", "learningrate", "lr", "eta", "stepsize", "step")
 _BETAS = ("beta", "momentum", "mu", "gamma", "rho", "beta1", "b")
 _AVERAGES = ("alpha", "rho", "decayrate", "beta", "beta2", "gamma", "decay", "smoothing", "b")
@@ -98,9 +100,9 @@ def check_optimizer(
         return there.noted_in(not_run("optimizer", title, worth, names))
     found = recognised(names, rules)
     rules = rules or list(found)
-    defined = f"it defines {listed(n for n, _ in names) or 'no class and no function'}"
+    defined = _defined(names)
     if not found:
-        what = f"there is no {rules[0] if rules else 'optimizer'}; {defined}"
+        what = _missing(rules[0], names) if rules else f"there is no optimizer; {defined}"
         return there.noted_in(not_run("optimizer", title, worth, Failure("missing", what)))
     tests = runs(seed)
     requests: Any = [
@@ -119,10 +121,20 @@ def check_optimizer(
         if rule in found:
             judged = parts_of(rule, tests, next(reported), next(reported), source)
         else:
-            missing = f"there is no {rule}; {defined}"
+            missing = _missing(rule, [one for one in names if one[0] not in found.values()])
             judged = [Part(n, p, 0, "not run", "missing name", missing) for n, p in PARTS.items()]
         parts += [replace(part, name=f"{rule}: {part.name}") for part in judged]
     return answers.noted_in(Result("optimizer", title, tuple(parts)))
+
+
+def _defined(names: Sequence[Sequence[str]]) -> str:
+    return f"it defines {listed(n for n, _ in names) or 'no class and no function'}"
+
+
+def _missing(rule: str, names: Sequence[Sequence[str]]) -> str:
+    """Return that an optimizer is missing, and what to rename or what there is instead."""
+    hint = rename_hint(_CLASSES.get(rule, rule.capitalize()), [name for name, _ in names])
+    return f"there is no {rule}; {hint or _defined(names)}"
 
 
 def possible(rules: Sequence[str]) -> dict[str, float]:
@@ -195,12 +207,11 @@ def skeleton(rule: str) -> str:
     if rule not in CALLED:
         raise UsageError(f"there is no optimizer {rule!r}", hint=name_hint(rule, CALLED))
     known = rule_of(rule)
-    called = {"sgd": "SGD", "adagrad": "AdaGrad", "rmsprop": "RMSprop", "adamw": "AdamW"}
     hyper = {"rate": known.rate, **known.hyper}
     arguments = ", ".join(f"{name}={value:g}" for name, value in hyper.items())
     stored = "\n".join(f"        self.{name} = {name}" for name in hyper)
     return _SKELETON.format(
-        name=called.get(rule, rule.capitalize()), arguments=arguments, stored=stored,
+        name=_CLASSES.get(rule, rule.capitalize()), arguments=arguments, stored=stored,
         about=plural(len(hyper), "hyperparameter"),
     )  # fmt: skip
 

@@ -330,7 +330,7 @@ def test_functions_that_give_no_answer(function: Any, said: str) -> None:
 def test_what_is_missing_is_said_and_the_rest_is_graded() -> None:
     found = parts(cgprimer.parse(LINE), lambda x, k, b: {"k": x, "B": 1})
     assert found["k"].verdict == "right"
-    assert "has no 'b'; did you mean 'B'?" in found["b"].message
+    assert "has no 'b'; rename 'B' to 'b'" in found["b"].message
     found = parts(
         cgprimer.parse(LINE), lambda x, k, b: {"k": x if x > 0 else math.nan, "b": [1, 2]}
     )

@@ -341,6 +341,11 @@ def test_how_far_a_submission_gets(tmp_path: Path) -> None:
     assert "so far" in result.output
 
 
+def test_a_name_that_is_nearly_right_is_to_be_renamed() -> None:
+    result = cgprimer.check_engine(names_of(SOLUTION.replace("zero_grad", "zero_grads")), 6)
+    assert "rename `zero_grads` to `zero_grad`" in result.parts[0].message
+
+
 @pytest.mark.slow
 def test_a_stage_that_never_ends_leaves_the_others(tmp_path: Path) -> None:
     file = tmp_path / "bob.py"

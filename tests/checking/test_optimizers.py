@@ -212,6 +212,14 @@ def test_helpers_are_no_optimizers() -> None:
     }
 
 
+def test_a_name_that_is_nearly_right_is_to_be_renamed() -> None:
+    result = cgprimer.check_optimizer(
+        names_of("class Mometum:\n    def step(self, p, g): pass\ndef norm(x): pass"), "momentum"
+    )
+    assert result.failure is not None
+    assert "rename `Mometum` to `Momentum`" in result.failure.message
+
+
 def test_errors_have_their_line(tmp_path: Path) -> None:
     file = tmp_path / "bob.py"
     file.write_text("class SGD:\n    def step(self, p, g):\n        return p[0] + nothing\n")

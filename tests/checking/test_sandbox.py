@@ -126,7 +126,7 @@ CALLS: dict[str, tuple[str, str, str]] = {
         "cannot be printed",
     ),
     "missing": ("s = 0\n", "missing", "missing is not defined; it defines divides, too_few"),
-    "Divides": ("_ = 0\n", "missing", "did you mean divides?"),
+    "Divides": ("_ = 0\n", "missing", "rename `divides` to `Divides`"),
     "number": ("_ = 0\nnumber = 3", "missing", "number is no function"),
 }
 
