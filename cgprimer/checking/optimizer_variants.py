@@ -57,6 +57,10 @@ class Change:
         shared: one state serves all parameters.
         forgets: each step begins with the first state; the number of the step is kept.
         doubtful: some courses teach it; it is named and left to the lecturer.
+        normalizes: the gradient is divided by its size before the rule sees it: ``all`` by the norm
+            over all parameters, ``each`` by the absolute value of each entry, ``sign`` likewise,
+            with 0 for 0.
+        offset: number that is added to the size, against a division by zero.
     """
 
     name: str
@@ -68,6 +72,8 @@ class Change:
     shared: bool = False
     forgets: bool = False
     doubtful: bool = False
+    normalizes: str = ""
+    offset: float = 0.0
 
     def applied(self, rule: str, text: str) -> str | None:
         """The changed text; None where there is nothing to change."""
@@ -84,6 +90,7 @@ def _mistake(name: str, says: str, *swaps: tuple[str, str], of: Sequence[str] = 
     return Change(name, says, swaps, tuple(of))
 
 
+_FIRST = "where(less(t, 1.5), {}, {})"  # what a state is before the first step, and after it
 _M, _V = "(m/(1 - beta1^t))", "v/(1 - beta2^t)"
 _M1, _V1 = "(1 - beta1)*g;", "(1 - beta2)*g*g"
 _ROOT = f"sqrt({_V})"
@@ -117,7 +124,32 @@ CHANGES: tuple[Change, ...] = (
     _mistake("rate applied twice", "the learning rate stands in two places",
              ("rate*", "rate*rate*")),
     _mistake("rate not applied", "the learning rate is nowhere used", ("rate*", "1*")),
+    *(
+        Change("normalized gradient", "the gradient is divided by its size: every step has the same"
+               " length, however steep it is", of=tuple(RULES), normalizes=how, offset=offset)
+        for how, offset in (
+            ("all", 0.0), ("sign", 0.0), ("each", 0.0),
+            *((how, 10.0**-k) for how in ("all", "each") for k in (12, 10, 8, 7, 6)),
+        )
+    ),
     # State.
+    *(
+        _mistake("state starts at the gradient", "the state is 0 before the first step; here it is"
+                 f" {start}", (old, old.replace(f"*{name} ", f"*{_FIRST.format(value, name)} ")),
+                 of=of)
+        for name, value, start, old, of in (
+            ("v", "g", "the first gradient", "beta*v + ", _VELOCITY),
+            ("m", "g", "the first gradient", "beta1*m + ", _MOMENTS),
+            ("v", "g*g", "the square of the first gradient", "beta2*v + ", _MOMENTS),
+            ("s", "g*g", "the square of the first gradient", "alpha*s + ", ("rmsprop",)),
+        )
+    ),
+    _mistake("state starts at the gradient", "the state is 0 before the first step; here it is the"
+             " first gradient and its square", ("beta1*m + ", f"beta1*{_FIRST.format('g', 'm')} + "),
+             ("beta2*v + ", f"beta2*{_FIRST.format('g*g', 'v')} + ")),
+    _mistake("state starts at the gradient", "the sum of squares is 0 before the first step; here it"
+             " is the square of the first gradient",
+             ("s + g*g", f"{_FIRST.format('g*g', 's')} + g*g"), of=("adagrad",)),
     Change("state shared between parameters", "one state serves all parameters: each needs its"
            " own", shared=True),
     Change("state shared between parameters", "one state, and one number of the step, serve all"
@@ -184,7 +216,24 @@ CHANGES: tuple[Change, ...] = (
              " as its own root", (f"{_ROOT} + epsilon", f"sqrt({_V} + epsilon)")),
     _mistake("epsilon inside the root", "epsilon stands outside of Adam's root: inside, it counts"
              " as its own root", (f"{_ROOT} + epsilon", "sqrt((v + epsilon)/(1 - beta2^t))")),
+    _mistake("alpha for 1 - alpha", "the new square is to be weighed by 1 - alpha, not by alpha",
+             ("(1 - alpha)*g*g", "alpha*g*g"), of=("rmsprop",)),
+    _mistake("1 - alpha for alpha", "the average is to keep alpha of itself, not 1 - alpha",
+             ("alpha*s + (1", "(1 - alpha)*s + (1"), of=("rmsprop",)),
     # Adam's moments.
+    _mistake("beta1 in both corrections", "the second moment is corrected by 1 - beta2^t",
+             ("beta2^t", "beta1^t")),
+    _mistake("beta2 in both corrections", "the first moment is corrected by 1 - beta1^t",
+             ("beta1^t", "beta2^t")),
+    *(
+        _mistake("beta for 1 - beta", f"the new value is to be weighed by {which}, not by beta",
+                 *swaps)
+        for which, swaps in (
+            ("1 - beta1 or 1 - beta2", ((_M1, "beta1*g;"), (_V1, "beta2*g*g"))),
+            ("1 - beta1", ((_M1, "beta1*g;"),)),
+            ("1 - beta2", ((_V1, "beta2*g*g"),)),
+        )
+    ),
     _mistake("no bias correction", "both moments start at zero, and are not corrected for it",
              (_M, "m"), (_V, "v")),
     _mistake("first moment not corrected", "the first moment's bias correction is missing",
@@ -196,8 +245,11 @@ CHANGES: tuple[Change, ...] = (
     _mistake("steps counted from 0", "t is 1 in the first step", ("^t", "^(t - 1)")),
     _mistake("steps counted from 2", "t is 1 in the first step", ("^t", "^(t + 1)")),
     _mistake("step not counted", "t stays 1", ("^t", "^1")),
-    _mistake("power missing in the correction", "beta is multiplied by t, not raised to it",
-             ("^t", "*t")),
+    *(
+        _mistake("power missing in the correction", "beta is raised to t, not multiplied by it",
+                 (f"{beta}^t", f"{beta}*t"))
+        for beta in ("", "beta1", "beta2")
+    ),
     _mistake("power of the whole correction", "beta is raised to t, not 1 - beta",
              ("(1 - beta1^t)", "((1 - beta1)^t)"), ("(1 - beta2^t)", "((1 - beta2)^t)")),
     _mistake("multiplied by the correction", "the moments are to be divided by 1 - beta^t",
@@ -290,21 +342,24 @@ class Variant:
 def variants(rule: str, ahead: bool, most: int = 1) -> tuple[Variant, ...]:
     """The rule itself and its variants by so many changes, conventions first.
 
-    >>> [variant.changes[0].name for variant in variants("sgd", False)[1:]]
-    ['sign', 'rate applied twice', 'rate not applied']
+    >>> [variant.changes[0].name for variant in variants("sgd", False)[1:5]]
+    ['sign', 'rate applied twice', 'rate not applied', 'normalized gradient']
     """
     own = _AHEAD if ahead else rule
     base = LOOKING_AHEAD if ahead else RULES[rule]
     found = {Variant(base).text: Variant(base)} if most == 1 else {}
     single = [change for change in CHANGES if not change.of or own in change.of]
-    single = [c for c in single if c.swaps or rule != "sgd"]
+    single = [c for c in single if c.swaps or c.normalizes or rule != "sgd"]
     for changes in combinations(single, most):
         text: str | None = base
         for change in changes:
             text = None if text is None else change.applied(own, text)
         if text is None:
             continue
-        mode = "".join("t" * c.by_parameter + "s" * c.shared + "f" * c.forgets for c in changes)
+        mode = "".join(
+            "t" * c.by_parameter + "s" * c.shared + "f" * c.forgets + c.normalizes + f"{c.offset:g}"
+            for c in changes
+        )
         found.setdefault(f"{text} {mode}", Variant(text, changes))
     return tuple(sorted(found.values(), key=lambda variant: not variant.right))
 
@@ -313,6 +368,17 @@ def variants(rule: str, ahead: bool, most: int = 1) -> tuple[Variant, ...]:
 def _parsed(text: str) -> tuple[tuple[str, Expression], ...]:
     statements = parse_program(text, FUNCTIONS, "<rule>").statements
     return tuple((one.name, one.expression) for one in statements if isinstance(one, Definition))
+
+
+def _normalized(gradients: Any, change: Change) -> Any:
+    """Return gradients of shape (steps, parameters) divided by their sizes, if a change does so."""
+    if change.normalizes == "sign":
+        return np.sign(gradients)
+    if change.normalizes == "all":
+        return gradients / (np.linalg.norm(gradients, axis=1, keepdims=True) + change.offset)
+    if change.normalizes == "each":
+        return gradients / (np.abs(gradients) + change.offset)
+    return gradients
 
 
 def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients: Any) -> Any:
@@ -349,6 +415,8 @@ def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients
         return known["p"]
 
     with np.errstate(all="ignore"):
+        for change in variant.changes:
+            gradients = _normalized(np.asarray(gradients), change)
         for step, gradient in enumerate(gradients):
             # As it is counted once a step, or once for each parameter.
             t = step * size + 1.0 + np.arange(size) if each else np.full(size, step + 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cgprimer.checking.optimizer_variants import RULES, Variant, simulate, varia
 from cgprimer.checking.optimizer_verdicts import runs
 from cgprimer.checking.results import Failure
 from cgprimer.training.optimizers import optimizer
+from tests.checking.independent_optimizers import WRONG as INDEPENDENT
 from tests.checking.student_optimizers import PLANTED, names_of, planted, right_ones, source
 
 HYPER = {
@@ -100,6 +102,23 @@ def test_planted_mistakes_are_named_in_95_of_100(name: str) -> None:
     cases = WRONG[name][:: max(1, len(WRONG[name]) // 20)]
     cases = cases * (20 // len(cases) + 1) if len(cases) < 20 else cases
     assert _named(cases, name) >= 0.95
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("name", "rule", "text"), INDEPENDENT, ids=[f"{k}-{one[0]}" for k, one in enumerate(INDEPENDENT)]
+)
+def test_mistakes_written_by_hand_are_named(name: str, rule: str, text: str) -> None:
+    for seed in range(3):
+        result = cgprimer.check_optimizer(names_of(text), rule, seed=seed)
+        assert result.mistakes == (name,)
+        assert result.points < result.possible
+
+
+def test_each_new_mistake_is_written_in_five_styles() -> None:
+    counts = Counter(name for name, *_ in INDEPENDENT)
+    assert len(counts) == 5
+    assert min(counts.values()) >= 5
 
 
 DECAYING = """
