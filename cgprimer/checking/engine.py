@@ -32,6 +32,7 @@ STAGES: tuple[Stage, ...] = (
     quotients.SECOND,
     learning.NETWORK,
 )
+_MOST_STARTS = 4  # of a submission whose stages end the process
 _PAGES = Path(__file__).parent / "stages"
 DRIVER = _PAGES / "driver.py"
 SHOWN = "e = (a + b)*(b + 1)"  # that is drawn unless another expression is asked for
@@ -94,10 +95,16 @@ class _Answers:
 
 
 def _answers(submission: Submission, stages: Sequence[Stage], limits: Limits | None) -> _Answers:
-    """Ask a submission everything that stages ask; a stage that ends the process ends no other."""
+    """Ask a submission everything that stages ask; a stage that ends the process ends no other.
+
+    A submission that ends its process again and again is not started more than a few times: the
+    stages behind have its last failure.
+    """
     result = _Answers()
     waiting = list(stages)
+    starts = 0
     while waiting:
+        starts += 1
         asks = [ask for one in waiting for ask in one.asks]
         requests: list[Request] = [{"call": "names", "arguments": []}]
         requests += [{"call": a.call, "arguments": list(a.arguments)} for a in asks]
@@ -113,6 +120,9 @@ def _answers(submission: Submission, stages: Sequence[Stage], limits: Limits | N
             own, rest = rest[: len(one.asks)], rest[len(one.asks) :]
             ended = bool(answers.failure) and any(value is answers.failure for value in own)
             result.by_stage[one.number] = own
+        if starts == _MOST_STARTS and answers.failure:
+            result.by_stage |= {one.number: [answers.failure] * len(one.asks) for one in waiting}
+            break
     return result
 
 

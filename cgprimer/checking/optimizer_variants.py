@@ -144,11 +144,12 @@ CHANGES: tuple[Change, ...] = (
             ("s", "g*g", "the square of the first gradient", "alpha*s + ", ("rmsprop",)),
         )
     ),
-    _mistake("state starts at the gradient", "the state is 0 before the first step; here it is the"
-             " first gradient and its square", ("beta1*m + ", f"beta1*{_FIRST.format('g', 'm')} + "),
+    _mistake("state starts at the gradient", "the moments are 0 before the first step; here they"
+             " are the first gradient and its square",
+             ("beta1*m + ", f"beta1*{_FIRST.format('g', 'm')} + "),
              ("beta2*v + ", f"beta2*{_FIRST.format('g*g', 'v')} + ")),
-    _mistake("state starts at the gradient", "the sum of squares is 0 before the first step; here it"
-             " is the square of the first gradient",
+    _mistake("state starts at the gradient", "the sum of squares is 0 before the first step; here"
+             " it is the square of the first gradient",
              ("s + g*g", f"{_FIRST.format('g*g', 's')} + g*g"), of=("adagrad",)),
     Change("state shared between parameters", "one state serves all parameters: each needs its"
            " own", shared=True),

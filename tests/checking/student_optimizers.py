@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from itertools import product
 from typing import Any
+
+from cgprimer.checking.optimizer_variants import variants
 
 # The body of a step for one parameter: p, g, the state s[...] of this parameter, t, o the settings.
 BODIES: dict[str, list[str]] = {
@@ -275,7 +278,42 @@ PLANTED: list[tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = [
     ("average squared", ("adam",), (("g**2", "s['m']**2"),)),
     ("first moment not used", ("adam",), (("mh = s['m']/(1 - o.beta1**t)", "mh = g"),)),
     ("step not counted", ("adam",), (("o.beta1**t", "o.beta1"), ("o.beta2**t", "o.beta2"))),
+    ("normalized gradient", ("sgd", *_WITH_STATE), (("gradients[k]\n", "gradients[k]/sum(x*x for x in gradients.values())**0.5\n"),)),
 ]  # fmt: skip
+
+
+_NAMES = {"s": "s['v']", "m": "s['m']", "v": "s['v']"}
+_NORMALIZED = {"each": "g = g/abs(g)", "sign": "g = (g > 0)*1.0 - (g < 0)*1.0"}
+
+
+def _python(text: str) -> str:
+    """The body of a step for a rule of the catalogue."""
+    for name in ("rate", "beta1", "beta2", "beta", "alpha", "epsilon"):
+        text = re.sub(rf"\b{name}\b", f"o.{name}", text)
+    text = re.sub(r"where\(less\(t, 1\.5\), ([^,]+), (\w+)\)", r"(\1 if t < 1.5 else \2)", text)
+    text = re.sub(r"\b[smv]\b", lambda found: _NAMES[found[0]], text.replace("^", "**"))
+    return text.replace("; ", "\n")
+
+
+def from_catalogue() -> dict[str, list[tuple[str, str]]]:
+    """For each mistake of the catalogue that changes a rule's text, optimizers that have it."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for rule in BODIES:
+        for variant in variants(rule, False):
+            if variant.right:
+                continue
+            (change,) = variant.changes
+            if change.shared or change.by_parameter or change.forgets:
+                continue  # planted by hand
+            if change.normalizes == "all" or (change.normalizes and change.offset):
+                continue  # planted by hand
+            lines = [_NORMALIZED.get(change.normalizes, ""), _python(variant.text)]
+            body = "\n".join(filter(None, lines))
+            found.setdefault(change.name, []).extend(
+                (rule, source(rule, style, body, arguments))
+                for arguments, style in product(ARGUMENTS[rule], STYLES)
+            )
+    return found
 
 
 def planted() -> dict[str, list[tuple[str, str]]]:

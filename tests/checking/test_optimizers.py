@@ -16,7 +16,14 @@ from cgprimer.checking.optimizer_verdicts import runs
 from cgprimer.checking.results import Failure
 from cgprimer.training.optimizers import optimizer
 from tests.checking.independent_optimizers import WRONG as INDEPENDENT
-from tests.checking.student_optimizers import PLANTED, names_of, planted, right_ones, source
+from tests.checking.student_optimizers import (
+    PLANTED,
+    from_catalogue,
+    names_of,
+    planted,
+    right_ones,
+    source,
+)
 
 HYPER = {
     "beta": 0.8,
@@ -29,6 +36,7 @@ HYPER = {
 }
 RIGHT = right_ones()
 WRONG = planted()
+FROM_CATALOGUE = from_catalogue()
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -104,9 +112,30 @@ def test_planted_mistakes_are_named_in_95_of_100(name: str) -> None:
     assert _named(cases, name) >= 0.95
 
 
+def _every(name: str) -> list[tuple[str, str]]:
+    """At least 20 submissions with a mistake, in all styles that it can have."""
+    cases = FROM_CATALOGUE[name][:: max(1, len(FROM_CATALOGUE[name]) // 24)]
+    return cases * (20 // len(cases) + 1) if len(cases) < 20 else cases
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", FROM_CATALOGUE)
+def test_mistakes_of_the_catalogue_are_named(name: str) -> None:
+    assert _named(_every(name)[:1], name) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", FROM_CATALOGUE)
+def test_mistakes_of_the_catalogue_are_named_in_95_of_100(name: str) -> None:
+    assert _named(_every(name), name) >= 0.95
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
-    ("name", "rule", "text"), INDEPENDENT, ids=[f"{k}-{one[0]}" for k, one in enumerate(INDEPENDENT)]
+    ("name", "rule", "text"),
+    INDEPENDENT,
+    ids=[f"{k}-{one[0]}" for k, one in enumerate(INDEPENDENT)],
 )
 def test_mistakes_written_by_hand_are_named(name: str, rule: str, text: str) -> None:
     for seed in range(3):

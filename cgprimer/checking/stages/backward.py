@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from cgprimer.checking.results import Failure, Part
@@ -47,6 +48,9 @@ def _local(answers: Sequence[Any]) -> Finding:
     bad = [(case, a) for case, a in pairs if not close(a["grads"], case.gradient)]
     if not bad:
         return finding(right())
+    if not any(_finite(a["grads"]) for _, a in bad):
+        says = "after a pass, grad is not a finite number"
+        return finding(wrong("gradient is no number", says))
     own = [_explanations(*pair).fitting for pair in bad]
     for fitting in own:
         fitting.pop("another graph", "")  # which operation makes it is reported instead
@@ -62,8 +66,10 @@ def _local(answers: Sequence[Any]) -> Finding:
     named: dict[str, str] = {}
     for case, answer in single or bad:
         named.setdefault(case.tape.instructions[-1].primitive, _how(case, answer["grads"]))
-    mistake = "wrong derivative of " + ", ".join(named)
-    return finding(wrong(mistake, "; ".join(f"{op}: {how}" for op, how in named.items())))
+    says = "; ".join(f"{op}: {how}" for op, how in named.items())
+    if len(named) == len({case.tape.instructions[-1].primitive for case in SINGLE}):
+        return finding(wrong("", f"wrong for every operation, so look at backward itself: {says}"))
+    return finding(wrong("wrong derivative of " + ", ".join(named), says))
 
 
 def _composed(answer: Any) -> bool:
@@ -141,7 +147,7 @@ def _gradients(
 
 def _explanations(case: Case, answer: Any) -> Explanations:
     at, grads = answer["at"], answer["grads"]
-    if not _numeric(grads):
+    if not _finite(grads):
         return Explanations({})
     by_node = {at[k]: grad for k, grad in enumerate(grads) if at[k] >= 0}
     return explanations(answer["nodes"], by_node, answer.get("order", ()))
@@ -196,8 +202,8 @@ def _zero(case: Case, answer: Any) -> Part:
     return right()
 
 
-def _numeric(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, float) for value in values)
+def _finite(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, float) and isfinite(value) for value in values)
 
 
 def _second(case: Case, answer: Any) -> Finding:
@@ -205,8 +211,8 @@ def _second(case: Case, answer: Any) -> Finding:
     if close(answer["second"], case.gradient):
         return finding(right())
     first = answer["first"]["grads"]
-    if not (_numeric(first) and _numeric(answer["second"])):
-        return finding(wrong("gradient is no number", "after a pass, grad is not a number"))
+    if not (_finite(first) and _finite(answer["second"])):
+        return finding(wrong("gradient is no number", "after a pass, grad is not a finite number"))
     if close(answer["second"], _double(first)) and any(first):
         says = "the gradient of the second pass has the first in it"
         return finding(wrong("gradients not zeroed", says))
@@ -219,7 +225,7 @@ def _second(case: Case, answer: Any) -> Finding:
 
 def _without(case: Case, answer: Any) -> Part:
     first, second, unzeroed = answer["first"]["grads"], answer["second"], answer["unzeroed"]
-    if not _numeric(first) or not any(first):
+    if not _finite(first) or not any(first):
         return wrong("", "a pass leaves no gradient that could be added up")
     if close(unzeroed, first):
         says = "backward forgets what earlier passes left: nothing can be added up over samples"

@@ -23,6 +23,8 @@ from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.run import values_of
 from cgprimer.errors import CgprimerError
 
+_EXPONENT = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+_LARGEST = 1_000  # values of a graph whose gradients are explained
 Node = Mapping[str, Any]
 Edges = list[list[tuple[int, float]]]
 _NAMES = {
@@ -60,7 +62,7 @@ def operation(text: str) -> tuple[str, float | None]:
     (('add', None), ('pow', 2.0), ('relu', None))
     """
     plain = text.strip().strip("_").casefold()
-    power = re.fullmatch(r"(?:\*\*|\^|pow) *\(?(-?[0-9.]+)\)?", plain)
+    power = re.fullmatch(rf"(?:\*\*|\^|pow) *\(?({_EXPONENT})\)?", plain)
     if power:
         return "pow", float(power[1])
     return _NAMES.get(plain, plain), None
@@ -72,6 +74,8 @@ def _expression(nodes: Sequence[Node], node: Node, names: Mapping[int, str]) -> 
     parents = list(node["parents"])
     if node["set"] and len(parents) == 1 and exponent is None and _arity(said) == 2:
         parents *= 2  # a set has a*a's operand once
+    if len(parents) > 2:  # more operands than any operation has
+        return None
     orders = permutations(parents) if node["set"] else [tuple(parents)]
     for order, name in product(orders, (said, *(o for o in OPERATIONS if o != said))):
         operands: list[Name | Number] = [Name(names[k]) for k in order]
@@ -122,9 +126,12 @@ def student_graph(nodes: Sequence[Node], names: Mapping[int, str] | None = None)
 def edges_of(nodes: Sequence[Node]) -> Edges | None:
     """Return the parents of each node with the partial on the edge.
 
-    None if the graph cannot be read: an unknown operation, or numbers that are not finite.
+    None if the graph cannot be read: it is too large, it has an unknown operation, or numbers that
+    are not finite.
     """
-    if not all(isinstance(node["data"], float) and isfinite(node["data"]) for node in nodes):
+    if len(nodes) > _LARGEST or not all(
+        isinstance(node["data"], float) and isfinite(node["data"]) for node in nodes
+    ):
         return None
     graph = student_graph(nodes)
     if len(graph.definitions) != sum(bool(node["parents"]) for node in nodes):
@@ -134,14 +141,14 @@ def edges_of(nodes: Sequence[Node]) -> Edges | None:
         program = differentiate(tape_of(graph), wrt=leaves, method="reverse")
     except CgprimerError:
         return None
-    numbers = values_of(program.tape, graph.values)
+    partials = values_of(program.tape, graph.values)
     place = {value: int(name[1:]) for value, name in program.tape.labels.items() if name[0] == "v"}
     numbered = enumerate(program.tape.leaves)
     place |= {k: int(leaf.name[1:]) for k, leaf in numbered if leaf.name.startswith("v")}
     edges: Edges = [[] for _ in nodes]
     for share in program.shares:
         if share.tail in place and share.head in place:
-            edges[place[share.head]].append((place[share.tail], numbers[share.partial]))
+            edges[place[share.head]].append((place[share.tail], partials[share.partial]))
     return edges
 
 
@@ -197,15 +204,15 @@ def _orders(edges: Edges, order: Sequence[int]) -> Iterator[list[int]]:
                 queue.append(parent)
     yield queue
     for flip in (False, True):  # by depth
-        deep: list[int] = []
+        deep: dict[int, None] = {}
         stack = [len(edges) - 1]
         while stack:
             node = stack.pop()
             if node not in deep:
-                deep.append(node)
+                deep[node] = None
                 below = [parent for parent, _ in edges[node]]
                 stack += below if flip else below[::-1]
-        yield deep
+        yield list(deep)
 
 
 def order_fault(nodes: Sequence[Node], order: Sequence[int]) -> tuple[str, str] | None:
@@ -215,6 +222,8 @@ def order_fault(nodes: Sequence[Node], order: Sequence[int]) -> tuple[str, str] 
     >>> order_fault([leaf, top], [0, 0, 1])[0], order_fault([leaf, top], [0, 1])
     ('values listed twice', None)
     """
+    if any(not 0 <= k < len(nodes) for k in order):
+        return "foreign entries", "the list has entries that are not values of this graph"
     back = order[::-1]
     if len(order) > 1 and order[0] == len(nodes) - 1 and _parents_first(nodes, back):
         return "order reversed", "children are listed before their parents: the order is reversed"
@@ -236,7 +245,6 @@ def _parents_first(nodes: Sequence[Node], order: Sequence[int]) -> bool:
     return all(
         parent in position and position[parent] < position[node]
         for node in order
-        if node >= 0
         for parent in nodes[node]["parents"]
     )
 

@@ -90,11 +90,20 @@ def _stepped(
 
 def _unusable(answer: Any) -> Part | None:
     """Return why steps cannot be judged by the gradients of a submission, if so."""
-    if any(not isinstance(g, float) or not isfinite(g) for row in answer["grads"] for g in row):
+    if not _finite(answer["grads"][0]):
         return wrong("", "backward leaves a gradient that is not a finite number")
+    if any(isinstance(value, str) for row in answer["rows"] for value in row):
+        says = "after a step, data is no number: compute with data, not with values"
+        return wrong("data is no number", says)
+    if not all(map(_finite, (*answer["rows"], *answer["grads"]))):
+        return wrong("", "after a step, data or grad is not a finite number")
     if not any(map(any, answer["grads"])):
         return wrong("", "backward leaves no gradient: there is nothing to follow")
     return None
+
+
+def _finite(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, float) and isfinite(value) for value in values)
 
 
 def _decaying(case: Case, answer: Any) -> Part:
@@ -122,9 +131,6 @@ def _steps(case: Case, answer: Any) -> Part:
         return unusable
     if fits():
         return right()
-    if any(isinstance(value, str) for row in answer["rows"] for value in row):
-        says = "after a step, data is no number: compute with data, not with values"
-        return wrong("data is no number", says)
     for mistake, (move, says) in _MOVES.items():
         if fits(move):
             return wrong(mistake, says)

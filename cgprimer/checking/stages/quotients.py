@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import comb, factorial
+from math import comb, factorial, isfinite
 from typing import Any
 
 from cgprimer.checking.results import Part
@@ -171,6 +171,8 @@ def _matrix(case: Case, answer: Any) -> Part:
         return right()
     if len(value) != 3 or any(len(row) != 3 for row in value):
         return wrong("wrong shape", "a row and a column for each input")
+    if not all(isinstance(v, float) and isfinite(v) for row in value for v in row):
+        return wrong("", "an entry is not a finite number")
     diagonal = [[e * (i == j) for j, e in enumerate(row)] for i, row in enumerate(expected)]
     if close(value, diagonal):
         return wrong("mixed derivatives missing", "only the diagonal is there")
