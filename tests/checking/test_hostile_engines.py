@@ -33,7 +33,8 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "infinite, parents in a set": (
         _MADE.format("v.parents, v.data = set(v.parents), float('inf')"), "wrong value"),
     "parents are a large set": (
-        _MADE.format("v.parents = {Value(k) for k in range(900)} | {*v.parents}"), "parents in a set"),
+        _MADE.format("v.parents = {Value(k) for k in range(900)} | {*v.parents}"),
+        "parents in a set"),
     "its own parent": (_MADE.format("v.parents = (v,)"), "cyclic graph"),
     "a cycle of two": (_MADE.format("[setattr(p, 'parents', (v,)) for p in v.parents]"),
                        "cyclic graph"),

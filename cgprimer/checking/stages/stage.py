@@ -103,8 +103,14 @@ class Stage:
         found = []
         for task in self.tasks:
             own = [answers[self.asks.index(ask)] for ask in (*task.asks, *task.beside)]
-            about = {"stage": self.number, "builds_on": self.builds_on, "reported": reported}
-            found.append(replace(task.finding(own), **about))
+            found.append(
+                replace(
+                    task.finding(own),
+                    stage=self.number,
+                    builds_on=self.builds_on,
+                    reported=reported,
+                )
+            )
         return found
 
     def judge(self, answers: Sequence[Any]) -> list[Part]:
