@@ -19,11 +19,25 @@ import numpy as np
 from cgprimer.checking.differences import rounded, step_of_differences, stored_in_float32
 from cgprimer.checking.questions import RIGHT, Points, Question
 from cgprimer.checking.slips import candidates
+from cgprimer.checking.updates import DECAY, UPDATED, decays, early_updates
+from cgprimer.checking.wrong_derivatives import BIAS, NOT_DIFFERENTIATED, TRANSPOSED, TWICE
+from cgprimer.checking.wrong_rules import (
+    DEGREES,
+    DERIVATIVE,
+    EXPONENT,
+    LOGARITHM,
+    POWER,
+    PRODUCT,
+    QUOTIENT,
+)
+from cgprimer.core.methods import differentiate
 
 Array = Any
 Gradient = Mapping[str, Array]  # for each number that is asked for its values at the points
 
-#: The mistakes that are named, the simplest first, and what they mean.
+SAMPLES = "samples left out"
+VARIABLE = "wrong variable"
+#: The names of the mistakes with their meanings, from the simplest to the least likely.
 MISTAKES = {
     "sign": "all values, or those of one term, have the wrong sign",
     "factor 2 missing": "half of what is right",
@@ -31,11 +45,20 @@ MISTAKES = {
     "sum instead of mean": "the samples of a batch are added up, not averaged",
     "mean instead of sum": "the samples of a batch are averaged, not added up",
     "constant zero": "0 at every point",
-    "parameters swapped": "the derivative by another parameter",
+    "parameters swapped": "the derivatives by two parameters are exchanged",
     "order of the values": "right values in another order, or a transposed matrix",
     "loss factor missing": "the derivative of the loss, the error, is left out",
     "activation derivative missing": "a function's derivative is left out of the chain",
+    TWICE: "a function's derivative is a factor twice, as in (p - y)*p*(1 - p)",
+    BIAS: "the forward pass is computed without a bias",
+    SAMPLES: "the last or the first sample of a batch is left out",
     "product of averages": "factors are averaged over the batch before they are multiplied",
+    EXPONENT: "the exponent, or the base, of a power is differentiated as a constant",
+    PRODUCT: "f'*g' for (f*g)', or one of its two terms",
+    QUOTIENT: "f'/g' for (f/g)', one of its two terms, or the divisor is not squared",
+    LOGARITHM: "a^u without ln(a), log10(u) without 1/ln(10)",
+    NOT_DIFFERENTIATED: "sin stays sin: the function stands for its derivative",
+    TRANSPOSED: "a matrix is multiplied with in the place of its transpose",
     "one path of several": "a path from the parameter to the output is left out, or kept alone",
     "= instead of +=": "contributions overwrite each other instead of adding up",
     "not zeroed": "contributions of earlier calls stay",
@@ -43,18 +66,24 @@ MISTAKES = {
     "derivative at the wrong point": "right numbers of another point",
     "outer derivative missing": "the chain stops too early",
     "inner derivative missing": "the chain begins too late: what is inside is not differentiated",
-    "power rule": "the exponent stays, or does not come down; the divisor is not squared",
+    POWER: "the exponent stays, or does not come down; the divisor is not squared",
+    DERIVATIVE: "a function has a wrong derivative, as 1 - tanh(u) or 1 + tanh(u)^2",
+    DEGREES: "angles are converted between degrees and radians",
+    VARIABLE: "the derivative with respect to another variable",
     "absolute value": "the sign is lost",
     "reciprocal": "one over what is right",
     "float32": "computed with seven digits",
     "rounded": "right, but for digits that were cut off",
     "difference step too large": "difference quotients with an error of h or h^2",
     "difference step too small": "difference quotients in which rounding has the say",
+    DECAY: "the gradient of weight decay is added to that of the loss",
+    UPDATED: "other parameters are updated before this derivative is computed",
     "constant factor": "a constant number times what is right",
 }
 _ORDER = {name: place for place, name in enumerate(MISTAKES)}
 _CLOSE = 1e-9  # relative: a mistake foretells numbers as exactly as that
 _FEWEST = 4  # points at which numbers are foretold
+_MOST_VARIABLES = 50  # by which the output may be differentiated by mistake
 _PAIRS = 45  # of arguments that may be mixed up
 _TOO = {-1.0: "the sign is wrong, too", 2.0: "there is a factor of 2 too much, too",
         0.5: "a factor of 2 is missing, too"}  # fmt: skip
@@ -128,6 +157,10 @@ def name_mistakes(
     swept = _swept(question, points)
     learn(swept)
     found = _chosen(known, remaining)
+    if remaining:
+        known.clear()
+        learn(_fitted(question, points, theirs, remaining))
+        found += _chosen(known, remaining)
     if remaining:
         known.clear()
         learn(_multiples(question, swept))
@@ -246,13 +279,14 @@ def _exchanged(
         values = {
             e: points.right[o] for e, o in pairs.items() if e == element or (both and e == other)
         }
-        yield Foretold("parameters swapped", said, values)
+        yield Foretold("parameters swapped" if both else VARIABLE, said, values)
 
 
 @lru_cache(maxsize=4)  # it is the same for all submissions
 def _swept(question: Question, points: Points) -> tuple[Foretold, ...]:
     """Numbers of sweeps that go wrong, and right numbers of other points."""
-    return *_slips(question, points), *_samples(question, points), *_places(question, points)
+    ways = (_slips, _samples, _places, _other_variables)
+    return tuple(one for way in ways for one in way(question, points))
 
 
 def _slips(question: Question, points: Points) -> Iterator[Foretold]:
@@ -273,6 +307,12 @@ def _samples(question: Question, points: Points) -> Iterator[Foretold]:
                 values = {e: v[place] * scale for e, v in each.items()}
                 said = f"only the {which} sample of a batch is counted"
                 yield Foretold("= instead of +=", said, values)
+        size = question.batch
+        usual = size if question.reduction == "mean" else 1
+        for part, which in ((slice(None, -1), "last"), (slice(1, None), "first")):
+            for divisor in dict.fromkeys((usual, size - 1, 1)):
+                values = {e: v[part].sum(axis=0) / divisor for e, v in each.items()}
+                yield Foretold(SAMPLES, f"the {which} sample of a batch is left out", values)
         centre = {n: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
                   for n, v in points.given.items()}  # fmt: skip
         yield Foretold("product of averages", "the gradient is taken at the averages of the batch",
@@ -329,6 +369,37 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
             yield Foretold(mistake, said, moved, noise=noise)
     short = {e: v.astype(np.float32).astype(float) for e, v in given.items()}
     yield Foretold("float32", "the point is rounded to float32", _gradient(question, short))
+
+
+def _other_variables(question: Question, points: Points) -> Iterator[Foretold]:
+    """Predict derivatives with respect to inputs and parameters that are not asked for."""
+    others = [
+        e
+        for name in question.arguments
+        if name not in question.wrt
+        for e in question.elements(name)
+    ][:_MOST_VARIABLES]
+    if not others:
+        return
+    program = differentiate(question.primal, question.of, others, method="reverse")
+    reads = {read.wrt: read.output for read in program.passes[0].reads}
+    result = question.run(program.executed, points.given)
+    for other in others:
+        values = dict.fromkeys(question.sources, result[reads[other]])
+        said = f"this is the derivative with respect to {other}"
+        yield Foretold(VARIABLE, said, values, each=True)
+
+
+def _fitted(
+    question: Question, points: Points, theirs: Gradient, wrong: set[str]
+) -> Iterator[Foretold]:
+    """Predict gradients with a number that is fitted to the student's."""
+    if np.sum(points.smooth) < _FEWEST:
+        return
+    for mistake, said, values in decays(question, points, theirs, wrong):
+        yield Foretold(mistake, said, values, each=True)
+    for mistake, said, values in early_updates(question, points, theirs, wrong):
+        yield Foretold(mistake, said, values)
 
 
 def _measured(

@@ -98,6 +98,12 @@ class Places:
             self._trees[index] = made
         return self._trees[index]
 
+    def expression(self, index: int) -> str:
+        """The operation of an instruction on its operands, and the line in which it stands."""
+        name, operands = self.step(index)
+        text = unparse(Apply(name, tuple(self._tree(o)[0] for o in operands)))
+        return f"{text} in {self.line(index)}"
+
     def said(self, index: int) -> str:
         """An instruction, and where it stands."""
         name = self.step(index).primitive

@@ -10,33 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise, product
-from typing import Any, NamedTuple
 
-from cgprimer.checking.places import Place, Places, grouped
+from cgprimer.checking.places import Place, grouped
 from cgprimer.checking.questions import Question
-from cgprimer.checking.wrong_sweeps import Hands, Slip
-from cgprimer.core.language.syntax import Structural, element_place
+from cgprimer.checking.sweeps import Candidate, Sweeps
+from cgprimer.checking.wrong_derivatives import note_products, note_transposed, wrong_derivatives
+from cgprimer.checking.wrong_sweeps import Slip
+from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.methods.reverse import backwards, sweep
 from cgprimer.core.primitives import RESULT, primitive
 from cgprimer.core.primitives.notation import unparse
 from cgprimer.core.primitives.registry import partial_tree
-from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import listed
 
-_MEAN = Structural("batch_mean", 1)  # the samples are the first axis, points the second
 _MOST_PATHS = 40  # from one name
 _MOST_WORK = 30_000  # about the adjoints of all slips together
+_PIECEWISE = {"max", "min", "where", "clamp", "leaky_relu"}
 _NOT_FUNCTIONS = {"neg", "copy", "stop_gradient", "sign", "heaviside", "step"}
-
-
-class Candidate(NamedTuple):
-    """A mistake, and the outputs of a tape that have the numbers it leads to, by name."""
-
-    mistake: str
-    said: str
-    outputs: dict[str, str]
 
 
 def candidates(question: Question) -> tuple[Tape, list[Candidate]]:
@@ -48,69 +39,30 @@ def candidates(question: Question) -> tuple[Tape, list[Candidate]]:
     return made.builder.finish(made.outputs, prune=True), made.found
 
 
-class _Slips(Places):
+class _Slips(Sweeps):
     """All slips of a question on one builder."""
 
     def __init__(self, question: Question) -> None:
-        super().__init__(question.primal, question.of, question.sources)
-        self.question = question
-        self.builder = Builder()
-        self.value = self.builder.extend(self.tape, keep=self.needed)
-        self.found: list[Candidate] = []
-        self.outputs: dict[str, int] = {}
-        self.work = 0
+        super().__init__(question)
         ways = (
             *(self._losses(), self._functions(), self._averages(), self._accumulations()),
             *(self._inner(), self._powers(), self._branches(), self._signs(), self._stopped()),
         )
         for slip in chain(*ways):
             if self.work < _MOST_WORK:
-                self._note(slip.mistake, slip.said, self._sweep(slip))
-        self._paths(self._sweep(Slip("", "")))
+                self.note(slip.mistake, slip.said, self.sweep(slip))
+        self._paths(self.sweep(Slip("", "")))
+        self._wrong_derivatives()
 
-    # --- sweeps ------------------------------------------------------------------------------
-
-    def _sweep(self, slip: Slip) -> dict[str, int]:
-        """The gradient of a sweep with a slip in it."""
-        hands = Hands(self.builder, slip, self.owner)
-        adjoints = dict.fromkeys(slip.roots or (self.root,), self.builder.constant(1.0))
-        sweep(hands, self._steps(slip, hands, adjoints), adjoints)
-        self.builder.shares.clear()
-        self.work += len(adjoints) + len(self.region) // 4
-        zero = self.builder.constant(0.0)
-        return {e: adjoints.get(i, zero) for e, i in self.sources.items()}
-
-    def _steps(
-        self, slip: Slip, hands: Hands, adjoints: dict[int, int]
-    ) -> Iterator[tuple[Any, ...]]:
-        """The steps of reverse mode, share by share, as the slip has them."""
-        for head, name, tails, values, out in backwards(
-            self.tape, self.value, self.deep if slip.deep else self.region, self.active
-        ):
-            bar = adjoints.get(head)
-            if bar is None:
-                continue
-            if to := slip.passed.get(head):
-                adjoints[to] = (
-                    self.builder.emit("add", adjoints[to], bar) if to in adjoints else bar
-                )
-                continue
-            at, result = slip.elsewhere.get(head, (values, out))
-            for which, tail in enumerate(tails):
-                if tail is None or (head, which) in slip.lost:
-                    continue
-                hands.here = head, which
-                if hands.here in slip.averaged:
-                    adjoints[head] = self.builder.emit(_MEAN, bar)
-                yield head, name, (None,) * which + (tail,), at, result
-                adjoints[head] = bar
-
-    def _note(self, mistake: str, said: str, gradient: Mapping[str, int]) -> None:
-        names = {}
-        for element, index in gradient.items():
-            names[element] = f"{len(self.found)}.{element}"
-            self.outputs[names[element]] = index
-        self.found.append(Candidate(mistake, said, names))
+    def _wrong_derivatives(self) -> None:
+        """Add local rules that are wrong, and forward passes that are, within a budget."""
+        start = self.work
+        note_products(self)
+        for slip in wrong_derivatives(self):
+            if self.work - start > _MOST_WORK:
+                break
+            self.note(slip.mistake, slip.said, self.sweep(slip))
+        note_transposed(self)
 
     # --- what can go wrong -------------------------------------------------------------------
 
@@ -151,7 +103,7 @@ class _Slips(Places):
             for name, operands in [self.step(head)]
             if type(name) is str
             and name not in _NOT_FUNCTIONS
-            and (len(operands) == 1 or name in ("max", "min"))
+            and (len(operands) == 1 or name in _PIECEWISE)
         }
         applied = [*called]
         groups = {frozenset({head}): f"that of {self.said(head)}" for head in applied}
@@ -175,7 +127,7 @@ class _Slips(Places):
             if heads:
                 yield Slip("activation derivative missing",
                            f"the derivative of a function is left out: {said}",
-                           bare=frozenset((h, w) for h in heads for w in (0, 1)))  # fmt: skip
+                           bare=frozenset((h, w) for h in heads for w in (0, 1, 2)))  # fmt: skip
         whole = self._written_out()
         for lines in [*({v: u} for v, u in whole.items()), *([whole] if len(whole) > 1 else [])]:
             names = listed(f"{self.text(v)} by {self.text(u)}" for v, u in lines.items())
@@ -189,7 +141,8 @@ class _Slips(Places):
         for head in self.region:
             name, operands = self.step(head)
             if name == "pow" and not self.active[operands[1]]:
-                yield Slip("outer derivative missing",
+                inner = head != self.root and operands[0] < len(self.tape.leaves)
+                yield Slip("inner derivative missing" if inner else "outer derivative missing",
                            f"the derivative of the power {self.said(head)} is left out",
                            bare=frozenset({(head, 0)}))  # fmt: skip
 
@@ -334,11 +287,11 @@ class _Slips(Places):
                 for path in list_paths(heads, source, self.root, leading):
                     before = {head: tail for tail, head in pairwise(path)}
                     lost = frozenset(place for h, place, t in shares if before.get(h) != t)
-                    kept = self._sweep(Slip("", "", lost=lost))[element]
+                    kept = self.sweep(Slip("", "", lost=lost))[element]
                     others = self.builder.emit("sub", whole[element], kept)
                     way = " -> ".join(map(self.text, path))
                     count = f"of the {many} paths from {element},"
-                    self._note("one path of several", f"{count} only {way} is kept",
+                    self.note("one path of several", f"{count} only {way} is kept",
                                {element: kept})  # fmt: skip
-                    self._note("one path of several", f"{count} {way} is left out",
+                    self.note("one path of several", f"{count} {way} is left out",
                                {element: others})  # fmt: skip

@@ -28,6 +28,10 @@ class Slip:
         deep: whether the sweep goes in the order of a search in depth, not in that of the text.
         roots: where the sweep begins, if not at its end.
         passed: vertices that hand their adjoint on to another one as it is.
+        partials: wrong values of local partials, by the places where they are used.
+        forward: the values of a wrong forward pass; the right values unless given.
+        rate: the learning rate with which factors of products are updated before the adjoint of
+            the other factor is computed, or None.
     """
 
     mistake: str
@@ -43,6 +47,9 @@ class Slip:
     deep: bool = False
     roots: tuple[int, ...] = ()
     passed: Mapping[int, int] = field(default_factory=dict)
+    partials: Mapping[Place, int] = field(default_factory=dict)
+    forward: Mapping[int, int] | None = None
+    rate: int | None = None
 
 
 class Hands:
@@ -57,6 +64,7 @@ class Hands:
     def product(self, bar: int, partial: int) -> int:
         """An adjoint times a partial, or what the slip makes of it."""
         slip = self.slip
+        partial = slip.partials.get(self.here, partial)
         made = bar if self.here in slip.bare else self.builder.product(bar, partial)
         if self.here in slip.times:
             made = self.emit("mul", made, slip.times[self.here])
