@@ -7,6 +7,8 @@ fitted to the student's numbers and must then predict all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ _LARGEST_DECAY = 1.0
 _LARGEST_RATE = 2.0
 _STEADY = 1e-6  # relative: by how much the fitted number may differ between points
 _ROUNDS = 12
+_NEAR = 1e-6  # a rate for which a gradient is still nearly linear in it
+_MOST_NAMES = 12  # that may be updated one after the other
+_SIMILAR, _MOSTLY = 10.0, 0.7  # estimates of the rate: by which factor they differ, and how many
 _RATE = "rate."  # a leaf of a tape; no name of a user has a dot
 
 
@@ -57,45 +62,69 @@ def early_updates(
     question: Question, points: Points, theirs: Gradient, wrong: set[str]
 ) -> Iterator[tuple[str, str, Gradient]]:
     """Yield gradients with parameters that were moved before they are used, with a fitted rate."""
-    if len(question.sources) < 2 or not {*question.wrt} <= {*question.graph.parameters}:
-        return
-    names = [*question.wrt]
-    ways: list[tuple[str, Callable[[float], Gradient]]] = [
-        (
-            "the backward pass multiplies with weights that are updated already",
-            _backward_with_updates(question, points),
-        ),
-        (
-            "each parameter is updated before the gradient by the next one is computed",
-            lambda rate: _one_after_another(question, points, names, rate),
-        ),
-        (
-            "each parameter is updated before the gradient by the one before it is computed",
-            lambda rate: _one_after_another(question, points, names[::-1], rate),
-        ),
-        (
-            "it is the gradient after an update of all parameters",
-            lambda rate: _gradient(question, _moved(points.given, points.right, rate)),
-        ),
-    ]
-    for said, predict in ways:
+    for way in _ways(question, points):
         with np.errstate(all="ignore"):
-            rate = _fitted_rate(points, theirs, wrong, predict)
+            rate = _fitted_rate(points, theirs, wrong, way)
             if rate is not None:
-                yield UPDATED, said, predict(rate)
+                yield UPDATED, way.message, way.predict(rate)
 
 
-def _fitted_rate(
-    points: Points, theirs: Gradient, wrong: set[str], predict: Callable[[float], Gradient]
-) -> float | None:
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """A way to update too early: the gradient for a learning rate, and its slope at rate 0."""
+
+    message: str
+    predict: Callable[[float], Gradient]
+    slopes: Gradient
+
+
+@lru_cache(maxsize=4)  # shared by all submissions
+def _ways(question: Question, points: Points) -> tuple[_Way, ...]:
+    """Return the ways to update parameters too early."""
+    if len(question.sources) < 2 or not {*question.wrt} <= {*question.graph.parameters}:
+        return ()
+    names = [*question.wrt]
+    ways: dict[str, Callable[[float], Gradient]] = {
+        "the backward pass multiplies with weights that are updated already": (
+            _backward_with_updates(question, points)
+        ),
+        "it is the gradient after an update of all parameters": (
+            lambda rate: _gradient(question, _moved(points.given, points.right, rate))
+        ),
+    }
+    if 1 < len(names) <= _MOST_NAMES:
+        ways["a parameter is updated before the gradient by the next one is computed"] = (
+            lambda rate: _one_after_another(question, points, names, rate)
+        )
+        ways["a parameter is updated before the gradient by the one before it is computed"] = (
+            lambda rate: _one_after_another(question, points, names[::-1], rate)
+        )
+    found = []
+    for message, predict in ways.items():
+        with np.errstate(all="ignore"):
+            near = predict(_NEAR)
+            slopes = {e: (near[e] - points.right[e]) / _NEAR for e in question.sources}
+        found.append(_Way(message, predict, slopes))
+    return tuple(found)
+
+
+def _fitted_rate(points: Points, theirs: Gradient, wrong: set[str], way: _Way) -> float | None:
     """Return the rate for which a prediction meets the student's numbers best, by secants."""
+    names = sorted(wrong)
 
     def errors(rate: float) -> Array:
-        values = predict(rate)
-        return np.concatenate([(values[e] - theirs[e])[points.smooth] for e in sorted(wrong)])
+        values = way.predict(rate)
+        return np.concatenate([(values[e] - theirs[e])[points.smooth] for e in names])
 
-    last, rate = 0.0, 1e-3
-    before = errors(last)
+    slopes = np.concatenate([way.slopes[e][points.smooth] for e in names])
+    before = np.concatenate([(points.right[e] - theirs[e])[points.smooth] for e in names])
+    estimates = (-before / slopes)[np.isfinite(before) & (slopes != 0)]
+    if not len(estimates):
+        return None
+    last, rate = 0.0, float(np.median(estimates))
+    similar = (estimates > rate / _SIMILAR) & (estimates < rate * _SIMILAR)
+    if not 0 < rate < _LARGEST_RATE or np.mean(similar) < _MOSTLY:
+        return None
     for _ in range(_ROUNDS):
         now = errors(rate)
         slopes = (now - before) / (rate - last)
