@@ -295,7 +295,8 @@ def _slips(question: Question, points: Points) -> Iterator[Foretold]:
     for number, (mistake, said, outputs) in enumerate(known):
         own = {element: values[output] for element, output in outputs.items()}
         later = 50 * (mistake == "sign") + number / len(known) / 2
-        yield Foretold(mistake, said, own, later=later)
+        each = mistake in (PRODUCT, QUOTIENT)  # done by hand for some names
+        yield Foretold(mistake, said, own, each=each, later=later)
 
 
 def _samples(question: Question, points: Points) -> Iterator[Foretold]:

@@ -46,7 +46,7 @@ class _Slips(Sweeps):
         super().__init__(question)
         ways = (
             *(self._losses(), self._functions(), self._averages(), self._accumulations()),
-            *(self._inner(), self._powers(), self._branches(), self._signs(), self._stopped()),
+            *(self._inner(), self._branches(), self._signs(), self._stopped()),
         )
         for slip in chain(*ways):
             if self.work < _MOST_WORK:
@@ -218,21 +218,6 @@ class _Slips(Sweeps):
                 yield Slip("derivative at the wrong point",
                            f"the derivative of each {name} is taken at its value",
                            elsewhere=heads)  # fmt: skip
-
-    def _powers(self) -> Iterator[Slip]:
-        """The exponent not lowered, or not brought down; a divisor not squared."""
-        for head, which, _ in self.shares:
-            name, operands = self.step(head)
-            if (name, which) not in (("pow", 0), ("div", 1)):
-                continue
-            said, base, other = self.said(head), operands[which], self.value[operands[1]]
-            what = "the exponent is not lowered" if name == "pow" else "the divisor is not squared"
-            yield Slip("power rule", f"{what} in the derivative of {said}",
-                       times={(head, which): self.value[base]})  # fmt: skip
-            if name == "pow":
-                over = self.builder.emit("div", self.builder.constant(1.0), other)
-                yield Slip("power rule", f"the exponent is not brought down from {said}",
-                           times={(head, which): over})  # fmt: skip
 
     def _branches(self) -> Iterator[Slip]:
         """Of a vertex that is used several times, one use kept or left out."""

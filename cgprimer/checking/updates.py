@@ -6,6 +6,7 @@ fitted to the student's numbers and must then predict all of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,10 +25,13 @@ UPDATED = "weight updated before its use"
 _LARGEST_DECAY = 1.0
 _LARGEST_RATE = 2.0
 _STEADY = 1e-6  # relative: by how much the fitted number may differ between points
+_ROUNDING = 4 * 2.0**-52
 _ROUNDS = 12
 _NEAR = 1e-6  # a rate for which a gradient is still nearly linear in it
 _MOST_NAMES = 12  # that may be updated one after the other
-_SIMILAR, _MOSTLY = 10.0, 0.7  # estimates of the rate: by which factor they differ, and how many
+_USUAL_RATES = (0.1, 0.01, 0.001, 0.5, 0.05, 0.005, 1.0, 0.2, 0.02)
+_SIMILAR = 0.3  # relative: by how much estimates of the rate differ
+_FEWEST = 4  # estimates of the rate that agree
 _RATE = "rate."  # a leaf of a tape; no name of a user has a dot
 
 
@@ -37,14 +41,15 @@ def decays(
     """Yield the right gradient plus a multiple of the parameters."""
     strengths: dict[str, float] = {}
     parameters = {e for n in question.graph.parameters for e in question.elements(n)}
-    for name in wrong & parameters:
-        weight, right = points.given[name], points.right[name]
-        here = points.smooth & (weight != 0) & np.isfinite(theirs[name])
-        if np.sum(here) < 4 or np.ptp(np.abs(weight[here])) == 0:
+    for name in sorted(wrong & parameters):
+        here = points.smooth & (points.given[name] != 0) & np.isfinite(theirs[name])
+        weight, right = points.given[name][here], points.right[name][here]
+        if np.sum(here) < _FEWEST or np.ptp(np.abs(weight)) == 0:
             continue
-        fitted = (theirs[name] - right)[here] / weight[here]
-        strength = float(np.median(fitted))
-        steady = np.abs(fitted - strength) <= _STEADY * abs(strength)
+        fitted = (theirs[name][here] - right) / weight
+        noise = (points.noise[name][here] + _ROUNDING * np.abs(right)) / np.abs(weight)
+        strength = float(fitted[int(np.argmin(noise))])
+        steady = np.abs(fitted - strength) <= _STEADY * abs(strength) + noise
         if steady.all() and 0 < strength < _LARGEST_DECAY:
             strengths[name] = strength
     if not strengths:
@@ -61,8 +66,12 @@ def decays(
 def early_updates(
     question: Question, points: Points, theirs: Gradient, wrong: set[str]
 ) -> Iterator[tuple[str, str, Gradient]]:
-    """Yield gradients with parameters that were moved before they are used, with a fitted rate."""
+    """Yield gradients with parameters that were moved before they are used.
+
+    The learning rate is a usual one, or it is fitted to the student's numbers.
+    """
     for way in _ways(question, points):
+        yield from ((UPDATED, way.message, values) for values in way.usual)
         with np.errstate(all="ignore"):
             rate = _fitted_rate(points, theirs, wrong, way)
             if rate is not None:
@@ -71,11 +80,19 @@ def early_updates(
 
 @dataclass(frozen=True, eq=False)
 class _Way:
-    """A way to update too early: the gradient for a learning rate, and its slope at rate 0."""
+    """A way to update too early.
+
+    Attributes:
+        message: what the student did.
+        predict: computes the gradient for a learning rate.
+        slopes: the derivatives of the gradient by the rate, at rate 0.
+        usual: the gradients for usual rates.
+    """
 
     message: str
     predict: Callable[[float], Gradient]
     slopes: Gradient
+    usual: tuple[Gradient, ...]
 
 
 @lru_cache(maxsize=4)  # shared by all submissions
@@ -104,7 +121,8 @@ def _ways(question: Question, points: Points) -> tuple[_Way, ...]:
         with np.errstate(all="ignore"):
             near = predict(_NEAR)
             slopes = {e: (near[e] - points.right[e]) / _NEAR for e in question.sources}
-        found.append(_Way(message, predict, slopes))
+            usual = tuple(predict(rate) for rate in _USUAL_RATES)
+        found.append(_Way(message, predict, slopes, usual))
     return tuple(found)
 
 
@@ -118,26 +136,28 @@ def _fitted_rate(points: Points, theirs: Gradient, wrong: set[str], way: _Way) -
 
     slopes = np.concatenate([way.slopes[e][points.smooth] for e in names])
     before = np.concatenate([(points.right[e] - theirs[e])[points.smooth] for e in names])
-    estimates = (-before / slopes)[np.isfinite(before) & (slopes != 0)]
-    if not len(estimates):
-        return None
-    last, rate = 0.0, float(np.median(estimates))
-    similar = (estimates > rate / _SIMILAR) & (estimates < rate * _SIMILAR)
-    if not 0 < rate < _LARGEST_RATE or np.mean(similar) < _MOSTLY:
-        return None
+    estimates = np.where(slopes == 0, np.nan, -before / slopes)
+    rate = _densest(estimates[np.isfinite(estimates)])
+    here = np.abs(estimates - rate) <= _SIMILAR * rate
+    last = 0.0
     for _ in range(_ROUNDS):
-        now = errors(rate)
-        slopes = (now - before) / (rate - last)
-        here = np.isfinite(slopes) & np.isfinite(now) & (slopes != 0)
-        if not here.any():
+        if not 0 < rate < _LARGEST_RATE or np.sum(here) < _FEWEST:
             return None
-        step = -float(np.median(now[here] / slopes[here]))
-        if not np.isfinite(step) or abs(step) <= 1e-15 * abs(rate):
-            break
-        last, before, rate = rate, now, float(np.clip(rate + step, -_LARGEST_RATE, _LARGEST_RATE))
-        if rate == last:
-            break
-    return rate if 0 < rate < _LARGEST_RATE else None
+        now = errors(rate)
+        step = -float(np.median((now * (rate - last) / (now - before))[here]))
+        last, before, rate = rate, now, rate + step
+        if not abs(step) > 1e-15 * abs(rate):  # nan, if it does not change any more
+            return last
+    return None
+
+
+def _densest(estimates: Array) -> float:
+    """Return the positive estimate with the nearest neighbours; nan if there are too few."""
+    known = np.sort(estimates[estimates > 0])
+    if len(known) < _FEWEST:
+        return math.nan
+    widths = known[_FEWEST - 1 :] / known[: 1 - _FEWEST]
+    return float(known[int(np.argmin(widths)) + _FEWEST // 2])
 
 
 def _moved(given: Gradient, gradient: Gradient, rate: float) -> dict[str, Array]:

@@ -96,6 +96,8 @@ def _applies(sweeps: Sweeps, head: int, changed: Iterable[int]) -> bool:
     depends = [which for which, o in enumerate(operands) if sweeps.active[o]]
     if name == "pow":
         return depends == [*changed] or (1 in changed and 1 in depends)
+    if name == "div" and len([*changed]) == 2:
+        return 1 in depends  # a constant divisor needs no quotient rule
     return any(which in depends for which in changed)
 
 
@@ -258,6 +260,11 @@ def note_products(sweeps: Sweeps) -> None:
         for name, operands in [sweeps.step(head)]
         if name in ("mul", "div", "pow") and sweeps.common_sources(operands)
     ]
+    products = [head for head in heads if sweeps.step(head).primitive == "mul"]
+    for which in (0, 1) if len(products) > 1 else ():
+        said = "in the derivative of each product one of two terms is missing"
+        lost = frozenset((head, which) for head in products)
+        sweeps.note(PRODUCT, said, sweeps.sweep(Slip(PRODUCT, said, lost=lost)))
     for head in heads[:_MOST_PRODUCTS]:
         name, operands = sweeps.step(head)
         names = sweeps.common_sources(operands)
@@ -269,7 +276,7 @@ def note_products(sweeps: Sweeps) -> None:
 
 
 def _one_term(sweeps: Sweeps, head: int) -> Iterator[Slip]:
-    """Yield the slips in which one of two terms is missing, or has the other's sign."""
+    """Yield the slips in which one of two terms is missing."""
     name, operands = sweeps.step(head)
     said, (left, right) = sweeps.expression(head), operands
     if name == "pow":
@@ -282,18 +289,6 @@ def _one_term(sweeps: Sweeps, head: int) -> Iterator[Slip]:
     for which, tail in ((1, right), (0, left)):
         text = f"in the derivative of {said} the term with the derivative of {{}} is missing"
         yield Slip(mistake, text.format(sweeps.text(tail)), lost=frozenset({(head, which)}))
-    both: frozenset[Place] = frozenset({(head, 0), (head, 1)})
-    if name == "mul":
-        yield Slip(mistake, f"the terms of the derivative of {said} are subtracted",
-                   negative=frozenset({(head, 1)}))  # fmt: skip
-        return
-    yield Slip(mistake, f"the terms of the derivative of {said} are in the wrong order",
-               negative=both)  # fmt: skip
-    yield Slip(mistake, f"the terms of the derivative of {said} are added",
-               negative=frozenset({(head, 1)}))  # fmt: skip
-    below = sweeps.value[right]
-    yield Slip(mistake, f"the divisor is not squared in the derivative of {said}",
-               times=dict.fromkeys(both, below))  # fmt: skip
 
 
 def _note_product_of_derivatives(sweeps: Sweeps, head: int, names: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count, islice
 from random import Random
 from typing import Any
@@ -364,29 +365,52 @@ PLANTED: dict[str, Any] = {
 }
 
 
-def named(mistake: str, many: int) -> Iterator[tuple[ExpressionGraph, int, str, bool, bool]]:
-    """Plant a mistake in so many graphs in which it changes numbers.
+@dataclass(frozen=True)
+class Verdict:
+    """What was said about a planted mistake: for all parts that are wrong."""
 
-    Yields the graph, its number, what was said, whether it was named first for all wrong parts,
-    and whether it was named at all for each of them.
-    """
+    graph: ExpressionGraph
+    mistakes: tuple[str, ...]  # that which was named for each part
+    first: bool  # whether the planted one was named for each
+    named: bool  # whether it was, or was listed among the alternatives
+    message: str
 
-    def found() -> Iterator[tuple[ExpressionGraph, int, str, bool, bool]]:
-        for number, graph in enumerate(graphs()):
-            made = PLANTED[mistake](graph, number)
-            if made is None:
-                continue
-            check, function = made
-            result = check.verdict(answers(check, function))
-            wrong = [part for part in result.parts if part.verdict != "right"]
-            if not wrong:
-                continue
-            first = all(part.mistake == mistake for part in wrong)
-            also = all(mistake in (part.mistake, *_others(part.message)) for part in wrong)
-            said = "; ".join(f"{p.name}: {p.mistake or '-'}: {p.message}" for p in wrong)
-            yield graph, number, said, first, also
 
-    return islice(found(), many)
+def verdicts(mistake: str) -> Iterator[Verdict]:
+    """Plant a mistake in graphs in which it changes numbers, without end."""
+    for graph, check, function in _programs(mistake):
+        try:
+            returned = answers(check, function)
+        except ArithmeticError:  # an overflow of Python's own
+            continue
+        result = check.verdict(returned)
+        wrong = [part for part in result.parts if part.verdict != "right"]
+        if wrong:
+            listed = [(part.mistake, *_others(part.message)) for part in wrong]
+            yield Verdict(
+                graph,
+                tuple(part.mistake for part in wrong),
+                all(part.mistake == mistake for part in wrong),
+                all(mistake in names for names in listed),
+                "; ".join(f"{p.name}: {p.mistake or '-'}: {p.message}" for p in wrong),
+            )
+
+
+def _programs(mistake: str) -> Iterator[tuple[ExpressionGraph, GradientCheck, Function]]:
+    """Yield graphs with checks and programs in which a mistake is planted."""
+    from tests.checking.planted_rules import PLANTED_RULES, planted_rules
+
+    if mistake in PLANTED_RULES:
+        yield from planted_rules(mistake)
+        return
+    for number, graph in enumerate(graphs()):
+        if made := PLANTED[mistake](graph, number):
+            yield graph, *made
+
+
+def named(mistake: str, many: int) -> list[Verdict]:
+    """Return so many verdicts on programs with a planted mistake."""
+    return list(islice(verdicts(mistake), many))
 
 
 def _others(message: str) -> list[str]:

@@ -25,7 +25,13 @@ RULES: dict[str, tuple[Callable[..., float], tuple[Callable[..., float], ...]]] 
     "mul": (lambda a, b: a * b, (lambda a, b: b, lambda a, b: a)),
     "div": (lambda a, b: a / b, (lambda a, b: 1 / b, lambda a, b: -a / b**2)),
     "neg": (lambda a: -a, (lambda a: -1.0,)),
-    "pow": (lambda a, b: a**b, (lambda a, b: b * a ** (b - 1), lambda a, b: 0.0)),
+    "pow": (
+        lambda a, b: a**b,
+        (
+            lambda a, b: b * a ** (b - 1),
+            lambda a, b: a**b * math.log(a) if a > 0 else 0.0,
+        ),
+    ),
     "exp": (math.exp, (math.exp,)),
     "log": (math.log, (lambda a: 1 / a,)),
     "sqrt": (math.sqrt, (lambda a: 0.5 / math.sqrt(a),)),
@@ -35,6 +41,18 @@ RULES: dict[str, tuple[Callable[..., float], tuple[Callable[..., float], ...]]] 
     "sigmoid": (_sigmoid, (lambda a: math.exp(-a) / (1 + math.exp(-a)) ** 2,)),
     "softplus": (lambda a: math.log1p(math.exp(a)), (_sigmoid,)),
     "relu": (lambda a: max(a, 0.0), (lambda a: float(a > 0),)),
+    "tan": (math.tan, (lambda a: 1 / math.cos(a) ** 2,)),
+    "atan": (math.atan, (lambda a: 1 / (1 + a * a),)),
+    "sinh": (math.sinh, (math.cosh,)),
+    "log10": (math.log10, (lambda a: 1 / (a * math.log(10)),)),
+    "abs": (abs, (lambda a: math.copysign(1.0, a),)),
+    "max": (max, (lambda a, b: float(a > b), lambda a, b: float(b > a))),
+    "min": (min, (lambda a, b: float(a < b), lambda a, b: float(b < a))),
+    "less": (lambda a, b: float(a < b), (lambda a, b: 0.0, lambda a, b: 0.0)),
+    "where": (
+        lambda a, b, c: b if a else c,
+        (lambda a, b, c: 0.0, lambda a, b, c: float(a != 0), lambda a, b, c: float(a == 0)),
+    ),
 }
 FUNCTIONS = {name for name, (_, partials) in RULES.items() if len(partials) == 1} - {"neg"}
 
@@ -61,6 +79,9 @@ class Habits:
     drops: Callable[[Node, Node], bool] = lambda head, tail: False  # a share
     sign: Callable[[Node], float] = lambda node: 1.0
     rounded: Callable[[float], float] = float  # every number
+    # A wrong value, and wrong partials, of a node; None for the right ones.
+    value: Callable[[str, list[Node], str], float | None] = lambda function, operands, line: None
+    partials: Callable[[Node], list[float] | None] = lambda node: None
 
 
 class Student:
@@ -91,13 +112,15 @@ class Student:
     def applied(self, function: str, operands: list[Node], line: str) -> Node:
         value, partials = RULES[function]
         rounded = self.habits.rounded
-        result = rounded(value(*[o.value for o in operands]))
+        wrong = self.habits.value(function, operands, line)
+        result = rounded(value(*[o.value for o in operands]) if wrong is None else wrong)
         node = Node(result, function, tuple(operands), line=line)
         place = self.habits.elsewhere(node)
         numbers = [o.value for o in operands]
         if place is not None:
             numbers[0] = place
         node.partials = [rounded(p(*numbers)) for p in partials]
+        node.partials = self.habits.partials(node) or node.partials
         if self.habits.forgets(node):
             node.partials[0] = 1.0
         return node

@@ -261,17 +261,16 @@ def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
 @pytest.mark.parametrize(
     ("slope", "said"),
     [
-        (
-            lambda x: 3 * x**3 - 1 / x**2,
-            "the exponent is not lowered in the derivative of x^3 in y",
-        ),
-        (lambda x: x**2 - 1 / x**2, "the exponent is not brought down from x^3 in y"),
-        (lambda x: 3 * x**2 - 1 / x, "the divisor is not squared in the derivative of 1/x in y"),
+        (lambda x: 3 * x**3 - 1 / x**2, ("x^3 in y", "the exponent is not lowered")),
+        (lambda x: x**2 - 1 / x**2, ("x^3 in y", "the exponent is not brought down")),
+        (lambda x: 3 * x**2 - 1 / x, ("1/x in y", "the divisor is not squared")),
+        (lambda x: 3 * x - 1 / x**2, ("x^3 in y", "n*u for n*u^(n - 1)")),
     ],
 )
-def test_the_rule_of_powers(slope: Any, said: str) -> None:
+def test_the_rule_of_powers(slope: Any, said: tuple[str, str]) -> None:
     part = parts(cgprimer.parse("parameter x = 2; y = x^3 + 1/x; output y"), slope)["x"]
-    assert (part.mistake, part.message) == ("power rule", said)
+    assert part.mistake == "power rule"
+    assert all(text in part.message for text in said)
 
 
 def test_accumulation() -> None:  # E5

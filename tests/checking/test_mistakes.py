@@ -6,22 +6,25 @@ import pytest
 
 from cgprimer.checking.mistakes import MISTAKES
 from tests.checking.planted import PLANTED, named
+from tests.checking.planted_rules import PLANTED_RULES
+
+ALL = (*PLANTED, *PLANTED_RULES)
 
 
 def test_every_planted_mistake_is_known() -> None:
-    assert PLANTED.keys() <= MISTAKES.keys()
+    assert {*ALL} <= MISTAKES.keys()
 
 
-@pytest.mark.parametrize("mistake", PLANTED)
+@pytest.mark.parametrize("mistake", ALL)
 def test_a_planted_mistake_is_named(mistake: str) -> None:
-    for graph, number, said, _, found in named(mistake, 3):
-        assert found, (graph, number, said)
+    for verdict in named(mistake, 3):
+        assert verdict.named, verdict
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mistake", PLANTED)
+@pytest.mark.parametrize("mistake", ALL)
 def test_planted_mistakes_are_named_in_most_graphs(mistake: str) -> None:
-    tried = list(named(mistake, 40))
+    tried = named(mistake, 40)
     assert len(tried) == 40
-    missed = [(graph, said) for graph, _, said, _, found in tried if not found]
+    missed = [verdict for verdict in tried if not verdict.named]
     assert len(missed) <= 2, missed
