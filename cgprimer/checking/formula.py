@@ -22,6 +22,7 @@ from cgprimer.checking.handwritten import components, tree_of, values_at
 from cgprimer.checking.mistakes import name_mistakes
 from cgprimer.checking.questions import Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Part, Result
+from cgprimer.checking.wrong_rules import PRODUCT, QUOTIENT
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.core.language.names import names_in, replaced
@@ -37,7 +38,7 @@ _FEW_DIGITS = 3  # of a number: with fewer it may be right by chance
 _AT = (0.7, 1.3, 1.9, 0.4, 2.3)  # where a statement is tried first
 _COINCIDENCES = (  # that one number may have by chance
     "constant factor", "float32", "difference step too large", "difference step too small",
-    "derivative at the wrong point",
+    "derivative at the wrong point", "weight decay added", "weight updated before its use",
 )  # fmt: skip
 _CONSTANTS = {"e": parse_expression("exp(1)"), "pi": parse_expression("acos(-1)")}
 _VALUE = "value_"  # what the formula of a statement is called
@@ -183,7 +184,10 @@ def _numbers(
         named = known.get(wrong[0])
         if named and named.mistake in _COINCIDENCES:
             named = None
-        said = named.said if named else "not the slope at the declared values"
+        said = "not the slope at the declared values"
+        if named:
+            others = [name for name in named.others if name not in _COINCIDENCES]
+            said = named.said + (f" (it may as well be: {', '.join(others)})" if others else "")
         evidence = (where, f"yours is {trees[wrong[0]][0]}")
         mistake = named.mistake if named else ""
         found.append(Part(name, 1.0, 0.0, "wrong", mistake, said, evidence))
@@ -330,7 +334,7 @@ def _check_statement(
     if functions:
         proven = part.verdict == "right"
         message = f"{'holds' if proven else 'does not hold'} for {functions}"
-        part = replace(part, mistake="")
+        part = replace(part, mistake=part.mistake if part.mistake in (PRODUCT, QUOTIENT) else "")
     return Result("formula", text.strip(), (replace(part, name=name, message=message),))
 
 

@@ -97,7 +97,7 @@ def _applies(sweeps: Sweeps, head: int, changed: Iterable[int]) -> bool:
     if name == "pow":
         return depends == [*changed] or (1 in changed and 1 in depends)
     if name == "div" and len([*changed]) == 2:
-        return 1 in depends  # a constant divisor needs no quotient rule
+        return len(depends) == 2  # a constant needs no quotient rule
     return any(which in depends for which in changed)
 
 

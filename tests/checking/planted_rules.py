@@ -406,6 +406,75 @@ def transposed(number: int) -> Any:
     return check, lambda point: layers(point, **way)
 
 
+# --- what is made of the right numbers ------------------------------------------------------------
+
+
+def _changed(change: Callable[[float], float]) -> Any:
+    """Return a planter that changes the right numbers of some names."""
+
+    def plant(number: int) -> Any:
+        check = asked(composed(number, OTHERS), number)
+        good, chosen = right(check), check.question.wrt[number % 2 :]
+
+        def gradient(point: Point) -> dict[str, float]:
+            return {n: change(v) if n in chosen else v for n, v in good(point).items()}
+
+        return check, gradient
+
+    return plant
+
+
+def averaged(number: int) -> Any:
+    """The mean over a batch where the sum is asked for."""
+    graph = composed(number, OTHERS)
+    check = gradient_check(graph, loss="squared-error", batch=3, reduction="sum", seed=number)
+    good = right(check)
+    return check, lambda point: {n: v / 3 for n, v in good(point).items()}
+
+
+def reordered(number: int) -> Any:
+    """The values of three or more parameters, one place further."""
+    check = asked(composed(number, OTHERS), number)
+    good, wrt = right(check), check.question.wrt
+    if len(wrt) < 3:
+        return None
+
+    def gradient(point: Point) -> dict[str, float]:
+        values = [*good(point).values()]
+        return dict(zip(wrt, values[1:] + values[:1], strict=True))
+
+    return check, gradient
+
+
+def inner_variable(number: int) -> Any:
+    """The derivative of an inner variable for that of the output."""
+    check = asked(composed(4 * number + 1 + number % 3, OTHERS), number)
+    student, question = Student(check.question.graph), check.question
+    if question.batch:
+        return None
+
+    def gradient(point: Point) -> dict[str, float]:
+        found = student.gradient(point, of="v0")
+        return {n: found[n] for n in question.wrt}
+
+    return check, gradient
+
+
+def inner_product(number: int) -> Any:
+    """The derivative of ``f(q*x)`` by ``q`` without the factor ``x``."""
+    pieces = ("sin({q}*{o})", "exp({q}*{o})", "tanh({q}*{o})", "softplus({q}*{o})")
+    graph = composed(number, pieces)
+    check = asked(graph, number)
+    chosen = [n for n, t in graph.definitions.items() if len(t.arguments) == 1][:1]
+
+    def partials(node: Node) -> list[float] | None:
+        if node.function != "mul" or node.line not in chosen:
+            return None
+        return [1.0, node.operands[0].value]
+
+    return check, with_habits(check, Habits(partials=partials))
+
+
 def _alternating(one: Any, other: Any) -> Any:
     return lambda number: (other if number % 2 else one)(number)
 
@@ -423,6 +492,14 @@ PLANTED_RULES: dict[str, Callable[[int], Any]] = {
     "weight decay added": weight_decay,
     "weight updated before its use": early_update,
     "transposed weights": transposed,
+    "constant zero": _changed(lambda value: 0.0),
+    "absolute value": _changed(abs),
+    "reciprocal": _changed(lambda value: 1 / value),
+    "constant factor": _changed(lambda value: 1.7 * value),
+    "mean instead of sum": averaged,
+    "order of the values": reordered,
+    "outer derivative missing": inner_variable,
+    "inner derivative missing": inner_product,
 }
 
 

@@ -172,6 +172,7 @@ class Blank:
         value: the right one: a number, an array, or a text (names, apart by commas).
         tree: computes it from what is given and from blanks before; None where nothing follows.
         form: ``number``, ``array``, ``shape``, ``name`` or ``names`` (in any order).
+        operation: of a tangent, the primitive that computes the row's value; else empty.
     """
 
     row: str
@@ -180,6 +181,7 @@ class Blank:
     value: Any
     tree: Expression | None = None
     form: str = "number"
+    operation: str = ""
 
     def text(self, digits: int) -> str:
         """The right value, in so many digits; 0 for all it has."""

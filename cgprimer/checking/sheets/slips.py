@@ -16,6 +16,9 @@ from cgprimer.core.language.syntax import Apply, Expression, Name, Number, posto
 SIGN = "sign"
 OVERWRITTEN = "= instead of +="
 ONE_PATH = "one path of several"
+PRODUCT = "product rule"
+QUOTIENT = "quotient rule"
+TERM = "term missing"
 NO_UPSTREAM = "upstream factor missing"
 NO_LOCAL = "local partial missing"
 NO_FACTOR = "a factor missing"
@@ -58,10 +61,12 @@ def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str, Expression]]:
     addends = _flat(tree, "add")
     if flows and len(addends) > 1:
-        several = OVERWRITTEN if blank.name.startswith(_FLOWS) else ONE_PATH
+        several = _one_of_several(blank)
         yield from ((several, one) for one in addends)
         for k in range(len(addends) if len(addends) > 2 else 0):
             yield several, total(addends[:k] + addends[k + 1 :])
+        if len(addends) == 2:
+            yield from _product_of_derivatives(tree, blank)
     for k, addend in enumerate(addends):
         for name, other in _changed_addend(addend, blank, flows):
             yield name, total([*addends[:k], other, *addends[k + 1 :]])
@@ -74,6 +79,25 @@ def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str,
             yield OPERATION, Apply("mul", tree.arguments)
 
 
+def _one_of_several(blank: Blank) -> str:
+    """Return the name of a mistake that keeps only a part of a sum.
+
+    A tangent is a sum over the operands of one operation, an adjoint a sum over the uses of a value.
+    """
+    if blank.name.startswith("dot."):
+        return {"mul": PRODUCT, "div": QUOTIENT}.get(blank.operation, TERM)
+    return OVERWRITTEN if blank.name.startswith("bar.") else ONE_PATH
+
+
+def _product_of_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
+    """Yield ``f'*g'`` for the tangent of ``f*g``, ``f'/g'`` for that of ``f/g``."""
+    tangents = [Name(n) for n in names_in(tree) if n.startswith("dot.")]
+    if blank.operation in ("mul", "div") and blank.name.startswith("dot."):
+        pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}
+        for pair in pairs.get(len(tangents), []):
+            yield _one_of_several(blank), Apply(blank.operation, tuple(pair))
+
+
 def _changed_addend(
     addend: Expression, blank: Blank, flows: bool
 ) -> Iterator[tuple[str, Expression]]:
@@ -81,7 +105,7 @@ def _changed_addend(
     for k, factor in enumerate(factors if flows else []):  # of a + a, and of a*a
         parts = _flat(factor, "add")
         for one in parts if len(parts) > 1 else []:
-            yield OVERWRITTEN, multiplied([*factors[:k], one, *factors[k + 1 :]])
+            yield _one_of_several(blank), multiplied([*factors[:k], one, *factors[k + 1 :]])
     if len(factors) > 1 and (flows or blank.name.startswith("path.")):
         upstream = [f for f in factors if _is_flow(f)]
         if len(upstream) == 1:

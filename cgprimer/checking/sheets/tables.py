@@ -129,11 +129,16 @@ def derivative_trees(
 
 
 def worked_blank(
-    row: str, column: str, name: str, tree: Expression, known: dict[str, Any]
+    row: str,
+    column: str,
+    name: str,
+    tree: Expression,
+    known: dict[str, Any],
+    operation: str = "",
 ) -> Blank:
     """A blank of which the value is found by a formula, and known from there on."""
     known[name] = value_of(tree, known)
-    return Blank(row, column, name, known[name], tree)
+    return Blank(row, column, name, known[name], tree, operation=operation)
 
 
 def trace_table(
@@ -150,8 +155,11 @@ def trace_table(
             raise ValueError(f"no row {seed!r}")
         trees = derivative_trees(rows, graph, kind, seed, level)
         known = {row.name: row.value for row in rows}
+        forward = rows if kind == "tangent" else []
+        operations = {r.name: str(r.tree.primitive) for r in forward if isinstance(r.tree, Apply)}
         for name, tree in trees.items():
-            blanks.append(worked_blank(name, kind, f"{mark}.{name}", tree, known))
+            operation = operations.get(name, "")
+            blanks.append(worked_blank(name, kind, f"{mark}.{name}", tree, known, operation))
     return rows, blanks
 
 
