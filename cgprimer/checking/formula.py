@@ -96,7 +96,7 @@ def check_formula(
       y  right
     >>> print(check_formula("d(coth(x)) = -csch(x)"))
     d(coth(x)) = -csch(x): 0 of 1 points
-      d(coth(x))  wrong: right at 0 of 20 points; no mistake that is known here
+      d(coth(x))  wrong: coth(x) is differentiated as -1/sinh(u) (wrong derivative of a function)
                     at x = 0.7 the slope is -1.7378, and this formula gives -1.3182
     """
     if isinstance(formula, str):

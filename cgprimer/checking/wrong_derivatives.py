@@ -79,7 +79,7 @@ def _table(sweeps: Sweeps, name: str, heads: Iterable[int]) -> Iterator[Slip]:
                     text = rule.partials[which]
                     made = emit_text(sweeps.builder, text, operands, values[head])
                     partials[head, which] = made
-            said = f"in the derivative of {where}: {rule.message}"
+            said = f"{where} is differentiated as {rule.message}"
             yield Slip(rule.mistake, said, partials=partials, forward=forward)
 
 
@@ -110,7 +110,7 @@ def _undifferentiated(sweeps: Sweeps, name: str, heads: Iterable[int]) -> Iterat
             for which, operand in enumerate(sweeps.step(head).operands)
             if sweeps.active[operand]
         }
-        said = f"the function itself stands for its derivative: {where}"
+        said = f"{where} is differentiated as the function itself"
         yield Slip(NOT_DIFFERENTIATED, said, partials=partials)
 
 
@@ -143,9 +143,7 @@ def _cross_entropy(sweeps: Sweeps) -> Iterator[Slip]:
     if base_name(sweeps.question.loss) == SOFTMAX:
         outputs = sweeps.question.output.split(",")
         logits = [
-            v
-            for v in sweeps.region
-            if element_place(sweeps.tape.labels.get(v, ""))[0] in outputs
+            v for v in sweeps.region if element_place(sweeps.tape.labels.get(v, ""))[0] in outputs
         ]
         powers = [builder.emit("exp", value[v]) for v in logits]
         total = powers[0] if powers else one
@@ -280,9 +278,9 @@ def _one_term(sweeps: Sweeps, head: int) -> Iterator[Slip]:
     name, operands = sweeps.step(head)
     said, (left, right) = sweeps.expression(head), operands
     if name == "pow":
-        yield Slip(EXPONENT, f"in the derivative of {said} the exponent is taken as a constant",
+        yield Slip(EXPONENT, f"{said} is differentiated as if its exponent were constant",
                    lost=frozenset({(head, 1)}))  # fmt: skip
-        yield Slip(EXPONENT, f"in the derivative of {said} the base is taken as a constant",
+        yield Slip(EXPONENT, f"{said} is differentiated as if its base were constant",
                    lost=frozenset({(head, 0)}))  # fmt: skip
         return
     mistake = PRODUCT if name == "mul" else QUOTIENT
@@ -306,11 +304,10 @@ def _note_product_of_derivatives(sweeps: Sweeps, head: int, names: Iterable[str]
         gradient[element] = builder.emit("add", rest[element], builder.emit("mul", bar, made))
     what = "product" if name == "mul" else "quotient"
     mistake = PRODUCT if name == "mul" else QUOTIENT
-    said = f"the derivative of {sweeps.expression(head)} is the {what} of the derivatives"
+    said = f"{sweeps.expression(head)} is differentiated as the {what} of the derivatives"
     sweeps.note(mistake, said, gradient)
 
 
 def _derivatives(sweeps: Sweeps, value: int) -> Mapping[str, int]:
     """Return the derivatives of an inner value by all sources."""
     return sweeps.sweep(Slip("", "", roots=(value,)))
-

@@ -203,9 +203,7 @@ def product_rule(number: int) -> Any:
     return check, gradient
 
 
-def _tangent(
-    graph: ExpressionGraph, point: Point, name: str, chosen: list[str], way: int
-) -> float:
+def _tangent(graph: ExpressionGraph, point: Point, name: str, chosen: list[str], way: int) -> float:
     """Return a derivative by forward mode, with a wrong rule for the product of some lines."""
     from cgprimer.core.language.syntax import Apply, Name, Number
 
@@ -324,9 +322,7 @@ def weight_decay(number: int) -> Any:
     check = asked(composed(number, OTHERS), number)
     good, strength = right(check), (0.1, 0.01, 0.001, 0.5)[number % 4]
     chosen = check.question.wrt[number % 2 :]
-    return check, lambda p: {
-        n: v + strength * p[n] * (n in chosen) for n, v in good(p).items()
-    }
+    return check, lambda p: {n: v + strength * p[n] * (n in chosen) for n, v in good(p).items()}
 
 
 RATES = (0.1, 0.01, 0.5, 0.05, 0.001)

@@ -82,7 +82,7 @@ def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str,
 def _one_of_several(blank: Blank) -> str:
     """Return the name of a mistake that keeps only a part of a sum.
 
-    A tangent is a sum over the operands of one operation, an adjoint a sum over the uses of a value.
+    A tangent adds up the operands of one operation, an adjoint the uses of one value.
     """
     if blank.name.startswith("dot."):
         return {"mul": PRODUCT, "div": QUOTIENT}.get(blank.operation, TERM)
