@@ -39,6 +39,7 @@ _AT = (0.7, 1.3, 1.9, 0.4, 2.3)  # where a statement is tried first
 _COINCIDENCES = (  # that one number may have by chance
     "constant factor", "float32", "difference step too large", "difference step too small",
     "derivative at the wrong point", "weight decay added", "weight updated before its use",
+    "updated parameter returned", "wrong factor",
 )  # fmt: skip
 _CONSTANTS = {"e": parse_expression("exp(1)"), "pi": parse_expression("acos(-1)")}
 _VALUE = "value_"  # what the formula of a statement is called

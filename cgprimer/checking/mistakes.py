@@ -19,8 +19,22 @@ import numpy as np
 from cgprimer.checking.differences import rounded, step_of_differences, stored_in_float32
 from cgprimer.checking.questions import RIGHT, Points, Question
 from cgprimer.checking.slips import candidates
-from cgprimer.checking.updates import DECAY, UPDATED, decays, early_updates
-from cgprimer.checking.wrong_derivatives import BIAS, NOT_DIFFERENTIATED, TRANSPOSED, TWICE
+from cgprimer.checking.updates import (
+    DECAY,
+    RETURNED,
+    UPDATED,
+    decays,
+    early_updates,
+    returned_updates,
+)
+from cgprimer.checking.wrong_derivatives import (
+    BIAS,
+    CONSTANT,
+    FACTOR,
+    NOT_DIFFERENTIATED,
+    TRANSPOSED,
+    TWICE,
+)
 from cgprimer.checking.wrong_rules import (
     DEGREES,
     DERIVATIVE,
@@ -63,13 +77,15 @@ MISTAKES = {
     "= instead of +=": "contributions overwrite each other instead of adding up",
     "not zeroed": "contributions of earlier calls stay",
     "inner function not evaluated": "an outer derivative is taken at x instead of at g(x)",
-    "derivative at the wrong point": "right numbers of another point",
     "outer derivative missing": "the chain stops too early",
     "inner derivative missing": "the chain begins too late: what is inside is not differentiated",
+    VARIABLE: "the derivative with respect to another variable",
+    FACTOR: "the derivative of a product by a parameter is a value from elsewhere",
+    "derivative at the wrong point": "right numbers of another point",
+    CONSTANT: "a constant term, or a constant multiple, is kept",
     POWER: "the exponent stays, or does not come down; the divisor is not squared",
     DERIVATIVE: "a function has a wrong derivative, as 1 - tanh(u) or 1 + tanh(u)^2",
     DEGREES: "angles are converted between degrees and radians",
-    VARIABLE: "the derivative with respect to another variable",
     "absolute value": "the sign is lost",
     "reciprocal": "one over what is right",
     "float32": "computed with seven digits",
@@ -77,6 +93,7 @@ MISTAKES = {
     "difference step too large": "difference quotients with an error of h or h^2",
     "difference step too small": "difference quotients in which rounding has the say",
     DECAY: "the gradient of weight decay is added to that of the loss",
+    RETURNED: "the parameter after a step in the place of its gradient",
     UPDATED: "other parameters are updated before this derivative is computed",
     "constant factor": "a constant number times what is right",
 }
@@ -397,8 +414,9 @@ def _fitted(
     """Predict gradients with a number that is fitted to the student's."""
     if np.sum(points.smooth) < _FEWEST:
         return
-    for mistake, said, values in decays(question, points, theirs, wrong):
-        yield Foretold(mistake, said, values, each=True)
+    for fitted in (decays, returned_updates):
+        for mistake, said, values in fitted(question, points, theirs, wrong):
+            yield Foretold(mistake, said, values, each=True)
     for mistake, said, values in early_updates(question, points, theirs, wrong):
         yield Foretold(mistake, said, values)
 

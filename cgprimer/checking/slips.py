@@ -14,7 +14,13 @@ from itertools import chain, pairwise, product
 from cgprimer.checking.places import Place, grouped
 from cgprimer.checking.questions import Question
 from cgprimer.checking.sweeps import Candidate, Sweeps
-from cgprimer.checking.wrong_derivatives import note_products, note_transposed, wrong_derivatives
+from cgprimer.checking.wrong_derivatives import (
+    note_constants,
+    note_factors,
+    note_products,
+    note_transposed,
+    wrong_derivatives,
+)
 from cgprimer.checking.wrong_sweeps import Slip
 from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.path_sum import count_paths, list_paths
@@ -63,6 +69,8 @@ class _Slips(Sweeps):
                 break
             self.note(slip.mistake, slip.said, self.sweep(slip))
         note_transposed(self)
+        note_constants(self)
+        note_factors(self)
 
     # --- what can go wrong -------------------------------------------------------------------
 

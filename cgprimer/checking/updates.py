@@ -21,6 +21,7 @@ from cgprimer.checking.wrong_sweeps import Slip
 Array = Any
 Gradient = Mapping[str, Array]
 DECAY = "weight decay added"
+RETURNED = "updated parameter returned"
 UPDATED = "weight updated before its use"
 _LARGEST_DECAY = 1.0
 _LARGEST_RATE = 2.0
@@ -28,9 +29,10 @@ _STEADY = 1e-6  # relative: by how much the fitted number may differ between poi
 _ROUNDING = 4 * 2.0**-52
 _ROUNDS = 12
 _NEAR = 1e-6  # a rate for which a gradient is still nearly linear in it
-_MOST_NAMES = 12  # that may be updated one after the other
+_MOST_WORK = 10_000  # instructions of all gradients that are computed one after the other
 _USUAL_RATES = (0.1, 0.01, 0.001, 0.5, 0.05, 0.005, 1.0, 0.2, 0.02)
-_SIMILAR = 0.3  # relative: by how much estimates of the rate differ
+_SIMILAR = 0.05  # relative: by how much estimates of the rate differ
+_AGREEING = 0.1  # fraction of the estimates that must agree
 _FEWEST = 4  # estimates of the rate that agree
 _RATE = "rate."  # a leaf of a tape; no name of a user has a dot
 
@@ -61,6 +63,26 @@ def decays(
         if abs(one - strength) <= _STEADY * strength
     }
     yield DECAY, "a multiple of the parameter itself is added", values
+
+
+def returned_updates(
+    question: Question, points: Points, theirs: Gradient, wrong: set[str]
+) -> Iterator[tuple[str, str, Gradient]]:
+    """Yield parameters after a step, in the place of their gradient."""
+    values = {}
+    for name in sorted(wrong & points.given.keys()):
+        weight, right = points.given[name], points.right[name]
+        if np.shape(weight) != np.shape(right):  # an input of a batch
+            continue
+        here = points.smooth & (right != 0) & np.isfinite(theirs[name])
+        if np.sum(here) < _FEWEST:
+            continue
+        rates = (weight - theirs[name])[here] / right[here]
+        rate = float(np.median(rates))
+        if 0 < rate < _LARGEST_RATE:
+            values[name] = weight - rate * right
+    if values:
+        yield RETURNED, "this is the parameter after a step, not its gradient", values
 
 
 def early_updates(
@@ -109,7 +131,7 @@ def _ways(question: Question, points: Points) -> tuple[_Way, ...]:
             lambda rate: _gradient(question, _moved(points.given, points.right, rate))
         ),
     }
-    if 1 < len(names) <= _MOST_NAMES:
+    if len(names) * len(question.answering) <= _MOST_WORK:
         ways["a parameter is updated before the gradient by the next one is computed"] = (
             lambda rate: _one_after_another(question, points, names, rate)
         )
@@ -139,9 +161,11 @@ def _fitted_rate(points: Points, theirs: Gradient, wrong: set[str], way: _Way) -
     estimates = np.where(slopes == 0, np.nan, -before / slopes)
     rate = _densest(estimates[np.isfinite(estimates)])
     here = np.abs(estimates - rate) <= _SIMILAR * rate
+    if np.sum(here) < max(_FEWEST, _AGREEING * np.sum(np.isfinite(estimates))):
+        return None
     last = 0.0
     for _ in range(_ROUNDS):
-        if not 0 < rate < _LARGEST_RATE or np.sum(here) < _FEWEST:
+        if not 0 < rate < _LARGEST_RATE:
             return None
         now = errors(rate)
         step = -float(np.median((now * (rate - last) / (now - before))[here]))

@@ -20,11 +20,14 @@ from cgprimer.core.losses import SOFTMAX, base_name
 NOT_DIFFERENTIATED = "function not differentiated"
 TWICE = "activation derivative twice"
 BIAS = "bias forgotten"
+CONSTANT = "constant not differentiated"
+FACTOR = "wrong factor"
 TRANSPOSED = "transposed weights"
 _LINEAR = {"add", "sub", "mul", "div", "neg", "copy", "exp", "relu", "max", "min", "where",
            "clamp", "stop_gradient", "sign", "heaviside", "step", "less", "equal"}  # fmt: skip
 _ACTIVATIONS = {"sigmoid", "tanh", "sin", "cos", "softplus", "erf"}
 _MOST_PRODUCTS = 40
+_MOST_FACTORS = 30  # parameters, and values that may stand for their factors
 
 
 def wrong_derivatives(sweeps: Sweeps) -> Iterator[Slip]:
@@ -164,6 +167,61 @@ def _cross_entropy(sweeps: Sweeps) -> Iterator[Slip]:
     times = {(h, w): factors[tail] for h, w, tail in sweeps.shares if tail in factors}
     if times:
         yield Slip(TWICE, said, times=times)
+
+
+# --- constants and factors -----------------------------------------------------------------------
+
+
+def note_constants(sweeps: Sweeps) -> None:
+    """Add sums whose constant term, or constant multiple, stays as it is."""
+    first, tape = len(sweeps.tape.leaves), sweeps.tape
+    for head in sweeps.region:
+        name, operands = sweeps.step(head)
+        bar = sweeps.right.get(head)
+        constants = [o for o in operands if o < first and tape.leaves[o].kind == "constant"]
+        if bar is None or name not in ("add", "sub", "mul") or len(constants) != 1:
+            continue
+        which = operands.index(constants[0])
+        said = f"the constant term of {sweeps.expression(head)} is kept"
+        if name == "mul":
+            said = f"{sweeps.expression(head)} is kept as it is"
+            wrong = Slip(NOT_DIFFERENTIATED, said, partials={(head, 1 - which): sweeps.value[head]})
+            if operands[1 - which] < first:
+                sweeps.note(NOT_DIFFERENTIATED, said, sweeps.sweep(wrong))
+            continue
+        term = sweeps.builder.emit("mul", bar, sweeps.value[constants[0]])
+        operation = "sub" if name == "sub" and which == 1 else "add"
+        names = sweeps.common_sources([head])
+        gradient = sweeps.sweep(Slip("", ""))
+        kept = {e: sweeps.builder.emit(operation, gradient[e], term) for e in names}
+        sweeps.note(CONSTANT, said, kept)
+
+
+def note_factors(sweeps: Sweeps) -> None:
+    """Add products with a parameter whose derivative is another value than the other factor."""
+    uses: dict[int, list[Place]] = {}
+    for head, which, tail in sweeps.shares:
+        uses.setdefault(tail, []).append((head, which))
+    inputs = {n for name in sweeps.question.graph.inputs for n in sweeps.question.elements(name)}
+    values = [i for i in sweeps.value if sweeps.tape.labels.get(i) in inputs]
+    values += [v for v in sweeps.vertices() if v != sweeps.root]
+    if max(len(sweeps.sources), len(values)) > _MOST_FACTORS:
+        return
+    for element, source in sweeps.sources.items():
+        places = uses.get(source, [])
+        head, which = places[0] if len(places) == 1 else (0, 0)
+        bar = sweeps.right.get(head)
+        if not head or bar is None or sweeps.step(head).primitive != "mul":
+            continue
+        factor = sweeps.step(head).operands[1 - which]
+        for other in values:
+            if other != factor:
+                said = (
+                    f"the derivative of {sweeps.expression(head)} by {element} is taken as"
+                    f" {sweeps.text(other)}"
+                )
+                made = sweeps.builder.emit("mul", bar, sweeps.value[other])
+                sweeps.note(FACTOR, said, {element: made})
 
 
 # --- forward passes ------------------------------------------------------------------------------

@@ -18,7 +18,10 @@ import numpy as np
 import cgprimer
 from cgprimer import ExpressionGraph
 from cgprimer.checking.gradient import GradientCheck, gradient_check
-from tests.checking.planted import asked, right, samples, with_habits
+from cgprimer.core.language.names import names_in
+from cgprimer.core.language.syntax import Apply, Name, Number
+from tests.checking import planted
+from tests.checking.planted import right, samples, with_habits
 from tests.checking.students import RULES, Habits, Node, Student
 
 Point = Mapping[str, Any]
@@ -58,6 +61,13 @@ def composed(seed: int, pieces: tuple[str, ...]) -> ExpressionGraph:
     values = ", ".join(f"{p} = {round(draw.uniform(0.3, 1.5), 2)}" for p in parameters)
     declared = ["input x1 = 0.7, x2 = 0.4", f"parameter {values}"]
     return cgprimer.parse("\n".join([*declared, *lines, "output y"]))
+
+
+def asked(graph: ExpressionGraph, number: int) -> GradientCheck:
+    """Return a check of the graph itself, of a loss, of a batch, or of a loss with labels."""
+    if number % 5 == 4:
+        return gradient_check(graph, loss="hinge", seed=number)
+    return planted.asked(graph, number)
 
 
 # --- wrong local rules ---------------------------------------------------------------------------
@@ -192,40 +202,67 @@ PRODUCTS = ("sin({q}*{o})*({q}^2 + {o})", "({q} + {o})*tanh({q}*{o})", "exp({q}/
             "{q}*cos({q}*{o})", "({q}^2 + 1)*sigmoid({q})")  # fmt: skip
 
 
+Dual = tuple[float, float, bool]  # a value, its tangent, whether it depends on the variable
+Tangent = Callable[[str, Apply, list[Dual], list[float]], float]
+
+
 def product_rule(number: int) -> Any:
     graph = composed(number, PRODUCTS)
     check, way = gradient_check(graph, seed=number), number % 3
     chosen = [n for n in graph.definitions if n != "y"][number % 2 : number % 2 + 1]
 
-    def gradient(point: Point) -> dict[str, float]:
-        return {name: _tangent(graph, point, name, chosen, way) for name in check.question.wrt}
+    def wrong(line: str, tree: Apply, parts: list[Dual], terms: list[float]) -> float:
+        if line in chosen and tree.primitive == "mul" and all(p[2] for p in parts):
+            return (parts[0][1] * parts[1][1], terms[0], terms[1])[way]
+        return sum(terms)
 
-    return check, gradient
+    return check, lambda point: {n: _tangent(graph, point, n, wrong) for n in check.question.wrt}
 
 
-def _tangent(graph: ExpressionGraph, point: Point, name: str, chosen: list[str], way: int) -> float:
-    """Return a derivative by forward mode, with a wrong rule for the product of some lines."""
-    from cgprimer.core.language.syntax import Apply, Name, Number
+def constant_kept(number: int) -> Any:
+    graph = composed(number, ("{q}^2 + {q}*{o} + 3", "5 + {q}*{o}", "sin({q}*{o}) - 2"))
+    check = gradient_check(graph, seed=number)
+    chosen = [n for n, t in graph.definitions.items() if isinstance(t, Apply) and _constant(t)][:1]
 
-    known = {n: (float(v), 1.0 if n == name else 0.0, n == name) for n, v in point.items()}
+    def wrong(line: str, tree: Apply, parts: list[Dual], terms: list[float]) -> float:
+        constant = _constant(tree) if line in chosen and any(p[2] for p in parts) else None
+        return sum(terms) + (constant or 0.0)
 
-    def dual(tree: Any, top: bool) -> tuple[float, float, bool]:
+    return check, lambda point: {n: _tangent(graph, point, n, wrong) for n in check.question.wrt}
+
+
+def _constant(tree: Apply) -> float | None:
+    """Return the constant term of a sum, or None."""
+    signs = {"add": (1.0, 1.0), "sub": (1.0, -1.0)}.get(tree.primitive, ())
+    for argument, sign in zip(tree.arguments, signs, strict=False):
+        if isinstance(argument, Number):
+            return sign * argument.value
+    return None
+
+
+def _tangent(graph: ExpressionGraph, point: Point, name: str, tangent: Tangent) -> float:
+    """Return a derivative by forward mode; `tangent` puts an operation's terms together.
+
+    It is asked about the operation at the root of a line only.
+    """
+    known: dict[str, Dual] = {
+        n: (float(v), 1.0 if n == name else 0.0, n == name) for n, v in point.items()
+    }
+
+    def dual(tree: Any, line: str) -> Dual:
         if isinstance(tree, Name):
             return known[tree.name]
         if isinstance(tree, Number):
             return tree.value, 0.0, False
         assert isinstance(tree, Apply)
-        parts = [dual(a, False) for a in tree.arguments]
+        parts = [dual(a, "") for a in tree.arguments]
         value, partials = RULES[tree.primitive]
         numbers = [p[0] for p in parts]
-        terms = [p(*numbers) * t[1] for p, t in zip(partials, parts, strict=True) if t[2]]
-        slope = sum(terms)
-        if top and tree.primitive == "mul" and all(p[2] for p in parts):
-            slope = (parts[0][1] * parts[1][1], terms[0], terms[1])[way]
-        return value(*numbers), slope, any(p[2] for p in parts)
+        terms = [p(*numbers) * t[1] if t[2] else 0.0 for p, t in zip(partials, parts, strict=True)]
+        return value(*numbers), tangent(line, tree, parts, terms), any(p[2] for p in parts)
 
     for line, tree in graph.definitions.items():
-        known[line] = dual(tree, line in chosen)
+        known[line] = dual(tree, line)
     return known[graph.only_output()][1]
 
 
@@ -323,6 +360,37 @@ def weight_decay(number: int) -> Any:
     good, strength = right(check), (0.1, 0.01, 0.001, 0.5)[number % 4]
     chosen = check.question.wrt[number % 2 :]
     return check, lambda p: {n: v + strength * p[n] * (n in chosen) for n, v in good(p).items()}
+
+
+def parameter_returned(number: int) -> Any:
+    check = asked(composed(number, OTHERS), number)
+    good, rate = right(check), (0.1, 0.01, 0.5, 0.03)[number % 4]
+    return check, lambda p: {n: p[n] - rate * v for n, v in good(p).items()}
+
+
+def wrong_factor(number: int) -> Any:
+    """The derivative of a product by a parameter is the value of another variable."""
+    graph = composed(number, ("tanh({q}*{o})", "sin({q}*{o})", "sigmoid({q}*{o})"))
+    uses = [n for tree in graph.definitions.values() for n in names_in(tree)]
+    single = [
+        (*names_in(tree), line)
+        for line, tree in graph.definitions.items()
+        if len(names_in(tree)) == 2 and isinstance(tree, Apply) and len(tree.arguments) == 1
+    ]
+    single = [one for one in single if uses.count(one[0]) == 1]
+    if not single:
+        return None
+    name, factor, line = single[0]
+    others = [line, *(n for n in graph.inputs if n != factor)]
+    other = others[number % len(others)]
+    check = gradient_check(graph, seed=number)
+    good, student = right(check), Student(check.question.graph)
+
+    def gradient(point: Point) -> dict[str, float]:
+        known, found = student.nodes(point), good(point)
+        return {**found, name: found[name] / known[factor].value * known[other].value}
+
+    return check, gradient
 
 
 RATES = (0.1, 0.01, 0.5, 0.05, 0.001)
@@ -488,6 +556,9 @@ PLANTED_RULES: dict[str, Callable[[int], Any]] = {
     "weight decay added": weight_decay,
     "weight updated before its use": early_update,
     "transposed weights": transposed,
+    "constant not differentiated": constant_kept,
+    "wrong factor": wrong_factor,
+    "updated parameter returned": parameter_returned,
     "constant zero": _changed(lambda value: 0.0),
     "absolute value": _changed(abs),
     "reciprocal": _changed(lambda value: 1 / value),
