@@ -130,9 +130,9 @@ class Sweeps(Places):
                 )
                 continue
             at, result = slip.elsewhere.get(head, (values, out))
-            order = range(len(tails))
+            order = [*range(len(tails))]
             if slip.rate is not None and name == "mul":  # the parameter's share comes first
-                order = sorted(order, key=lambda which: tails[which] not in self._parameters)
+                order.sort(key=lambda which: tails[which] not in self._parameters)
             for which in order:
                 tail = tails[which]
                 if tail is None or (head, which) in slip.lost:

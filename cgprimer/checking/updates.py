@@ -69,19 +69,16 @@ def returned_updates(
     question: Question, points: Points, theirs: Gradient, wrong: set[str]
 ) -> Iterator[tuple[str, str, Gradient]]:
     """Yield parameters after a step, in the place of their gradient."""
-    values = {}
-    for name in sorted(wrong & points.given.keys()):
+    parameters = {e for n in question.graph.parameters for e in question.elements(n)}
+    best, rate = 0.0, 0.0  # a large derivative tells the rate best
+    for name in sorted(wrong & parameters):
         weight, right = points.given[name], points.right[name]
-        if np.shape(weight) != np.shape(right):  # an input of a batch
-            continue
-        here = points.smooth & (right != 0) & np.isfinite(theirs[name])
-        if np.sum(here) < _FEWEST:
-            continue
-        rates = (weight - theirs[name])[here] / right[here]
-        rate = float(np.median(rates))
-        if 0 < rate < _LARGEST_RATE:
-            values[name] = weight - rate * right
-    if values:
+        clear = np.abs(right) / (np.abs(weight) + 1.0) * points.smooth
+        at = int(np.argmax(clear))
+        if clear[at] > best and np.isfinite(theirs[name][at]):
+            best, rate = clear[at], float((weight[at] - theirs[name][at]) / right[at])
+    if 0 < rate < _LARGEST_RATE:
+        values = {e: points.given[e] - rate * points.right[e] for e in wrong & parameters}
         yield RETURNED, "this is the parameter after a step, not its gradient", values
 
 
@@ -197,7 +194,7 @@ def _one_after_another(
     question: Question, points: Points, names: list[str], rate: float
 ) -> Gradient:
     """Return gradients by one parameter each, after an update of those before it."""
-    given, found = dict(points.given), {}
+    given, found = dict(points.given), dict[str, Array]()
     for name in names:
         right = _gradient(question, given)
         own = {e: right[e] for e in question.elements(name)}

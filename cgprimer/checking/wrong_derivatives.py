@@ -243,7 +243,7 @@ def _biases(sweeps: Sweeps) -> Iterator[Slip]:
                 rest = "ab"[1 - which]
                 text = f"-{rest}" if name == "sub" and which == 0 else rest
                 where.setdefault(label, {})[head] = text
-    groups = {(name,): texts for name, texts in where.items()}
+    groups: dict[tuple[str, ...], dict[int, str]] = {(n,): texts for n, texts in where.items()}
     if len(groups) > 1:
         groups[tuple(where)] = {h: text for texts in where.values() for h, text in texts.items()}
     for names, texts in groups.items():

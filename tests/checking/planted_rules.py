@@ -373,7 +373,7 @@ def wrong_factor(number: int) -> Any:
     graph = composed(number, ("tanh({q}*{o})", "sin({q}*{o})", "sigmoid({q}*{o})"))
     uses = [n for tree in graph.definitions.values() for n in names_in(tree)]
     single = [
-        (*names_in(tree), line)
+        (*sorted(names_in(tree), key=lambda n: n not in graph.parameters), line)
         for line, tree in graph.definitions.items()
         if len(names_in(tree)) == 2 and isinstance(tree, Apply) and len(tree.arguments) == 1
     ]
