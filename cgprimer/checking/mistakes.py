@@ -291,7 +291,9 @@ def _exchanged(
         if not both and np.ptp(points.right[other]) == 0:
             continue  # a number such as 1 is not copied
         said = (
-            f"{element} and {other} are swapped" if both else f"this is the derivative by {other}"
+            f"{element} and {other} are swapped"
+            if both
+            else f"this is the derivative with respect to {other}"
         )
         values = {
             e: points.right[o] for e, o in pairs.items() if e == element or (both and e == other)

@@ -12,7 +12,6 @@ from cgprimer.checking.wrong_sweeps import Hands, Slip
 from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.reverse import backwards, sweep
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.tape import Instruction
 
 MEAN = Structural("batch_mean", 1)  # the samples are the first axis, points the second
@@ -67,12 +66,6 @@ class Sweeps(Places):
             names[element] = f"{len(self.found)}.{element}"
             self.outputs[names[element]] = index
         self.found.append(Candidate(mistake, said, names))
-
-    def partial(self, head: int, which: int) -> int | None:
-        """Return the right partial of an instruction by one operand; None if it is always 0."""
-        name, operands = self.step(head)
-        values = tuple([self.value[o] for o in operands])
-        return emit_partial(self.builder, name, which, values, self.value[head])
 
     def recomputed(self, changed: Mapping[int, Recompute]) -> dict[int, int]:
         """Return the values of a forward pass in which some are computed in another way."""

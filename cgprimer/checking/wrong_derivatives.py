@@ -120,11 +120,10 @@ def _undifferentiated(sweeps: Sweeps, name: str, heads: Iterable[int]) -> Iterat
 def _twice(sweeps: Sweeps, name: str, heads: Iterable[int]) -> Iterator[Slip]:
     """Yield slips in which the derivative of an activation is a factor twice."""
     for own, where in _groups(sweeps, heads).items():
-        times = {(head, 0): sweeps.partial(head, 0) for head in own}
         said = f"the derivative of {where} is multiplied twice"
         if name == "sigmoid" and any(_in_logarithm(sweeps, head) for head in own):
             said += "; behind cross-entropy p - y is already the derivative by its argument"
-        yield Slip(TWICE, said, times={k: v for k, v in times.items() if v is not None})
+        yield Slip(TWICE, said, twice=frozenset((head, 0) for head in own))
 
 
 def _in_logarithm(sweeps: Sweeps, value: int) -> bool:

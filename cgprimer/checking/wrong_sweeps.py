@@ -28,6 +28,7 @@ class Slip:
         deep: whether the sweep goes in the order of a search in depth, not in that of the text.
         roots: where the sweep begins, if not at its end.
         passed: vertices that hand their adjoint on to another one as it is.
+        twice: shares that are multiplied with their partial twice.
         partials: wrong values of local partials, by the places where they are used.
         forward: the values of a wrong forward pass; the right values unless given.
         rate: the learning rate with which factors of products are updated before the adjoint of
@@ -47,6 +48,7 @@ class Slip:
     deep: bool = False
     roots: tuple[int, ...] = ()
     passed: Mapping[int, int] = field(default_factory=dict)
+    twice: frozenset[Place] = frozenset()
     partials: Mapping[Place, int] = field(default_factory=dict)
     forward: Mapping[int, int] | None = None
     rate: int | None = None
@@ -66,6 +68,8 @@ class Hands:
         slip = self.slip
         partial = slip.partials.get(self.here, partial)
         made = bar if self.here in slip.bare else self.builder.product(bar, partial)
+        if self.here in slip.twice:
+            made = self.builder.product(made, partial)
         if self.here in slip.times:
             made = self.emit("mul", made, slip.times[self.here])
         return self.emit("neg", made) if self.here in slip.negative else made
