@@ -1,11 +1,17 @@
-"""Many submissions: found in folders, checked several at a time, gone on with when interrupted."""
+"""Check many submissions: find them in folders, run several at a time, continue interrupted runs.
+
+Whatever a submission does, it ends as a result of that submission. Only an error of the machine
+(:class:`~cgprimer.checking.sandbox.MachineError`, a full disk, an interruption) ends a run.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -16,7 +22,8 @@ from typing import Any
 
 from cgprimer import __version__
 from cgprimer.checking.results import Failure, Result, not_run, readable
-from cgprimer.checking.sandbox import Limits, Submission, stop_all
+from cgprimer.checking.sandbox import Limits, MachineError, Submission, stop_all
+from cgprimer.checking.sources import read_regular_file
 from cgprimer.errors import CgprimerError, DataError, UsageError, listed
 from cgprimer.files import write_whole
 
@@ -24,6 +31,10 @@ ENDINGS = (".py", ".ipynb")  # of programs
 _LARGEST = 10_000_000  # bytes of a file that is read to see whether it has changed
 _ONE_LINE = {9: "\ufffd", 10: "\ufffd"}  # a name with lines would forge rows of tables
 _SECONDS = 1.0  # between two writings of a journal
+_OF_MACHINE = (  # errors that no submission causes: disk, memory, processes, open files
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO,
+    errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,12 +127,7 @@ def submissions_in(
             raise UsageError(f"there is no file {path}")
         inside = [path.resolve()]  # a link that is named may lead anywhere, one in a folder may not
         if path.is_dir():
-            seen = [e for e in sorted(path.iterdir()) if not e.name.startswith((".", "_"))]
-            inside = [
-                _file_in(entry, endings, called) if entry.is_dir() else entry
-                for entry in seen
-                if entry.is_dir() or entry.suffix in endings
-            ]
+            inside = _submissions_of_class(path, endings, called)
             if not inside:
                 ending = " or ".join(endings)
                 raise UsageError(f"there are no submissions in {path}: no file ends in {ending}")
@@ -136,10 +142,37 @@ def submissions_in(
     return found
 
 
+def _submissions_of_class(folder: Path, endings: tuple[str, ...], called: str) -> list[Path]:
+    """Return the file of each student in a class's folder; links are not followed."""
+    found = []
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "_")):
+            continue
+        if _is_folder(entry):
+            found.append(_file_in(entry, endings, called))
+        elif entry.suffix in endings or (entry.is_symlink() and entry.is_dir()):
+            found.append(entry)
+    return found
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a path is a folder, and not a link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
 def _file_in(folder: Path, endings: tuple[str, ...], called: str) -> Path:
-    files = [file for file in folder.iterdir() if file.suffix in endings]
+    """Return the submission in a student's folder, or the folder if it cannot be told."""
+    files = [folder / name for name in _names_in(folder) if name.endswith(endings)]
     named = [file for file in files if file.stem == called]
     return (named or files)[0] if len(named or files) == 1 else folder
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Return the names in a student's folder; none if it may not be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def student_of(submission: str) -> str:
@@ -178,10 +211,10 @@ def check_all(
     batch has what is finished.
 
     Raises:
-        UsageError: the journal cannot be written, or the sandbox cannot start.
+        UsageError: the journal cannot be written.
+        MachineError: the sandbox cannot start, or the machine has no disk space or memory left.
     """
-    content = {name: _content(path) for name, path in files.items()}
-    keys = {name: check.key(data, limits) for name, data in content.items()}
+    keys = {name: check.key(_content(path), limits) for name, path in files.items()}
     journal = journal or Journal()
     known = journal.results
     first: dict[str, str] = {}  # key -> the first submission that has it
@@ -203,6 +236,10 @@ def check_all(
     except KeyboardInterrupt:  # what is finished is given back, and the rest is named
         pool.shutdown(wait=False, cancel_futures=True)
         stop_all()
+    except MachineError:
+        pool.shutdown(wait=False, cancel_futures=True)
+        stop_all()
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         journal.write()
@@ -216,39 +253,50 @@ def check_all(
 
 
 def _run(check: Check, path: Path, limits: Limits) -> Result:
-    """The result of one; where the grader itself has a defect, the others are graded still."""
+    """Return the result of one submission, whatever it does.
+
+    Raises:
+        MachineError: the machine is at fault, not the submission.
+    """
     try:
-        if _is_file_here(path):
-            return check.run(path, limits)
-        why = "it is no file that can be read"
-        if path.is_symlink():
-            why = "it is a link to another place"
-        elif path.is_dir():
-            files = sorted(file.name for file in path.iterdir() if file.suffix in check.endings)
-            why = f"which file is it? There are {listed(files)}" if files else "it has no file"
-        failure = Failure("missing", readable(why))
-    except CgprimerError:
+        reason = _why_unreadable(path, check.endings)
+        if not reason:
+            return check.run(path, limits).cleaned()
+        failure = Failure("missing", reason)
+    except MachineError:
         raise
+    except CgprimerError as error:  # about what the submission has answered
+        failure = Failure("answers", error.message)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        failure = Failure("grader", f"{readable(said)} (unless its answers are forged)")
-    return not_run(check.name, path.name, check.parts, failure)
+        if isinstance(error, OSError) and error.errno in _OF_MACHINE:
+            raise MachineError(f"the machine cannot run submissions: {error}") from error
+        failure = Failure("grader", f"{type(error).__name__}: {error} (or its answers are forged)")
+    return not_run(check.name, path.name, check.parts, failure).cleaned()
 
 
-def _is_file_here(path: Path) -> bool:
-    """Whether it is a file that can be read, and no link that leads out of its folder."""
-    here = path.is_file() and path.resolve().is_relative_to(path.parent.resolve())
-    return here and os.access(path, os.R_OK)
+def _why_unreadable(path: Path, endings: tuple[str, ...]) -> str:
+    """Return why a submission is not a file that can be read, or nothing."""
+    if path.is_symlink():
+        return "it is a link to another place"
+    if path.is_dir():
+        files = [name for name in _names_in(path) if name.endswith(endings)]
+        return f"which file is it? There are {listed(files)}" if files else "it has no file"
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return "it is no file that can be read"
+    return ""
 
 
 def _content(path: Path) -> bytes:
-    """What tells whether a submission has changed."""
-    if path.is_dir():
-        return repr(sorted(os.listdir(path))).encode()
-    about = path.lstat()
-    if not _is_file_here(path) or about.st_size > _LARGEST:
+    """Return what tells whether a submission has changed."""
+    try:
+        about = path.lstat()
+        if stat.S_ISDIR(about.st_mode):
+            return repr(_names_in(path)).encode()
+        if stat.S_ISREG(about.st_mode):
+            return read_regular_file(path, _LARGEST) or repr(about).encode()
         return repr(about).encode()
-    return path.read_bytes()
+    except (OSError, UsageError) as error:
+        return repr(error).encode()
 
 
 def by_mistake(results: Sequence[Result]) -> dict[str, list[str]]:

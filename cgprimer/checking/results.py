@@ -13,6 +13,8 @@ from typing import Any, Literal
 from cgprimer.errors import Source, Span, UsageError, name_hint, plural
 
 Verdict = Literal["right", "wrong", "suspicious", "not run"]
+_LONGEST = 5_000  # characters of one text in a result
+_MOST_LINES = 200  # of evidence
 LEVELS = ("points", "part", "mistake")  # of feedback
 KINDS = {  # of failures: what a person reads of each
     "time": "out of time",
@@ -61,6 +63,11 @@ def readable(text: str) -> str:
     """
     known = r"\t\n -~\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
     return re.sub(f"[^{known}]", "\ufffd", text)
+
+
+def _clean(text: str) -> str:
+    """Return a text of limited length that can be shown."""
+    return readable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ...")
 
 
 def place(source: Source, line: int | None, column: int = 0, end: int = 0) -> str:
@@ -214,6 +221,27 @@ class Result:
         whole = Part(self.check, self.possible, self.points, verdict)
         return replace(self, parts=(whole,), failure=None, output="", notes=())
 
+    def cleaned(self) -> Result:
+        """Return the result with texts that can be shown, written and stored: none is very long.
+
+        >>> Result("gradient", "ann.py", (), "\\ud800" + "x"*10**6).cleaned().output[:3]
+        '\ufffdxx'
+        """
+        parts = tuple(
+            replace(
+                part,
+                message=_clean(part.message),
+                mistake=_clean(part.mistake),
+                evidence=tuple(map(_clean, part.evidence[:_MOST_LINES])),
+            )
+            for part in self.parts
+        )
+        failure = self.failure and replace(
+            self.failure, message=_clean(self.failure.message), where=_clean(self.failure.where)
+        )
+        notes = tuple(map(_clean, self.notes))
+        return replace(self, parts=parts, output=_clean(self.output), failure=failure, notes=notes)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it; :meth:`from_dict` reads it back."""
         return asdict(self) | {"points": self.points, "possible": self.possible}
@@ -230,7 +258,8 @@ class Result:
             Part(**part | {"evidence": tuple(part["evidence"])}) for part in data["parts"]
         )
         failure = Failure(**data["failure"]) if data["failure"] else None
-        return cls(**fields | {"parts": parts, "failure": failure, "notes": tuple(data["notes"])})
+        read = {"parts": parts, "failure": failure, "notes": tuple(data["notes"])}
+        return cls(**fields | read).cleaned()
 
 
 def not_run(check: str, submission: str, possible: dict[str, float], failure: Failure) -> Result:

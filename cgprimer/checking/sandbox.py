@@ -1,43 +1,56 @@
-"""A submission's code in a process of its own, with limits; what it answers, as data.
+"""Run a submission's code in a separate process with limits, and return its answers as data.
 
-What that process may not do is in :mod:`cgprimer.checking.confined`, how it calls the submission's
-functions in :mod:`cgprimer.checking.answering`. Requests and answers are JSON: nothing that comes
-from a submission is evaluated here, and no answer that it should find is there.
+The process confines itself (:mod:`cgprimer.checking.confined`), calls the submission's functions
+(:mod:`cgprimer.checking.answering`), and answers through pipes that are read by
+:mod:`cgprimer.checking.channel`. Requests and answers are JSON: nothing that comes from a
+submission is evaluated here, and no expected value is given to its process.
 """
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, NamedTuple, TypedDict
+from typing import IO, Any, TypedDict
 
-from cgprimer.checking import answering, confined
-from cgprimer.checking.results import KINDS, Failure, Result, place, readable
-from cgprimer.errors import Source, UsageError
+from cgprimer.checking import answering, channel, confined
+from cgprimer.checking.channel import Transcript
+from cgprimer.checking.results import Failure, Result, readable
+from cgprimer.checking.sources import source_of
+from cgprimer.checking.workspaces import workspace
+from cgprimer.errors import CgprimerError, Source, UsageError
+
+__all__ = ["Answers", "Limits", "MachineError", "Request", "Submission", "run_submission",
+           "source_of", "stop_all"]  # fmt: skip
 
 Submission = str | Path | Mapping[str, Any]  # a file, or the names of a notebook: globals()
 KERNEL = True  # False for tests: without namespaces, Landlock and seccomp, as on other systems
-_LARGEST_SUBMISSION = 1_000_000  # bytes
-_LARGEST_ANSWERS = 50_000_000  # bytes
+RANGES = {  # the least and the most of each limit
+    "time": (0.1, 3600),
+    "memory": (64, 1_000_000),
+    "output": (1, 100_000),
+    "processes": (1, 10_000),
+    "file_size": (1, 100_000),
+}
 _KEPT_OUTPUT = 4_000  # characters
-_FORGED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+_ATTEMPTS = 3  # to start a sandbox
 _RUNS = count()
 _running: set[subprocess.Popen[bytes]] = set()
+
+
+class MachineError(CgprimerError):
+    """The machine cannot run submissions: no disk space, no memory, no processes."""
 
 
 class Request(TypedDict):
@@ -49,7 +62,16 @@ class Request(TypedDict):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use."""
+    """The resources that a submission may use.
+
+    Raises:
+        UsageError: a limit is not in its range.
+
+    >>> Limits(time=float("inf"))
+    Traceback (most recent call last):
+    ...
+    cgprimer.errors.UsageError: time must be a number from 0.1 to 3,600, got inf
+    """
 
     time: float = 5.0  # seconds of computing; of waiting, twice as many and two
     memory: int = 1024  # megabytes, of a process
@@ -57,6 +79,14 @@ class Limits:
     processes: int = 16  # and threads
     file_size: int = 16  # megabytes of a file that it writes
     forbidden: tuple[str, ...] = ()  # modules that it may not import
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in RANGES.items():
+            value = getattr(self, name)
+            kind, what = (int, "an integer") if name != "time" else (int | float, "a number")
+            valid = isinstance(value, kind) and not isinstance(value, bool)
+            if not valid or math.isnan(value) or not least <= value <= most:
+                raise UsageError(f"{name} must be {what} from {least:,} to {most:,}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -91,7 +121,7 @@ def run_submission(
     driver: str | Path | None = None,
     restarts: int = 0,
 ) -> Answers:
-    """Answers to requests, from a submission that runs apart.
+    """Run a submission in a separate process, and return its answers to requests.
 
     With a driver, a file of ours that runs beside the submission, requests name functions of the
     driver; they are given the submission's module before their arguments. When a request ends the
@@ -100,7 +130,8 @@ def run_submission(
     A mapping of names, as ``globals()`` of a notebook, is called here instead, with no protection.
 
     Raises:
-        UsageError: there is no such file, or the sandbox cannot start.
+        UsageError: there is no such file.
+        MachineError: the sandbox cannot start.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -148,61 +179,14 @@ def _run_here(
     started = time.perf_counter()
     calls = ((r["call"], [*leading, *r["arguments"]]) for r in requests)
     lines = [answering.answer(target, call, given, "<notebook>") for call, given in calls]
-    values = tuple(_value(line, Source("<notebook>", "")) for line in lines)
+    values = tuple(channel.read_value(line, Source("<notebook>", "")) for line in lines)
     return Answers(values, seconds=time.perf_counter() - started)
-
-
-def source_of(path: Path) -> Source | Failure:
-    """The text of a submission."""
-    try:
-        if path.stat().st_size > _LARGEST_SUBMISSION:
-            return Failure("encoding", f"the file is larger than {_LARGEST_SUBMISSION:,} bytes")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    encoding, wrong = "utf-8", ""
-    try:
-        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-    except SyntaxError as error:
-        wrong = str(error)  # unless it is no UTF-8
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        wrong = f"line {line} is not {error.encoding}: save the file as UTF-8"
-    else:
-        if path.suffix == ".ipynb":
-            return _notebook(path.name, text)
-        if "\0" in text:
-            wrong = f"line {text[: text.index(chr(0))].count(chr(10)) + 1} has a zero byte"
-        elif not wrong:
-            return Source(path.name, text.replace("\r\n", "\n").replace("\r", "\n"))
-    return Failure("encoding", wrong)
-
-
-def _notebook(name: str, text: str) -> Source | Failure:
-    """The code of a notebook's cells; those of a grader, and what only notebooks know, left out."""
-    lines: list[str] = []
-    try:
-        for number, cell in enumerate(json.loads(text)["cells"], 1):
-            of_grader = cell["metadata"].get("nbgrader", {})
-            if cell["cell_type"] != "code" or of_grader.get("locked") or of_grader.get("grade"):
-                continue
-            lines.append(f"# cell {number}")
-            lines += [
-                f"# {line}" if line.lstrip().startswith(("%", "!")) else line
-                for line in "".join(cell["source"]).split("\n")
-            ]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return Failure("encoding", "it is no notebook")
-    return Source(name, "\n".join([*lines, ""]))
 
 
 def _run(
     source: Source, requests: Sequence[Request], limits: Limits, driver: str | Path | None
 ) -> tuple[Answers, int | None]:
-    """Answers of one process, and the request that ended it."""
-    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="cgprimer-")))
+    """Return the answers of one process, and the number of the request that ended it."""
     files = {"submission.py": source.text}
     if driver is not None:
         files["driver.py"] = Path(driver).read_text(encoding="utf-8")
@@ -211,10 +195,63 @@ def _run(
         "files": files,
         "requests": list(requests),
         "kernel": KERNEL,
-        # A user who is nobody else, so that the processes of each submission are counted apart.
-        "uid": 40_000 + (os.getpid() * 31 + next(_RUNS)) % 20_000,
     }
     started = time.perf_counter()
+    transcript = _start(setup, limits)
+    seconds = time.perf_counter() - started
+    outcome = channel.read_outcome(transcript, source, len(requests), limits.time, limits.output)
+    values = outcome.values + (outcome.failure,) * (len(requests) - len(outcome.values))
+    ended_at = len(outcome.values) if outcome.loaded and outcome.failure else None
+    return Answers(
+        values,
+        outcome.failure,
+        _shown_output(transcript.printed),
+        seconds,
+        outcome.libraries,
+        outcome.protections,
+    ), ended_at
+
+
+def _shown_output(printed: bytes) -> str:
+    """Return the beginning of what a submission printed."""
+    output = readable(printed.decode(errors="replace").replace("\r\n", "\n"))
+    if len(output) <= _KEPT_OUTPUT:
+        return output
+    return f"{output[:_KEPT_OUTPUT]}\n... and {len(output) - _KEPT_OUTPUT:,} characters more"
+
+
+def _start(setup: dict[str, Any], limits: Limits) -> Transcript:
+    """Return what came out of a sandbox, which is started again if it does not start.
+
+    A sandbox says how it is protected before a line of the submission has run, so one that says
+    nothing is no fault of the submission.
+
+    Raises:
+        MachineError: the sandbox cannot start, whatever the submission is.
+    """
+    for attempt in range(_ATTEMPTS):
+        time.sleep(attempt)  # other processes may end meanwhile
+        try:
+            with workspace() as folder:
+                transcript = _attend(setup, folder, limits)
+        except OSError as error:
+            reason = f"{error.strerror or error}"
+            if error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+                break
+        else:
+            if b'"protections"' in transcript.control:
+                return transcript
+            last = transcript.printed.decode(errors="replace").strip().rpartition("\n")[2]
+            late = "it takes too long" if transcript.late else "it was ended"
+            reason = readable(last)[:300] or late
+    hint = "it needs a folder for temporary files, free processes, and memory within the limit"
+    raise MachineError(f"the sandbox cannot start: {reason}", hint=hint)
+
+
+def _attend(setup: dict[str, Any], folder: Path, limits: Limits) -> Transcript:
+    """Run the sandboxed process to its end, but no longer than it may take."""
+    pipes = [os.pipe(), os.pipe()] if os.name == "posix" else []
+    ends = [writing for _, writing in pipes]
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-B", "-u", "-X", "utf8", confined.__file__],
@@ -224,57 +261,67 @@ def _run(
             cwd=folder,
             env=_environment(folder),
             start_new_session=True,
+            pass_fds=ends,
         )
-        said = _attend(process, json.dumps(setup).encode(), limits)
+    except BaseException:
+        for reading, _ in pipes:
+            os.close(reading)
+        raise
     finally:
-        with suppress(RecursionError):  # folders in folders in folders
-            shutil.rmtree(folder, ignore_errors=True)
-    if not (said.late or b'"protections"' in said.lines):
-        last = said.printed.decode(errors="replace").strip().rpartition("\n")[2]
-        why = "perhaps it needs more memory than the limit, or a folder for temporary files"
-        raise UsageError(f"the sandbox cannot start: {last or 'it was ended'}", hint=why)
-    return _read(source, len(requests), limits, said, time.perf_counter() - started)
-
-
-class _Said(NamedTuple):
-    """What came out of a process, and how it ended."""
-
-    lines: bytes
-    printed: bytes
-    late: bool
-    full: bool
-
-
-def _attend(process: subprocess.Popen[bytes], setup: bytes, limits: Limits) -> _Said:
-    """Give a process its setup, and wait for its end, but no longer than it may take."""
+        for writing in ends:
+            os.close(writing)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    readers = (
-        _Reader(process, process.stdout, _LARGEST_ANSWERS),
-        _Reader(process, process.stderr, limits.output * 1000),
-    )
+    control_limit = channel.LARGEST_CONTROL + (0 if pipes else channel.LARGEST_ANSWERS)
+    readers = {
+        "control": _Reader(process, process.stdout, control_limit),
+        "printed": _Reader(process, process.stderr, limits.output * 1000),
+    }
+    limited = (channel.LARGEST_ANSWERS, channel.LARGEST_LIBRARIES)
+    for name, (reading, _), most in zip(("answers", "libraries"), pipes, limited, strict=False):
+        readers[name] = _Reader(process, os.fdopen(reading, "rb", 0), most)
+    # A user who is nobody else, so that the processes of each submission are counted apart.
+    user = 40_000 + (os.getpid() * 31 + next(_RUNS)) % 20_000
+    data = json.dumps({**setup, "pipes": ends, "uid": user}).encode()
     _running.add(process)
     late = False
     try:
         with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(setup)
-        readers[0].join(2 * limits.time + 2)  # to the end of the answers: waiting would poll
-        late = readers[0].is_alive()
+            process.stdin.write(data)
+        readers["control"].join(2 * limits.time + 2)  # to the end of it: waiting would poll
+        late = readers["control"].is_alive()
     finally:
-        process.terminate()  # what came of it goes with it
-        try:
-            process.wait(2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        _running.discard(process)
-        for reader in readers:
-            reader.join(2)
-            if not reader.is_alive():
-                reader.pipe.close()
-    heard, printed = (bytes(reader.data) for reader in readers)
-    return _Said(heard, printed, late, any(reader.full for reader in readers))
+        _end(process, readers.values())
+    read = {name: bytes(reader.data) for name, reader in readers.items()}
+    if not pipes:
+        read |= _separate(read["control"])
+    full = frozenset(name for name, reader in readers.items() if reader.full)
+    return Transcript(**read, late=late, full=full)
+
+
+def _end(process: subprocess.Popen[bytes], readers: Iterable[_Reader]) -> None:
+    """End a sandboxed process with all that it has started, and read what is left."""
+    process.terminate()
+    try:
+        process.wait(2)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _running.discard(process)
+    for reader in readers:
+        reader.join(2)
+        if not reader.is_alive():
+            reader.pipe.close()
+
+
+def _separate(data: bytes) -> dict[str, bytes]:
+    """Return by their names the pipes that are one pipe on Windows."""
+    parts: dict[str, list[bytes]] = {"control": [], "libraries": [], "answers": []}
+    for line in data.splitlines(keepends=True):
+        name = "control" if not parts["control"] else "answers"
+        parts["libraries" if line[:1] != b"{" else name].append(line)
+    return {name: b"".join(lines) for name, lines in parts.items()}
 
 
 class _Reader(threading.Thread):
@@ -295,85 +342,6 @@ class _Reader(threading.Thread):
                 self.process.terminate()
             else:
                 self.data += chunk
-
-
-def _read(
-    source: Source, asked: int, limits: Limits, said: _Said, seconds: float
-) -> tuple[Answers, int | None]:
-    """The answers in the lines that a process said, and which request ended it."""
-    values: dict[int, Any] = {}
-    known: dict[str, Any] = {}
-    failure: Failure | None = None
-    for text in said.lines.split(b"\n", asked + 100)[:-1]:  # more lines are none of ours
-        try:
-            line = json.loads(text)
-            if "request" in line:
-                values.setdefault(int(line["request"]), _value(line, source))
-            else:
-                known = {**line, **known}  # what was said first, before the submission ran
-        except _FORGED:
-            failure = failure or Failure("answers", "it meddles with how answers are given")
-    ended_at = None
-    try:
-        if "failure" in known:
-            failure = _value(known, source)
-        elif failure is None and not all(number in values for number in range(asked)):
-            failure = _ended(limits, said, known.get("ended"))
-            if known.get("loaded") is True:
-                ended_at = next(number for number in range(asked) if number not in values)
-        protections = tuple(f"{k}: {v}" for k, v in known.get("protections", {}).items())
-        modules = tuple(map(str, known.get("modules", ())))
-    except _FORGED:
-        failure = Failure("answers", "it meddles with how answers are given")
-        modules = protections = ()
-    output = readable(said.printed.decode(errors="replace").replace("\r\n", "\n"))
-    if len(output) > _KEPT_OUTPUT:
-        output = f"{output[:_KEPT_OUTPUT]}\n... and {len(output) - _KEPT_OUTPUT:,} characters more"
-    every = tuple(values.get(number, failure) for number in range(asked))
-    return Answers(every, failure, output, seconds, modules, protections), ended_at
-
-
-def _value(line: dict[str, Any], source: Source) -> Any:
-    """The value of an answer, or its failure with the place in the submission."""
-    if "failure" not in line:
-        return line["value"]
-    told = line["failure"]
-    number = told.get("line")
-    where = ""
-    if isinstance(number, int):
-        column, end = told.get("column") or 0, told.get("end") or 0
-        if isinstance(told.get("from"), int):  # in bytes, from 0
-            lines = source.text.split("\n")
-            text = lines[number - 1].encode() if 1 <= number <= len(lines) else b""
-            column, end = (
-                len(text[: told.get(edge) or 0].decode(errors="replace")) + 1
-                for edge in ("from", "to")
-            )
-        where = place(source, number, int(column), int(end))
-    kind = told["kind"] if told["kind"] in KINDS else "answers"
-    message = " ".join(str(told["message"])[: 2 * answering.LONGEST_MESSAGE].split())
-    return Failure(kind, readable(message), readable(where))
-
-
-def _ended(limits: Limits, said: _Said, ended: Any) -> Failure:
-    """Why a process ended before it had answered everything."""
-    late = Failure("time", f"it is not done after {limits.time:g} s: does every loop end?")
-    if said.full:
-        return Failure("output", f"it prints more than {limits.output:,} kB")
-    if said.late or ended is None:
-        return late
-    code, number, computed = int(ended[0]), int(ended[1]), float(ended[2])
-    if number == getattr(signal, "SIGXCPU", 24) or (number == 9 and computed >= limits.time):
-        return late
-    if number:
-        try:
-            name = signal.Signals(number).name
-        except ValueError:
-            name = f"signal {number}"
-        why = {"SIGSEGV": "it reaches memory that is not its own, or recurses too deeply"}
-        why |= {"SIGKILL": "it was killed", "SIGABRT": "it aborts: often out of memory"}
-        return Failure("crash", f"{why.get(name, 'it was ended')} ({name})")
-    return Failure("exit", f"it ends its process, with exit code {code}")
 
 
 def _environment(folder: Path) -> dict[str, str]:

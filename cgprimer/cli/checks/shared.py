@@ -25,16 +25,22 @@ from cgprimer.checking.batch import (
 )
 from cgprimer.checking.report import csv_text, gradescope, junit_xml
 from cgprimer.checking.results import LEVELS, Failure, Result, not_run
-from cgprimer.checking.sandbox import Limits
+from cgprimer.checking.sandbox import RANGES, Limits
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
 from cgprimer.errors import UsageError, listed, plural
 from cgprimer.files import json_text, write_whole
 
-_LIMITS = """\
---time 0.1.. =5.0  Seconds of computing that a submission may take.
---memory 64.. =1024  Megabytes that each of its processes may use.
---output-limit 1.. =1000  Kilobytes that it may print.
---processes 1.. =16  Processes and threads that it may have.
+
+def _range(limit: str) -> str:
+    least, most = RANGES[limit]
+    return f"{least}..{most}"
+
+
+_LIMITS = f"""\
+--time {_range("time")} =5.0  Seconds of computing that a submission may take.
+--memory {_range("memory")} =1024  Megabytes that each of its processes may use.
+--output-limit {_range("output")} =1000  Kilobytes that it may print.
+--processes {_range("processes")} =16  Processes and threads that it may have.
 --forbid NAME,...  Modules that it may not import, as cgprimer,torch."""
 _REPORTS = f"""\
 --feedback {"|".join(LEVELS)} ={LEVELS[-1]}  How much is said: the points, which part, which kind of
@@ -175,6 +181,12 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
             return
         named = {n: path for n, path in files.items() if student_of(n) == check.name}
         files = named if len(named) == 1 else files
+        if len(files) > 1:
+            file = f"{check.name}{check.endings[0]}"
+            several = f"there are {listed(files)}: hand in one file, or call one of them {file}"
+            failure = Failure("missing", several)
+            _write_gradescope(gradescope, [not_run(check.name, "", check.parts, failure)])
+            raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
     else:
         files = submissions_in(paths, check.endings, check.name)
     folder = next((path for path in paths if path.is_dir()), None)
@@ -182,8 +194,6 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
         name = folder.resolve().name
         csv, page = csv or f"{name}.csv", page or f"{name}.html"
         journal = journal or f"{name}.journal"
-    elif for_one and len(files) > 1:
-        raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
     known = Journal.read(Path(journal)) if journal and not how.fresh else Journal()
     known.path = Path(journal) if journal else None
     if how.fresh:
