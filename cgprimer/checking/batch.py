@@ -290,13 +290,15 @@ def _content(path: Path) -> bytes:
     """Return what tells whether a submission has changed."""
     try:
         about = path.lstat()
+        data = repr(about).encode()
         if stat.S_ISDIR(about.st_mode):
-            return repr(_names_in(path)).encode()
-        if stat.S_ISREG(about.st_mode):
-            return read_regular_file(path, _LARGEST) or repr(about).encode()
-        return repr(about).encode()
+            data = repr(_names_in(path)).encode()
+        elif stat.S_ISREG(about.st_mode):
+            data = read_regular_file(path, _LARGEST) or data
     except (OSError, UsageError) as error:
         return repr(error).encode()
+    kind = f"{stat.S_IFMT(about.st_mode)}{path.suffix}"  # a folder is never the same as a file
+    return kind.encode(errors="surrogateescape") + b"\0" + data
 
 
 def by_mistake(results: Sequence[Result]) -> dict[str, list[str]]:

@@ -33,6 +33,10 @@ class Invalid(ValueError):
     """A line that the sandbox does not write."""
 
 
+class TooLarge(ValueError):
+    """More answers than are read."""
+
+
 @dataclass(frozen=True)
 class Transcript:
     """What came out of a sandboxed process.
@@ -81,9 +85,11 @@ def read_outcome(
     protections = tuple(f"{k}: {v}" for k, v in control.get("protections", {}).items())
     try:
         if "answers" in transcript.full:
-            raise Invalid("too many answers")
+            raise TooLarge(f"its answers have more than {LARGEST_ANSWERS:,} bytes")
         libraries = _read_libraries(transcript)
         loading, values = _read_answers(transcript.answers, source, requested)
+    except TooLarge as error:
+        return Outcome((), Failure("answers", str(error)), False, (), protections)
     except (ValueError, RecursionError):
         return Outcome((), INTERFERED, False, (), protections)
     loaded = loading is True
@@ -117,6 +123,7 @@ def _read_answers(
 
     Raises:
         Invalid: the lines are not those of the sandbox, or there are others as well.
+        TooLarge: the answers have too many entries.
         ValueError, RecursionError: a line is not valid JSON.
     """
     lines = data.split(b"\n", requested + 2)
@@ -131,7 +138,7 @@ def _read_answers(
     for number, line in enumerate(lines, -1):
         budget -= line.count(b",") + line.count(b"[") + line.count(b"{")
         if budget < 0:
-            raise Invalid("too many entries")
+            raise TooLarge(f"its answers have more than {_MOST_ENTRIES:,} numbers")
         entry = json.loads(line.decode("ascii"), parse_int=_parse_integer)
         if not isinstance(entry, dict):
             raise Invalid("not an answer")

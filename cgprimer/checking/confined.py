@@ -56,7 +56,9 @@ def readable_paths() -> list[str]:
     paths += [f"/dev/{name}" for name in ("null", "zero", "urandom", "random")]
     for entry in sys.path:  # of an editable installation: its packages, not what is next to them
         real = os.path.realpath(entry)
-        if os.path.isdir(real) and not any(audit.is_inside(real, p) for p in prefixes):
+        if os.path.basename(real) in ("site-packages", "dist-packages"):
+            paths.append(real)
+        elif os.path.isdir(real) and not any(audit.is_inside(real, p) for p in prefixes):
             with os.scandir(real) as entries:
                 paths += [e.path for e in entries if os.path.exists(f"{e.path}/__init__.py")]
     return [path for path in dict.fromkeys(paths) if os.path.exists(path)]

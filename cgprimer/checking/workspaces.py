@@ -87,11 +87,13 @@ def remove_folder(folder: Path) -> None:
     """
     numbers = count()
     with suppress(OSError):
+        for path in _folders_in(folder):
+            _open_to_owner(path)
         while inner := _folders_in(folder):
             for path in inner:
-                _open_to_owner(path)
                 for entry in list(os.scandir(path)):
                     if entry.is_dir(follow_symlinks=False):
+                        _open_to_owner(entry.path)  # to move a folder is to write it
                         os.rename(entry.path, folder / f".{os.getpid()}-{next(numbers)}")
                     else:
                         os.unlink(entry.path)

@@ -298,7 +298,9 @@ def test_a_submission_that_forges_answers_has_none(tmp_path: Path) -> None:
 
 
 def test_a_flood_of_answers_costs_the_grader_nothing(tmp_path: Path) -> None:
-    text = "import os\nwhile True:\n for n in range(3, 30):\n  try: os.write(n, b'[1]\\n' * 10**5)\n"
+    text = (
+        "import os\nwhile True:\n for n in range(3, 30):\n  try: os.write(n, b'[1]\\n' * 10**5)\n"
+    )
     started = time.process_time()
     found = answers(tmp_path, text + "  except OSError: pass")
     assert found.failure is not None

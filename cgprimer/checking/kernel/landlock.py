@@ -49,7 +49,7 @@ def restrict_files(folder: str, readable: Iterable[str]) -> bool:
             rights &= everything & _OF_FILES
         libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0)
         os.close(opened)
-    in_force = libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
+    in_force = bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
     return in_force
 

@@ -1,0 +1,115 @@
+"""Grade a class with hostile submissions in it, and print what came of it as JSON.
+
+Run as a program of its own, so that it can be run as any user:
+python -m tests.checking.grade_hostile_class FOLDER kernel|python STUDENTS HOSTILE JOBS
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from cgprimer.checking import sandbox
+from cgprimer.checking.batch import Journal, check_all, submissions_in
+from cgprimer.checking.page import class_page
+from cgprimer.checking.report import csv_text, gradescope, junit_xml
+from cgprimer.checking.results import Result
+from cgprimer.checking.sandbox import Limits
+from tests.checking.halves import RIGHT, half_check
+from tests.checking.hostile_submissions import hostile_class, state_of
+
+
+def end_of(result: Result) -> str:
+    return result.failure.kind if result.failure else "graded"
+
+
+def main(folder: Path, protection: str, students: int, hostile: int, jobs: int) -> dict[str, Any]:
+    sandbox.KERNEL = protection == "kernel"
+    handed, temporary = folder / "class", folder / "temporary"
+    handed.mkdir(parents=True)
+    temporary.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    tempfile.tempdir = str(temporary)
+    secret = folder / "solution.py"
+    secret.write_text("0.123456")
+    secret.chmod(0o600)
+    with suppress(OSError):
+        os.setxattr(secret, "user.keep", b"1")
+    before = state_of(secret)
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen()
+    expected = hostile_class(handed, secret, server.getsockname()[1], sandbox.KERNEL)
+    if hostile < len(expected):
+        kept = random.Random(7).sample(sorted(expected), hostile)
+        for name in expected.keys() - set(kept):
+            with suppress(OSError):
+                (handed / name).chmod(0o700)
+            if (handed / name).is_dir() and not (handed / name).is_symlink():
+                shutil.rmtree(handed / name)
+            else:
+                (handed / name).unlink()
+        expected = {name: expected[name] for name in kept}
+    for number in range(students - len(expected)):
+        (handed / f"right{number}.py").write_text(f"{RIGHT}# {number}\n")
+    limits = Limits(time=1, memory=300, output=100)
+    journal = Journal(folder / "class.journal")
+    started = time.perf_counter()
+    batch = check_all(
+        half_check(), submissions_in([handed], called="half"), limits, jobs=jobs, journal=journal
+    )
+    seconds = time.perf_counter() - started
+    results = {r.submission: r for r in batch.results}
+    written = [
+        csv_text(batch.results),
+        class_page(batch.results, "class"),
+        junit_xml(batch.results),
+    ]
+    written += [json.dumps(gradescope(r)) for r in batch.results]
+    stored = Journal.read(folder / "class.journal").results
+    return {
+        "seconds": seconds,
+        "missing": sorted(expected.keys() - results.keys()),
+        "unexpected": {
+            name: str(results[name])
+            for name, ends in expected.items()
+            if name in results and end_of(results[name]) not in ends
+        },
+        "ends": {name: end_of(results[name]) for name in expected if name in results},
+        "defects": [n for n, r in results.items() if end_of(r) == "grader"],
+        "wronged": [n for n, r in results.items() if n.startswith("right") and r.points != 3],
+        "results": len(results),
+        "stored": len(stored),
+        "characters": sum(len(text.encode()) for text in written),
+        "secret changed": state_of(secret) != before,
+        "folders left": [path.name for path in temporary.iterdir()],
+        "processes left": processes_in(temporary),
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "protections": next((r.notes for n, r in results.items() if n.startswith("right")), ()),
+        "user": os.geteuid(),
+    }
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Return the processes that have a home in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"HOME={folder}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+    return found
+
+
+if __name__ == "__main__":
+    place, kind, *numbers = sys.argv[1:]
+    print(json.dumps(main(Path(place), kind, *map(int, numbers))))
