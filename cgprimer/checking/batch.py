@@ -31,10 +31,16 @@ ENDINGS = (".py", ".ipynb")  # of programs
 _LARGEST = 10_000_000  # bytes of a file that is read to see whether it has changed
 _ONE_LINE = {9: "\ufffd", 10: "\ufffd"}  # a name with lines would forge rows of tables
 _SECONDS = 1.0  # between two writings of a journal
-_OF_MACHINE = (  # errors that no submission causes: disk, memory, processes, open files
-    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO,
-    errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE,
-)  # fmt: skip
+_OF_MACHINE = {  # errors that no submission causes: disk, memory, processes, open files
+    errno.EAGAIN,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOSPC,
+    errno.EROFS,
+}
 
 
 @dataclass(frozen=True)

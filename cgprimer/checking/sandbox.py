@@ -31,8 +31,16 @@ from cgprimer.checking.sources import source_of
 from cgprimer.checking.workspaces import workspace
 from cgprimer.errors import CgprimerError, Source, UsageError
 
-__all__ = ["Answers", "Limits", "MachineError", "Request", "Submission", "run_submission",
-           "source_of", "stop_all"]  # fmt: skip
+__all__ = [
+    "Answers",
+    "Limits",
+    "MachineError",
+    "Request",
+    "Submission",
+    "run_submission",
+    "source_of",
+    "stop_all",
+]
 
 Submission = str | Path | Mapping[str, Any]  # a file, or the names of a notebook: globals()
 KERNEL = True  # False for tests: without namespaces, Landlock and seccomp, as on other systems

@@ -22,8 +22,8 @@ from cgprimer.checking.batch import Journal, check_all, submissions_in
 from cgprimer.checking.page import class_page
 from cgprimer.checking.report import csv_text, gradescope, junit_xml
 from cgprimer.checking.results import LEVELS, Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Limits
-from cgprimer.errors import UsageError
+from cgprimer.checking.sandbox import Limits, MachineError
+from cgprimer.errors import DataError, UsageError
 from tests.checking.halves import BROKEN, LOOP, ONE, PARTS, RIGHT, SIGN, check_half, half_check
 from tests.cli.cli_tools import bad, good, read_json, run
 
@@ -284,6 +284,88 @@ def test_what_lies_in_a_folder_and_is_no_file_of_the_students(folder: Path) -> N
     assert [(r.submission, r.points) for r in named.results] == [("bob.py", 3)]  # it was asked for
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links")
+def test_links_to_folders_and_inside_of_folders_are_refused(folder: Path) -> None:
+    solutions = folder.parent / "solutions"
+    solutions.mkdir()
+    (solutions / "half.py").write_text(RIGHT)
+    for name in CLASS:
+        (folder / f"{name}.py").unlink()
+    (folder / "bob").symlink_to(solutions)
+    (folder / "cyd").mkdir()
+    (folder / "cyd" / "half.py").symlink_to(solutions / "half.py")
+    (folder / "dan.py").symlink_to("eve.py")
+    (folder / "eve.py").write_text(RIGHT)
+    (folder / "fay.py").symlink_to("fay.py")
+    results = check_all(half_check(), submissions_in([folder]), Limits()).results
+    assert {r.submission for r in results} == {"bob", "cyd", "dan.py", "eve.py", "fay.py"}
+    assert {r.submission for r in results if r.points} == {"eve.py"}
+    refused = [str(r.failure) for r in results if r.submission != "eve.py"]
+    assert all("it is a link" in text for text in refused)
+
+
+def raising(error: BaseException, at: str = "bob.py") -> batch.Check:
+    def run(submission: Any, limits: Limits) -> Result:
+        if Path(submission).name == at:
+            raise error
+        return check_half(submission, limits)
+
+    return batch.Check("half", "", run, parts=PARTS)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DataError("an answer is its own parent"),
+        OverflowError("inf"),
+        RecursionError(),
+        MemoryError(),
+        FileNotFoundError(2, "gone"),
+        UnicodeDecodeError("utf-8", b"", 0, 1, ""),
+    ],
+)
+def test_an_error_about_one_submission_is_its_result(error: Exception, folder: Path) -> None:
+    (folder / "eve.py").write_text(RIGHT + "# eve\n")
+    found = check_all(raising(error), submissions_in([folder]), Limits())
+    points = {r.submission: r.points for r in found.results}
+    assert points == {"ann.py": 3, "bob.py": 0, "cyd.py": 1, "dan.py": 0, "eve.py": 3}
+
+
+@pytest.mark.parametrize("error", [MachineError("no processes"), OSError(28, "No space left")])
+def test_an_error_of_the_machine_ends_the_run_and_keeps_results(
+    error: Exception, folder: Path
+) -> None:
+    (folder / "eve.py").write_text(RIGHT + "# eve\n")
+    journal = Journal.read(folder.parent / "journal")
+    with pytest.raises(MachineError):
+        check_all(raising(error, "eve.py"), submissions_in([folder]), Limits(), journal=journal)
+    assert len(Journal.read(folder.parent / "journal").results) == 4
+
+
+def test_texts_in_results_are_bounded_and_can_be_written(folder: Path) -> None:
+    def run(submission: Any, limits: Limits) -> Result:
+        odd = "\ud800\x1b" + "x" * 10**6
+        part = Part("small", 1, 0, "wrong", odd, odd, (odd,) * 1000)
+        return Result("half", "", (part,), odd, 0, Failure("answers", odd, odd), (odd,))
+
+    check = batch.Check("half", "", run, parts=PARTS)
+    journal = Journal.read(folder.parent / "journal")
+    found = check_all(check, {"ann.py": folder / "ann.py"}, Limits(), journal=journal).results
+    assert len(json.dumps(found[0].to_dict())) < 2_000_000
+    for text in (csv_text(found), class_page(found, ""), junit_xml(found), str(found[0])):
+        text.encode()
+    stored = Journal.read(folder.parent / "journal").results
+    assert next(iter(stored.values())).parts == found[0].parts
+
+
+def test_a_folder_and_a_file_are_never_the_same_submission(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    (folder / "list.py").write_text("[]")
+    (folder / "list.ipynb").write_text("[]")
+    found = check_all(half_check(), submissions_in([folder]), Limits())
+    assert found.same.keys() == {"eve.py"}
+
+
 # --- reports --------------------------------------------------------------------------------------
 
 
@@ -454,6 +536,28 @@ def test_the_autograder_grades(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     data = grade(root, monkeypatch)
     assert data["score"] == 0
     assert "tell your instructor" in data["output"]
+
+
+def test_the_autograder_says_which_file_to_hand_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = autograder(folder)
+    for name in ("first.py", "second.py"):
+        (root / "submission" / name).write_text(RIGHT)
+    data = grade(root, monkeypatch)
+    follows_gradescope(data)
+    assert data["score"] == 0
+    for words in ("first.py", "second.py", "half.py"):
+        assert words in data["output"]
+    (root / "submission" / "half.py").write_text(RIGHT)
+    assert grade(root, monkeypatch)["score"] == 3
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "0", "-1", "1e9"])
+@pytest.mark.parametrize("option", ["--time", "--memory", "--output-limit", "--processes"])
+def test_limits_on_the_command_line_are_checked(option: str, value: str, folder: Path) -> None:
+    text = bad("check", "half", "notes.txt", "class", option, value, cwd=folder.parent)
+    assert option in text
 
 
 @pytest.mark.slow

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from cgprimer.checking import sandbox
+from cgprimer.checking import sandbox, workspaces
 from cgprimer.checking.results import KINDS, Failure
 from cgprimer.checking.sandbox import Answers, Limits, Request, run_submission
-from cgprimer.errors import CgprimerError
+from cgprimer.errors import CgprimerError, UsageError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux's kernel offers")
 ASKED: list[Request] = [{"call": "g", "arguments": [2.0, 4.0]}, {"call": "g", "arguments": [1, 0]}]
@@ -507,3 +507,179 @@ def test_what_is_the_graders_own_fault(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sandbox.confined, "__file__", str(tmp_path / "gone.py"))
     with pytest.raises(CgprimerError, match=r"the sandbox cannot start: .*gone\.py"):
         run_submission(file, ASKED)
+
+
+# --- limits, encodings, libraries, folders -------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["time", "memory", "output", "processes", "file_size"])
+@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), 10**12, "5", True, None])
+def test_limits_are_finite_positive_and_not_absurd(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"^{name} must be an? "):
+        Limits(**{name: value})
+
+
+def test_a_limit_may_be_at_the_end_of_its_range() -> None:
+    for name, (least, most) in sandbox.RANGES.items():
+        for value in (least, most):
+            assert getattr(Limits(**{name: value}), name) == value  # type: ignore[arg-type]
+
+
+def test_other_encodings_of_honest_students_are_read(tmp_path: Path) -> None:
+    text = "# coding: {}\nword = 'caf\u00e9'\ndef g(a, b): return [len(word), word]\n"
+    for encoding in ("utf-8", "latin-1", "cp1252", "iso-8859-15", "utf-8-sig", "mac-roman"):
+        data = text.format(encoding.removesuffix("-sig")).encode(encoding)
+        assert answers(tmp_path, data).values[0] == [4, "caf\u00e9"], encoding
+
+
+def test_a_source_that_is_no_regular_file_is_refused() -> None:
+    with pytest.raises(UsageError, match="not a regular file"):
+        run_submission("/dev/zero", ASKED)
+
+
+HIDDEN_IMPORTS = {
+    "a statement": "import click",
+    "importlib": "import importlib\nimportlib.import_module('click')",
+    "a copy of its text": "import sysconfig\n"
+    "open(sysconfig.get_path('purelib') + '/click/core.py').read()",
+    "a name that is taken away": "import sys, click\n"
+    "for n in list(sys.modules):\n  if n.startswith('click'): del sys.modules[n]",
+    "another way to find modules": "import sys\nsys.meta_path.reverse()\nimport click",
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN_IMPORTS)
+def test_libraries_are_recorded_and_refused_however_they_are_read(
+    name: str, tmp_path: Path
+) -> None:
+    text = HIDDEN_IMPORTS[name] + G
+    assert "click" in answers(tmp_path, text).modules
+    refused = answers(tmp_path, text, forbidden=("click",)).failure
+    assert "click may not be imported in this homework" in str(refused)
+
+
+def test_a_library_stays_recorded_when_the_submission_closes_the_pipe(tmp_path: Path) -> None:
+    assert "numpy" in answers(tmp_path, "import numpy, os\nos.closerange(3, 100)" + G).modules
+
+
+def test_callbacks_and_threads_of_honest_students_work(tmp_path: Path) -> None:
+    text = """
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+import tempfile
+double = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(lambda x: 2 * x)
+def g(a, b):
+    with tempfile.TemporaryFile() as file, ThreadPoolExecutor(2) as pool:
+        file.write(b"x")
+        return list(pool.map(double, [a, b]))
+"""
+    assert answers(tmp_path, text).values == ([4.0, 8.0], [2.0, 0.0])
+
+
+def test_answers_that_are_too_large_say_so(tmp_path: Path) -> None:
+    found = answers(tmp_path, "def g(a, b):\n    return [[0]] * 600_000\n").failure
+    assert found is not None
+    assert found.kind == "answers"
+    assert "more than 1,000,000 numbers" in found.message
+
+
+@linux
+def test_a_user_namespace_leaves_no_capabilities(tmp_path: Path) -> None:
+    text = """
+def g(a, b):
+    import ctypes, struct
+    header, sets = struct.pack("Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
+    ctypes.CDLL(None).capget(header, sets)
+    effective, permitted = struct.unpack("6I", sets.raw)[:2]
+    return [effective & ~4, permitted & ~4]  # of root a capability to read Python may stay
+"""
+    assert answers(tmp_path, text).values[0] == [0, 0]
+
+
+@linux
+def test_deep_and_closed_folders_are_removed(tmp_path: Path) -> None:
+    here = os.getcwd()
+    top = tmp_path / "top"
+    top.mkdir()
+    os.chdir(top)
+    for _ in range(2000):
+        os.mkdir("d")
+        os.chdir("d")
+    Path("file").touch()
+    os.chdir(here)
+    (top / "closed" / "inner" / "d").mkdir(parents=True)
+    (top / "closed" / "inner").chmod(0)
+    (top / "closed").chmod(0)
+    workspaces.remove_folder(top)
+    assert not top.exists()
+
+
+KILLED = """
+import sys, tempfile
+from cgprimer.checking.sandbox import run_submission
+tempfile.tempdir = sys.argv[1]
+print("started", flush=True)
+run_submission(sys.argv[2], [{"call": "g", "arguments": [1, 2]}])
+"""
+
+
+@linux
+def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protection: str
+) -> None:
+    file, temporary = tmp_path / "ann.py", tmp_path / "temporary"
+    file.write_text("import os, time\nos.fork()\nos.mkdir('d')\ntime.sleep(60)\n")
+    temporary.mkdir()
+    text = KILLED
+    if protection == "python":
+        text = text.replace("print(", "run_submission.__globals__['KERNEL'] = False\nprint(")
+    command = [sys.executable, "-c", text, str(temporary), str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 20
+        while not list(temporary.glob("*/home")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (left,) = temporary.iterdir()
+        other = next(iter(living_below(temporary)), None)
+        while not other and time.monotonic() < deadline:
+            other = next(iter(living_below(temporary)), None)
+        time.sleep(0.5)
+        process.kill()
+    while living_below(temporary) and time.monotonic() < deadline + 10:
+        time.sleep(0.05)
+    assert living_below(temporary) == []
+    assert left.exists()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with workspaces.workspace() as own:
+        assert not left.exists()
+        workspaces._remove_stale.cache_clear()
+        with workspaces.workspace():  # a grader that lives keeps its folders
+            assert own.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def living_below(folder: Path) -> list[str]:
+    """The processes that have their home below a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"HOME={folder}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+def test_a_sandbox_that_starts_at_the_second_try_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = sandbox._attend, []
+
+    def attend(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return real(*arguments)
+
+    monkeypatch.setattr(sandbox, "_attend", attend)
+    assert answers(tmp_path, G).values == RIGHT
+    assert len(calls) == 2
