@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from types import CodeType
 from typing import Any
 
 LONGEST_MESSAGE = 500  # characters
@@ -115,14 +117,23 @@ def answer(target: Any, name: str, arguments: list[Any], path: str) -> dict[str,
         return {"failure": failure_of(error, path, ours)}
 
 
+class _Utf8Loader(SourceFileLoader):
+    """Reads a file as UTF-8, whatever encoding it declares."""
+
+    def source_to_code(self, data: Any, path: Any, **_: Any) -> CodeType:
+        """Compile the text of a file."""
+        code: CodeType = compile(bytes(data).decode("utf-8"), path, "exec", dont_inherit=True)
+        return code
+
+
 def load(path: str, name: str) -> Any:
-    """Run a file as a module of this process; a declared encoding in it does not count."""
-    with open(path, encoding="utf-8", newline="") as file:
-        text = file.read()
-    module = ModuleType(name)
-    module.__file__ = path
+    """Run a file as a module of this process."""
+    spec = spec_from_file_location(name, path, loader=_Utf8Loader(name, path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
     sys.modules[name] = module
-    exec(compile(text, path, "exec", dont_inherit=True), vars(module))  # noqa: S102
+    spec.loader.exec_module(module)
     return module
 
 
