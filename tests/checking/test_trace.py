@@ -6,7 +6,9 @@ import json
 import math
 import re
 import tempfile
+import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -465,3 +467,22 @@ def test_arrays_are_read_as_they_are_printed() -> None:
 
     matrix = np.array([[1.0, -0.5], [0.0, 2.0]])
     assert np.array_equal(array_in(numbers(matrix)), matrix)
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("braces.md", "cgprimer-sheet {" * 50_000),
+        ("bars.md", "| " * 10**6),
+        ("rows.csv", "sheet,problem,row,column,answer\n" + "a,1,x,value,1\n" * 200_000),
+        ("deep.json", "[" * 10**6),
+        ("digits.json", '{"answers": ' + "9" * 10**5 + "}"),
+        ("surrogates.json", '{"sheet": "\\ud800", "answers": {"1": {"\\ud800": {"value": ""}}}}'),
+    ],
+)
+def test_hostile_files_of_answers_are_refused_soon(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    started = time.process_time()
+    with suppress(DataError):
+        read_answers(tmp_path / name)
+    assert time.process_time() - started < 5

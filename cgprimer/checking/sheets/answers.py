@@ -21,6 +21,7 @@ from cgprimer.errors import CgprimerError, DataError, listed
 ENDINGS = (".csv", ".json", ".md", ".ipynb", ".py")
 COLUMNS = ("sheet", "problem", "row", "column", "answer")
 _LONGEST, _LONGEST_PROGRAM = 300, 200_000  # characters of an answer, and of a cell
+_MOST_ROWS = 50_000
 _ASSIGNED = re.compile(r"^(answers_\d+)\s*=", re.MULTILINE)
 _CONSTANTS = {"e": math.e, "pi": math.pi, "π": math.pi}
 _EMPTY = ("", "-", "_", "?", "...", "…")
@@ -70,6 +71,8 @@ def read_answers(path: str | Path) -> Answers:
 
 def _csv(text: str) -> Answers:
     first, *rows = csv_rows(text) or [[]]
+    if len(rows) > _MOST_ROWS:
+        raise ValueError(f"more than {_MOST_ROWS:,} rows")
     header = [plain(cell).casefold() for cell in first]
     if missing := [name for name in COLUMNS[1:] if name not in header]:
         raise ValueError(f"no column {missing[0]!r}")
@@ -100,8 +103,7 @@ def _nested(answers: Any) -> Iterator[tuple[Place, str]]:
 
 def _markdown(text: str) -> Answers:
     """Tables under the headings of problems, as the sheet has them."""
-    mark = re.search(r"cgprimer-sheet\s+(\{.*\})", text)
-    sheet = str(json.loads(mark[1]).get("sheet", "")) if mark else ""
+    sheet = _sheet_of_mark(text)
     found: dict[Place, str] = {}
     number, header = 0, list[str]()
     for line in text.splitlines():
@@ -118,6 +120,15 @@ def _markdown(text: str) -> Answers:
                 for column, cell in zip(header[1:], cells[1:], strict=False):
                     found[_place(number, cells[0], column)] = cell.replace("\\", "")
     return Answers(sheet, found)
+
+
+def _sheet_of_mark(text: str) -> str:
+    """Return the sheet that the mark in a Markdown file names; a pattern is quadratic here."""
+    for line in text.partition("cgprimer-sheet")[2].splitlines()[:1]:
+        begin, end = line.find("{"), line.rfind("}")
+        if 0 <= begin < end:
+            return str(json.loads(line[begin : end + 1]).get("sheet", ""))
+    return ""
 
 
 def _notebook(text: str) -> Answers:
