@@ -470,7 +470,7 @@ def test_arrays_are_read_as_they_are_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, text",
+    ("name", "text"),
     [
         ("braces.md", "cgprimer-sheet {" * 50_000),
         ("bars.md", "| " * 10**6),
