@@ -120,7 +120,9 @@ def answer(target: Any, name: str, arguments: list[Any], path: str) -> dict[str,
 class _Utf8Loader(SourceFileLoader):
     """Reads a file as UTF-8, whatever encoding it declares."""
 
-    def source_to_code(self, data: Any, path: Any, **_: Any) -> CodeType:
+    def source_to_code(  # type: ignore[override]  # typeshed: a static method
+        self, data: Any, path: Any, **_: Any
+    ) -> CodeType:
         """Compile the text of a file."""
         code: CodeType = compile(bytes(data).decode("utf-8"), path, "exec", dont_inherit=True)
         return code
