@@ -66,8 +66,10 @@ def step_of_differences(
         yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
         with np.errstate(all="ignore"):
             size = np.abs(ours) + points.noise[name][points.smooth] / 1e-7
-            if np.nanmedian(np.abs(yours - ours) / size) <= _SMALL:
-                small.add(name)
+            errors = np.abs(yours - ours) / size
+        known = errors[~np.isnan(errors)]
+        if known.size and np.median(known) <= _SMALL:
+            small.add(name)
     found: dict[tuple[str, str], set[str]] = {}
     for name in [n for n in question.sources if n in names & points.given.keys()]:
         mistake, said = "difference step too large", ""

@@ -18,8 +18,10 @@ from cgprimer.analysis.derivation import size
 from cgprimer.analysis.rules import rules, substituted
 from cgprimer.checking.any_function import is_about_any, with_formulas
 from cgprimer.checking.gradient import GOOD, GradientCheck, relative_errors
+from cgprimer.checking.handwriting import letters_in, read_formula
 from cgprimer.checking.handwritten import components, tree_of, values_at
 from cgprimer.checking.mistakes import name_mistakes
+from cgprimer.checking.proofs import PROVER
 from cgprimer.checking.questions import Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Part, Result
 from cgprimer.checking.wrong_rules import PRODUCT, QUOTIENT
@@ -27,9 +29,7 @@ from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.core.language.names import names_in, replaced
 from cgprimer.core.language.syntax import Expression, Name
-from cgprimer.core.primitives import formulas
 from cgprimer.core.primitives.notation import parse_expression, unparse
-from cgprimer.core.primitives.registry import FUNCTIONS
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, listed
 
 Array = Any
@@ -268,15 +268,10 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
         theirs = substituted(trees[name][1], inner)
         if size(ours) + size(theirs) > _LARGEST_PROOF:
             return False
-        import sympy
-
-        symbols = {"pi": sympy.pi, "e": sympy.E}
-        own = {*question.graph.variables, *question.graph.parameters}
-        pair = [formulas.symbolic(tree) for tree in (ours, theirs)]
-        named = {sympy.Symbol(n, real=True): v for n, v in symbols.items() if n not in own}
-        return bool(sympy.simplify((pair[0] - pair[1]).subs(named)) == 0)
-    except (CgprimerError, ArithmeticError, AttributeError, TypeError, ValueError):
-        return False  # no rule for it, or nothing that sympy can do
+        names = [*question.graph.variables, *question.graph.parameters]
+        return PROVER.equal(unparse(ours), unparse(theirs), names)
+    except CgprimerError:
+        return False  # no rule for it
 
 
 # --- statements ----------------------------------------------------------------------------------
@@ -295,13 +290,13 @@ def _check_statement(
         )
     body = read["of"] or read["inside"] or read["dashed"] + (read["behind"] or "")
     wrt = read["before"] or read["after"]
-    functions = ""
+    functions, variable = "", ""
     if is_about_any(body, right):
         body, right, functions = with_formulas(body, right)
         wrt = wrt or "x"
-    elif read["dashed"] and not re.search(rf"\b{wrt or 'x'}\b", body):
-        body, right = (_applied(part, wrt or "x") for part in (body, right))
-    tree = parse_expression(body, "<left side>")
+    elif read["dashed"] and (wrt or "x") not in letters_in(body):
+        variable = wrt or "x"
+    tree = _left_side(body, right, wrt, variable)
     tree = replaced(tree, {n: v for n, v in _CONSTANTS.items() if n != wrt})
     names = [*names_in(tree)]
     if wrt is None:
@@ -315,7 +310,7 @@ def _check_statement(
     graph = replace(graph, values=FrozenDict(usual | graph.point(at, needed=())))
     question = ask(graph, wrt=[wrt], **limits)
     name, said = left.strip(), right.strip()
-    trees = {wrt: (said, tree_of(said, name, question))}
+    trees = {wrt: (said, tree_of(said, name, question, variable))}
     try:
         drawn = _on_both_sides(question, count, seed)
     except DifferentiationError:
@@ -339,10 +334,16 @@ def _check_statement(
     return Result("formula", text.strip(), (replace(part, name=name, message=message),))
 
 
-def _applied(text: str, variable: str) -> str:
-    """Names of functions that stand without an argument, with the variable: ``-csch^2``."""
-    return re.sub(
-        r"[A-Za-z_]\w*(?!\w|\s*\()",
-        lambda found: f"{found[0]}({variable})" if FUNCTIONS[found[0]] else found[0],
-        text,
-    )
+def _left_side(body: str, right: str, wrt: str | None, variable: str) -> Expression:
+    """Return the tree of the function that a statement differentiates.
+
+    Names of several letters are products if all their letters stand alone somewhere in the
+    statement, as in ``d(xy)/dx = y``; where nothing else contains ``wrt``, all of them are.
+    """
+    letters = letters_in(body) | letters_in(right) | {wrt or "x", "e", "pi"}
+    tree = read_formula(body, letters, "<left side>", variable=variable)
+    if wrt and wrt not in names_in(tree):
+        every = letters | {*re.findall(r"[^\W\d_]", body)}
+        products = read_formula(body, every, "<left side>", variable=variable)
+        tree = products if wrt in names_in(products) else tree
+    return tree

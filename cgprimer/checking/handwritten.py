@@ -1,7 +1,7 @@
 """Answers as they are written by hand: components by name or in order, read and computed.
 
-They are read by the package's own parser and never run; ``pi`` and ``e`` are known, and so are the
-graph's inner variables.
+They are read by the package's own parser, usual notation included (see `handwriting.py`), and never
+run; ``pi`` and ``e`` are known, and so are the graph's inner variables.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.analysis.derivation import size
+from cgprimer.checking.handwriting import read_formula
 from cgprimer.checking.questions import Points, Question
 from cgprimer.core.language.names import names_in
 from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
 from cgprimer.core.primitives import floats, formulas
-from cgprimer.core.primitives.notation import parse_expression, setting_texts, unparse
+from cgprimer.core.primitives.notation import setting_texts, unparse
 from cgprimer.errors import UsageError, listed, name_hint
 
 Array = Any
 _DIGITS = 30  # to compute a formula with
+_MAX_EXPONENT = 20_000  # of 2 in an intermediate result; the range of doubles ends at 1024
+_MAX_NODES = 20_000  # of the tree of an answer
 
 
 def components(answer: str, question: Question) -> dict[str, tuple[str, Expression]]:
@@ -95,19 +99,23 @@ def _meant(text: str, question: Question) -> list[str]:
     raise UsageError(f"{text.strip()!r} is no component of the gradient", hint=hint)
 
 
-def tree_of(text: str, name: str, question: Question) -> Expression:
-    """The tree of one component.
+def tree_of(text: str, name: str, question: Question, variable: str = "") -> Expression:
+    """Return the tree of one component.
+
+    Functions without an argument are applied to ``variable``, if there is one.
 
     Raises:
-        SourceError: it cannot be read.
-        UsageError: a name in it is none of the graph.
+        SourceError: the text cannot be read.
+        UsageError: the text contains a name that the graph does not define.
     """
-    tree = parse_expression(text, f"<answer for {name}>")
     graph = question.graph
     known = {*graph.variables, *graph.parameters, "pi", "e"}
+    tree = read_formula(text, known, f"<answer for {name}>", variable=variable)
+    if size(tree) > _MAX_NODES:
+        raise UsageError(f"the answer for {name} has more than {_MAX_NODES:,} operations and names")
     for unknown in [name for name in names_in(tree) if name not in known]:
-        said = f"{unknown!r} in the answer for {name} is no name that is known here"
-        raise UsageError(said, hint=name_hint(unknown, sorted(known - {"pi", "e", question.of})))
+        message = f"unknown name {unknown!r} in the answer for {name}"
+        raise UsageError(message, hint=name_hint(unknown, sorted(known - {"pi", "e", question.of})))
     return tree
 
 
@@ -151,7 +159,7 @@ def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
                 raise UsageError(f"{element} is no single number")
             return known[element]
         try:
-            return formulas.function(name)(*arguments)
+            return _bounded(name, arguments)
         except UsageError:  # a function from outside: with the digits of a double
             return mpmath.mpf(floats.function(name)(*map(float, arguments)))
 
@@ -159,3 +167,26 @@ def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
     if isinstance(found, Name):
         raise UsageError(f"{found.name} is an array: write one of its numbers, {found.name}[0]")
     return found
+
+
+def _bounded(name: str, arguments: list[Any]) -> Any:
+    """Apply a primitive to mpmath's numbers, whose exponents have no bound of their own.
+
+    Results far outside of the range of doubles become infinite or 0, so that no power takes long.
+    """
+    import mpmath
+
+    if name == "pow" and all(map(mpmath.isfinite, arguments)) and arguments[0]:
+        base, exponent = arguments
+        bits = exponent * mpmath.log(abs(base), 2)
+        if abs(bits) > _MAX_EXPONENT:
+            odd = base < 0 and exponent % 2 == 1
+            size = mpmath.inf if bits > 0 else mpmath.mpf(0)
+            return mpmath.nan if base < 0 and exponent % 1 else -size if odd else size
+    value = formulas.function(name)(*arguments)
+    if not mpmath.isfinite(value) or not value:
+        return value
+    magnitude = mpmath.mag(value)
+    if abs(magnitude) <= _MAX_EXPONENT:
+        return value
+    return mpmath.sign(value) * mpmath.inf if magnitude > 0 else mpmath.mpf(0)

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
+from cgprimer.checking.handwriting import read_formula
 from cgprimer.checking.sheets.problems import csv_rows, read_text
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import CgprimerError, DataError, listed
 
 ENDINGS = (".csv", ".json", ".md", ".ipynb", ".py")
@@ -23,7 +22,7 @@ COLUMNS = ("sheet", "problem", "row", "column", "answer")
 _LONGEST, _LONGEST_PROGRAM = 300, 200_000  # characters of an answer, and of a cell
 _MOST_ROWS = 50_000
 _ASSIGNED = re.compile(r"^(answers_\d+)\s*=", re.MULTILINE)
-_CONSTANTS = {"e": math.e, "pi": math.pi, "π": math.pi}
+_CONSTANTS = {"e": math.e, "pi": math.pi}
 _EMPTY = ("", "-", "_", "?", "...", "…")
 
 Place = tuple[int, str, str]  #: number of the problem, row, column; as `plain` writes them
@@ -220,16 +219,13 @@ def number_in(text: str) -> float:
     *before, text = [p for p in re.split("[=≈~]", text) if p.strip(" `$*")] or [""]
     for part in before:
         number_in(part)
-    text = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))", text.strip(" `$*"))
-    text = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda raised: f"^{normalize('NFKC', raised[0])}", text)
-    text = text.translate({0x2212: "-", 0x00D7: "*", 0x00B7: "*"})
-    text = re.sub(r"^([-+]?\d+),(\d+)$", r"\1.\2", text).replace("√", "sqrt")
+    text = re.sub(r"^\s*([-+−]?\s*\d+),(\d+)\s*$", r"\1.\2", text.strip(" `$*"))
     try:
-        value = float(value_of(parse_expression(text, "<answer>"), _CONSTANTS))
+        value = float(value_of(read_formula(text, _CONSTANTS, "<answer>"), _CONSTANTS))
     except CgprimerError as error:
         raise DataError(error.message) from None
     except KeyError as error:
-        raise DataError(f"{error} is no number") from None
+        raise DataError(f"{error} is not a number") from None
     if not math.isfinite(value):
         raise DataError("it is not a finite number")
     return value
