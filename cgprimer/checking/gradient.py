@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cgprimer.checked_numbers import real_number
 from cgprimer.checking.mistakes import Named, name_mistakes
 from cgprimer.checking.questions import VALUE, Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
@@ -39,12 +40,14 @@ class GradientCheck:
         points: where.
         function: the name of the function that students write.
         value: whether it returns the value, too: ``(value, gradient)``.
+        tolerance: the largest relative error that is right; None for the usual bands.
     """
 
     question: Question
     points: Points
     function: str = "gradient"
     value: bool = False
+    tolerance: float | None = None
 
     @property
     def possible(self) -> dict[str, float]:
@@ -155,7 +158,7 @@ class GradientCheck:
         errors = {
             e: relative_errors(v, right[e], points.noise[e] + free) for e, v in theirs.items()
         }
-        good = FINE if question.has_kinks else GOOD
+        good = self.tolerance or (FINE if question.has_kinks else GOOD)
         there = {e: points.smooth & ~np.isnan(v) for e, v in theirs.items()}
         bad = [e for e in question.sources if np.any(errors[e][there[e]] > good)]
         known = name_mistakes(question, points, theirs, bad)
@@ -177,7 +180,7 @@ class GradientCheck:
         worst = {e: float(np.max(errors[e], where=smooth, initial=0.0)) for e in own}
         errored = np.max([errors[e] for e in own], axis=0)
         silent = np.all(np.isnan([*theirs.values()]), axis=0)
-        verdict = band(max(worst.values()), self.question.has_kinks)
+        verdict = band(max(worst.values()), self.question.has_kinks, self.tolerance)
         if broken and silent.all():
             return Part(name, 1.0, 0.0, "wrong", message=str(broken).splitlines()[0])
         if verdict == "right":
@@ -190,10 +193,10 @@ class GradientCheck:
         if named and named[0].others:
             message += f" (it may as well be: {', '.join(named[0].others)})"
         if len(own) > 1:
-            wrong = sum(error > GOOD for error in worst.values())
+            wrong = sum(error > (self.tolerance or GOOD) for error in worst.values())
             message = f"{wrong} of {len(own)} numbers are wrong" + (message and f": {message}")
         elif not named and not silent.any():
-            good = int(np.sum(errored <= GOOD))
+            good = int(np.sum(errored <= (self.tolerance or GOOD)))
             message = f"right at {good} of {len(errored)} points; no mistake that is known here"
         if silent.any():
             lost = f"there is no number at {np.sum(silent)} of {len(silent)} points"
@@ -201,10 +204,17 @@ class GradientCheck:
         first = max(worst, key=worst.__getitem__)
         place = int(np.argmax(np.where(smooth, errors[first], -1.0)))
         yours = "yours is" if first in (name, VALUE) else f"your {first} is"
-        evidence = (f"{_BANDS[verdict]}, at {self._point(place)}",
+        evidence = (f"{self._band_text(verdict)}, at {self._point(place)}",
                     f"{yours} {theirs[first][place]:.6g}")  # fmt: skip
         credit = _CREDIT.get(verdict, 0.0)
         return Part(name, 1.0, credit, verdict, mistake, message, evidence)
+
+    def _band_text(self, verdict: Verdict) -> str:
+        """Return the range of the relative error of a verdict that is not right."""
+        good = self.tolerance or GOOD
+        if verdict == "suspicious":
+            return f"the relative error is between {_power(good)} and {_power(SUSPICIOUS)}"
+        return f"the relative error is above {_power(max(good, SUSPICIOUS))}"
 
     def _point(self, place: int) -> str:
         """The arguments at a point, as many as can be read."""
@@ -213,22 +223,16 @@ class GradientCheck:
         return listed(texts, _SHOWN)
 
 
-_BANDS: dict[Verdict, str] = {
-    "wrong": "the relative error is above 1e-2",
-    "suspicious": "the relative error is between 1e-7 and 1e-2",
-}
-
-
-def band(error: float, kinks: bool = False) -> Verdict:
+def band(error: float, kinks: bool = False, tolerance: float | None = None) -> Verdict:
     """The verdict on a relative error.
 
-    Up to 1e-7 is right; up to 1e-4 where there are kinks, up to 1e-2 suspicious. Source: the notes
-    of CS231n, "Gradient checks".
+    Up to 1e-7 is right; up to 1e-4 where there are kinks, up to 1e-2 suspicious. A tolerance takes
+    the place of the first two bounds. Source: the notes of CS231n, "Gradient checks".
 
     >>> band(1e-8), band(1e-5), band(1e-5, kinks=True), band(0.5)
     ('right', 'suspicious', 'right', 'wrong')
     """
-    if error <= (FINE if kinks else GOOD):
+    if error <= (tolerance or (FINE if kinks else GOOD)):
         return "right"
     return "suspicious" if error <= SUSPICIOUS else "wrong"
 
@@ -260,6 +264,12 @@ def _numbers(value: Any, shape: Shape) -> Array | Failure:
     return Failure("shape", f"the shape is {shape_text(made.shape)}, expected {shape_text(shape)}")
 
 
+def _power(value: float) -> str:
+    """Return a bound as text, such as ``1e-2``."""
+    mantissa, _, exponent = f"{value:e}".partition("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
 def _short(value: Any) -> str:
     if isinstance(value, list):
         text = str(np.array(value).tolist())
@@ -274,15 +284,18 @@ def gradient_check(
     seed: int = 0,
     name: str = "gradient",
     value: bool = False,
+    tolerance: float | None = None,
     **asked: Any,
 ) -> GradientCheck:
-    """A check, ready for submissions; arguments and errors as :func:`check_gradient`."""
+    """Return a check for submissions; arguments and errors as in :func:`check_gradient`."""
+    if tolerance is not None and not 0 < real_number("tolerance", tolerance) < 1:
+        raise UsageError(f"tolerance must be between 0 and 1, got {float(tolerance):g}")
     if not name.isidentifier():
         raise UsageError(f"{name!r} cannot be the name of a function")
     question = ask(graph, **asked)
     if value and "value" in question.wrt:
         raise UsageError("a derivative by 'value' cannot be told from the value: ask without it")
-    return GradientCheck(question, points(question, count, seed), name, value)
+    return GradientCheck(question, points(question, count, seed), name, value, tolerance)
 
 
 def check_gradient(
@@ -300,6 +313,7 @@ def check_gradient(
     seed: int = 0,
     name: str = "gradient",
     value: bool = False,
+    tolerance: float | None = None,
     limits: Limits | None = None,
 ) -> Result:
     """Check a gradient function, and name the likely mistake.
@@ -324,6 +338,8 @@ def check_gradient(
         seed: of the points.
         name: of the function in a file.
         value: whether it returns ``(value, gradient)``.
+        tolerance: the largest relative error that is right, between 0 and 1; 1e-7 unless given,
+            or 1e-4 for graphs with kinks.
         limits: of a submission.
 
     Returns:
@@ -349,6 +365,7 @@ def check_gradient(
     check = gradient_check(
         graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction, keep=keep,
         domain=domain, count=points, seed=seed, name=name, value=value,
+        tolerance=tolerance,
     )  # fmt: skip
     return check.run(submission, limits)
 

@@ -29,27 +29,73 @@ _MAX_NAME = 40  # characters of a name that is taken apart
 
 #: Other names of functions.
 FUNCTION_NAMES = {
-    "ln": "log", "lg": "log10", "lb": "log2", "ld": "log2", "log_2": "log2", "log_10": "log10",
-    "tg": "tan", "ctg": "cot", "cotg": "cot", "cotan": "cot", "cosec": "csc",
-    "sh": "sinh", "ch": "cosh", "th": "tanh", "cth": "coth", "cosech": "csch",
-    "sgn": "sign", "signum": "sign", "fabs": "abs", "logistic": "sigmoid", "σ": "sigmoid",
-}  # fmt: skip
+    "ln": "log",
+    "lg": "log10",
+    "lb": "log2",
+    "ld": "log2",
+    "log_2": "log2",
+    "log_10": "log10",
+    "tg": "tan",
+    "ctg": "cot",
+    "cotg": "cot",
+    "cotan": "cot",
+    "cosec": "csc",
+    "sh": "sinh",
+    "ch": "cosh",
+    "th": "tanh",
+    "cth": "coth",
+    "cosech": "csch",
+    "sgn": "sign",
+    "signum": "sign",
+    "fabs": "abs",
+    "logistic": "sigmoid",
+    "σ": "sigmoid",
+}
 FUNCTION_NAMES |= {
     f"{prefix}{name}": f"a{name}"
-    for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth",
-                 "sech", "csch")
+    for name in (
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "sinh",
+        "cosh",
+        "tanh",
+        "coth",
+        "sech",
+        "csch",
+    )
     for prefix in ("arc", "ar", "arg")
-}  # fmt: skip
+}
 _CHARACTERS = str.maketrans(
     {
-        **dict.fromkeys("−–—‐‑﹣－", "-"), **dict.fromkeys("·×⋅∙•∗✕＊⋆", "*"), "＋": "+",
-        **dict.fromkeys("÷∕⁄／", "/"), "（": "(", "）": ")", "∣": "|", "｜": "|", "＾": "^",
+        **dict.fromkeys("−–—‐‑﹣－", "-"),
+        **dict.fromkeys("·×⋅∙•∗✕＊⋆", "*"),
+        "＋": "+",
+        **dict.fromkeys("÷∕⁄／", "/"),
+        "（": "(",
+        "）": ")",
+        "∣": "|",
+        "｜": "|",
+        "＾": "^",
         **dict.fromkeys("\u2009\u200a\u2002\u2003\u202f\u2061\u2062\u2063\u200b", " "),
     }
-)  # fmt: skip
+)
 _SYMBOLS = {"π": "pi", "ℯ": "e", "𝑒": "e"}
-_COMMANDS = {"cdot": "*", "times": "*", "ast": "*", "div": "/", "left": "", "right": "",
-             "lvert": "|", "rvert": "|", "vert": "|", "displaystyle": ""}  # fmt: skip
+_COMMANDS = {
+    "cdot": "*",
+    "times": "*",
+    "ast": "*",
+    "div": "/",
+    "left": "",
+    "right": "",
+    "lvert": "|",
+    "rvert": "|",
+    "vert": "|",
+    "displaystyle": "",
+}
 _INNER = r"\{([^{}]*)\}"
 _TOKEN = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\*\*|.", re.DOTALL)
 
@@ -394,8 +440,12 @@ class _Rewriter:
         if not self.accept(close) and self.token.kind != "end":
             self.fail(f"expected {close!r}, found {self.token.text!r}", self.index, self.index)
         if self.previous.text != close:
-            self.fail("this parenthesis is never closed", self.index - 1, self.index - 1,
-                      hint="add the missing ')'")  # fmt: skip
+            self.fail(
+                "this parenthesis is never closed",
+                self.index - 1,
+                self.index - 1,
+                hint="add the missing ')'",
+            )
         return ", ".join(parts)
 
     def root(self, at: int) -> str:

@@ -54,9 +54,13 @@ class Prover:
     def _start(self) -> None:
         command = [sys.executable, "-m", __name__]
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, encoding="utf-8",
-        )  # fmt: skip
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
         self._process, self._lines = process, Queue()
         Thread(target=_forward, args=(process, self._lines), daemon=True).start()
         if self._lines.get(timeout=_START_SECONDS) != _READY:

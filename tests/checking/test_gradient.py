@@ -572,3 +572,30 @@ def test_good_differences_are_right_however_many_parameters_there_are(
 
     found = cgprimer.check_gradient(graph, gradient)
     assert {part.verdict for part in found.parts if part.name in ("W1", "b1")} == {verdict}
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "verdict"),
+    [(None, "suspicious"), (1e-6, "suspicious"), (1e-4, "right"), (0.05, "right")],
+)
+def test_a_tolerance_replaces_the_band_of_right_answers(
+    tolerance: float | None, verdict: str
+) -> None:
+    graph = cgprimer.parse("input x = 1.2; parameter k = 0.7; y = k*x^2")
+
+    def gradient(x: float, k: float) -> float:
+        return x**2 * (1 + 1e-5)
+
+    found = cgprimer.check_gradient(graph, gradient, tolerance=tolerance)
+    assert found.parts[0].verdict == verdict
+    strict = cgprimer.check_gradient(graph, lambda x, k: x**2 * 1.02, tolerance=tolerance)
+    assert (strict.parts[0].verdict == "right") is (tolerance == 0.05)
+    if tolerance == 1e-6:
+        assert "between 1e-6 and 1e-2" in str(found)
+
+
+@pytest.mark.parametrize("tolerance", [0, 1, -1e-3, 2, math.nan, math.inf, "a", True])
+def test_a_tolerance_is_between_0_and_1(tolerance: Any) -> None:
+    graph = cgprimer.parse("input x = 1.2; parameter k = 0.7; y = k*x^2")
+    with pytest.raises(cgprimer.UsageError, match="tolerance"):
+        cgprimer.check_gradient(graph, lambda x, k: x**2, tolerance=tolerance)

@@ -137,3 +137,14 @@ def gradient(x1, x2, w1, w2, w3, w4, b1, b2, v1, v2):
 )
 def test_wrong_use(submission: Path, arguments: tuple[str, ...], said: str) -> None:
     assert said in bad("check", "gradient", arguments[0], submission, *arguments[1:])
+
+
+def test_a_tolerance(tmp_path: Path) -> None:
+    (tmp_path / "g.cg").write_text("input x = 1.2; parameter k = 0.7; y = k*x^2")
+    (tmp_path / "a.py").write_text("def gradient(x, k):\n    return x**2*(1 + 1e-5)\n")
+    assert "suspicious" in good("check", "gradient", "g.cg", "a.py", cwd=tmp_path)
+    shown = good("check", "gradient", "g.cg", "a.py", "--tolerance", "1e-4", cwd=tmp_path)
+    assert "1 of 1 points" in shown
+    for wrong in ("0", "1", "nan", "-1"):
+        said = bad("check", "gradient", "g.cg", "a.py", "--tolerance", wrong, cwd=tmp_path)
+        assert "tolerance" in said

@@ -25,6 +25,8 @@ from cgprimer.loading import load
     "--reduction mean|sum =mean  Of a batch.",
     "--function (name) NAME =gradient  What students call the function.",
     "--value  The function returns the value, too: (value, gradient).",
+    "--tolerance NUMBER  Largest relative error that is right, between 0 and 1 (default: 1e-7, or"
+    " 1e-4 for graphs with kinks).",
 )
 @click.argument("file", type=click.Path())
 def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
