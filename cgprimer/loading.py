@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TypeVar
 
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.files import examples
+
+_MAX_BYTES = 200_000_000
+_Text = TypeVar("_Text", str, bytes)
 
 
 def path_of(name: str | Path) -> Path:
@@ -28,7 +32,7 @@ def load(path: str | Path) -> ExpressionGraph:
     the package is installed.
 
     Raises:
-        UsageError: the file cannot be read, or is not text.
+        UsageError: the file cannot be read, is larger than 200 MB, or is not text.
         SourceError: its text is not a graph.
 
     >>> load("lecture")
@@ -41,8 +45,9 @@ def load(path: str | Path) -> ExpressionGraph:
         if name == "-" and sys.stdin is None:
             raise UsageError("there is no standard input to read: it is closed")
         if name == "-":
-            return parse(sys.stdin.read(), name="<stdin>")
-        text = path.read_text(encoding="utf-8-sig")
+            return parse(_checked_size(sys.stdin.read(_MAX_BYTES + 1), name), name="<stdin>")
+        with path.open("rb") as file:  # a device or a pipe may have no end
+            text = _checked_size(file.read(_MAX_BYTES + 1), path).decode("utf-8-sig")
     except OSError as error:
         near = did_you_mean(path.stem, examples())
         near = near and f"{near} ('cgprimer examples' lists the examples)"
@@ -52,4 +57,11 @@ def load(path: str | Path) -> ExpressionGraph:
     except UnicodeDecodeError as error:
         said = f"{path} is not UTF-8 text (byte {error.start})"
         raise UsageError(said, hint="save it as UTF-8") from None
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     return parse(text, name=name.encode("utf-8", "replace").decode())  # for pages and pictures
+
+
+def _checked_size(content: _Text, name: str | Path) -> _Text:
+    if len(content) > _MAX_BYTES:
+        raise UsageError(f"cannot read {name}: it has more than {_MAX_BYTES:,} bytes")
+    return content

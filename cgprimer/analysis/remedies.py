@@ -73,7 +73,7 @@ def of_value(op: Operation, value: float) -> str:
 def of_slope(op: Operation, partial: float) -> str:
     """For a slope that is not finite where the value is."""
     a = op.operands[0]
-    if op.row in ("sqrt", "norm") or (op.row == "pow" and op.values[:1] == (0.0,)):
+    if op.row == "sqrt" or (op.row == "pow" and op.values[:1] == (0.0,)):
         return (
             f"at 0 the slope of {op.text} is {partial:g}: that is so, and no mistake. Start away"
             f" from 0, or round the corner off: sqrt({a} + 1e-12)"

@@ -107,13 +107,31 @@ def check_formula(
     if answer is None:
         raise UsageError("what is the answer? A formula or a number for each component")
     if at:
-        given = formula.point(at, needed=())
-        formula = replace(formula, values=FrozenDict(given))
+        formula = replace(formula, values=FrozenDict(_point(formula, at)))
     names = wrt or formula.parameters or formula.inputs
     question = ask(formula, of=of, wrt=names, loss=loss, keep=keep, domain=domain)
     trees = components(answer, question)
     result = _checked(question, trees, points, seed)
     return replace(result, submission=answer, notes=question.notes)
+
+
+def _point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, Any]:
+    """Return the values of one point.
+
+    Raises:
+        UsageError: a value is not finite, or there are several for one name.
+    """
+    point = graph.point(at, needed=())
+    for name, value in point.items():
+        shape = graph.shapes.get(name, ())
+        if np.shape(value) != shape:
+            raise UsageError(
+                f"{name} must have one value, got {np.size(value)}",
+                hint="a formula is checked around one point: at={'x': 0.5} (--at x=0.5)",
+            )
+        if not np.all(np.isfinite(value)):
+            raise UsageError(f"{name} must be finite, got {value}")
+    return point
 
 
 def _checked(
@@ -307,7 +325,7 @@ def _check_statement(
     ordered = [wrt, *(n for n in names if n != wrt)]
     usual = {name: _AT[k % len(_AT)] + k // len(_AT) for k, name in enumerate(ordered)}
     graph = parse(f"input {', '.join(ordered)}; {_VALUE} = {unparse(tree)}")
-    graph = replace(graph, values=FrozenDict(usual | graph.point(at, needed=())))
+    graph = replace(graph, values=FrozenDict(usual | _point(graph, at)))
     question = ask(graph, wrt=[wrt], **limits)
     name, said = left.strip(), right.strip()
     trees = {wrt: (said, tree_of(said, name, question, variable))}

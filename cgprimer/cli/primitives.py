@@ -20,7 +20,7 @@ ARRAYS = {
                       "bar where they are, shared by equal ones"),
     "smallest": ("min(a)", "the smallest element", "bar where it is, shared by equal ones"),
     "dot": ("dot(a, b)", "the sum of the products of elements", "bar*b; bar*a"),
-    "norm": ("norm(a)", "the root of the sum of the squares", "bar*a/out"),
+    "norm": ("norm(a)", "the root of the sum of the squares", "bar*a/out, 0 at 0"),
     "softmax": ("softmax(a), softmax(a, 0)", "exponentials that add up to 1, by default along"
                 " the last axis", "out*(bar - sum(bar*out))"),
     "log_softmax": ("log_softmax(a)", "the logarithm of softmax", "bar - exp(out)*sum(bar)"),

@@ -38,7 +38,7 @@ from cgprimer.data import Blocks, Dataset, make_dataset, normalized
 from cgprimer.data.sources import column_names
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
-from cgprimer.training.directory import CONFIG
+from cgprimer.training.directory import CONFIG, LOSS, METRICS, PARAMETERS
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
@@ -158,10 +158,12 @@ def command(
         source = click.get_current_context().get_parameter_source("start")
         if start and source is ParameterSource.COMMANDLINE:
             raise click.UsageError("--resume goes on from the run's own values: leave --start out")
-        own = _as_the_run_began(earlier, settings, own)
-        start, truth = {}, truth or ({} if settings["data"] else earlier.truth)
         if Path(resume).name == RUN and Path(resume).with_name(CONFIG).is_file():
             directory = directory or os.path.dirname(resume) or "."
+        own = _as_the_run_began(
+            earlier, settings, own, _lacks_outputs(directory, plot, save, resume)
+        )
+        start, truth = {}, truth or ({} if settings["data"] else earlier.truth)
     check_outputs(force, save, plot=plot, folder=directory, resume=resume)
     origin = {name: settings.pop(name) for name in ORIGIN}
     dataset, others = data_of(graph, origin, truth, settings["loss"])
@@ -175,8 +177,7 @@ def command(
     failure = None
     with interrupted_once() as hold:
         try:
-            with progress_bar("training") as on_progress:
-                run = train(graph, dataset, on_progress=on_progress, **given, **settings, **own)
+            run = _trained(graph, dataset, given | settings | own)
         except TrainingError as error:
             if not ((save or directory) and isinstance(error.run, TrainingRun)):
                 raise
@@ -243,18 +244,42 @@ def _say(
 next(one for one in command.params if one.name == "resume").is_eager = True
 
 
+def _trained(
+    graph: ExpressionGraph, dataset: Dataset | Blocks, settings: dict[str, Any]
+) -> TrainingRun:
+    """Return the run at its end; one that was killed before its figures has reached it already."""
+    earlier: TrainingRun | None = settings["resume"]
+    if earlier is not None and earlier.epochs == settings["epochs"]:
+        return earlier
+    with progress_bar("training") as on_progress:
+        return train(graph, dataset, on_progress=on_progress, **settings)
+
+
+def _lacks_outputs(directory: str | None, plot: str | None, save: str | None, resume: str) -> bool:
+    """Return whether a finished run has files left to write."""
+    if plot or (save and Path(save).resolve() != Path(resume).resolve()):
+        return True
+    return directory is not None and not all(
+        Path(directory, name).is_file() for name in (METRICS, PARAMETERS, LOSS)
+    )
+
+
 def _as_the_run_began(
-    earlier: TrainingRun, settings: dict[str, Any], own: dict[str, Any]
+    earlier: TrainingRun, settings: dict[str, Any], own: dict[str, Any], lacks_outputs: bool
 ) -> dict[str, Any]:
     """Fill in what the command line leaves open with what the saved run was given.
 
-    Returns the options of the method.
+    Return the options of the method.
+
+    Raises:
+        click.UsageError: the run has no epochs left, and all of its files are written.
     """
     saved = earlier.settings
     settings |= {n: saved[n] for n in settings if n in saved and not is_given(n)}
     if settings["method"] == saved.get("method"):
         own = {**saved.get("options", {}), **own}
-    if earlier.epochs >= settings["epochs"]:
+    complete = earlier.epochs == settings["epochs"] and not lacks_outputs
+    if complete or earlier.epochs > settings["epochs"]:
         raise click.UsageError(
             f"the run has done {earlier.epochs:,} epochs already; with --epochs say how many it"
             f" shall have in all: more than that, not {settings['epochs']:,}"

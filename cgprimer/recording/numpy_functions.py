@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.primitives import arrays, shaped
+from cgprimer.core.primitives.array_functions import root_of_squares
 from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError, UsageError
 from cgprimer.recording.eager import EAGER, Recorded, locating, misfit
 from cgprimer.recording.operators import lifted
@@ -167,9 +168,15 @@ def _dot(a: Any, b: Any) -> Any:
     a, b = value_of(a), value_of(b)
     if not (a.ndim and b.ndim):
         return a * b
-    if b.ndim > 2:
-        raise ShapeError("numpy.dot and inner are recorded for matrices and vectors", hint="use @")
-    return a @ b
+    return tensordot(a, b, (-1, -2)) if b.ndim > 2 else a @ b
+
+
+def _inner(a: Any, b: Any) -> Any:
+    """``numpy.inner``: the sum over the last axes; a product if an operand is a scalar."""
+    a, b = value_of(a), value_of(b)
+    if not (a.ndim and b.ndim):
+        return a * b
+    return tensordot(a, b, (-1, -1)) if b.ndim > 2 else a @ b.T
 
 
 def _outer(a: Any, b: Any) -> Any:
@@ -189,7 +196,7 @@ def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         raise DifferentiationError(
             "numpy.linalg.norm is recorded for the Euclidean norm, and 1 and inf of vectors"
         )
-    return np.sqrt((a * a).sum(axis, keepdims))
+    return root_of_squares(EAGER, (a * a).sum(axis, keepdims))
 
 
 def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
@@ -276,12 +283,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": lambda a, axis=None, *, keepdims=False: value_of(a).min(axis, keepdims),
     "amin": lambda a, axis=None, *, keepdims=False: value_of(a).min(axis, keepdims),
     "var": _variance,
-    "std": lambda a, axis=None, *, ddof=0, keepdims=False: np.sqrt(
-        _variance(a, axis, ddof=ddof, keepdims=keepdims)
+    "std": lambda a, axis=None, *, ddof=0, keepdims=False: root_of_squares(
+        EAGER, _variance(a, axis, ddof=ddof, keepdims=keepdims)
     ),
     "dot": _dot,
     "vdot": lambda a, b: _dot(value_of(a).reshape(-1), value_of(b).reshape(-1)),
-    "inner": lambda a, b: _dot(a, value_of(b).T),
+    "inner": _inner,
     "outer": _outer,
     "transpose": lambda a, axes=None: value_of(a).transpose(*(() if axes is None else axes)),
     "reshape": lambda a, shape: value_of(a).reshape(shape),

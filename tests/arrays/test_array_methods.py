@@ -148,3 +148,15 @@ def test_arrays_that_are_made_of_numbers_or_have_none(text: str, slope: float) -
         assert found == pytest.approx(slope, rel=1e-6)
     assert cgprimer.trace(graph, method="reverse").row("a").derivative == slope
     assert "y = " in str(cgprimer.compare(graph, wrt="a"))
+
+
+@pytest.mark.parametrize("engine", ["plain", "numpy", "cpu", "cuda"])
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_the_gradient_of_a_norm_at_zero_is_zero(method: str, engine: str) -> None:
+    if not {info.name: info.available for info in cgprimer.engines()}[engine]:
+        pytest.skip(f"the engine {engine} is not available here")
+    graph = cgprimer.parse("input x[2] = [0, 0], y[2] = [3, 4]; z = norm(x) + 2*norm(y)")
+    found = cgprimer.gradient(graph, wrt=["x", "y"], method=method, engine=engine)
+    np.testing.assert_allclose(found["x"], [0.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found["y"], [1.2, 1.6], rtol=1e-6)
+    assert graph.evaluate()["z"] == 10.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,3 +159,37 @@ def test_a_failed_job_is_exit_code_1() -> None:
 def test_defects_show_their_traceback_only_on_request() -> None:
     done = run("grad", LECTURE, env={"CGPRIMER_DEBUG": "1"})
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such device")
+def test_files_without_an_end_are_refused() -> None:
+    assert "more than" in bad("grad", "/dev/zero")
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="no such device")
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_pipes_are_read(name: str) -> None:
+    text = "input x = 2\r\ny = x^2\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "cgprimer", "grad", name, "--wrt", "x"],
+        input=text.encode(), capture_output=True, check=True,
+    )  # fmt: skip
+    assert b"d y / d x = 4.0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("grad", "-e", "xw = xa + concatenate(2, 3)", "--at", "xa=1", "--wrt", "xa"), "one axis"),
+        (("trace", "-e", "xw = concatenate(xa, 2, 3, -1)", "--at", "xa=1"), "one axis"),
+        (("grad", "-e", "input x[2]; xw = sum(x, 1/0)", "--at", "x=1"), "integers"),
+        (("check", "formula", "lecture", "1,2,3,4", "--at", "xa=0:1:3"), "one value"),
+        (("check", "formula", "lecture", "1,2,3,4", "--of", "xw", "--at", "xa=inf"), "finite"),
+        (("check", "formula", "d(x) = 1", "--at", "x=0:1:3"), "one value"),
+        (("check", "formula", "d(x) = 1", "--at", "x=inf"), "finite"),
+    ],
+)
+def test_a_mistake_is_no_defect_of_the_package(arguments: tuple[str, ...], said: str) -> None:
+    shown = bad(*arguments)
+    assert said in shown
+    assert "defect" not in shown

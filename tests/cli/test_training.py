@@ -320,3 +320,18 @@ def test_arrays_are_trained_from_a_table(tmp_path: Path) -> None:
     assert wrong.returncode == 2
     assert "'x' is [4] in the graph, and [3] in the dataset" in wrong.stderr
     assert "there is no column x[3]" in wrong.stderr
+
+
+def test_a_run_killed_before_its_figure_gets_it_with_resume(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    good("train", LECTURE, *SHORT, "--directory", folder)
+    parameters = (folder / "parameters.json").read_text()
+    for name in ("loss.png", "parameters.json"):  # written after the last checkpoint
+        (folder / name).unlink()
+        done = run("train", LECTURE, "--resume", folder)
+        assert done.returncode == 0, done.stderr
+        assert (folder / name).is_file()
+    assert (folder / "parameters.json").read_text() == parameters
+    assert "epochs already" in bad("train", LECTURE, "--resume", folder)
+    good("train", LECTURE, "--resume", folder / "run.json", "--plot", tmp_path / "loss.svg")
+    assert (tmp_path / "loss.svg").is_file()

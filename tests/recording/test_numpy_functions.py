@@ -342,8 +342,6 @@ def test_all_axes_are_those_of_numpy(function: Any) -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda a: np.dot(a, a),
-        lambda a: np.inner(a, a),
         lambda a: np.average(a, weights=[1.0, 2.0, 3.0]),
         lambda a: np.linalg.norm(a, 2, (0, 1)),
         lambda a: np.sum(a, 0, float),
@@ -384,3 +382,56 @@ def test_an_infinity_stays_where_it_is_in_running_sums_and_long_ones_need_no_mat
     x = Value(np.ones(100_000))
     np.cumsum(x)[[0, -1]].sum().backward()
     assert (x.grad[0], set(x.grad[1:])) == (2.0, {1.0})
+
+
+OTHERS = {
+    np.inner: {0: (), 1: (3,), 2: (5, 3), 3: (2, 4, 3)},
+    np.dot: {0: (), 1: (3,), 2: (3, 5), 3: (2, 3, 4)},
+}
+
+
+@pytest.mark.parametrize("function", OTHERS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("left", range(4))
+@pytest.mark.parametrize("right", range(4))
+def test_inner_and_dot_of_all_ranks_are_numpys(function: Any, left: int, right: int) -> None:
+    draw = np.random.default_rng(left + 4 * right)
+    shapes = {0: (), 1: (3,), 2: (2, 3), 3: (4, 2, 3)}
+    a, b = draw.normal(size=shapes[left]), draw.normal(size=OTHERS[function][right])
+    agrees(function, (a, b))
+
+
+def test_inner_of_a_scalar_keeps_the_order_of_axes() -> None:
+    S = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for product in (np.inner(Value(2.0), S), np.inner(S, Value(2.0)), np.inner(2.0, Value(S))):
+        np.testing.assert_array_equal(product.data, 2 * S)
+    weights = np.array([[1.0, 10.0], [100.0, 1000.0]])
+    value = Value(S)
+    (np.inner(Value(2.0), value) * weights).sum().backward()
+    np.testing.assert_array_equal(value.grad, 2 * weights)
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "value", "gradient"),
+    [  # torch.linalg.norm and torch.std, torch 2.13
+        (np.linalg.norm, [0.0, 0.0, 0.0], 0.0, [0.0, 0.0, 0.0]),
+        (np.linalg.norm, [3.0, 0.0, 4.0], 5.0, [0.6, 0.0, 0.8]),
+        (np.std, [2.0, 2.0, 2.0], 0.0, [0.0, 0.0, 0.0]),
+        (np.std, [3.0, 0.0, 4.0], 1.699673171197595,
+         [0.13074409009212268, -0.45760431532242946, 0.3268602252303067]),
+        (lambda a: a.std(0, ddof=1), [2.0, 2.0, 2.0], 0.0, [0.0, 0.0, 0.0]),
+        (lambda a: a.std(0, ddof=1), [3.0, 0.0, 4.0], 2.081665999466133,
+         [0.16012815380508708, -0.560448538317805, 0.40032038451271773]),
+        (lambda a: np.std(a, 1).sum(), [[1.0, 1.0], [3.0, 5.0]], 1.0, [[0.0, 0.0], [-0.5, 0.5]]),
+        (lambda a: np.linalg.norm(a, axis=1).sum(), [[0.0, 0.0], [3.0, 4.0]], 5.0,
+         [[0.0, 0.0], [0.6, 0.8]]),
+    ],
+)  # fmt: skip
+def test_norm_and_standard_deviation_have_torchs_gradient(
+    function: Any, at: Any, value: float, gradient: Any
+) -> None:
+    array = Value(np.array(at))
+    out = function(array)
+    out.backward()
+    assert float(out.data) == pytest.approx(value)
+    np.testing.assert_allclose(array.grad, gradient, atol=1e-15)
+    np.testing.assert_allclose(grad(function)(np.array(at)), gradient, atol=1e-15)

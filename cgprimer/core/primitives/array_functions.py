@@ -37,8 +37,13 @@ def expanded(b: Builder, name: str, arguments: Sequence[Any]) -> Any:
     row = ARRAY_FUNCTIONS[name]
     count = row.operands or sum(b.value_of(a) is None for a in arguments)
     numbers = [b.value_of(a) for a in arguments[count:]]
-    if any(n is None or n != int(n) for n in numbers):
-        raise ShapeError(f"what follows the operands of {row.spelling!r} are whole numbers")
+    if any(n is None or not float(n).is_integer() for n in numbers):
+        raise ShapeError(f"the arguments after the operands of {row.spelling!r} must be integers")
+    if not row.operands and (not count or len(numbers) > 1):
+        raise ShapeError(
+            f"{row.spelling!r} takes one array or more and at most one axis",
+            hint="arrays are names or formulas, not single numbers",
+        )
     operands = arguments[:count] if row.operands else (arguments[:count],)
     return _EXPANSIONS[name](b, *operands, *map(int, numbers))
 
@@ -86,6 +91,15 @@ def _shifted(b: Builder, a: Any, axis: int) -> Any:
     return b.emit("sub", a, b.emit("stop_gradient", shaped.largest(b, a, [axis], keep=True)))
 
 
+def root_of_squares(b: Builder, squares: Any) -> Any:
+    """Emit the square root of a sum of squares, whose derivative at 0 is 0 and not nan.
+
+    The root is taken of 1 in the place of 0, and the 1 is subtracted again.
+    """
+    at_zero = b.emit("equal", squares, b.constant(0.0))
+    return b.emit("sub", b.emit("sqrt", b.emit("add", squares, at_zero)), at_zero)
+
+
 def _largest(b: Builder, a: Any) -> Any:
     if not b.shape(a):
         raise ShapeError("a number has no largest element", hint="of two numbers: max(a, b)")
@@ -123,7 +137,7 @@ def remove_function(name: str) -> bool:
 _EXPANSIONS: dict[str, Callable[..., Any]] = {
     "matmul": shaped.matmul,
     "dot": lambda b, a, c: shaped.total(b, b.emit("mul", a, c)),
-    "norm": lambda b, a: b.emit("sqrt", shaped.total(b, b.emit("mul", a, a))),
+    "norm": lambda b, a: root_of_squares(b, shaped.total(b, b.emit("mul", a, a))),
     "sum": lambda b, a, *axes: shaped.total(b, a, axes or None),
     "mean": mean,
     "largest": _largest,
