@@ -7,7 +7,7 @@ projector (large letters, both ways of light) and for paper (tables that break b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from cgprimer.checking.batch import by_mistake, several_of_one, student_of
@@ -35,6 +35,7 @@ tbody th { font-weight: inherit; min-width: 9em; }
 pre { font-size: .85em; margin: .3em 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 summary { cursor: pointer; }
 body:has(#hide:checked) .names { display: none; }
+body:has(#wrong:checked) :is(.full, .right) { display: none; }
 @media (max-width: 40em) { .bars { display: none; } }
 @media print {
   body { font-size: 10pt; margin: 0; max-width: none; } tr { break-inside: avoid; }
@@ -43,59 +44,25 @@ body:has(#hide:checked) .names { display: none; }
 """
 
 
-def class_page(results: Sequence[Result], title: str, same: dict[str, str] | None = None) -> str:
-    """The page as HTML.
+def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | None = None) -> str:
+    """Return the page as HTML.
 
     >>> "&lt;b&gt;" in class_page([Result("gradient", "<b>.py", ())], "Homework 1")
     True
     """
-    same = same or {}
-    points = sorted(result.points for result in results)
-    middle = f"{points[len(points) // 2]:g}" if points else "–"
-    possible = max((result.possible for result in results), default=0)
-    full = sum(result.points >= result.possible for result in results)
-    counts = Counter((part.name, part.verdict) for result in results for part in result.parts)
-    parts = list(dict.fromkeys(name for name, _ in counts))
     mistakes = by_mistake(results)
-    width = 8 / max(map(len, mistakes.values()), default=1)
     lines = [
-        f"<p>{plural(len(results), 'submission')}; the middle one has {middle} of {possible:g}"
-        f" points; {full} have all of them.</p>",
+        _summary(results),
         *(
             f'<p class="names">{escape(f"{student} has {len(own)}: {listed(own)}.")}</p>'
             for student, own in several_of_one(result.submission for result in results).items()
         ),
-        '<p><label><input type="checkbox" id="hide"> without names</label></p>',
+        '<p><label><input type="checkbox" id="hide"> without names</label>'
+        ' <label><input type="checkbox" id="wrong"> only what is wrong</label></p>',
         "<h2>By mistake</h2>",
-        _table(
-            [("mistake", ""), ("how many", "number"), ("", "bars"), ("whose", "names")],
-            [
-                [
-                    escape(mistake),
-                    str(len(who)),
-                    f'<span class="bar" style="width:{width * len(who):.2f}em"></span>',
-                    escape(", ".join(map(student_of, who))),
-                ]
-                for mistake, who in mistakes.items()
-            ],
-        )
-        if mistakes
-        else "<p>None.</p>",
-        "<h2>By part</h2>",
-        _table(
-            [("part", ""), *((verdict, "number") for verdict in _MARKS)],
-            [[escape(name), *(str(counts[name, v]) for v in _MARKS)] for name in parts],
-        ),
-        '<div class="names">',
-        "<h2>By student</h2>",
-        f"<p>{', '.join(f'{mark} {verdict}' for verdict, mark in _MARKS.items())}</p>",
-        _table(
-            [("student", ""), ("points", "number")]
-            + [(name, "mark") for name in parts]
-            + [("mistakes", "")],
-            [_row(result, parts, same.get(result.submission, "")) for result in results],
-        ),
-        "</div>",
+        _by_mistake(mistakes) if mistakes else "<p>None.</p>",
+        *_by_part(results),
+        *_by_student(results, same or {}),
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -105,37 +72,132 @@ def class_page(results: Sequence[Result], title: str, same: dict[str, str] | Non
     )
 
 
-def _table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:
-    """A table: of each column its heading and its class, of each row the HTML of its cells."""
+def _summary(results: Sequence[Result]) -> str:
+    """Return a paragraph with the median and how many have all points."""
+    ordered = sorted(results, key=lambda result: result.percent)
+    median = ordered[len(ordered) // 2] if ordered else None
+    points = (
+        f"{median.points:g} of {median.possible:g} points ({_percent(median)})" if median else "–"
+    )
+    full = sum(result.points >= result.possible for result in results)
+    submissions = plural(len(results), "submission")
+    return f"<p>{submissions}; the median is {points}; {full} have all of them.</p>"
+
+
+def _percent(result: Result) -> str:
+    return f"{result.percent:.0f} %"
+
+
+def _by_mistake(mistakes: Mapping[str, Sequence[str]]) -> str:
+    """Return the table of mistakes."""
+    width = 8 / max(map(len, mistakes.values()), default=1)
+    rows = [
+        [
+            escape(mistake),
+            str(len(who)),
+            f'<span class="bar" style="width:{width * len(who):.2f}em"></span>',
+            escape(", ".join(map(student_of, who))),
+        ]
+        for mistake, who in mistakes.items()
+    ]
+    columns = [("mistake", ""), ("how many", "number"), ("", "bars"), ("whose", "names")]
+    return _table(columns, rows)
+
+
+def _groups(results: Sequence[Result]) -> list[str]:
+    """Return the names of problems, or of parts that belong to none."""
+    return list(dict.fromkeys(_group(part) for result in results for part in result.parts))
+
+
+def _group(part: Part) -> str:
+    return part.problem or part.name
+
+
+def _by_part(results: Sequence[Result]) -> list[str]:
+    """Return the verdicts on each part, or on the parts of each problem, and the points."""
+    counts = Counter((_group(p), p.verdict) for result in results for p in result.parts)
+    reached, possible = Counter[str](), Counter[str]()
+    for part in (part for result in results for part in result.parts):
+        reached[_group(part)] += part.points  # type: ignore[assignment]
+        possible[_group(part)] += part.possible  # type: ignore[assignment]
+    rows = [
+        [
+            escape(name),
+            *(str(counts[name, verdict]) for verdict in _MARKS),
+            f"{100 * reached[name] / possible[name]:.0f} %" if possible[name] else "–",
+        ]
+        for name in _groups(results)
+    ]
+    columns = [("part", ""), *((verdict, "number") for verdict in _MARKS), ("points", "number")]
+    return ["<h2>By part</h2>", _table(columns, rows)]
+
+
+def _by_student(results: Sequence[Result], same: Mapping[str, str]) -> list[str]:
+    """Return a table with a row for each submission."""
+    groups = _groups(results)
+    columns = [("student", ""), ("points", "number"), ("percent", "number")]
+    columns += [(name, "mark") for name in groups] + [("mistakes", "")]
+    classes = ["full" if r.points >= r.possible and not r.failure else "" for r in results]
+    rows = [_row(result, groups, same.get(result.submission, "")) for result in results]
+    legend = ", ".join(f"{mark} {verdict}" for verdict, mark in _MARKS.items())
+    return [
+        '<div class="names">',
+        "<h2>By student</h2>",
+        f"<p>{legend}</p>",
+        _table(columns, rows, classes),
+        "</div>",
+    ]
+
+
+def _table(
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[str]],
+    classes: Sequence[str] = (),
+) -> str:
+    """Return a table from headings and classes of columns, the HTML of cells, and rows' classes."""
     head = "".join(f'<th scope="col" class="{kind}">{escape(n)}</th>' for n, kind in columns)
     body = ""
-    for first, *more in rows:
+    for (first, *more), kind in zip(rows, classes or [""] * len(rows), strict=True):
         kinds = zip(more, columns[1:], strict=True)
         cells = "".join(f'<td class="{kind}">{cell}</td>' for cell, (_, kind) in kinds)
-        body += f'\n<tr><th scope="row">{first}</th>{cells}</tr>'
+        body += f'\n<tr class="{kind}"><th scope="row">{first}</th>{cells}</tr>'
     return (
         f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>{body}\n</tbody>\n</table></div>"
     )
 
 
-def _row(result: Result, parts: Sequence[str], same: str) -> list[str]:
-    known = {part.name: part for part in result.parts}
-    details = [f"{part.name}: {part}" for part in result.parts if part.message]
-    details += [note for note in result.notes if note.startswith("imports")]
+def _row(result: Result, groups: Sequence[str], same: str) -> list[str]:
+    details = [(f"{p.name}: {p}", p.verdict) for p in result.parts if p.message]
+    details += [(note, "") for note in result.notes if note.startswith("imports")]
     if result.failure:
-        details.insert(0, str(result.failure))
+        details.insert(0, (str(result.failure), ""))
     if same:
-        details.insert(0, f"the same file as {student_of(same)}'s")
+        details.insert(0, (f"the same file as {student_of(same)}'s", ""))
     named = escape(", ".join(result.mistakes)) or ("the same file" if same else "")
-    shown = f"<details><summary>{named or 'details'}</summary><pre>{escape(chr(10).join(details))}"
+    lines = "\n".join(
+        f'<span class="right">{escape(line)}</span>' if verdict == "right" else escape(line)
+        for line, verdict in details
+    )
+    shown = f"<details><summary>{named or 'details'}</summary><pre>{lines}</pre></details>"
     return [
         escape(student_of(result.submission)),
         f"{result.points:g} of {result.possible:g}",
-        *(_mark(known.get(name)) for name in parts),
-        f"{shown}</pre></details>" if details else named,
+        _percent(result),
+        *(_mark(result, name) for name in groups),
+        shown if details else named,
     ]
 
 
-def _mark(part: Part | None) -> str:
-    return f'<span title="{escape(part.verdict)}">{_MARKS[part.verdict]}</span>' if part else ""
+def _mark(result: Result, group: str) -> str:
+    """Return the mark of a part, or the points of a problem."""
+    parts = [part for part in result.parts if _group(part) == group]
+    if not parts:
+        return ""
+    if group in result.subtotals:
+        reached, possible = result.subtotals[group]
+        kind = "right" if reached >= possible else ""
+        return f'<span class="{kind}">{reached:g} of {possible:g}</span>'
+    verdict = parts[0].verdict
+    kind = "right" if verdict == "right" else ""
+    return f'<span class="{kind}" title="{escape(verdict)}">{_MARKS[verdict]}</span>'

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from unicodedata import normalize
 from xml.etree import ElementTree as xml
 
 from cgprimer.checking.results import Part, Result, readable
@@ -14,30 +15,50 @@ from cgprimer.checking.results import Part, Result, readable
 # --- one row for each ----------------------------------------------------------------------------
 
 
-def csv_text(results: Sequence[Result], same: dict[str, str] | None = None) -> str:
-    """A table for spreadsheets: points of every part, the mistakes, what went wrong as a whole.
+def csv_text(
+    results: Sequence[Result],
+    same: Mapping[str, str] | None = None,
+    roster: Mapping[str, Mapping[str, str]] | None = None,
+) -> str:
+    """Return a table for spreadsheets: points of every part, the mistakes, and failures.
 
     Texts that a spreadsheet would take for a formula begin with an apostrophe.
+
+    Args:
+        results: a row each.
+        same: for a submission an earlier one that is equal.
+        roster: for a submission the student's columns in the class list.
     """
+    roster = roster or {}
+    columns = list(dict.fromkeys(heading for own in roster.values() for heading in own))
+    problems = list(dict.fromkeys(name for result in results for name in result.subtotals))
     parts = list(dict.fromkeys(part.name for result in results for part in result.parts))
+    parts = [name for name in parts if name not in problems]
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     head = ["submission", "points", "possible", *parts, "mistakes", "failure", "seconds", "same as"]
-    rows.writerow(map(_cell, head))
+    head += ["percent", *problems, *columns]  # behind those that earlier versions wrote
+    rows.writerow(map(_cell, map(readable, head)))
     for result in results:
         points = {part.name: f"{part.points:g}" for part in result.parts}
+        subtotals = {name: f"{reached:g}" for name, (reached, _) in result.subtotals.items()}
+        own = roster.get(result.submission, {})
         row = [result.submission, f"{result.points:g}", f"{result.possible:g}"]
         row += [points.get(name, "") for name in parts]
         row += ["; ".join(result.mistakes)]
         row += [str(result.failure).splitlines()[0] if result.failure else ""]
         row += [f"{result.seconds:.2f}", (same or {}).get(result.submission, "")]
+        row += [f"{result.percent:.1f}", *(subtotals.get(name, "") for name in problems)]
+        row += [own.get(heading, "") for heading in columns]
         rows.writerow(map(_cell, map(readable, row)))
     return file.getvalue()
 
 
 def _cell(text: str) -> str:
     number = re.fullmatch(r"-?\d+(\.\d+)?(e[-+]\d+)?", text)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not number else text
+    first = normalize("NFKC", text.lstrip()[:1])  # some spreadsheets read full-width signs, too
+    formula = first in ("=", "+", "-", "@") or text[:1] in ("\t", "\r", "\n")
+    return f"'{text}" if formula and not number else text
 
 
 def junit_xml(results: Sequence[Result]) -> str:

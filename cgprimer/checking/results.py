@@ -7,7 +7,9 @@ else counts points.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import fsum
 from typing import Any, Literal
 
 from cgprimer.errors import Source, Span, UsageError, name_hint, plural
@@ -108,6 +110,7 @@ class Part:
     message: str = ""
     evidence: tuple[str, ...] = ()
     note: str = ""
+    problem: str = ""  # that the part belongs to; empty where parts are not grouped
 
     def __str__(self) -> str:
         """What is wrong with it, in lines; its verdict at least.
@@ -143,13 +146,32 @@ class Result:
 
     @property
     def points(self) -> float:
-        """What was reached."""
-        return sum(part.points for part in self.parts)
+        """The points that were reached."""
+        return _total(part.points for part in self.parts)
 
     @property
     def possible(self) -> float:
-        """What could be reached."""
-        return sum(part.possible for part in self.parts)
+        """The points that could be reached."""
+        return _total(part.possible for part in self.parts)
+
+    @property
+    def percent(self) -> float:
+        """The share of the points that was reached, in percent; 100 if there were none."""
+        return 100 * self.points / self.possible if self.possible else 100.0
+
+    @property
+    def subtotals(self) -> dict[str, tuple[float, float]]:
+        """For each problem the points that were reached and that could be."""
+        problems = dict.fromkeys(part.problem for part in self.parts if part.problem)
+        own = {name: [p for p in self.parts if p.problem == name] for name in problems}
+        return {
+            name: (_total(p.points for p in parts), _total(p.possible for p in parts))
+            for name, parts in own.items()
+        }
+
+    def only_wrong(self) -> str:
+        """Return the result as text, without the parts that have all their points."""
+        return self._text([p for p in self.parts if p.points < p.possible or p.verdict != "right"])
 
     @property
     def mistakes(self) -> tuple[str, ...]:
@@ -171,10 +193,15 @@ class Result:
         printer.text(str(self))
 
     def __str__(self) -> str:
+        return self._text(self.parts)
+
+    def _text(self, shown: Sequence[Part]) -> str:
         lines = [self.summary]
         if self.failure:
             lines += [f"  {line}" for line in str(self.failure).splitlines()]
-        shown = self.parts
+        subtotals = self.subtotals.items() if len(self.subtotals) > 1 else ()
+        for name, (points, possible) in subtotals:
+            lines.append(f"  {name}: {points:g} of {possible:g} points")
         if self.failure and all(str(part) == "not run" for part in shown):  # said once
             lines += [f"  {plural(len(shown), 'part')} not run"] if shown else []
             shown = ()
@@ -260,6 +287,12 @@ class Result:
         failure = Failure(**data["failure"]) if data["failure"] else None
         read = {"parts": parts, "failure": failure, "notes": tuple(data["notes"])}
         return cls(**fields | read).cleaned()
+
+
+def _total(points: Iterable[float]) -> float:
+    """Return a sum of points; hundredths add up exactly, and integers stay integers."""
+    values = list(points)
+    return round(fsum(values), 9) if any(type(v) is float for v in values) else sum(values)
 
 
 def not_run(check: str, submission: str, possible: dict[str, float], failure: Failure) -> Result:

@@ -6,7 +6,7 @@ blanks before it. So one mistake costs one point, and what was done right afterw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from cgprimer.checking.sheets.answers import (
 from cgprimer.checking.sheets.forms import form_python
 from cgprimer.checking.sheets.problems import (
     Blank,
+    Problem,
     Sheet,
     Worksheet,
     entries,
@@ -114,7 +115,11 @@ def check_trace(
             what, hint="another seed, graph or student: take the sheet that it belongs to"
         )
     tables = worked_through(one)
-    parts = tuple(part for place, made in tables for part in _graded(place, made, answers.texts))
+    parts = tuple(
+        part
+        for (place, made), problem in zip(tables, one.problems, strict=True)
+        for part in _graded(place, made, problem, answers.texts)
+    )
     return Result("trace", name, parts)
 
 
@@ -127,8 +132,14 @@ def trace_check(sheet: str | Path) -> Check:
     """
     sheets = read_sheets(sheet)
     only = [*sheets.values()] if len(sheets) == 1 else []
-    tables = [pair for one in only for pair in worked_through(one)]
-    parts = {f"{place} {b.row} {b.column}": 1.0 for place, made in tables for b in made.blanks}
+    parts = _equal_points([*sheets.values()]) | {
+        f"{place} {blank.row} {blank.column}": points
+        for one in only
+        for (place, made), problem in zip(worked_through(one), one.problems, strict=True)
+        for blank, points in zip(
+            made.blanks, problem.points_of_blanks(len(made.blanks)), strict=True
+        )
+    }
 
     def run(answers: Submission, limits: Limits) -> Result:
         assert isinstance(answers, str | Path)
@@ -146,6 +157,14 @@ def trace_check(sheet: str | Path) -> Check:
     )
 
 
+def _equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:
+    """Return the points of each problem of a class whose sheets are worth the same."""
+    points = [[problem.asked.get("points") for problem in sheet.problems] for sheet in sheets]
+    if len(sheets) < 2 or None in points[0] or any(own != points[0] for own in points):
+        return {}
+    return {f"problem {place}": float(own) for place, own in enumerate(points[0], 1) if own}
+
+
 def _chosen(sheets: Mapping[str, Sheet], answers: Answers, where: Any, name: str) -> Sheet:
     """The sheet that answers belong to."""
     if answers.sheet in sheets:
@@ -159,8 +178,10 @@ def _chosen(sheets: Mapping[str, Sheet], answers: Answers, where: Any, name: str
     raise DataError(what, hint=f"of another seed or graph? They are {listed(sheets, 4)}")
 
 
-def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator[Part]:
-    """The parts of a problem, in the order in which it is worked out."""
+def _graded(
+    place: int, made: Worksheet, problem: Problem, texts: Mapping[Place, str]
+) -> Iterator[Part]:
+    """Yield the parts of a problem, in the order in which it is worked out."""
     read, complaints = dict[str, Any](), dict[str, str]()
     for blank in made.blanks:
         text = texts.get((place, plain(blank.row), plain(blank.column)), "")
@@ -170,7 +191,8 @@ def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator
             except DataError as error:
                 complaints[blank.name] = f"not readable: {readable(error.message)}"
     grading = _Grading(made, read)
-    for blank in made.blanks:
+    possible = problem.points_of_blanks(len(made.blanks))
+    for blank, points in zip(made.blanks, possible, strict=True):
         if blank.name in read and blank.form in ("number", "array"):
             judged = grading.judged(blank, read[blank.name])
         else:
@@ -179,7 +201,9 @@ def _graded(place: int, made: Worksheet, texts: Mapping[Place, str]) -> Iterator
             message = message if blank.name in read else complaints.get(blank.name, "no answer")
             judged = (float(right), "right" if right else "wrong", "", message)
             grading.expected(blank)
-        yield Part(f"{place} {blank.row} {blank.column}", 1.0, *judged)
+        share, *verdict = judged
+        name = f"{place} {blank.row} {blank.column}"
+        yield Part(name, points, points * share, *verdict, problem=f"problem {place}")
 
 
 _READERS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.checking.labels import restrictions
-from cgprimer.checking.sheets.problems import KINDS
+from cgprimer.checking.sheets.problems import KINDS, MAX_POINTS
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
 from cgprimer.cli.options import DOMAIN, FORCE, KEEP
 from cgprimer.core.graph import ExpressionGraph
@@ -16,6 +16,7 @@ from cgprimer.exercises.exercise import (
     DIFFICULTIES,
     EVERYBODY,
     FORMATS,
+    POINTS,
     Exercise,
     exercises_for,
     write_exercises,
@@ -32,6 +33,8 @@ from cgprimer.exercises.roster import Student, read_roster
     KEEP,
     DOMAIN,
     '--students PATH  A CSV file with a column "name" or "id": everybody gets a sheet.',
+    f"--points 1..{MAX_POINTS}  Points of each problem (default: {POINTS} with --students, else one"
+    " for each blank).",
     f"--format {'|'.join(FORMATS)}...  How sheets are written (default: markdown).",
     "--title TEXT =Exercises  The heading.",
     "-o, --to PATH =exercises  The folder.",
@@ -42,6 +45,7 @@ def command(
     graph: ExpressionGraph | None,
     kind: tuple[str, ...],
     students: str | None,
+    points: int | None,
     format: tuple[str, ...],
     to: str,
     force: bool,
@@ -61,7 +65,8 @@ def command(
     """
     roster = read_roster(students) if students else EVERYBODY
     check_outputs(force, folder=to)
-    sheets = exercises_for(roster, graph, kinds=kind or "all", **about)
+    points = POINTS if points is None and students else points
+    sheets = exercises_for(roster, graph, points=points, kinds=kind or "all", **about)
     for text in restrictions(graph, about["keep"], about["domain"]).notes if graph else ():
         note(f"note: {text}")
     formats = tuple(dict.fromkeys(format)) or ("markdown",)

@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 from typing import Any
 
 from cgprimer.analysis.tables import table
@@ -51,7 +52,8 @@ class Section:
     @property
     def heading(self) -> str:
         """Number, title and points."""
-        return f"Problem {self.place}. {self.made.title} ({plural(len(self.made.blanks), 'point')})"
+        points = round(fsum(self.problem.points_of_blanks(len(self.made.blanks))))
+        return f"Problem {self.place}. {self.made.title} ({plural(points, 'point')})"
 
     @property
     def text(self) -> Sequence[str]:

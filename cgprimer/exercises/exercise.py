@@ -12,7 +12,7 @@ from typing import Any
 from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.checking.labels import restrictions
 from cgprimer.checking.sheets.forms import form_csv
-from cgprimer.checking.sheets.problems import KINDS, Problem, Sheet, sheets_json
+from cgprimer.checking.sheets.problems import KINDS, MAX_POINTS, Problem, Sheet, sheets_json
 from cgprimer.core.derivatives import chosen_output
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.graph.expression_graph import FrozenDict
@@ -25,6 +25,7 @@ from cgprimer.files import check_writable, write_whole
 FORMATS = {"markdown": "md", "latex": "tex", "pdf": "pdf", "html": "html", "notebook": "ipynb"}
 DIFFICULTIES = {"1": 1, "2": 2, "3": 3, "easy": 1, "medium": 2, "hard": 3}
 STUDENTS, GRADER = "students", "grader"  # folders: what is handed out, and what is not
+POINTS = 10  #: of a problem on the sheets of a class
 _MOST = 50  # problems of a kind on a sheet
 _MOST_NUMBERS = 64  # inputs and parameters of a graph, those of matrices one by one
 _AGAIN = 40  # times that a sheet which somebody has is drawn anew
@@ -117,15 +118,25 @@ def exercises_for(
     graph: ExpressionGraph | None = None,
     *,
     seed: int = 0,
+    points: int | None = POINTS,
     **about: Any,
 ) -> Iterator[tuple[Student, Exercise]]:
-    """A sheet for each student, no two alike; ``about`` are arguments of :func:`exercise`.
+    """Yield a sheet for each student, no two alike.
 
     Who else is on the roster changes nothing, unless two would get the same.
+
+    Args:
+        students: the class.
+        graph: as in :func:`exercise`.
+        seed: as in :func:`exercise`.
+        points: of each problem, so that all sheets are worth the same; None for one per blank.
+        about: further arguments of :func:`exercise`.
 
     Raises:
         UsageError: as in :func:`exercise`, or there are too few different sheets.
     """
+    if points is not None and whole_number("points", points, least=1) > MAX_POINTS:
+        raise UsageError(f"points must be at most {MAX_POINTS}, got {points}")
     draw = _drawer(graph, **about)
     known: set[str] = set()
     for student in students:
@@ -140,7 +151,13 @@ def exercises_for(
                 hint="more kinds, a higher --difficulty, or no FILE: graphs are made up",
             )
         known.add(questions)
-        yield student, made
+        yield student, made if points is None else _with_points(made, points)
+
+
+def _with_points(sheet: Exercise, points: int) -> Exercise:
+    """Return a sheet whose problems are worth equally many points."""
+    problems = (replace(p, asked={**p.asked, "points": points}) for p in sheet.problems)
+    return replace(sheet, problems=tuple(problems))
 
 
 def _drawer(

@@ -28,6 +28,8 @@ _IDS = (
     "login id",
     "sis user id",
 )
+# Sheets are determined by the first of these columns, whatever files are called.
+_KEYS = (*_IDS, "email")
 _EMAILS = ("email", "e-mail", "mail", "email address", "e-mail address")
 _LONGEST = 60
 
@@ -70,8 +72,9 @@ def read_roster(path: str | Path) -> list[Student]:
         raise DataError(
             f"{where} has no column 'name' or 'id'", hint=f"its first line has: {headings}"
         )
-    # The sheets are drawn from the first of these columns, as they were before files had ids.
-    numbered = min(identified, default=None)
+    numbered = _column(known, _KEYS)
+    if numbered is None and named is None:
+        numbered = identified[0]
     lines: list[_Line] = []
     for number, row in enumerate(rows[1:], start=2):
         if any(cell.strip() for cell in row):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -20,9 +22,9 @@ def test_from_a_roster_to_points(tmp_path: Path) -> None:
     assert "wrote 2 sheets to hw/students" in done.stderr
     answers = tmp_path / "answers"
     answers.mkdir()
-    solution = tmp_path / "hw" / "grader" / "ada-lovelace-solution.md"
+    solution = tmp_path / "hw" / "grader" / "1-solution.md"
     (answers / "ada.md").write_bytes(solution.read_bytes())
-    empty = (tmp_path / "hw" / "students" / "carl-friedrich-gauss.csv").read_text()
+    empty = (tmp_path / "hw" / "students" / "2.csv").read_text()
     (answers / "carl.csv").write_text(empty.replace("adjoint,\n", "adjoint,1\n", 1))
     table = good("check", "trace", "hw/grader/sheets.json", "answers", cwd=tmp_path)
     rows = {line.split()[0]: line.split()[1:3] for line in table.splitlines()[2:4]}
@@ -30,13 +32,55 @@ def test_from_a_roster_to_points(tmp_path: Path) -> None:
     assert float(rows["carl.csv"][0]) < float(rows["carl.csv"][1]) == float(rows["ada.md"][1])
     again = run("check", "trace", "hw/grader/sheets.json", "answers", cwd=tmp_path)
     assert "2 results from the journal" in again.stderr, "an interrupted run would go on"
-    one = good(
-        "check", "trace", "hw/students/ada-lovelace.html", "answers/ada.md", "--json", cwd=tmp_path
-    )
+    one = good("check", "trace", "hw/students/1.html", "answers/ada.md", "--json", cwd=tmp_path)
     found = json.loads(one)
-    assert found["points"] == found["possible"] == len(found["parts"])
+    assert found["points"] == found["possible"] == 20, "ten points for each of two problems"
     assert "error: hw is there already" in bad(*make, cwd=tmp_path)
     assert run(*make, "--force", cwd=tmp_path).returncode == 0
+
+
+def test_the_table_and_the_page_of_a_class(tmp_path: Path) -> None:
+    roster = (
+        "Name,Student ID,E-Mail,Section\nSøren Å,s1,soren@x.y,=1+1\nПётр,s2,p@x.y,B\nEve,s3,,B\n"
+    )
+    (tmp_path / "class.csv").write_text(roster, encoding="utf-8")
+    good("exercise", "--kind", "trace", "--kind", "adjoint", "--students", "class.csv",
+         "-o", "hw", cwd=tmp_path)  # fmt: skip
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    right = (tmp_path / "hw" / "grader" / "s1-solution.md").read_bytes()
+    (answers / "soren.md").write_bytes(right)
+    (answers / "s2.csv").write_bytes((tmp_path / "hw" / "students" / "s2.csv").read_bytes())
+    (answers / "zoe.csv").write_text("no form")
+    arguments = ("check", "trace", "hw/grader/sheets.json", "answers", "--students", "class.csv")
+    done = run(*arguments, "--only-wrong", cwd=tmp_path)
+    assert "soren.md" not in done.stdout.partition("\n\n")[0]
+    assert "s2.csv" in done.stdout
+    assert "not on the class list: zoe.csv" in done.stderr
+    assert "no submission of Eve" in done.stderr
+    table = (tmp_path / "answers.csv").read_text(encoding="utf-8")
+    rows = {row["submission"]: row for row in csv.DictReader(io.StringIO(table))}
+    assert rows["soren.md"]["Student ID"] == "s1"
+    assert rows["soren.md"]["Section"] == "'=1+1", "no formula for a spreadsheet"
+    assert rows["s2.csv"]["Name"] == "Пётр"
+    assert [rows[n]["possible"] for n in ("soren.md", "s2.csv", "zoe.csv")] == ["20", "20", "20"]
+    assert rows["soren.md"]["percent"] == "100.0"
+    assert (rows["soren.md"]["problem 1"], rows["s2.csv"]["problem 2"]) == ("10", "0")
+    page = (tmp_path / "answers.html").read_text(encoding="utf-8")
+    assert "100 %" in page
+    assert "10 of 10" in page
+    assert 'id="wrong"' in page
+
+
+def test_only_what_is_wrong_is_shown(tmp_path: Path) -> None:
+    good("exercise", "--kind", "trace", "--kind", "adjoint", "-o", "hw", cwd=tmp_path)
+    solution = (tmp_path / "hw" / "grader" / "sheet-solution.md").read_text(encoding="utf-8")
+    (tmp_path / "a.md").write_text(solution, encoding="utf-8")
+    sheet = "hw/grader/sheets.json"
+    assert "right" not in good("check", "trace", sheet, "a.md", "--only-wrong", cwd=tmp_path)
+    shown = good("check", "trace", sheet, "a.md", cwd=tmp_path)
+    assert "problem 1: " in shown
+    assert "right" in shown
 
 
 def test_another_sheet_is_one_line(tmp_path: Path) -> None:

@@ -285,12 +285,11 @@ def roster(folder: Path, text: str) -> list[Student]:
 
 def test_rosters(tmp_path: Path) -> None:
     found = roster(tmp_path, "\ufeffID;Name;Mail\n7;Zoë O'Neil;z@x\n\n8;Zoë O'Neil;y@x\n")
-    assert found == [
-        Student("Zoë O'Neil", "7", "zoe-o-neil"),
-        Student("Zoë O'Neil", "8", "zoe-o-neil-2"),
-    ]
+    cells = (("ID", "7"), ("Name", "Zoë O'Neil"), ("Mail", "z@x"))
+    assert found[0] == Student("Zoë O'Neil", "7", "7", cells)
+    assert [(s.name, s.key, s.file) for s in found[1:]] == [("Zoë O'Neil", "8", "8")]
     assert roster(tmp_path, "name\n../../etc/passwd\n")[0].file == "etc-passwd"
-    assert roster(tmp_path, "id\n李\n")[0] == Student("李", "李", "u674e")
+    assert roster(tmp_path, "id\n李\n")[0] == Student("李", "李", "u674e", (("id", "李"),))
     assert safe_name("NUL") == "nul-"
     assert safe_name("***") == "student"
 
@@ -300,7 +299,7 @@ def test_rosters(tmp_path: Path) -> None:
     [
         ("", "no column 'name' or 'id'"),
         ("name,id\n", "has no students in it"),
-        ("mail,section\na@b,1\n", "no column 'name' or 'id'"),
+        ("group,section\na@b,1\n", "no column 'name' or 'id'"),
         ("name\nAnn\nBob\nann\n", r"line 4: 'ann' stands in line 2 already"),
         ("name,id\nAnn,1\nBob,1\n", r"line 3: '1' stands in line 2 already"),
         ("name,id\nAnn,1\nBob,\n", "line 3: Bob has no id"),
@@ -309,6 +308,58 @@ def test_rosters(tmp_path: Path) -> None:
 def test_rosters_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         roster(tmp_path, text)
+
+
+def files_of(folder: Path, text: str) -> list[str]:
+    return [student.file for student in roster(folder, text)]
+
+
+def test_files_go_by_id_or_email_and_else_by_the_transliterated_name(tmp_path: Path) -> None:
+    assert files_of(tmp_path, "name,id\nSøren Å,s-17\nПётр,s-18\n") == ["s-17", "s-18"]
+    assert files_of(tmp_path, "name,E-Mail\nŁukasz,lu@uni.pl\n") == ["lu-uni-pl"]
+    assert files_of(tmp_path, "name,email,id\nA,a@x.y,7\n") == ["7"]
+    names = "name\nSøren Kierkegaard\nПётр Щукин\nŁukasz Żak\nΓιώργος\nĐặng\nÞóra\n"
+    assert files_of(tmp_path, names) == [
+        "soren-kierkegaard", "pyotr-shchukin", "lukasz-zak", "giorgos", "dang", "thora",
+    ]  # fmt: skip
+
+
+def test_equal_names_of_files_do_not_depend_on_the_order_of_the_roster(tmp_path: Path) -> None:
+    lines = ["Åse", "Ase", "Åsé", "Ase-2"]
+    one = dict(zip(lines, files_of(tmp_path, "name\n" + "\n".join(lines)), strict=True))
+    back = files_of(tmp_path, "name\n" + "\n".join(lines[::-1]))
+    assert dict(zip(lines[::-1], back, strict=True)) == one
+    assert len({*one.values()}) == 4
+    assert one["Ase-2"] == "ase-2"
+
+
+def test_every_sheet_of_a_class_is_worth_the_same(tmp_path: Path) -> None:
+    sheets = [s for _, s in exercises_for(class_of(6), kinds=["trace", "paths", "adjoint"])]
+    blanks = {len(worked(p).blanks) for sheet in sheets for p in sheet.problems}
+    assert len(blanks) > 2, "the sheets have different numbers of blanks"
+    for sheet in sheets:
+        result = cgprimer.check_trace(sheet, {})
+        assert (result.points, result.possible) == (0, 30)
+        assert result.subtotals == {f"problem {k}": (0, 10) for k in (1, 2, 3)}
+        assert sheet.to_markdown().count("(10 points)") == 3
+    ((_, own),) = exercises_for(class_of(1), kinds="trace", points=None)
+    assert cgprimer.check_trace(own, {}).possible == len(worked(own.problems[0]).blanks)
+
+
+@pytest.mark.parametrize("points", [0, 1001, 2.5, "a", True])
+def test_points_are_integers(points: Any) -> None:
+    with pytest.raises(UsageError, match="points"):
+        list(exercises_for(class_of(1), kinds="trace", points=points))
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 24, 64, 999, 5000])
+def test_points_of_blanks_add_up(count: int) -> None:
+    shares = Problem("trace", "", {"points": 10}).points_of_blanks(count)
+    assert round(sum(shares), 9) == 10
+    assert max(shares) - min(shares) < 0.0101
+    for wrong in (0, -1, 10**9, 1.5, "7", True):
+        with pytest.raises(DataError):
+            Problem("trace", "", {"points": wrong}).points_of_blanks(count)
 
 
 def test_files_of_a_class(tmp_path: Path) -> None:

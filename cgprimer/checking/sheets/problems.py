@@ -25,6 +25,7 @@ from cgprimer.number_format import number, numbers
 KINDS = (
     "trace", "tangent", "adjoint", "paths", "gradient", "shapes", "optimizer", "picture", "mistake",
 )  # fmt: skip
+MAX_POINTS = 1000  #: of a problem
 FORMAT = 1  #: of the files of sheets
 _MARK = re.compile(r"cgprimer-sheet(?:\"[^>]*)?>?\s*(\{.*\})")  # in a page, a document, a text
 _LARGEST = 50_000_000  # bytes of a file that is read
@@ -43,6 +44,26 @@ class Problem:
     kind: str
     graph: str
     asked: Mapping[str, Any]
+
+    def points_of_blanks(self, count: int) -> list[float]:
+        """Return the points of each of its blanks: one each, unless ``asked`` has ``points``.
+
+        The points of a problem are divided equally, in hundredths where that is possible.
+
+        >>> Problem("trace", "", {"points": 10}).points_of_blanks(3)
+        [3.34, 3.33, 3.33]
+
+        Raises:
+            DataError: the points are not an integer from 1 to 1000.
+        """
+        points = self.asked.get("points")
+        if points is None:
+            return [1.0] * count
+        if type(points) is not int or not 1 <= points <= MAX_POINTS:
+            raise DataError(f"the points of a problem must be from 1 to {MAX_POINTS}")
+        parts = max(100, count)
+        share, rest = divmod(parts * points, max(count, 1))
+        return [(share + (k < rest)) / parts for k in range(count)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from cgprimer.checking.results import LEVELS, Failure, Result, not_run
 from cgprimer.checking.sandbox import RANGES, Limits
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
 from cgprimer.errors import UsageError, listed, plural
+from cgprimer.exercises.roster import Student, read_roster, students_by_submission
 from cgprimer.files import json_text, write_whole
 
 
@@ -45,7 +46,9 @@ _LIMITS = f"""\
 _REPORTS = f"""\
 --feedback {"|".join(LEVELS)} ={LEVELS[-1]}  How much is said: the points, which part, which kind of
   mistake.
+--only-wrong  Leave out the parts that have all their points.
 --json (as_json)  Print the result as JSON.
+--students PATH  A class list as CSV: its columns are added to the table of --csv.
 --csv PATH  A table with a row for each submission (default: the folder's name with .csv).
 --page PATH  Who made which mistake, as .html (default: the folder's name with .html).
 --junit PATH  JUnit's XML.
@@ -63,8 +66,13 @@ _FILES = """\
 --force  Write over files that are there."""
 SHARED = (_REPORTS, _MANY, _LIMITS, _FILES)
 _OWN = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
-_OWN |= {"--gradescope", "--jobs", "--journal"}  # with a value; not part of an autograder
-_OWN_SWITCHES = {"--force", "--fresh", "--json"}
+_OWN |= {
+    "--gradescope",
+    "--jobs",
+    "--journal",
+    "--students",
+}  # with a value; not part of an autograder
+_OWN_SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,9 @@ class _How:
     """The options that all kinds share, but for limits."""
 
     feedback: str
+    only_wrong: bool
     as_json: bool
+    students: str | None
     csv: str | None
     page: str | None
     junit: str | None
@@ -167,6 +177,7 @@ def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, byte
 
 
 def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> None:
+    students = read_roster(how.students) if how.students else []
     csv, page, journal, gradescope = how.csv, how.page, how.journal, how.gradescope
     for_one = bool(gradescope and gradescope.endswith(".json"))
     if gradescope and for_one:
@@ -210,7 +221,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
     shown = [result.at(how.feedback) for result in found]
     written: dict[str, str] = {}
     if csv:
-        written[csv] = csv_text(found, batch.same)
+        written[csv] = csv_text(found, batch.same, _columns(students, found))
     if page:
         from cgprimer.checking.page import class_page
 
@@ -224,7 +235,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
         _write_gradescope(gradescope, shown)
     known.wrote = sorted({str(Path(p).resolve()) for p in (*written, gradescope) if p} | ours)
     known.write()
-    _say(batch, shown, how.as_json, one=len(files) == 1)
+    _say(batch, shown, how, one=len(files) == 1)
     for path in filter(None, (*written, gradescope)):
         note(f"wrote {path}")
     if batch.missing:
@@ -248,16 +259,31 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
         write_whole(Path(path, f"{name}.json"), json_text(gradescope(result)))
 
 
-def _say(batch: Batch, results: Sequence[Result], as_json: bool, one: bool) -> None:
-    """The results on standard output: one at length, many in a table."""
-    if as_json:
+def _columns(students: Sequence[Student], results: Sequence[Result]) -> dict[str, dict[str, str]]:
+    """Return the columns of the class list for each submission; note who has none."""
+    names = {r.submission: Path(student_of(r.submission)).name for r in results}
+    known = students_by_submission(students, names)
+    if students and (unknown := [name for name in names if name not in known]):
+        note(f"note: not on the class list: {listed(unknown, 8)}")
+    present = {student.key for student in known.values()}
+    if absent := [student.name for student in students if student.key not in present]:
+        note(f"note: no submission of {listed(absent, 8)}")
+    empty = {heading: "" for student in students[:1] for heading, _ in student.columns}
+    return {name: dict(known[name].columns) if name in known else empty for name in names}
+
+
+def _say(batch: Batch, results: Sequence[Result], how: _How, one: bool) -> None:
+    """Print the results: one at length, many in a table."""
+    if how.as_json:
         found = [result.to_dict() for result in results]
         echo_json(found[0] if one and found else found)
         return
     if one:
         for result in results:
-            click.echo(result)
+            click.echo(result.only_wrong() if how.only_wrong else result)
         return
+    if how.only_wrong:
+        results = [r for r in results if r.points < r.possible or r.failure]
     from cgprimer.analysis.tables import table
 
     rows = [
