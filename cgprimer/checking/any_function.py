@@ -9,14 +9,15 @@ from cgprimer.core.language import parser
 from cgprimer.core.language.names import replaced
 from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
 from cgprimer.core.primitives.notation import parse_expression, unparse
-from cgprimer.errors import UsageError
 
 _FORMULAS = {  # positive where powers and logarithms of them may be stated
     "f": "exp(x/2) + 1", "g": "sin(x) + 2", "h": "x^2/4 + x + 2",
     "u": "cosh(x)", "v": "log(3 + x^2)",
 }  # fmt: skip
-_DASHED = re.compile(rf"\b([{''.join(ABSTRACT)}])('+)")
-_ORDER = "_dashed_"
+_DASHED = re.compile(rf"(?<![^\W\d])[{''.join(ABSTRACT)}]+'")
+_FACTORS = re.compile(rf"(?<![^\W\d])(?<!')(?:[{''.join(ABSTRACT)}]'*)+(?![\w'])")
+_FACTOR = re.compile(r"(\w)('*)")
+_PRIME = "\u02b9"  # a letter that looks like the sign of a derivative
 
 
 def is_about_any(left: str, right: str) -> bool:
@@ -29,7 +30,6 @@ def with_formulas(left: str, right: str) -> tuple[str, str, str]:
 
     Raises:
         SourceError: a side cannot be read.
-        UsageError: two factors stand side by side: ``u'v``.
 
     >>> with_formulas("f*2", "f'*2")
     ('(exp(x/2) + 1)*2', 'exp(x/2)/2*2', 'f = exp(x/2) + 1')
@@ -37,23 +37,37 @@ def with_formulas(left: str, right: str) -> tuple[str, str, str]:
     known: dict[str, Expression] = {}
     trees = []
     for text, side in ((left, "<left side>"), (right, "<right side>")):
-        if close := re.search(r"'\s*(?=[^\W\d])", text):
-            what = text[: close.start() + 1].strip()
-            raise UsageError(f"missing operator behind {what}", hint="a product needs its sign: *")
-        plain = _DASHED.sub(lambda found: f"{found[1]}{_ORDER}{len(found[2])} ", text)
+        plain = _with_signs(text)
         for name in {*re.findall(r"\w+", plain)}:
-            letter, _, order = name.partition(_ORDER)
+            letter = name.rstrip(_PRIME)
+            order = len(name) - len(letter)
             if letter in ABSTRACT:
                 formula = _FORMULAS[letter]
                 known[name] = (
-                    rules(formula, "x", order=int(order)).derivative
+                    rules(formula, "x", order=order).derivative
                     if order
                     else parse_expression(formula)
                 )
         trees.append(parser.parse_expression(plain, with_any((*ABSTRACT, *known)), side))
-    used = sorted({name.partition(_ORDER)[0] for name in known})
+    used = sorted({name.rstrip(_PRIME) for name in known})
     sides = [unparse(_put(tree, known)) for tree in trees]
     return sides[0], sides[1], ", ".join(f"{name} = {_FORMULAS[name]}" for name in used)
+
+
+def _with_signs(text: str) -> str:
+    """Return a side in which derivatives are names, and products have their signs.
+
+    >>> _with_signs("f'g + 2 f g''"), _with_signs("f'(g(x))g'(x)")
+    ('fʹ*g + 2*f*gʹʹ', 'fʹ(g(x))*gʹ(x)')
+    """
+
+    def product(run: re.Match[str]) -> str:
+        factors = _FACTOR.findall(run[0])
+        return "*".join(letter + _PRIME * len(primes) for letter, primes in factors)
+
+    plain = _FACTORS.sub(product, text)
+    plain = re.sub(r"(?<=[\w)])\s+(?=\w)|(?<=\))\s*(?=[\w(])", "*", plain)
+    return re.sub(rf"(?<![\w.])(\d+)(?=[{''.join(ABSTRACT)}](?:{_PRIME}|\W|$))", r"\1*", plain)
 
 
 def _put(tree: Expression, known: dict[str, Expression]) -> Expression:

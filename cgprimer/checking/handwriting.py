@@ -128,7 +128,7 @@ def read_formula(
 
     >>> from cgprimer.core.primitives.notation import unparse
     >>> unparse(read_formula("2x e^(-x) + sin^2 x", ["x", "e"]))
-    '2*x*e^(-x) + sin(x)^2'
+    '2*x*e^-x + sin(x)^2'
     """
     try:
         tree = parse_expression(text, source_name)
@@ -419,6 +419,8 @@ class _Rewriter:
             return f"abs({text})"
         if self.accept("√"):
             return self.root(at)
+        if token.kind == "superscript":
+            self.fail("this exponent has no base", at, at)
         self.index += token.kind != "end"  # the parser of the language says what is wrong
         return token.text
 

@@ -168,7 +168,9 @@ def _table(
 
 
 def _row(result: Result, groups: Sequence[str], same: str) -> list[str]:
-    details = [(f"{p.name}: {p}", p.verdict) for p in result.parts if p.message]
+    details: list[tuple[str, str]] = [
+        (f"{p.name}: {p}", p.verdict) for p in result.parts if p.message
+    ]
     details += [(note, "") for note in result.notes if note.startswith("imports")]
     if result.failure:
         details.insert(0, (str(result.failure), ""))

@@ -189,7 +189,8 @@ def _graded(
             try:
                 read[blank.name] = _READERS[blank.form](text)
             except DataError as error:
-                complaints[blank.name] = f"not readable: {readable(error.message)}"
+                hint = f" ({error.hint})" if error.hint else ""
+                complaints[blank.name] = f"not readable: {readable(error.message + hint)}"
     grading = _Grading(made, read)
     possible = problem.points_of_blanks(len(made.blanks))
     for blank, points in zip(made.blanks, possible, strict=True):
@@ -201,9 +202,9 @@ def _graded(
             message = message if blank.name in read else complaints.get(blank.name, "no answer")
             judged = (float(right), "right" if right else "wrong", "", message)
             grading.expected(blank)
-        share, *verdict = judged
-        name = f"{place} {blank.row} {blank.column}"
-        yield Part(name, points, points * share, *verdict, problem=f"problem {place}")
+        share, verdict, mistake, message = judged
+        name, problem_name = f"{place} {blank.row} {blank.column}", f"problem {place}"
+        yield Part(name, points, points * share, verdict, mistake, message, problem=problem_name)
 
 
 _READERS: dict[str, Any] = {

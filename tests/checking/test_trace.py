@@ -486,3 +486,12 @@ def test_hostile_files_of_answers_are_refused_soon(name: str, text: str, tmp_pat
     with suppress(DataError):
         read_answers(tmp_path / name)
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "answer", ["9^9^9^9", "2^(2^(2^(2^(2^2))))", "(-9)^9^9^9", "exp(exp(exp(exp(9))))", "√" * 300]
+)
+def test_an_answer_with_a_huge_power_is_wrong_and_nothing_else(answer: str) -> None:
+    sheet = Sheet((Problem("trace", "input xa = 3; xb = xa^2; xw = xb + xa", {"digits": 0}),))
+    found = cgprimer.check_trace(sheet, {(1, "xb", "value"): answer, (1, "xw", "value"): "12"})
+    assert [part.points for part in found.parts] == [0, 1]

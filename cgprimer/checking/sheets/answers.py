@@ -223,7 +223,7 @@ def number_in(text: str) -> float:
     try:
         value = float(value_of(read_formula(text, _CONSTANTS, "<answer>"), _CONSTANTS))
     except CgprimerError as error:
-        raise DataError(error.message) from None
+        raise DataError(error.message, hint=error.hint) from None
     except KeyError as error:
         raise DataError(f"{error} is not a number") from None
     if not math.isfinite(value):
