@@ -222,14 +222,15 @@ def _without_latex(text: str) -> str:
         return text
     text = text[:_MAX_LENGTH]
     text = re.sub(r"\\[,;:! ]", " ", text)
-    replaced = None
-    while replaced != text:
-        replaced = text
+    for _ in range(_MAX_DEPTH):  # from the inside out
+        before = text
         text = re.sub(rf"\\[dt]?frac\s*{_INNER}\s*{_INNER}", r"((\1)/(\2))", text)
         text = re.sub(rf"\\sqrt\s*{_INNER}", r" sqrt(\1)", text)
         text = re.sub(rf"\\(?:mathrm|operatorname|text)\s*{_INNER}", r" \1 ", text)
         text = re.sub(rf"_{_INNER}", r"_\1", text)
         text = re.sub(rf"(?<!frac)(?<!sqrt)(?<!\}}){_INNER}", r"(\1)", text)
+        if text == before:
+            break
     return re.sub(r"\\([A-Za-z]+)", lambda m: f" {_COMMANDS.get(m[1], m[1])} ", text)
 
 

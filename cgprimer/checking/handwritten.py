@@ -25,7 +25,7 @@ from cgprimer.errors import UsageError, listed, name_hint
 Array = Any
 _DIGITS = 30  # to compute a formula with
 _MAX_EXPONENT = 20_000  # of 2 in an intermediate result; the range of doubles ends at 1024
-_MAX_NODES = 20_000  # of the tree of an answer
+_MAX_NODES = 5_000  # of the tree of an answer
 
 
 def components(answer: str, question: Question) -> dict[str, tuple[str, Expression]]:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from queue import Empty, Queue
 from threading import Lock, Thread
+
+import cgprimer
 
 SECONDS = 5.0  #: that a proof may take
 _START_SECONDS = 60.0  # until a child has loaded sympy on a busy machine
@@ -52,7 +56,10 @@ class Prover:
                 return False
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", __name__]
+        # Not from the current folder, where a submission may be called sympy.py.
+        command = [sys.executable, "-P", "-m", "cgprimer.checking.proofs"]
+        paths = [str(Path(cgprimer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -60,6 +67,7 @@ class Prover:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
+            env=environment,
         )
         self._process, self._lines = process, Queue()
         Thread(target=_forward, args=(process, self._lines), daemon=True).start()

@@ -247,6 +247,12 @@ def test_a_proof_that_takes_too_long_is_given_up():
     assert check_formula("sin' = cos").parts[0].message == "proven equal"
 
 
+def test_proofs_do_not_import_from_the_current_folder(tmp_path):
+    (tmp_path / "sympy.py").write_text("open('stolen', 'w').close()")
+    assert "right" in good("check", "formula", "sin' = cos", cwd=tmp_path)
+    assert not (tmp_path / "stolen").exists()
+
+
 def test_intermediate_results_may_leave_the_range_of_doubles():
     assert check_formula("d(x) = exp(900*x)*exp(-900*x)").points == 1
     assert check_formula("d(x) = 10^4000/10^3999 - 9").points == 1
