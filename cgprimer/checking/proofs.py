@@ -16,8 +16,6 @@ from pathlib import Path
 from queue import Empty, Queue
 from threading import Lock, Thread
 
-import cgprimer
-
 SECONDS = 5.0  #: that a proof may take
 _START_SECONDS = 60.0  # until a child has loaded sympy on a busy machine
 _MEMORY = 2 << 30  # bytes of the child
@@ -58,7 +56,7 @@ class Prover:
     def _start(self) -> None:
         # Not from the current folder, where a submission may be called sympy.py.
         command = [sys.executable, "-P", "-m", "cgprimer.checking.proofs"]
-        paths = [str(Path(cgprimer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         process = subprocess.Popen(
             command,
