@@ -18,6 +18,13 @@ import numpy as np
 from cgprimer.checking.questions import VALUE, Points, Question
 
 Array = Any
+# Parts of the tolerance for central differences; steps from 1e-6 to 1e-4 stay within them.
+_OF_VALUE = 1e-9
+_OF_ROUNDING = 1e4  # of the bound of the value's rounding error
+_OF_NORM = 3e-7  # of the norm of the gradient
+_OF_DERIVATIVE = 1e-3  # the most, of the usual size of the derivative itself
+_FLOAT32 = 2.0**29  # its unit roundoff, compared with that of float64
+GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks
 _DIGITS = 9  # after the point, with which numbers are rounded
 _LARGEST = 0.5  # step that anybody would take: x^3 with 1 too much is no quotient of step 1
 _FEW = 3  # numbers that a pattern must show in
@@ -30,18 +37,47 @@ _WAYS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def stored_in_float32(points: Points, theirs: Mapping[str, Array], names: set[str]) -> set[str]:
-    """The names whose numbers all fit into float32, although the right ones do not."""
-    found = set()
-    for name in names:
-        yours, ours = theirs[name][points.smooth], points.right[name][points.smooth]
-        with np.errstate(all="ignore"):
-            short, fits = yours.astype(np.float32), ours.astype(np.float32)
-            within = 1e-2 * np.abs(ours) + 1e9 * points.noise[name][points.smooth]
-            near = np.abs(yours - ours) <= within
-        if np.array_equal(short, yours) and np.sum(fits != ours) >= _FEW and near.all():
-            found.add(name)
-    return found
+def tolerances(points: Points) -> dict[str, Array]:
+    """Return how far each derivative, and the value, may be off without being wrong.
+
+    Beyond the rounding errors of the computation itself these are the errors of central differences
+    with a good step, whose rounding is large compared with a small derivative next to a large
+    value, and whose truncation is large compared with one that is small in a large gradient. The
+    tolerance for them stays far below the derivative's own usual size, so that 0 is never right for
+    a derivative that is not.
+    """
+    value, rounding = np.abs(points.value), points.noise[VALUE]
+    with np.errstate(all="ignore"):
+        norm = np.sqrt(sum(np.square(v) for v in points.right.values()))
+    quotient = _OF_VALUE * value + _OF_ROUNDING * rounding + _OF_NORM * norm
+    allowed = {VALUE: rounding + _OF_VALUE * value}
+    for name in points.right:
+        most = _OF_DERIVATIVE * usual_size(points, name)
+        allowed[name] = points.noise[name] + np.minimum(quotient, most)
+    return allowed
+
+
+def usual_size(points: Points, name: str) -> float:
+    """Return the median size of a number where it is not 0; 0 if it is 0 at every point."""
+    numbers = points.value if name == VALUE else points.right[name]
+    sizes = np.abs(numbers[points.smooth])
+    return float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
+
+
+def is_float32(points: Points, numbers: Array, name: str) -> bool:
+    """Return whether right numbers of a name were computed in single precision.
+
+    All of them are representable in float32, and no further off than its rounding errors: the bound
+    for double precision, scaled, but at most a hundredth of the number's usual size.
+    """
+    expected = points.value if name == VALUE else points.right[name]
+    with np.errstate(all="ignore"):
+        representable = np.array_equal(
+            numbers.astype(np.float32)[points.smooth], numbers[points.smooth]
+        )
+        allowed = np.minimum(_FLOAT32 * points.noise[name], SUSPICIOUS * usual_size(points, name))
+        near = np.abs(numbers - expected) <= allowed
+    return representable and bool(near[points.smooth].all())
 
 
 def rounded(points: Points, theirs: Mapping[str, Array], names: set[str]) -> dict[int, set[str]]:

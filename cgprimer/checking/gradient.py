@@ -11,6 +11,13 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import real_number
+from cgprimer.checking.differences import (
+    FINE,
+    GOOD,
+    SUSPICIOUS,
+    is_float32,
+    tolerances,
+)
 from cgprimer.checking.mistakes import Named, name_mistakes
 from cgprimer.checking.questions import VALUE, Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
@@ -23,9 +30,9 @@ from cgprimer.core.primitives.notation import domain_text
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.errors import UsageError, listed
 
-GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks
 _CREDIT: dict[Verdict, float] = {"right": 1.0, "suspicious": 0.5}
-_QUOTIENT = 1e-9  # of the value: so far off are good central differences, which small slopes see
+_FLOAT32 = "computed in single precision (float32)"
+_AT_A_KINK = "right but for a kink, where any slope between is a choice"
 _SHOWN = 8  # names of a point in a message
 DRIVER = Path(__file__).with_name("calling.py")
 Array = Any
@@ -154,16 +161,25 @@ class GradientCheck:
                 rows.append(np.ravel(numbers))
             theirs |= dict(zip(elements, np.stack(rows, axis=-1), strict=True))
         right = {**points.right, VALUE: points.value}
-        free = _QUOTIENT * np.abs(points.value)
-        errors = {
-            e: relative_errors(v, right[e], points.noise[e] + free) for e, v in theirs.items()
-        }
+        allowed = tolerances(points)
+        errors = {e: relative_errors(v, right[e], allowed[e]) for e, v in theirs.items()}
         good = self.tolerance or (FINE if question.has_kinks else GOOD)
         there = {e: points.smooth & ~np.isnan(v) for e, v in theirs.items()}
-        bad = [e for e in question.sources if np.any(errors[e][there[e]] > good)]
-        known = name_mistakes(question, points, theirs, bad)
+        bad = [e for e in theirs if np.any(errors[e][there[e]] > good)]
+        single = {e for e in bad if is_float32(points, theirs[e], e)}
+        unknown = [e for e in bad if e not in single and e != VALUE]
+        known = name_mistakes(question, points, theirs, unknown)
+        single |= {e for e, named in known.items() if named.mistake == "float32"}
+        errors |= {e: np.where(points.smooth, 0.0, errors[e]) for e in single}
         return tuple(
-            self._part(name, {e: theirs[e] for e in elements}, errors, known, broken.get(name))
+            self._part(
+                name,
+                {e: theirs[e] for e in elements},
+                errors,
+                known,
+                broken.get(name),
+                _FLOAT32 if single.intersection(elements) else "",
+            )
             for name, elements in own.items()
         )
 
@@ -174,8 +190,9 @@ class GradientCheck:
         errors: Mapping[str, Array],
         known: Mapping[str, Named],
         broken: Failure | None,
+        note: str,
     ) -> Part:
-        """The verdict of one name."""
+        """Return the verdict on one name; the note is added to a part that is right."""
         own, smooth = [*theirs], self.points.smooth
         worst = {e: float(np.max(errors[e], where=smooth, initial=0.0)) for e in own}
         errored = np.max([errors[e] for e in own], axis=0)
@@ -185,8 +202,7 @@ class GradientCheck:
             return Part(name, 1.0, 0.0, "wrong", message=str(broken).splitlines()[0])
         if verdict == "right":
             rough = np.any(errored[~smooth] > SUSPICIOUS)
-            said = "right but for a kink, where any slope between is a choice" if rough else ""
-            return Part(name, 1.0, 1.0, verdict, message=said)
+            return Part(name, 1.0, 1.0, verdict, message=_AT_A_KINK if rough else note)
         named = [known[e] for e in own if e in known]
         mistake = named[0].mistake if named else ""
         message = "; ".join(dict.fromkeys(one.said for one in named))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checking.differences import rounded, step_of_differences, stored_in_float32
+from cgprimer.checking.differences import rounded, step_of_differences
 from cgprimer.checking.questions import RIGHT, Points, Question
 from cgprimer.checking.slips import candidates
 from cgprimer.checking.updates import (
@@ -427,8 +427,6 @@ def _measured(
     question: Question, points: Points, theirs: Gradient, wrong: set[str]
 ) -> Iterator[Explained]:
     """Mistakes that show in the pattern of small errors."""
-    if short := stored_in_float32(points, theirs, wrong):
-        yield Foretold("float32", "the numbers have the seven digits of float32", {}), short, True
     for digits, names in rounded(points, theirs, wrong).items():
         said = f"the numbers are rounded to {digits} digits after the point"
         yield Foretold("rounded", said, {}), names, True

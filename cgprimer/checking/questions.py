@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from cgprimer.checked_numbers import one_of
+from cgprimer.checking.branches import Branches, choose, cover
 from cgprimer.checking.labels import (
     check_target_domains,
     example_targets,
@@ -53,6 +54,8 @@ _MOST_NUMBERS = 30_000  # operations of a graph written out in numbers
 _FEWEST = 4  # points to ask at
 _TRIES = 24  # points drawn for each that is wanted, for every width
 _WIDTHS = (1.0, 0.3, 0.1, 0.03)  # how far from the file's values they may be
+_FAR_WIDTHS = (3.0, 10.0, 30.0, 100.0)  # where branches are searched that no other point is on
+_MOST_TIMES = 4  # as many points as asked for, if all branches need so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,11 @@ class Question:
         needed = reachable(self.primal, self.primal.outputs.values())[len(self.primal.leaves) :]
         steps = zip(self.primal.instructions, needed, strict=True)
         return any(wanted and not primitive(name).analytic for (name, _), wanted in steps)
+
+    @cached_property
+    def branches(self) -> Branches:
+        """The branches of the graph's piecewise functions."""
+        return Branches(self.primal, {n: self.elements(n) for n in self.wrt})
 
     @cached_property
     def answering(self) -> Tape:
@@ -277,45 +285,115 @@ class Points:
 
 
 def points(question: Question, count: int = 20, seed: int = 0) -> Points:
-    """Neat points, drawn from a seed; the file's own values come first, where they are all there.
+    """Return neat points that cover every branch of every piecewise function.
+
+    The values in the file come first if every parameter has one. There are more points than
+    `count` if so many are needed to cover every branch once.
 
     Raises:
-        DifferentiationError: there is no point where the gradient is finite and smooth.
+        DifferentiationError: there are too few points where the gradient is finite and smooth.
     """
-    graph, own = question.graph, _own_values(question)
-    kept = dict[str, list[Array]]()
-    draw, found = Random(seed), 0
-    known = all(n in graph.values for n in question.graph.parameters)
-    if known:
-        first = _drawn(question, draw, 1, own, 0.0, keep=question.declared)
+    graph, centre, draw = question.graph, _own_values(question), Random(seed)
+    chosen: list[dict[str, Array]] = []
+    total = 0
+    if all(n in graph.values for n in graph.parameters):
+        first = _drawn(question, draw, 1, centre, 0.0, keep=question.declared)
         if np.isfinite(question.run(question.answering, first)[VALUE]).all():
-            kept, found = {n: [v] for n, v in first.items()}, 1
+            chosen, total = [first], 1
     for width in _WIDTHS:
-        if found >= count:
-            break
-        tried = _drawn(question, draw, _TRIES * count, own, width)
-        good = _measured(question, tried)
-        badness = np.zeros(len(good), int)  # too few digits to tell a mistake from noise by
-        for name, right in good.right.items():
-            size, far = np.abs(right), right[good.smooth]
-            usual = np.quantile(np.abs(far), 0.9) if far.size else 0.0
-            saturated = (size < 1e-6 * usual) & (size > 0)
-            noisy = good.noise[name] > 1e-9 * size + 1e-12 * np.abs(good.value)
-            steep = np.abs(good.value) / 1e4 > size  # for the difference quotients of students
-            badness = np.maximum(badness, np.maximum(2 * (saturated | noisy), steep & (size > 0)))
-        order = np.argsort(badness, kind="stable")
-        places = order[good.smooth[order]]
-        for place in places[: count - found]:
-            for name, values in tried.items():
-                kept.setdefault(name, []).append(values[..., place : place + 1])
-            found += 1
-    if found < min(count, _FEWEST):
+        if total < count:
+            candidates = _drawn(question, draw, _TRIES * count, centre, width)
+            indices = _selected(question, _measured(question, candidates), count - total)
+            chosen.append({n: v[..., indices] for n, v in candidates.items()})
+            total += len(indices)
+    if total < min(count, _FEWEST):
         raise DifferentiationError(
             f"too few points were found where the derivatives of {question.of} are finite and agree"
             " with difference quotients",
             hint="declare values in the file around which there are such points",
         )
-    return _measured(question, {n: np.concatenate(v, axis=-1) for n, v in kept.items()})
+    if question.branches.decisions:
+        chosen += _far_away(question, draw, centre, _joined(chosen), 2 * count)
+    return _measured(question, _joined(chosen))
+
+
+def _joined(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    return {n: np.concatenate([part[n] for part in parts], axis=-1) for n in parts[0]}
+
+
+def _selected(question: Question, candidates: Points, count: int) -> list[int]:
+    """Return the best candidates, on as many branches as possible."""
+    smooth, badness = np.flatnonzero(candidates.smooth), _badness(candidates)
+    if not question.branches.decisions or not len(smooth):
+        order = np.argsort(badness[smooth], kind="stable")
+        return [int(k) for k in smooth[order][:count]]
+    given = {n: v[..., smooth] for n, v in candidates.given.items()}
+    features = question.branches.features(partial(question.run, given=given, reduce=False))
+    picked = choose(features, badness[smooth], count, _MOST_TIMES * count)
+    return [int(smooth[k]) for k in picked]
+
+
+def _badness(candidates: Points) -> Array:
+    """Return how unsuitable each candidate is: 0, 1, or 2.
+
+    It is 2 where a derivative has too few digits to tell a mistake from noise, and 1 where it is
+    too small compared with the value for the difference quotients of students. A derivative of
+    exactly 0 on a flat branch is as good as any.
+    """
+    badness = np.zeros(len(candidates), int)
+    value = np.abs(candidates.value)
+    for name, derivative in candidates.right.items():
+        size = np.abs(derivative)
+        regular = size[candidates.smooth]
+        usual = np.quantile(regular, 0.9) if regular.size else 0.0
+        saturated = (size < 1e-6 * usual) & (size > 0)
+        scale = np.where(size > 0, size, usual)
+        noisy = candidates.noise[name] > 1e-9 * scale + 1e-12 * value
+        steep = (value / 1e4 > size) & (size > 0)
+        badness = np.maximum(badness, np.maximum(2 * (saturated | noisy), steep))
+    return badness
+
+
+def _far_away(
+    question: Question,
+    draw: Random,
+    centre: Mapping[str, float],
+    chosen: Mapping[str, Array],
+    most: int,
+) -> list[dict[str, Array]]:
+    """Return points on the branches that no chosen point is on, from further and further away."""
+    branches, found = question.branches, list[dict[str, Array]]()
+    sides = 2 * len(branches.decisions)
+
+    def visible(given: Mapping[str, Array]) -> Array:
+        return branches.features(partial(question.run, given=given, reduce=False))[0][:sides]
+
+    covered = visible(chosen).any(axis=1)
+    for width in _FAR_WIDTHS:
+        if covered.all():
+            break
+        near, far = (_drawn(question, draw, 4 * _TRIES, centre, w) for w in (1.0, width))
+        tried = {
+            n: np.where([draw.random() < 0.5 for _ in range(v.shape[-1])], far[n], v)
+            for n, v in near.items()
+        }
+        new = np.flatnonzero((visible(tried) & ~covered[:, None]).any(axis=0))
+        if not len(new):
+            continue
+        measured = _measured(question, {n: v[..., new] for n, v in tried.items()})
+        features = visible(measured.given)
+        picked: list[int] = []
+        cover(
+            features & ~covered[:, None],
+            measured.smooth & (_badness(measured) < 2),
+            picked,
+            1,
+            most,
+        )
+        if picked:
+            found.append({n: v[..., picked] for n, v in measured.given.items()})
+            covered = covered | features[:, picked].any(axis=1)
+    return found
 
 
 def _own_values(question: Question) -> dict[str, float]:

@@ -1,0 +1,262 @@
+"""Which branch of every piecewise function a point is on, and which points cover all branches.
+
+A gradient that ignores a kink is right on one of its sides. A point refutes it only if it lies on
+the other side and the output depends on the unit there: a later unit that is inactive hides the
+mistake. So the branches of a point are recorded together with the names whose derivatives depend
+on them, and points are chosen greedily until every branch that any candidate reaches is covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.language.syntax import Apply, Name, fold
+from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.registry import OPERANDS, RESULT, partial_tree
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.lowering import emit_partial
+from cgprimer.core.tape.passes import reachable
+from cgprimer.core.tape.tape import Tape
+
+Array = Any
+Evaluate = Callable[[Tape], Mapping[str, Array]]  #: the outputs of a tape at some candidates
+_SIGNS = {"sign", "abs", "heaviside", "step"}  # piecewise by the sign of their operand
+_SMALL = 1e-6  # a smaller partial derivative hides what lies behind it
+_MOST_NAMES = 64  # bits of a set of names; more names share bits
+_MOST_FEATURES = 2_000  # decisions times names
+_MOST_PAIRS = 16  # branching values of which all combinations of two are wanted
+_TRUTH = "truth"
+_CLOSE = 0.2  # fraction of the points on a side that count as close to the kink
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """A quantity whose sign (or truth, of a condition) decides which branch is taken."""
+
+    instruction: int  # on the primal tape
+    output: str  # on the tape of decisions
+    kind: str
+
+
+class Branches:
+    """The piecewise functions of a tape of scalars.
+
+    Args:
+        primal: the tape that is differentiated, with one output.
+        sources: for each name that is asked for, the labels of its elements.
+    """
+
+    def __init__(self, primal: Tape, sources: Mapping[str, Sequence[str]]) -> None:
+        self.primal = primal
+        self.root = next(iter(primal.outputs.values()))
+        self.needed = reachable(primal, [self.root])
+        self._builder = Builder()
+        self._value = self._builder.extend(primal, keep=self.needed)
+        self._outputs: dict[str, int] = {}
+        self.decisions: list[_Decision] = []
+        self.partials: dict[tuple[int, int], str | bool] = {}
+        for index, name, operands in self._instructions():
+            values = tuple([self._value[o] for o in operands])
+            if not primitive(name).analytic:
+                self._decide(index, name, values)
+        if self.decisions:
+            self._add_partials()
+        self.names = max(
+            1, min(len(sources), _MOST_NAMES, _MOST_FEATURES // max(len(self.decisions), 1))
+        )
+        self.bits = {
+            primal.index(element): np.uint64(1 << (number % self.names))
+            for number, name in enumerate(sources)
+            for element in sources[name]
+        }
+        self.tape = self._builder.finish(self._outputs, prune=True)
+
+    def _instructions(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+        first = len(self.primal.leaves)
+        for index, (name, operands) in enumerate(self.primal.instructions, first):
+            if self.needed[index]:
+                yield index, name, operands
+
+    # --- what decides ------------------------------------------------------------------------
+
+    def _decide(self, index: int, name: str, values: tuple[int, ...]) -> None:
+        """Record what an instruction's branch depends on."""
+        if name == "where":
+            self._add(index, values[0], _TRUTH)
+        elif name == "equal":
+            self._add(index, self._value[index], _TRUTH)
+        elif not self._gap(index, name, values):
+            known = dict(zip((*OPERANDS, RESULT), (*values, self._value[index]), strict=False))
+            known[RESULT] = self._value[index]
+            for text in primitive(name).partials:
+                self._decide_by_partial(index, text, known)
+
+    def _decide_by_partial(self, index: int, text: str, known: Mapping[str, int]) -> None:
+        """Record the comparisons in the text of a partial derivative.
+
+        Tests for equality are left out: ties have no width.
+        """
+
+        def leaf(node: Any) -> int:
+            return (
+                known[node.name] if isinstance(node, Name) else self._builder.constant(node.value)
+            )
+
+        def apply(name: str, arguments: list[int]) -> int:
+            self._gap(index, name, tuple(arguments))
+            return self._builder.emit(name, *arguments)
+
+        tree = partial_tree(text)
+        if isinstance(tree, Apply):
+            fold(tree, leaf, apply)
+
+    def _gap(self, index: int, name: str, values: tuple[int, ...]) -> bool:
+        """Record the quantity whose sign a comparison depends on; False for another function."""
+        if name == "less":
+            self._add(index, self._builder.emit("sub", values[1], values[0]), "gap")
+        elif name in _SIGNS:
+            self._add(index, values[0], "gap")
+        return name == "less" or name in _SIGNS
+
+    def _add(self, index: int, value: int, kind: str) -> None:
+        if self._builder.value_of(value) is not None:
+            return
+        output = f"decision.{value}"
+        if not any(d.instruction == index and d.output == output for d in self.decisions):
+            self.decisions.append(_Decision(index, output, kind))
+            self._outputs[output] = value
+
+    def _add_partials(self) -> None:
+        """Add the partial derivatives of all instructions; a constant is known to be 0 or not."""
+        for index, name, operands in self._instructions():
+            values = tuple([self._value[o] for o in operands])
+            for which in range(len(operands)):
+                partial = emit_partial(self._builder, name, which, values, self._value[index])
+                number = 0.0 if partial is None else self._builder.value_of(partial)
+                if number is not None:
+                    self.partials[index, which] = number != 0
+                else:
+                    self.partials[index, which] = f"partial.{partial}"
+                    self._outputs[f"partial.{partial}"] = int(partial or 0)
+
+    # --- points ------------------------------------------------------------------------------
+
+    def features(self, evaluate: Evaluate) -> tuple[Array, Array]:
+        """Return what each candidate shows: boolean arrays of shape (features, candidates).
+
+        The features of the first array must be covered: each side of a decision where the output
+        depends on it, then the same for each name that the operands depend on. Those of the second
+        are covered as far as the number of points allows: sides close to the kink, and
+        combinations of two.
+        """
+        values = evaluate(self.tape)
+        shape = np.shape(values[self.decisions[0].output])
+        passes = {
+            edge: np.full(shape, known)
+            if isinstance(known, bool)
+            else np.abs(values[known]) > _SMALL
+            for edge, known in self.partials.items()
+        }
+        visible, reached = self._visible(passes, shape), self._reached_by(passes, shape)
+        single, by_name, close = list[Array](), list[Array](), list[Array]()
+        for decision in self.decisions:
+            operands = self.primal.instruction(decision.instruction).operands
+            names = np.bitwise_or.reduce([reached[o] for o in operands])
+            size = np.abs(values[decision.output])
+            for side in _both(values[decision.output], decision.kind):
+                shown = side & visible[decision.instruction]
+                single.append(shown)
+                for bit in range(self.names):
+                    has_name = (names >> np.uint64(bit)) & np.uint64(1)
+                    by_name.append(shown & has_name.astype(bool))
+                if decision.kind != _TRUTH and shown.any():
+                    close.append(shown & (size <= np.quantile(size[shown], _CLOSE)))
+        pairs = combinations(single, 2) if len(self.decisions) <= _MOST_PAIRS else ()
+        more = [*close, *(one & other for one, other in pairs)]
+        return _over_samples([*single, *by_name]), _over_samples(more or single)
+
+    def _visible(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
+        """Return where the output depends on each instruction with a decision.
+
+        The derivative by a condition is 0 everywhere; it counts as visible at every point.
+        """
+        visible = {self.root: np.ones(shape, bool)}
+        for index, _, operands in reversed([*self._instructions()]):
+            here = visible.get(index)
+            if here is None:
+                continue
+            for which, operand in enumerate(operands):
+                if self.partials[index, which] is not False:
+                    there = here & passes[index, which]
+                    visible[operand] = visible[operand] | there if operand in visible else there
+        everywhere = np.ones(shape, bool)
+        return {d.instruction: visible.get(d.instruction, everywhere) for d in self.decisions}
+
+    def _reached_by(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
+        """For each value the set of names that it depends on, as bits."""
+        nothing = np.zeros(shape, np.uint64)
+        reached = {
+            leaf: np.full(shape, self.bits[leaf]) if leaf in self.bits else nothing
+            for leaf in range(len(self.primal.leaves))
+        }
+        for index, _, operands in self._instructions():
+            total = np.full(shape, self.bits[index]) if index in self.bits else nothing
+            for which, operand in enumerate(operands):
+                total = total | np.where(passes[index, which], reached[operand], nothing)
+            reached[index] = total
+        return reached
+
+
+def _both(value: Array, kind: str) -> tuple[Array, Array]:
+    """Where a decision falls on either side."""
+    return (value != 0, value == 0) if kind == _TRUTH else (value > 0, value < 0)
+
+
+def _over_samples(rows: Sequence[Array]) -> Array:
+    """Features of a batch: those of any of its samples."""
+    whole = np.stack(rows)
+    return whole.any(axis=1) if whole.ndim == 3 else whole
+
+
+def choose(features: tuple[Array, Array], badness: Array, count: int, most: int) -> list[int]:
+    """Choose candidates that cover every feature, again and again until there are enough.
+
+    Args:
+        features: those that must be covered, and more that may be; see :meth:`Branches.features`.
+        badness: of each candidate; worse ones are chosen only for what no better one covers.
+        count: how many are wanted.
+        most: how many may be chosen if so many are needed to cover the first features once.
+    """
+    required, all_features = features[0], np.concatenate(features)
+    chosen: list[int] = []
+    for level in np.unique(badness):
+        cover(required, badness <= level, chosen, 1, most)
+    order = np.argsort(badness, kind="stable")
+    good = badness <= badness[order[min(count, len(order)) - 1]]
+    for times in range(1, count):
+        if len(chosen) >= count:
+            break
+        cover(all_features, good, chosen, times, count)
+    taken = {*chosen}
+    rest = [int(k) for k in order if int(k) not in taken]
+    return chosen + rest[: max(count - len(chosen), 0)]
+
+
+def cover(features: Array, good: Array, chosen: list[int], times: int, most: int) -> None:
+    """Add candidates greedily until each feature is covered so many times, as far as possible."""
+    covered = features[:, chosen].sum(axis=1)
+    free = good.copy()
+    free[chosen] = False
+    while len(chosen) < most and free.any():
+        gain = features[covered < times].sum(axis=0) * free
+        best = int(gain.argmax())
+        if not gain[best]:
+            return
+        free[best] = False
+        chosen.append(best)
+        covered = covered + features[:, best]
