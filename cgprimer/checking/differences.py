@@ -21,7 +21,7 @@ Array = Any
 # Parts of the tolerance for central differences; steps from 1e-6 to 1e-4 stay within them.
 _OF_VALUE = 1e-9
 _OF_ROUNDING = 1e4  # of the bound of the value's rounding error
-_OF_NORM = 3e-7  # of the norm of the gradient
+_OF_NORM = 2e-7  # of the norm of the gradient
 _OF_DERIVATIVE = 1e-3  # the most, of the usual size of the derivative itself
 _FLOAT32 = 2.0**29  # its unit roundoff, compared with that of float64
 GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks

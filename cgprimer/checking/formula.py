@@ -172,8 +172,18 @@ def _formulas(
             equal = f"equal at all {len(drawn)} points tried"
             said = "proven equal" if _proven(question, part.name, trees) else equal
             made = replace(part, message=said)
+        elif part.verdict == "suspicious" and not _has_decimals(question, part.name, trees):
+            made = replace(part, verdict="wrong", points=0.0)
         found.append(made)
     return tuple(found)
+
+
+def _has_decimals(
+    question: Question, name: str, trees: Mapping[str, tuple[str, Expression]]
+) -> bool:
+    """Return whether an answer has a decimal number, which may have been rounded."""
+    texts = [trees[element][0] for element in question.elements(name)]
+    return any(re.search(r"\.\d", text) for text in texts)
 
 
 def _numbers(

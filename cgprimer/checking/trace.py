@@ -268,9 +268,14 @@ class _Grading:
             if after and not any(entries(follows)) and any(entries(blank.value)):
                 return 0.0, "wrong", s.ZERO, _SENTENCES[s.ZERO]
             return 1.0, "right", "", FOLLOWS if after else ""
-        if not self.digits and blank.form == "number" and _rounded(answer, blank.value, follows):
-            return 0.5, "suspicious", s.ROUNDED, _SENTENCES[s.ROUNDED]
         mistake = self._slip(blank, answer)
+        exact_number = not self.digits and blank.form == "number"
+        if (
+            exact_number
+            and not mistake
+            and (_is_rounded(answer, blank.value) or _is_rounded(answer, follows))
+        ):
+            return 0.5, "suspicious", s.ROUNDED, _SENTENCES[s.ROUNDED]
         return 0.0, "wrong", mistake, _SENTENCES.get(mistake, "this is not the number")
 
     def _slip(self, blank: Blank, answer: Any) -> str:
@@ -297,7 +302,11 @@ class _Grading:
         """Whether numbers, or arrays of one shape, agree in the digits that are asked for."""
         return _fits(one, other) and all(
             same(a, b, 0)
-            or (self.digits > 0 and abs(a - b) <= units * unit(b, self.digits) * (1 + 1e-9))
+            or (
+                self.digits > 0
+                and not _are_short_integers(a, b, self.digits)
+                and abs(a - b) <= units * unit(b, self.digits) * (1 + 1e-9)
+            )
             for a, b in zip(entries(one), entries(other), strict=True)
         )
 
@@ -308,6 +317,23 @@ def _fits(one: Any, other: Any) -> bool:
     return shape == theirs or (shape == () and all(n == 1 for n in theirs))
 
 
-def _rounded(answer: float, *values: float) -> bool:
-    """Whether it is one of these, in fewer digits than it has."""
-    return bool(answer) and any(float(number(v, k)) == answer for v in values for k in _FEWER)
+def _are_short_integers(one: float, other: float, digits: int) -> bool:
+    """Return whether two numbers are integers of no more digits than are asked for.
+
+    Nothing of them was rounded, so that they are equal or different.
+    """
+    return float(one).is_integer() and float(other).is_integer() and abs(other) < 10**digits
+
+
+def _is_rounded(answer: float, value: float) -> bool:
+    """Return whether a number is a fractional one, rounded to few digits.
+
+    An integer is never rounded: 10 for 12 is wrong. An integer for a fractional number counts
+    only with three digits; with fewer it is more likely the result of another computation.
+
+    >>> _is_rounded(0.56, 0.5625), _is_rounded(10, 12), _is_rounded(2, 2.25)
+    (True, False, False)
+    """
+    if float(value).is_integer() or (float(answer).is_integer() and abs(answer) < 100):
+        return False
+    return any(float(number(value, digits)) == answer for digits in _FEWER)

@@ -253,11 +253,6 @@ def _differences(steps: tuple[float, ...]) -> Any:
     return plant
 
 
-def float32(graph: ExpressionGraph, number: int) -> Any:
-    check = asked(graph, number)
-    return check, with_habits(check, Habits(rounded=lambda v: float(np.float32(v))))
-
-
 def rounded(graph: ExpressionGraph, number: int) -> Any:
     check = asked(graph, number)
     good = right(check)
@@ -356,7 +351,6 @@ PLANTED: dict[str, Any] = {
     "parameters swapped": swapped,
     "difference step too large": _differences((1e-1, 1e-2, 3e-3, 1e-3)),
     "difference step too small": _differences((1e-10, 1e-11, 1e-12, 1e-13)),
-    "float32": float32,
     "rounded": rounded,
     "inner function not evaluated": inner,
     "derivative at the wrong point": wrong_point,

@@ -495,3 +495,22 @@ def test_an_answer_with_a_huge_power_is_wrong_and_nothing_else(answer: str) -> N
     sheet = Sheet((Problem("trace", "input xa = 3; xb = xa^2; xw = xb + xa", {"digits": 0}),))
     found = cgprimer.check_trace(sheet, {(1, "xb", "value"): answer, (1, "xw", "value"): "12"})
     assert [part.points for part in found.parts] == [0, 1]
+
+
+@pytest.mark.parametrize("digits", [0, 2, 4])
+def test_a_wrong_integer_is_not_a_rounded_one(digits: int) -> None:
+    text = "input xa = 3; xb = 4*xa; xw = xb + xa"
+    sheet = Sheet((Problem("trace", text, {"digits": digits}),))
+    for xb, xw in (("10", "20"), ("11", "16"), ("13", "14"), ("20", "10"), ("10", "10")):
+        found = graded(sheet, xb=xb, xw=xw)
+        assert {n: points for n, (points, *_) in found.items()} == {"xb": 0.0, "xw": 0.0}
+        assert s.ROUNDED not in [mistake for _, mistake, _ in found.values()]
+    assert all(points == 1 for points, *_ in graded(sheet, xb="12", xw="15").values())
+
+
+def test_a_fraction_in_few_digits_is_rounded_too_much() -> None:
+    text = "input xa = 0.75; xb = xa^2; xw = xb + 1.6875"
+    sheet = Sheet((Problem("trace", text, {"digits": 0}),))
+    for answer, points in (("0.56", 0.5), ("0.6", 0.5), ("0.562", 0.5), ("1", 0.0), ("0.5", 0.0)):
+        assert graded(sheet, xb=answer)["xb"][0] == points, answer
+    assert graded(sheet, xb="9/16", xw="2")["xw"][0] == 0.0
