@@ -336,4 +336,8 @@ def _is_rounded(answer: float, value: float) -> bool:
     """
     if float(value).is_integer() or (float(answer).is_integer() and abs(answer) < 100):
         return False
-    return any(float(number(value, digits)) == answer for digits in _FEWER)
+    return any(
+        float(number(answer, digits)) == answer
+        and abs(answer - value) <= (0.5 + 1e-9) * unit(value, digits)
+        for digits in _FEWER
+    )

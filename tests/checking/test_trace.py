@@ -511,6 +511,13 @@ def test_a_wrong_integer_is_not_a_rounded_one(digits: int) -> None:
 def test_a_fraction_in_few_digits_is_rounded_too_much() -> None:
     text = "input xa = 0.75; xb = xa^2; xw = xb + 1.6875"
     sheet = Sheet((Problem("trace", text, {"digits": 0}),))
-    for answer, points in (("0.56", 0.5), ("0.6", 0.5), ("0.562", 0.5), ("1", 0.0), ("0.5", 0.0)):
+    for answer, points in (
+        ("0.56", 0.5),
+        ("0.6", 0.5),
+        ("0.562", 0.5),
+        ("0.563", 0.5),
+        ("1", 0.0),
+        ("0.5", 0.0),
+    ):
         assert graded(sheet, xb=answer)["xb"][0] == points, answer
     assert graded(sheet, xb="9/16", xw="2")["xw"][0] == 0.0
