@@ -9,7 +9,7 @@ on them, and points are chosen greedily until every branch that any candidate re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +21,7 @@ from cgprimer.core.primitives.registry import OPERANDS, RESULT, partial_tree
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Instruction, Tape
 
 Array = Any
 Evaluate = Callable[[Tape], Mapping[str, Array]]  #: the outputs of a tape at some candidates
@@ -221,6 +221,27 @@ def _over_samples(rows: Sequence[Array]) -> Array:
     """Features of a batch: those of any of its samples."""
     whole = np.stack(rows)
     return whole.any(axis=1) if whole.ndim == 3 else whole
+
+
+def without_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]:
+    """Yield the tapes in which one piecewise function is replaced by one of its operands.
+
+    That is what a program computes which overlooks the function. A function whose derivative is 0
+    everywhere is replaced by 1.
+    """
+    first = len(primal.leaves)
+    for index in dict.fromkeys(d.instruction for d in decisions):
+        name, operands = primal.instruction(index)
+        flat = all(text == "0" for text in primitive(name).partials)
+        if flat:
+            changes = [Instruction("equal", (operands[0], operands[0]))]
+        else:
+            kept = operands[1:] if name == "where" else operands
+            changes = [Instruction("copy", (o,)) for o in dict.fromkeys(kept)]
+        for change in changes:
+            instructions = [*primal.instructions]
+            instructions[index - first] = change
+            yield replace(primal, instructions=tuple(instructions))
 
 
 def choose(features: tuple[Array, Array], badness: Array, count: int, most: int) -> list[int]:

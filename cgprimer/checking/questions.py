@@ -13,7 +13,7 @@ of Numerical Algorithms", section 3.3.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from random import Random
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import one_of
-from cgprimer.checking.branches import Branches, choose, cover
+from cgprimer.checking.branches import Branches, choose, cover, without_kinks
 from cgprimer.checking.labels import (
     check_target_domains,
     example_targets,
@@ -55,6 +55,8 @@ _FEWEST = 4  # points to ask at
 _TRIES = 24  # points drawn for each that is wanted, for every width
 _WIDTHS = (1.0, 0.3, 0.1, 0.03)  # how far from the file's values they may be
 _FAR_WIDTHS = (3.0, 10.0, 30.0, 100.0)  # where branches are searched that no other point is on
+_MOST_OVERLOOKED = 5_000  # piecewise functions times operations
+_REFUTED = 1e-3  # relative error that refutes a wrong gradient
 _MOST_TIMES = 4  # as many points as asked for, if all branches need so many
 
 
@@ -148,6 +150,20 @@ class Question:
         for name, index in reads.items():
             outputs |= {RIGHT + name: value[index], NOISE + name: noise.get(index, zero)}
         return builder.finish(outputs, prune=True)
+
+    @cached_property
+    def overlooking(self) -> list[Tape]:
+        """The gradients of a graph in which one piecewise function is overlooked."""
+        decisions = self.branches.decisions
+        if len(decisions) * len(self.primal) > _MOST_OVERLOOKED:
+            return []
+        tapes = []
+        for primal in without_kinks(self.primal, decisions):
+            program = differentiate(primal, self.of, self.sources, method="reverse")
+            outputs = program.executed.outputs
+            reads = {RIGHT + r.wrt: outputs[r.output] for r in program.passes[0].reads}
+            tapes.append(replace(program.executed, outputs=reads))
+        return tapes
 
     def run(self, wanted: Tape, given: Mapping[str, Array], *, reduce: bool = True) -> Any:
         """The outputs of a tape at points, reduced over the samples of a batch.
@@ -328,9 +344,27 @@ def _selected(question: Question, candidates: Points, count: int) -> list[int]:
         order = np.argsort(badness[smooth], kind="stable")
         return [int(k) for k in smooth[order][:count]]
     given = {n: v[..., smooth] for n, v in candidates.given.items()}
-    features = question.branches.features(partial(question.run, given=given, reduce=False))
-    picked = choose(features, badness[smooth], count, _MOST_TIMES * count)
+    required, more = question.branches.features(partial(question.run, given=given, reduce=False))
+    right = {e: v[smooth] for e, v in candidates.right.items()}
+    required = np.concatenate([required, *_refutations(question, given, right)])
+    picked = choose((required, more), badness[smooth], count, _MOST_TIMES * count)
     return [int(smooth[k]) for k in picked]
+
+
+def _refutations(
+    question: Question, given: Mapping[str, Array], right: Mapping[str, Array]
+) -> Iterator[Array]:
+    """Yield which points refute a gradient that overlooks a piecewise function, name by name."""
+    for gradient in question.overlooking:
+        wrong = question.run(gradient, given)
+        with np.errstate(all="ignore"):
+            differs = {
+                e: np.abs(wrong[RIGHT + e] - v)
+                > _REFUTED * np.maximum(np.abs(wrong[RIGHT + e]), np.abs(v))
+                for e, v in right.items()
+            }
+        names = [[differs[e] for e in question.elements(name)] for name in question.wrt]
+        yield np.stack([np.any(rows, axis=0) for rows in names])
 
 
 def _badness(candidates: Points) -> Array:

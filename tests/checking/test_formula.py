@@ -299,3 +299,25 @@ def test_names_that_an_answer_may_have_are_said_once():
     with pytest.raises(cgprimer.UsageError) as error:
         check_formula(cgprimer.parse(BOWL), "dx = 4*x, dq = 1")
     assert error.value.hint == "one of: x, y"
+
+
+def test_formulas_are_asked_on_every_branch():
+    unit = cgprimer.parse(
+        "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h"
+    )
+    assert check_formula(unit, "v*x, v, w*x + b", wrt=["w", "b", "v"]).points == 0
+    right = "v*x*heaviside(w*x + b), v*heaviside(w*x + b), h"
+    assert check_formula(unit, right, wrt=["w", "b", "v"]).points == 3
+    for statement in ("relu' = 1", "abs' = 1", "d(max(x, 1)) = 1", "d(clamp(x, -1, 1)) = 1",
+                      "d(where(less(x, 0), x, 2*x)) = 2", "d(relu(x - 30)) = 0"):  # fmt: skip
+        assert check_formula(statement).points == 0, statement
+    for statement in ("relu' = step", "abs' = sign", "d(max(x, 1)) = step(x - 1)"):
+        assert check_formula(statement).points == 1, statement
+
+
+def test_a_wrong_integer_close_to_the_right_one_gets_no_points():
+    graph = cgprimer.parse("input x = 2; y = 121*x")
+    assert check_formula(graph, "120").points == 0
+    graph = cgprimer.parse("y = 121*x^2")
+    assert check_formula(graph, "241*x", wrt=["x"]).points == 0
+    assert check_formula(graph, "242*x", wrt=["x"]).points == 1

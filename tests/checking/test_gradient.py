@@ -599,3 +599,152 @@ def test_a_tolerance_is_between_0_and_1(tolerance: Any) -> None:
     graph = cgprimer.parse("input x = 1.2; parameter k = 0.7; y = k*x^2")
     with pytest.raises(cgprimer.UsageError, match="tolerance"):
         cgprimer.check_gradient(graph, lambda x, k: x**2, tolerance=tolerance)
+
+
+UNIT = "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h"
+
+
+def _unit(x: float, w: float, b: float, v: float, active: Any, inactive: float = 0.0) -> Any:
+    z = w * x + b
+    mask = 1.0 if active(z) else inactive
+    return {"w": v * x * mask, "b": v * mask, "v": z * mask}
+
+
+@pytest.mark.parametrize("points", [5, 20, 200])
+@pytest.mark.parametrize("loss", [None, "squared-error"])
+def test_a_unit_without_its_mask_is_wrong(points: int, loss: str | None) -> None:
+    def gradient(active: Any) -> Any:
+        def asked(x: float, w: float, b: float, v: float, target: float = 0.0) -> Any:
+            found = _unit(x, w, b, v, active)
+            error = 2 * (v * max(w * x + b, 0.0) - target) if loss else 1.0
+            return {n: error * g for n, g in found.items()}
+
+        return asked
+
+    graph = cgprimer.parse(UNIT)
+    wrong = parts(graph, gradient(lambda z: True), points=points, loss=loss)
+    assert {part.verdict for part in wrong.values()} == {"wrong"}
+    right = parts(graph, gradient(lambda z: z > 0), points=points, loss=loss)
+    assert {part.verdict for part in right.values()} == {"right"}
+
+
+def test_any_value_where_a_unit_is_inactive_is_wrong() -> None:
+    def gradient(x: float, w: float, b: float, v: float) -> Any:
+        found = _unit(x, w, b, v, lambda z: z > 0)
+        return found if w * x + b > 0 else {**found, "w": 99}
+
+    found = parts(cgprimer.parse(UNIT), gradient)
+    assert {n: part.verdict for n, part in found.items()} == {
+        "w": "wrong",
+        "b": "right",
+        "v": "right",
+    }
+
+
+def test_a_hinge_without_its_margin_is_wrong() -> None:
+    graph = cgprimer.parse("input x = 1, t = 1; parameter w = 0.5, b; L = relu(1 - t*(w*x + b))")
+    for inside, verdict in (
+        (lambda m: True, "wrong"),
+        (lambda m: m < 0, "wrong"),
+        (lambda m: m < 1, "right"),
+    ):
+
+        def gradient(x: float, t: float, w: float, b: float, inside: Any = inside) -> Any:
+            mask = inside(t * (w * x + b))
+            return {"w": -t * x * mask, "b": -t * mask}
+
+        assert {part.verdict for part in parts(graph, gradient).values()} == {verdict}
+
+
+def test_both_branches_of_where_are_asked() -> None:
+    graph = cgprimer.parse("input x; parameter w, b; y = where(less(x, 0), w*x, b*x); output y")
+    found = parts(graph, lambda x, w, b: {"w": x, "b": x})
+    assert {part.verdict for part in found.values()} == {"wrong"}
+    found = parts(graph, lambda x, w, b: {"w": min(x, 0), "b": max(x, 0)})
+    assert {part.verdict for part in found.values()} == {"right"}
+
+
+def test_branches_far_from_the_values_in_the_file_are_asked() -> None:
+    graph = cgprimer.parse(
+        "input x = 1; parameter w = 2, b = 1; y = w*relu(x - 40) + b*max(x, -30)"
+    )
+    found = parts(graph, lambda x, w, b: {"w": 0, "b": x})
+    assert {part.verdict for part in found.values()} == {"wrong"}
+    found = parts(graph, lambda x, w, b: {"w": max(x - 40, 0), "b": max(x, -30)})
+    assert {part.verdict for part in found.values()} == {"right"}
+
+
+@pytest.mark.parametrize("offset", ["1e6", "1e10", "1e13"])
+def test_the_tolerance_stays_below_the_derivative(offset: str) -> None:
+    graph = cgprimer.parse(f"input xa = 2; parameter k = 3; xw = {offset} + k*xa")
+    assert parts(graph, lambda xa, k: 0)["k"].verdict == "wrong"
+    assert parts(graph, lambda xa, k: 1.02 * xa)["k"].verdict == "wrong"
+    assert parts(graph, lambda xa, k: xa)["k"].verdict == "right"
+
+
+# --- other precisions and difference quotients ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"loss": "squared-error"}, {"loss": "squared-error", "batch": 4}]
+)
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_single_precision_is_right(activation: str, asked: dict[str, Any]) -> None:
+    single = np.float32
+    graph = cgprimer.parse(
+        "input x[3]; parameter W[8,3], b[8], v[8], c\n"
+        f"h = {activation}(W @ x + b); y = v @ h + c; output y"
+    )
+
+    def one(x: Any, target: Any, W: Any, b: Any, v: Any, c: Any) -> list[Any]:
+        z = W @ np.array(x, single) + b
+        h = np.tanh(z) if activation == "tanh" else np.maximum(z, single(0))
+        slope = single(1) - h * h if activation == "tanh" else (z > 0).astype(single)
+        bar = single(2) * (v @ h + c - single(target)) if asked else single(1)
+        delta = bar * v * slope
+        return [np.outer(delta, np.array(x, single)), delta, bar * h, bar]
+
+    def gradient(x: Any, W: Any, b: Any, v: Any, c: Any, target: Any = 0) -> Any:
+        weights = [np.array(p, single) for p in (W, b, v, c)]
+        batch = zip(x, target, strict=True) if "batch" in asked else [(x, target)]
+        each = [one(*sample, *weights) for sample in batch]
+        means = [sum(parts) / single(len(each)) for parts in zip(*each, strict=True)]
+        return {n: np.asarray(m).tolist() for n, m in zip(("W", "b", "v", "c"), means, strict=True)}
+
+    found = parts(graph, gradient, **asked)
+    assert {part.verdict for part in found.values()} == {"right"}
+    assert any("float32" in part.message for part in found.values())
+    assert not any(part.mistake for part in found.values())
+    wrong = parts(
+        graph, lambda **p: {n: (2 * np.array(g)).tolist() for n, g in gradient(**p).items()}
+    )
+    assert {wrong[n].verdict for n in ("W", "v")} == {"wrong"}
+
+
+@pytest.mark.parametrize("step", [1e-4, 1e-5, 1e-6])
+def test_central_differences_of_a_deep_network_are_right(step: float) -> None:
+    graph = cgprimer.parse(
+        "input x[3]; parameter W1[6,3], b1[6], W2[6,6], b2[6], v[6]\n"
+        "y = v @ tanh(W2 @ tanh(W1 @ x + b1) + b2)"
+    )
+
+    def gradient(x: Any, **given: Any) -> dict[str, Any]:
+        numbers = {n: np.array(p, float) for n, p in given.items()}
+
+        def value() -> float:
+            hidden = np.tanh(numbers["W1"] @ np.array(x) + numbers["b1"])
+            return float(numbers["v"] @ np.tanh(numbers["W2"] @ hidden + numbers["b2"]))
+
+        slopes = {n: np.zeros_like(p) for n, p in numbers.items()}
+        for name, array in numbers.items():
+            for index in np.ndindex(array.shape):
+                kept = array[index]
+                array[index] = kept + step
+                after = value()
+                array[index] = kept - step
+                slopes[name][index] = (after - value()) / (2 * step)
+                array[index] = kept
+        return {n: s.tolist() for n, s in slopes.items()}
+
+    result = cgprimer.check_gradient(graph, gradient, points=10)
+    assert {part.verdict for part in result.parts} == {"right"}, result
