@@ -150,9 +150,9 @@ class Branches:
         """Return what each candidate shows: boolean arrays of shape (features, candidates).
 
         The features of the first array must be covered: each side of a decision where the output
-        depends on it, then the same for each name that the operands depend on. Those of the second
-        are covered as far as the number of points allows: sides close to the kink, and
-        combinations of two.
+        depends on it, then the same for each name that the operands depend on, everywhere and
+        close to the kink. Those of the second, combinations of two sides, are covered as far as
+        the number of points allows.
         """
         values = evaluate(self.tape)
         shape = np.shape(values[self.decisions[0].output])
@@ -163,22 +163,24 @@ class Branches:
             for edge, known in self.partials.items()
         }
         visible, reached = self._visible(passes, shape), self._reached_by(passes, shape)
-        single, by_name, close = list[Array](), list[Array](), list[Array]()
+        single, by_name = list[Array](), list[Array]()
         for decision in self.decisions:
-            operands = self.primal.instruction(decision.instruction).operands
+            at = decision.instruction - len(self.primal.leaves)
+            operands = self.primal.instructions[at].operands
             names = np.bitwise_or.reduce([reached[o] for o in operands])
             size = np.abs(values[decision.output])
             for side in _both(values[decision.output], decision.kind):
                 shown = side & visible[decision.instruction]
                 single.append(shown)
-                for bit in range(self.names):
-                    has_name = (names >> np.uint64(bit)) & np.uint64(1)
-                    by_name.append(shown & has_name.astype(bool))
+                near = shown
                 if decision.kind != _TRUTH and shown.any():
-                    close.append(shown & (size <= np.quantile(size[shown], _CLOSE)))
-        pairs = combinations(single, 2) if len(self.decisions) <= _MOST_PAIRS else ()
-        more = [*close, *(one & other for one, other in pairs)]
-        return _over_samples([*single, *by_name]), _over_samples(more or single)
+                    near = shown & (size <= np.quantile(size[shown], _CLOSE))
+                for bit in range(self.names):
+                    has_name = ((names >> np.uint64(bit)) & np.uint64(1)).astype(bool)
+                    by_name += [shown & has_name, near & has_name]
+        few = len(self.decisions) <= _MOST_PAIRS
+        pairs = [one & other for one, other in combinations(single, 2)] if few else single
+        return _over_samples([*single, *by_name]), _over_samples(pairs)
 
     def _visible(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
         """Return where the output depends on each instruction with a decision.
@@ -231,7 +233,7 @@ def without_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape
     """
     first = len(primal.leaves)
     for index in dict.fromkeys(d.instruction for d in decisions):
-        name, operands = primal.instruction(index)
+        name, operands = primal.instructions[index - first]
         flat = all(text == "0" for text in primitive(name).partials)
         if flat:
             changes = [Instruction("equal", (operands[0], operands[0]))]

@@ -17,7 +17,8 @@ import numpy as np
 from cgprimer.analysis.derivation import size
 from cgprimer.analysis.rules import rules, substituted
 from cgprimer.checking.any_function import is_about_any, with_formulas
-from cgprimer.checking.gradient import GOOD, GradientCheck, relative_errors
+from cgprimer.checking.differences import GOOD
+from cgprimer.checking.gradient import GradientCheck, relative_errors
 from cgprimer.checking.handwriting import letters_in, read_formula
 from cgprimer.checking.handwritten import components, tree_of, values_at
 from cgprimer.checking.mistakes import name_mistakes
@@ -37,7 +38,7 @@ _LARGEST_PROOF = 60  # nodes of both formulas together, for which sympy is asked
 _FEW_DIGITS = 3  # of a number: with fewer it may be right by chance
 _AT = (0.7, 1.3, 1.9, 0.4, 2.3)  # where a statement is tried first
 _COINCIDENCES = (  # that one number may have by chance
-    "constant factor", "float32", "difference step too large", "difference step too small",
+    "constant factor", "difference step too large", "difference step too small",
     "derivative at the wrong point", "weight decay added", "weight updated before its use",
     "updated parameter returned", "wrong factor",
 )  # fmt: skip

@@ -88,7 +88,6 @@ MISTAKES = {
     DEGREES: "angles are converted between degrees and radians",
     "absolute value": "the sign is lost",
     "reciprocal": "one over what is right",
-    "float32": "computed with seven digits",
     "rounded": "right, but for digits that were cut off",
     "difference step too large": "difference quotients with an error of h or h^2",
     "difference step too small": "difference quotients in which rounding has the say",
@@ -387,8 +386,6 @@ def _places(question: Question, points: Points) -> Iterator[Foretold]:
             found = question.run(question.answering, {**given, **part})
             moved, noise = question.read(found)
             yield Foretold(mistake, said, moved, noise=noise)
-    short = {e: v.astype(np.float32).astype(float) for e, v in given.items()}
-    yield Foretold("float32", "the point is rounded to float32", _gradient(question, short))
 
 
 def _other_variables(question: Question, points: Points) -> Iterator[Foretold]:

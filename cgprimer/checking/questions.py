@@ -407,7 +407,7 @@ def _far_away(
         if covered.all():
             break
         near, far = (_drawn(question, draw, 4 * _TRIES, centre, w) for w in (1.0, width))
-        tried = {
+        tried: dict[str, Array] = {
             n: np.where([draw.random() < 0.5 for _ in range(v.shape[-1])], far[n], v)
             for n, v in near.items()
         }

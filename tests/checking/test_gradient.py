@@ -713,12 +713,32 @@ def test_single_precision_is_right(activation: str, asked: dict[str, Any]) -> No
 
     found = parts(graph, gradient, **asked)
     assert {part.verdict for part in found.values()} == {"right"}
-    assert any("float32" in part.message for part in found.values())
     assert not any(part.mistake for part in found.values())
-    wrong = parts(
-        graph, lambda **p: {n: (2 * np.array(g)).tolist() for n, g in gradient(**p).items()}
-    )
-    assert {wrong[n].verdict for n in ("W", "v")} == {"wrong"}
+
+    def doubled(**point: Any) -> Any:
+        return {n: (2 * np.array(g)).tolist() for n, g in gradient(**point).items()}
+
+    wrong = parts(graph, doubled, **asked)
+    assert {part.verdict for part in wrong.values()} == {"wrong"}
+
+
+def test_single_precision_is_noted() -> None:
+    graph = cgprimer.parse("input x = 0.7; parameter a = 1.3; y = exp(3*a*x)*sin(a/3)")
+    single = np.float32
+
+    def slope(x: Any, a: Any) -> float:
+        third = single(1) / single(3) if isinstance(a, single) else 1 / 3
+        return float(np.exp(3 * a * x) * (3 * x * np.sin(a * third) + np.cos(a * third) * third))
+
+    for whole in (
+        lambda x, a: slope(single(x), single(a)),
+        lambda x, a: slope(float(single(x)), float(single(a))),
+    ):
+        part = parts(graph, whole)["a"]
+        assert (part.verdict, part.points, part.mistake) == ("right", 1, "")
+        assert "float32" in part.message
+    assert parts(graph, lambda x, a: 2 * slope(single(x), single(a)))["a"].verdict == "wrong"
+    assert parts(graph, lambda x, a: 1.001 * slope(x, a))["a"].verdict == "suspicious"
 
 
 @pytest.mark.parametrize("step", [1e-4, 1e-5, 1e-6])
