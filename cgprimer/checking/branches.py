@@ -31,7 +31,7 @@ _MOST_NAMES = 64  # bits of a set of names; more names share bits
 _MOST_FEATURES = 2_000  # decisions times names
 _MOST_PAIRS = 16  # branching values of which all combinations of two are wanted
 _TRUTH = "truth"
-_CLOSE = 0.2  # fraction of the points on a side that count as close to the kink
+_CLOSE = 0.05  # fraction of the points on a side that count as close to the kink
 
 
 @dataclass(frozen=True)
