@@ -213,10 +213,10 @@ def _explains(points: Points, theirs: Array, foretold: Array, noise: Array) -> b
     """Whether numbers are foretold at every smooth point where there is an answer."""
     here = points.smooth & ~np.isnan(theirs)
     at = int(here.argmax())  # one point refutes most
-    if abs(theirs[at] - foretold[at]) > 2 * _CLOSE * abs(theirs[at]) + noise[at]:
+    if not abs(theirs[at] - foretold[at]) <= 2 * _CLOSE * abs(theirs[at]) + noise[at] < np.inf:
         return False
     near = _CLOSE * np.maximum(np.abs(foretold), np.abs(theirs)) + noise
-    close = (np.abs(theirs - foretold) <= near) & np.isfinite(theirs)
+    close = (np.abs(theirs - foretold) <= near) & np.isfinite(theirs) & np.isfinite(near)
     return bool(np.all(close[here]) and np.sum(here) >= min(_FEWEST, len(here)))
 
 

@@ -321,3 +321,10 @@ def test_a_wrong_integer_close_to_the_right_one_gets_no_points():
     graph = cgprimer.parse("y = 121*x^2")
     assert check_formula(graph, "241*x", wrt=["x"]).points == 0
     assert check_formula(graph, "242*x", wrt=["x"]).points == 1
+
+
+def test_an_infinite_prediction_explains_nothing() -> None:
+    """At the values rounded down, 1 and -1, the slope of asec is infinite."""
+    statement = "d(asec(x)) = 1/(x*sqrt(x^2 - 1))"
+    (part,) = cgprimer.check_formula(statement).parts
+    assert part.mistake == "wrong derivative of a function"
