@@ -34,7 +34,13 @@ def point_values(
     own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
     arrays = [name for name in own if axes(point.get(name, 0.0)) > len(own[name])]
     if arrays:
-        raise UsageError(f"this needs one sample, and {arrays[0]!r} has an array of them")
+        name, batch = arrays[0], "batchnorm" in graph.layers
+        one = f"give one sample: at={{{name!r}: ...}} (--at {name}=...)"
+        many = "trace(method='reverse') (cgprimer trace --method reverse) shows a whole batch"
+        raise UsageError(
+            f"expected one sample, got an array of samples for {name!r}",
+            hint=f"{one}; {many}" if batch else one,
+        )
     found = {name: as_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
     return found | statistics(graph, point)
 

@@ -160,11 +160,11 @@ def trace(
     of: str | None = None,
     wrt: str | None = None,
     loss: str | None = None,
-    method: str = "forward",
+    method: str | None = None,
     level: str = "operations",
     **options: Any,
 ) -> Trace:
-    """The evaluation of a variable, step by step.
+    """Return the evaluation of a variable, step by step.
 
     Args:
         graph: the graph.
@@ -172,9 +172,11 @@ def trace(
         of: the variable that is evaluated; the only output unless given. Reverse mode needs a
             number: an element such as ``s[0]`` where the variable is an array.
         wrt: the variable that is seeded, or the element of an array: tangents are derivatives with
-            respect to it. The only input unless given. Reverse mode seeds ``of`` and needs none.
+            respect to it. Without a method it selects forward mode; other methods than reverse
+            seed the only input unless given. Reverse mode seeds ``of`` and accepts no ``wrt``.
         loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
-        method: ``reverse`` gives adjoints, every other method tangents.
+        method: ``reverse`` gives adjoints, every other method tangents. ``reverse`` unless given,
+            or ``forward`` with ``wrt``.
         level: ``operations`` for a row per operation, ``variables`` for a row per variable.
         options: of the method.
 
@@ -198,6 +200,7 @@ def trace(
     graph = graph_with_loss(graph, loss, at or {})
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+    method = method or ("reverse" if wrt is None else "forward")
     target, seeded = chosen_output(graph, of), ""
     if method != "reverse":
         seeded, *others = chosen_names(graph, wrt if wrt is not None else _only_input(graph))

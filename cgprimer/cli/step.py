@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.common import file_of, graph_command, named_after, note, progress_bar
-from cgprimer.cli.options import AT, WRT
+from cgprimer.cli.common import (
+    check_outputs,
+    file_of,
+    graph_command,
+    named_after,
+    note,
+    progress_bar,
+)
+from cgprimer.cli.options import AT, FORCE, WRT
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.pages.stepping.method_steps import METHODS, SCHEMES
+from cgprimer.pages.stepping.method_steps import DEFAULT_METHOD, METHODS, SCHEMES
 from cgprimer.pages.stepping.scene import LEVELS
 
 _LONGEST_HEADING = 60  # characters
@@ -24,7 +31,7 @@ _LONGEST_HEADING = 60  # characters
     "--of NAME  The variable to differentiate (default: the output).",
     WRT,
     f"""\
---method {"|".join(METHODS)} ={METHODS[0]}  The tab that is open at first; the method of the slides.
+--method {"|".join(METHODS)} ={DEFAULT_METHOD}  Method of the slides, and of the page's open tab.
 --scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
 --step (h) NUMBER  finite-difference: the step (default: by size).
 --level {"|".join(LEVELS)} =variables  The vertices of the picture.
@@ -34,6 +41,7 @@ _LONGEST_HEADING = 60  # characters
 --dark  Open in dark colours.
 --quiz  Open as a quiz: each number is asked before it is shown.
 --title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
+    FORCE,
     with_loss=True,
     with_watch=True,
 )
@@ -43,16 +51,17 @@ def command(
     method: str,
     title: str | None,
     live: bool,
+    force: bool,
     **settings: Any,
 ) -> str | None:
     """Step through a derivative: one page with graph, trace and program side by side.
 
     \b
     Examples:
-      cgprimer step lecture --at xa=0.5 --method reverse -o lecture.html
+      cgprimer step lecture --at xa=0.5 -o lecture.html
       cgprimer step baydin --wrt x1 --dark -o baydin.html
       cgprimer step -e "xw = k*xa^2" --at k=3,xa=0.5 --method path-sum -o paths.html
-      cgprimer step olah --method reverse -o olah.gif
+      cgprimer step olah --method forward -o olah.gif
       cgprimer step matrix_backpropagation --scalars -o numbers.html
       cgprimer step -e "xw = exp(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-3
 
@@ -70,7 +79,9 @@ def command(
     if live and how["kind"]:
         raise click.UsageError("--format fills a folder once, and --watch goes on: give one")
     if writes:
-        check_step_path(path, how["kind"])
+        check_step_path(path, how["kind"], force=force)
+    if writes and not live and how["kind"] is None:  # --watch writes again at every change
+        check_outputs(force, str(path))
     file = file_of(graph)
     if title is None:
         lines = (" ".join(line.split()).rstrip("; ") for line in graph.source.text.splitlines())
@@ -88,6 +99,6 @@ def command(
     shown = stepping(graph, methods=methods, title=title, **settings)
     if writes:
         with progress_bar("drawing", path.suffix.lower() != ".html") as on_frame:
-            written = write_steps(shown, path, method=method, on_frame=on_frame, **how)
+            written = write_steps(shown, path, method=method, on_frame=on_frame, force=force, **how)
         note(f"wrote {written}")
     return page(shown, method=method, dark=how["dark"], quiz=how["quiz"]) if live else None

@@ -16,15 +16,15 @@ from cgprimer.core.graph import ExpressionGraph
 @graph_command(
     AT,
     "--of NAME  The variable to evaluate (default: the only output).",
-    "--wrt NAME  The variable to seed (default: the only input).",
-    method_lines("forward"),
+    "--wrt NAME  Variable to seed: selects forward mode (default there: the only input).",
+    method_lines(),
     f"--level {'|'.join(LEVELS)} =operations  A row per operation, or per variable.",
     f"--format {'|'.join(FORMATS)} =text  How the table is written.",
     JSON,
     with_loss=True,
 )
 def command(
-    graph: ExpressionGraph, method: str, format: str, as_json: bool, **settings: Any
+    graph: ExpressionGraph, method: str | None, format: str, as_json: bool, **settings: Any
 ) -> None:
     """The evaluation step by step, as in a textbook: values with tangents or adjoints.
 
@@ -35,8 +35,8 @@ def command(
       cgprimer trace baydin --wrt x1 --format latex
       cgprimer trace lecture --level variables --format markdown
 
-    Reverse mode gives the adjoint of every value, to be read from the last row up; every other
-    method gives tangents with respect to --wrt.
+    Reverse mode, the default, gives the adjoint of every value, to be read from the last row up.
+    Every other method gives tangents with respect to --wrt; --wrt alone selects forward mode.
     """
     options = own_options(method, settings)
     found = trace(graph, method=method, **settings, **options)

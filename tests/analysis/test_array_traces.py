@@ -72,7 +72,7 @@ def test_adjoints_of_an_element():
         ({"method": "reverse"}, "'s' is an array of shape [3]: one of its elements is diff"),
         ({"wrt": "x"}, "'x' is an array of shape [3]: one of its elements is seeded"),
         ({"wrt": "x[3]"}, "the index 3 is outside of [3]"),
-        ({"at": {"x": [[1, 2, 3], [4, 5, 6]]}, "wrt": "x[0]"}, "this needs one sample"),
+        ({"at": {"x": [[1, 2, 3], [4, 5, 6]]}, "wrt": "x[0]"}, "expected one sample"),
         ({"at": {"x": [1, 2]}, "wrt": "x[0]"}, "'x' has the shape [3], the value [2]"),
     ],
 )  # fmt: skip

@@ -123,14 +123,22 @@ def test_seeding_an_inner_variable() -> None:
 
 
 def test_the_only_input_is_seeded_by_default() -> None:
-    assert trace(example("lecture")).wrt == "xa"
+    assert trace(example("lecture"), method="forward").wrt == "xa"
+
+
+def test_reverse_is_the_default_unless_a_seed_is_named() -> None:
+    found = trace(example("lecture"))
+    assert (found.method, found.kind, found.wrt) == ("reverse", "adjoint", "")
+    assert found.row("ab").derivative == 5.671875
+    seeded = trace(example("lecture"), wrt="xa")
+    assert (seeded.method, seeded.kind, seeded.wrt) == ("forward", "tangent", "xa")
 
 
 # --- as tables ------------------------------------------------------------------------------------
 
 
 def test_text() -> None:
-    lines = str(trace(cgprimer.parse("input xa = 2; xw = xa^2"))).splitlines()
+    lines = str(trace(cgprimer.parse("input xa = 2; xw = xa^2"), wrt="xa")).splitlines()
     assert [line.split() for line in lines] == [
         ["name", "expression", "value", "tangent", "d/dxa"],
         ["------", "------------", "-------", "---------------"],
@@ -231,7 +239,7 @@ def test_values_that_are_not_finite_are_shown(style: str) -> None:
         ({"method": "backwards"}, UsageError, "no method"),
         ({"level": "lines"}, UsageError, "no level 'lines'"),
         ({"method": "reverse", "wrt": "xa"}, UsageError, "reverse mode seeds the output"),
-        ({"at": {"xa": [1.0, 2.0]}}, UsageError, "'xa' has an array"),
+        ({"at": {"xa": [1.0, 2.0]}}, UsageError, "array of samples for 'xa'"),
         ({"at": {"xq": 1.0}}, UsageError, "'xq'"),
         ({"method": "path-sum", "limit": 1}, CgprimerError, "path"),
         ({"carry": 1, "method": "reverse"}, UsageError, "no option 'carry'"),
@@ -246,7 +254,7 @@ def test_what_must_be_said() -> None:
     with pytest.raises(MissingValueError, match="no value for xa"):
         trace(cgprimer.parse("xw = k*xa"), {"k": 1})
     with pytest.raises(UsageError, match=r"which variable is seeded(.|\n)*xa, xb"):
-        trace(cgprimer.parse("xw = xa*xb"), {"xa": 1, "xb": 2})
+        trace(cgprimer.parse("xw = xa*xb"), {"xa": 1, "xb": 2}, method="forward")
     with pytest.raises(UsageError, match="several outputs: xv, xw"):
         trace(cgprimer.parse("xv = xa; xw = 2*xa"), {"xa": 1})
     with pytest.raises(UsageError, match=r"no row 'xq'"):
@@ -257,7 +265,7 @@ def test_what_must_be_said() -> None:
 
 def test_the_hint_of_a_graph_without_inputs_names_what_there_is() -> None:
     with pytest.raises(UsageError, match=r"x1") as caught:
-        trace(example("baydin"))
+        trace(example("baydin"), method="forward")
     assert "seeded" in str(caught.value)
 
 

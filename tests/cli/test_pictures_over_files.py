@@ -16,14 +16,15 @@ PAGES = [("step", "a.html"), ("compare", "a.html")]
 @pytest.mark.parametrize(("command", "name"), [*(("draw", name) for name in FILES), *PAGES])
 def test_what_was_typed_stays(command: str, name: str, tmp_path: Path) -> None:
     given = [command, LECTURE, "-o", name, *(["--at", "xa=1"] if command != "draw" else [])]
-    (tmp_path / name).touch()  # as mktemp leaves it: nothing is lost
-    good(*given, cwd=tmp_path)
+    if command != "step":
+        (tmp_path / name).touch()  # as mktemp leaves it: nothing is lost
+        good(*given, cwd=tmp_path)
     good(*given, cwd=tmp_path)
     (tmp_path / name).write_text("my homework")
     if name.endswith(".png"):
         good(*given, cwd=tmp_path)
         return
-    assert "cgprimer did not write it" in bad(*given, cwd=tmp_path)
+    assert "is there already" in bad(*given, cwd=tmp_path)
     assert (tmp_path / name).read_text() == "my homework"
 
 

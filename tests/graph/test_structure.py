@@ -343,3 +343,14 @@ def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -
     assert "9,900 more" in shown[-1]
     assert "graph.text" in shown[-1]
     assert len(graph.text.splitlines()) == 10_000
+
+
+def test_a_comment_is_no_layer():
+    """Layers are those that the expressions apply; a comment or a name only mentions them."""
+    graph = cgprimer.parse("# no dropout, no batchnorm here\nxbatchnorm = k*xa; output xbatchnorm")
+    assert not graph.layered
+    assert graph.mode({"xa": 1.0, "k": 2.0}) == ""
+    with pytest.raises(UsageError, match="mean.xh"):  # no running statistic
+        graph.point({"mean.xh": 1.0})
+    assert cgprimer.parse("xh = 1 + 2*dropout(xa, 0.5)").layers == {"dropout"}
+    assert cgprimer.parse("xh = batchnorm(xa, g, b)").layered

@@ -131,7 +131,7 @@ def test_a_bar_is_drawn_on_a_terminal_alone(
         yield (lambda number, total: seen.append((number, total))) if wanted else None
 
     monkeypatch.setattr("cgprimer.cli.step.progress_bar", bar)
-    assert step(*arguments).exit_code == 0
+    assert step(*arguments, "--force", "--method", "forward").exit_code == 0
     assert seen == [(1, 3), (2, 3), (3, 3)]
     assert step(*arguments[:-1], tmp_path / "a.html").exit_code == 0
     assert len(seen) == 3
@@ -165,7 +165,7 @@ def test_pages_of_expressions_have_a_heading(tmp_path: Path, text: str, heading:
     assert f"<title>{heading}</title>" in page
     assert f"<h1>{heading}</h1>" in page
     for title in ("mine", ""):
-        assert step(*arguments, "--title", title).exit_code == 0
+        assert step(*arguments, "--force", "--title", title).exit_code == 0
         assert f"<h1>{title}</h1>" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
@@ -308,3 +308,32 @@ def test_errors_are_one_line_and_leave_nothing(
     assert isinstance(done.exception, CgprimerError)
     assert message in str(done.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_force_overwrites_a_file(tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    page.write_text("my homework")
+    refused = step(LECTURE, "-o", page)
+    assert isinstance(refused.exception, UsageError)
+    assert "--force" in str(refused.exception)
+    assert page.read_text() == "my homework"
+    assert step(LECTURE, "-o", page, "--force").exit_code == 0
+    assert "<!doctype html>" in page.read_text()
+
+
+def test_only_force_replaces_slides_and_nothing_else(tmp_path: Path) -> None:
+    slides = tmp_path / "pages"
+    arguments = ("-e", "xw = cd*xa", "--at", "xa=2,cd=3", "-o", slides, "--format", "svg")
+    assert step(*arguments).exit_code == 0
+    (slides / "999.svg").touch()  # of a longer derivative
+    assert "--force" in str(step(*arguments).exception)
+    assert step(*arguments, "--force").exit_code == 0
+    assert not (slides / "999.svg").exists()
+    (slides / "notes.txt").write_text("my notes")
+    assert "notes.txt is no slide" in str(step(*arguments, "--force").exception)
+    assert (slides / "notes.txt").read_text() == "my notes"
+
+
+def test_the_page_opens_in_reverse_mode(tmp_path: Path) -> None:
+    assert step(LECTURE, "-o", tmp_path / "a.html").exit_code == 0
+    assert '"first": "reverse"' in re.sub(r'":\s*"', '": "', (tmp_path / "a.html").read_text())

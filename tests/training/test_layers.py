@@ -71,7 +71,7 @@ def test_a_trace_of_the_batch_shows_the_backward_formulas():
     assert [row.name for row in forward.rows] == ["x", "t", "gamma", "beta", "xy", "xl"]
     with pytest.raises(cgprimer.UsageError, match="depend on each other"):
         cgprimer.trace(F10, BATCH, wrt="x")
-    with pytest.raises(cgprimer.UsageError, match="needs one sample"):
+    with pytest.raises(cgprimer.UsageError, match="expected one sample"):
         cgprimer.trace(cgprimer.parse("xw = k*x"), {"x": [1.0, 2.0], "k": 1.0})
 
 

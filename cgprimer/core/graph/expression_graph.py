@@ -7,7 +7,6 @@ each variable whose expression uses it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     import sympy
 
 _CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
-_LAYERS = re.compile("dropout|batchnorm")
+_LAYERS = frozenset({"dropout", "batchnorm"})
 _MOST_LINES, _FIRST_LINES = 1_000, 100  # that print shows: all, or so many of more
 V = TypeVar("V")
 
@@ -216,9 +215,18 @@ class ExpressionGraph:
         return given
 
     @cached_property
+    def layers(self) -> frozenset[str]:
+        """Names of the layer functions that the expressions apply."""
+        # Large graphs seldom have layers: without this search every tree would be walked.
+        if not any(name in self.source.text for name in _LAYERS):
+            return frozenset()
+        nodes = (node for tree in self.definitions.values() for node in postorder(tree))
+        return _LAYERS & {node.primitive for node in nodes if isinstance(node, Apply)}
+
+    @property
     def layered(self) -> bool:
-        """Whether it may have a layer that trains in one way and is used in another."""
-        return bool(_LAYERS.search(self.source.text))
+        """Whether it has a layer whose computation differs between training and use."""
+        return bool(self.layers)
 
     def samples(self, point: Mapping[str, Value]) -> tuple[int, ...]:
         """The shape of the samples at a point; ``()`` where there is one."""
@@ -230,7 +238,7 @@ class ExpressionGraph:
         """How layers are written out at a point: see :mod:`cgprimer.core.primitives.layers`."""
         from cgprimer.core.primitives.layers import mode_of
 
-        return mode_of(self.source.text, point, self.samples(point)) if self.layered else ""
+        return mode_of(self.layers, point, self.samples(point)) if self.layered else ""
 
     def _missing_hint(self, name: str) -> str:
         used = {n for s in self.program.statements if isinstance(s, Definition) for n in s.names}

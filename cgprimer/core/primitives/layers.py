@@ -14,7 +14,7 @@ Ioffe and Szegedy 2015, "Batch normalization", algorithms 1 and 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from math import prod
 from typing import Any
 
@@ -82,13 +82,18 @@ def statistics_of(leaves: Iterable[Any], point: Mapping[str, Any]) -> dict[str, 
     return {n: as_value(n, given.get(n, leaf.value), leaf.shape) for n, leaf in own.items()}
 
 
-def mode_of(text: str, point: Iterable[str], samples: Shape) -> str:
-    """How layers are written out at a point: samples without running statistics are a batch.
+def mode_of(layers: Container[str], point: Iterable[str], samples: Shape) -> str:
+    """Return how layers are written out at a point: samples without running statistics are a batch.
+
+    Args:
+        layers: names of the layer functions that the graph applies.
+        point: names of the values that are given.
+        samples: shape of the samples, () for one.
 
     Raises:
         UsageError: a batch of one sample.
     """
-    if "batchnorm" not in text or not samples or any(map(is_statistic, point)):
+    if "batchnorm" not in layers or not samples or any(map(is_statistic, point)):
         return ""
     if prod(samples) == 1:
         hint = "give several samples; or a number, which goes with running statistics"

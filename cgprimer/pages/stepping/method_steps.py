@@ -22,6 +22,7 @@ from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
+DEFAULT_METHOD = "reverse"
 SCHEMES = ("central", "forward")  #: of finite differences; the page has no complex numbers
 NUMBERS = "step through the numbers of its arrays: --scalars (in Python scalars=True)"
 MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.graph_places import WIDE, drawing_data, placed
-from cgprimer.pages.stepping.method_steps import METHODS
+from cgprimer.pages.stepping.method_steps import DEFAULT_METHOD, METHODS
 from cgprimer.pictures.theme import theme
 
 ENDINGS = (".html", ".gif")
 KINDS = ("png", "svg", "pdf")
+_SLIDE = re.compile(r"\d{3,}\.(png|svg|pdf)")
 MOST_DRAWN = 300  #: steps drawn one by one, as slides or in an animation: a minute of work
 
 
@@ -41,7 +42,7 @@ def step(
     of: str | None = None,
     wrt: Names | None = None,
     loss: str | None = None,
-    method: str = METHODS[0],
+    method: str = DEFAULT_METHOD,
     methods: Sequence[str] = METHODS,
     level: str = "variables",
     title: str | None = None,
@@ -60,7 +61,7 @@ def step(
         of: the variable that is differentiated; the only output unless given.
         wrt: with respect to which names; all parameters unless given.
         loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
-        method: the tab that is open at first.
+        method: the tab that is open at first; ``reverse`` unless given.
         methods: the tabs.
         level: the picture's vertices: ``variables`` or ``operations``.
         title: the heading, in which control characters become spaces; empty for none. Names the
@@ -101,7 +102,7 @@ def step(
 
 
 def page(
-    shown: Stepping, *, method: str = METHODS[0], dark: bool = False, quiz: bool = False
+    shown: Stepping, *, method: str = DEFAULT_METHOD, dark: bool = False, quiz: bool = False
 ) -> Page:
     """The page of a stepping, with one tab open."""
     arrays = shown.walk(method).refused and shown.scene.tape.shapes
@@ -125,11 +126,16 @@ def page(
     return Page(markup.page("stepping", shown.title, fills, dark=dark))
 
 
-def check_step_path(path: Path, kind: str | None) -> None:
-    """Find out before the work whether steps can be written to ``path``.
+def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> None:
+    """Check that steps can be written to ``path``, before they are computed.
+
+    Args:
+        path: a file, or with ``kind`` a folder.
+        kind: format of the slides in a folder; None for a file.
+        force: accept a folder that contains nothing but slides.
 
     Raises:
-        UsageError: an unknown ending, a folder that has something in it, or no permission.
+        UsageError: an unknown ending, a folder that is not empty, or no permission.
     """
     if kind is None:
         if path.suffix.lower() not in ENDINGS:
@@ -145,8 +151,13 @@ def check_step_path(path: Path, kind: str | None) -> None:
             hint=f"for instance: -o {path.stem} --format {kind}",
         )
     if path.is_dir():
-        if any(path.iterdir()):
-            raise UsageError(f"cannot write slides to {path}: the folder is not empty")
+        others = [file.name for file in path.iterdir() if not _SLIDE.fullmatch(file.name)]
+        if others or (any(path.iterdir()) and not force):
+            raise UsageError(
+                f"cannot write slides to {path}: the folder is not empty",
+                hint=f"another folder; {path / others[0]} is no slide" if others
+                else "another folder, or --force to replace the slides in it",
+            )
     elif path.exists():
         raise UsageError(f"cannot write slides to {path}: it is a file")
     check_writable(path.parent / f"{path.name}.part")
@@ -162,8 +173,9 @@ def write_steps(
     quiz: bool = False,
     speed: float = 1.0,
     on_frame: Callable[[int, int], None] | None = None,
+    force: bool = False,
 ) -> str:
-    """Write the steps and say what was written.
+    """Write the steps and return a description of what was written.
 
     Args:
         shown: the steps.
@@ -174,14 +186,15 @@ def write_steps(
         quiz: of a page: open as a quiz.
         speed: steps per second of an animation.
         on_frame: called after each slide or frame with its number and how many there are.
+        force: overwrite an existing page, and replace the slides in a folder.
 
     Raises:
         UsageError: what :func:`check_step_path` says, too many slides, or the file cannot be
             written.
     """
-    check_step_path(path, kind)
+    check_step_path(path, kind, force=force)
     if kind is None and path.suffix.lower() == ".html":
-        write_own(path, page(shown, method=method, dark=dark, quiz=quiz))
+        (write_whole if force else write_own)(path, page(shown, method=method, dark=dark, quiz=quiz))
         return str(path)
     _check_drawn(shown, method)
     from cgprimer.pages.stepping.slides import animation, slides
@@ -195,8 +208,10 @@ def write_steps(
         drawn = slides(shown, method, kind, dark=dark, on_frame=on_frame)
         for number, content in enumerate(drawn, start=1):
             (partial / f"{number:03d}.{kind}").write_bytes(content)
-        with suppress(OSError):
-            path.rmdir()  # an empty folder that was there
+        if path.is_dir() and not path.is_symlink():
+            for old in filter(lambda file: _SLIDE.fullmatch(file.name), path.iterdir()):
+                old.unlink()
+            path.rmdir()
         partial.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
