@@ -30,7 +30,7 @@ _SPELT = {  # argument -> option, where they are not called alike
 }
 _WITHOUT = (  # FILE or -e; the end of --range; an older name; steps of `error`
     ("graph", "ExpressionGraph"),
-    ("high", "float"),
+    ("high", "float | None"),
     ("dataset", "Dataset | None"),
     ("steps", "float | Sequence[float] | None"),
 )
@@ -60,8 +60,19 @@ _TYPES = {  # annotation -> what the option takes
 }
 
 
+class _Kinds(Advising):
+    """A group whose help shows the whole first sentence of each command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the kinds of plots, long sentences over several lines."""
+        longest = 1_000  # characters
+        rows = [(kind, self.commands[kind].get_short_help_str(longest)) for kind in self.commands]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 @click.group(
-    cls=Advising,
+    cls=_Kinds,
     commands=Lazy(
         {kind: lambda kind=kind: command_of(getattr(plot, kind)) for kind in plot.__all__}
     ),

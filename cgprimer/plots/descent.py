@@ -17,6 +17,7 @@ from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.fitting.fit import fit
 from cgprimer.number_format import marked, number
 from cgprimer.plots import slide
+from cgprimer.plots.landscape import full_batch_name
 from cgprimer.plots.loss import over_time
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
@@ -137,5 +138,6 @@ def descents(
         places, values = over_time(run, "step")
         said = "diverges" if run.stopped == "diverged" else f"{number(values[-1], 3)} at the end"
         rate = marked(float(run.settings["learning_rate"]), 2)
-        ways.append(Way(f"{name}, rate {rate}: {said}", np.asarray(places), np.asarray(values)))
+        label = f"{full_batch_name(name)}, rate {rate}: {said}"
+        ways.append(Way(label, np.asarray(places), np.asarray(values)))
     return ways

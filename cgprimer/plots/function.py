@@ -36,13 +36,16 @@ _STEEPER = 4.0  # times the neighbouring differences: where it is worth to look 
 _KEPT = 0.5  # of a difference, after all halvings: what is continuous has lost almost all of it
 _SHORT = 40  # characters of a formula that fits into the title
 _TALL = 8.0  # times the range of the middle 70 % of the values: beyond are poles, and cut off
+_HALVES = (3.0, 2.0, 1.5, 1.0, 0.5, 0.25)  # of a range around a tangent, the first that suits
+_MIDDLE = 0.24  # of the heights in a range: those in its middle half, around a tangent
+_POINTS = 201
 _LATE = 1e7  # times the length of an axis: numbers on it would have too many digits
 
 
 def function(
     graph: ExpressionGraph,
-    low: float = -3.0,
-    high: float = 3.0,
+    low: float | None = None,
+    high: float | None = None,
     *,
     at: Mapping[str, float] | None = None,
     of: str | None = None,
@@ -60,7 +63,8 @@ def function(
 
     Args:
         graph: the graph.
-        low, high: from where to where the variable goes, in its unit; -3 to 3 unless given.
+        low, high: from where to where the variable goes, in its unit; unless given -3 to 3, or as
+            far around the tangent as it can be told from the curve.
         at: values of all other inputs and parameters; declared values fill the rest.
         of: the output; the only one unless given.
         wrt: the variable, an input or a parameter, of an array one of its numbers, `W[0,1]`; the
@@ -144,7 +148,7 @@ class FunctionCurves:
 
 
 def function_curves(
-    graph: ExpressionGraph, low: float = -3.0, high: float = 3.0, *,
+    graph: ExpressionGraph, low: float | None = None, high: float | None = None, *,
     at: Mapping[str, float] | None = None, of: str | None = None, wrt: str | None = None,
     loss: str | None = None, order: int = 1, tangent: float | None = None, points: int = 801,
 ) -> FunctionCurves:  # fmt: skip
@@ -164,17 +168,15 @@ def function_curves(
             f"{name!r} is computed: a function is of an input or a parameter",
             hint=name_hint(name, known),
         )
-    low, high = real_number("the range's beginning", low), real_number("the range's end", high)
-    if not low < high:
-        raise UsageError(f"the range must ascend, not go from {low:g} to {high:g}")
     if whole_number("the order of the highest derivative", order) > _HIGHEST:
         raise UsageError(f"the highest derivative is one of order 0 to {_HIGHEST}, not {order}")
     if tangent is not None:
         tangent = real_number("the place of the tangent", tangent)
     others = point_values(graph, {**graph.point(at, needed=()), name: 0.0}, of=target)
     primal = tape_of(graph)
-    places = np.linspace(low, high, points)
     executes = _orders(primal, target, name, max(order, tangent is not None), others)
+    low, high = _range(executes[0], low, high, tangent)
+    places = np.linspace(low, high, points)
     touch = None
     if tangent is not None:
         value, slope = (float(execute(np.array([tangent]))[0]) for execute in executes[:2])
@@ -192,6 +194,31 @@ def function_curves(
     jumps = tuple(_jumps(e, places, values) for e, values in zip(executes, shown, strict=False))
     formula = graph.expression(target) if target in graph.definitions else target
     return FunctionCurves(target, name, formula, places, shown, jumps, touch)
+
+
+def _range(
+    function: Execute, low: float | None, high: float | None, tangent: float | None
+) -> tuple[float, float]:
+    """Return the range given, or else one that suits a tangent: its ends are told from the curve.
+
+    Where the curve is steep far from the tangent, everything near the tangent looks flat: the
+    middle half of the range must keep about a quarter of the heights, as it does of a parabola.
+    """
+    middle = 0.0 if tangent is None or (low, high) != (None, None) else tangent
+    low = real_number("the range's beginning", middle - _HALVES[0] if low is None else low)
+    high = real_number("the range's end", middle + _HALVES[0] if high is None else high)
+    if not low < high:
+        raise UsageError(f"the range must ascend, not go from {low:g} to {high:g}")
+    if middle != tangent:
+        return low, high
+    for half in _HALVES:
+        heights = function(np.linspace(middle - half, middle + half, _POINTS))
+        near = heights[_POINTS // 4 : _POINTS - _POINTS // 4]
+        if not np.isfinite(heights).any() or np.isinf(heights).any():
+            continue
+        if np.ptp(near[~np.isnan(near)]) >= _MIDDLE * np.ptp(heights[~np.isnan(heights)]):
+            return middle - half, middle + half
+    return middle - _HALVES[-1], middle + _HALVES[-1]
 
 
 def _orders(primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]) -> list[Execute]:

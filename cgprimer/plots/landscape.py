@@ -1,8 +1,7 @@
-"""The loss as a landscape over two parameters, and the way down that each optimizer takes.
+"""The loss, or a function, over two parameters, and the path of each optimizer on it.
 
 All other parameters keep their values, on the surface and on the paths, so that a path runs on
-the surface that is shown. A step sees all samples: what differs between the paths is the
-optimizer alone.
+the surface that is shown. Each step uses all samples, so paths differ by their optimizer only.
 """
 
 from __future__ import annotations
@@ -28,13 +27,14 @@ from cgprimer.core.tape.scalars import apart
 from cgprimer.core.tape.tape import shape_of
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.training.losses import samples_for
+from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.optimizers import optimizer as _optimizer
 from cgprimer.training.vectors import Vectors
 
 Array = Any
+FUNCTION = "output"  # the loss that is the output itself
 Range = tuple[float, float]
 _FLOOR = 0.02  # of the grid's points are the bottom
 _DEEPEST = 1e-6  # of the greatest loss: what is less counts as the bottom
@@ -43,6 +43,11 @@ _COMPILED = 20_000  # samples from which on a compiled gradient goes through the
 _AT_ONCE = 2**22  # numbers of all values of some points: 32 megabytes
 _SHOWN = 10  # names in a hint
 _ALONE = 2**18  # multiplications for which OpenBLAS takes one thread
+_STEEP = 10.0  # times the median height of a function: its scale is logarithmic from there on
+_SAME_HEIGHT = 1e-3  # of all heights: less is no difference between the edge and the inside
+_SIDE = 3.0  # from the middle of a range to its ends, at least
+_AROUND = 1.25  # times the distance between the start and the minimum: half of a range
+_MOST_STEPS = 200  # of the search for a minimum
 _BY_SIZE = ("adagrad", "rmsprop", "adam", "adamw")  # first steps are about the rate
 
 
@@ -66,10 +71,27 @@ class Landscape:
     second: Array  # shape (m,)
     losses: Array  # shape (m, n): row k has the k-th value of the second parameter
     known: tuple[float, float] | None  # the two, where true, declared or given values are known
-    called: str  # true, declared or given: what these values are
+    called: str  # what these values are called: true, declared or given
     paths: tuple[Descent, ...]  # one per optimizer, all from one start
     start: Array  # where they begin; shape (2,)
     at_point: Callable[[Any], tuple[float, Array]]  # mean loss and gradient at two values
+    function: str = ""  # the output whose values these are; empty where they are losses
+    averaged: bool = True  # over samples, which differ
+
+    @property
+    def quantity(self) -> str:
+        """What the heights are: `loss`, or the name of an output."""
+        return self.function or "loss"
+
+    @property
+    def holds_minimum(self) -> bool:
+        """Whether a point inside the grid is about as low as the lowest point on its edge."""
+        finite = np.where(np.isfinite(self.losses), self.losses, np.inf)
+        if min(finite.shape) < 3:
+            return True
+        inside, least = finite[1:-1, 1:-1].min(), finite.min()
+        highest = np.max(finite, initial=least, where=np.isfinite(finite))
+        return bool(inside - least <= _SAME_HEIGHT * (highest - least))
 
     @property
     def lowest(self) -> tuple[float, float]:
@@ -82,10 +104,10 @@ def landscape(
     graph: ExpressionGraph, over: Names = (), data: Dataset | str | Path | None = None,
     ranges: Sequence[Range] = (), at: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None, optimizers: Names | None = None,
-    rates: Mapping[str, float] | None = None, steps: int = 200, loss: str = "squared-error",
+    rates: Mapping[str, float] | None = None, steps: int = 200, loss: str | None = None,
     seed: int = 0, grid: int = 81,
 ) -> Landscape:  # fmt: skip
-    """What :func:`cgprimer.plot.surface` draws, on a grid of so many values of each parameter.
+    """Compute what :func:`cgprimer.plot.surface` draws, on a grid of ``grid`` values per parameter.
 
     >>> from cgprimer.core.graph import parse
     >>> found = landscape(parse("xw = k*xa + b; parameter k = 3, b = -1"), ["k", "b"], steps=50)
@@ -100,34 +122,60 @@ def landscape(
     own = {name: point[name] for name in graph.parameters if name in point}
     values = {name: float(value) for name, value in apart(own, shapes).items()}
     steps, grid = whole_number("steps", steps, least=1), whole_number("grid", grid, least=2)
+    if loss is None:  # without inputs there are no samples to fit: the surface is the function
+        loss = DEFAULT if graph.inputs or data is not None or len(graph.outputs) != 1 else FUNCTION
     if data is None:
-        data = make_dataset(graph, samples=200, truth=own, seed=seed)
+        data = make_dataset(graph, samples=200 if graph.inputs else 1, truth=own, seed=seed)
     data = whole_dataset(samples_for(graph, data, loss), "a surface is of all samples")
-    truth = apart(data.truth, shapes)
-    sides = _ranges(names, ranges, values)
-    first, second = (np.linspace(low, high, grid) for low, high in sides)
+    truth = {} if loss == FUNCTION else apart(data.truth, shapes)  # of targets made from them
     engine = "numpy" if len(data) < _COMPILED else "auto"
     objective = Objective(graph, loss=loss, engine=engine, free=np.isin(numbers, names))
     at_point, at_points = _mean_loss(objective, data, names, values)
+    known, called = values, "given" if apart(given, shapes).keys() & {*names} else "declared"
+    if all(name in truth for name in names):
+        known, called = truth, "true"
+    both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
+    begin = numbers_by_name("start", start, "parameter", names)
+    sides = _ranges(names, ranges, at_point, both, called, begin)
+    first, second = (np.linspace(low, high, grid) for low, high in sides)
     points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
     losses = at_points(points).reshape(grid, grid)
     if not np.isfinite(losses).any():
         raise UsageError("the loss is not finite anywhere in these ranges")
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
-    begin = corner | numbers_by_name("start", start, "parameter", names)
-    given_rates = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
+    if loss == FUNCTION and both is not None:  # a descent of a function begins at its point
+        corner, both = dict(zip(names, both, strict=True)), None
+    place = np.array([(corner | begin)[name] for name in names])
+    paths = _paths(at_point, optimizers, rates, place, steps, min(b - a for a, b in sides))
+    function = graph.outputs[0] if loss == FUNCTION and len(graph.outputs) == 1 else ""
+    return Landscape(
+        names, first, second, losses, both, called, paths, place, at_point, function, len(data) > 1
+    )
+
+
+def _paths(
+    at_point: Callable[[Any], tuple[float, Array]],
+    optimizers: Names | None,
+    rates: Mapping[str, float] | None,
+    begin: Array,
+    steps: int,
+    span: float,
+) -> tuple[Descent, ...]:
+    """Return the path of each optimizer."""
+    given = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
     chosen = ("sgd", "momentum", "adam") if optimizers is None else optimizers
     chosen = as_names(chosen, "optimizers") if chosen else ()
-    place, span = np.array([begin[n] for n in names]), min(high - low for low, high in sides)
-    paths = tuple(
-        _path(at_point, name, place, steps, given_rates.get(name), span)
-        for name in (() if chosen == ("none",) else chosen)
-    )
-    known, called = values, "given" if apart(given, shapes).keys() & {*names} else "declared"
-    if all(name in truth for name in names):
-        known, called = truth, "true"
-    both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
-    return Landscape(names, first, second, losses, both, called, paths, place, at_point)
+    names = () if chosen == ("none",) else chosen
+    return tuple(_path(at_point, name, begin, steps, given.get(name), span) for name in names)
+
+
+def full_batch_name(optimizer: str) -> str:
+    """Return what lectures call an optimizer whose steps use all samples.
+
+    >>> full_batch_name("sgd"), full_batch_name("adam")
+    ('gradient descent', 'adam')
+    """
+    return "gradient descent" if optimizer == "sgd" else optimizer
 
 
 def _mean_loss(
@@ -236,7 +284,10 @@ def _two(graph: ExpressionGraph, numbers: Sequence[str], over: Names) -> tuple[s
         if name not in numbers:
             if name in graph.parameters:
                 numbers_of(graph, None, [name])  # says that it is an array
-            raise UsageError(f"the graph has no parameter {name!r}", hint=name_hint(name, numbers))
+            hint = name_hint(name, numbers)
+            if name in graph.inputs:
+                hint = f"{name} is an input: write 'parameter {name} = VALUE' in the text"
+            raise UsageError(f"the graph has no parameter {name!r}", hint=hint)
     if len(names) != 2:
         shown = [*numbers[:_SHOWN], *["..."][: len(numbers) - _SHOWN]]
         raise UsageError(
@@ -247,11 +298,28 @@ def _two(graph: ExpressionGraph, numbers: Sequence[str], over: Names) -> tuple[s
 
 
 def _ranges(
-    names: tuple[str, str], ranges: Sequence[Range], values: Mapping[str, float]
+    names: tuple[str, str],
+    ranges: Sequence[Range],
+    at_point: Callable[[Any], tuple[float, Array]],
+    known: tuple[float, float] | None,
+    called: str,
+    begin: Mapping[str, float],
 ) -> list[Range]:
+    """Return both ranges: those given, or else ranges with the minimum in their middle."""
     pairs = list(ranges) if isinstance(ranges, Iterable) else [ranges]
     if not pairs:
-        return [(values.get(name, 0.0) - 3, values.get(name, 0.0) + 3) for name in names]
+        middle = np.array(known or (0.0, 0.0))
+        if called == "true":
+            return [(value - _SIDE, value + _SIDE) for value in middle.tolist()]
+        from_there = np.array(
+            [begin.get(name, value) for name, value in zip(names, middle, strict=True)]
+        )
+        least = _minimum(at_point, from_there)
+        half = np.full(2, _SIDE)
+        if least is not None:
+            half = np.maximum(half, _AROUND * np.abs(from_there - least))
+            middle = least
+        return list(zip((middle - half).tolist(), (middle + half).tolist(), strict=True))
     if len(pairs) != 2 or any(np.shape(pair) != (2,) for pair in pairs):
         raise UsageError("a range, from where to where, is needed for each of the two parameters")
     found = []
@@ -261,6 +329,41 @@ def _ranges(
             raise UsageError(f"the range of {name} must ascend, not go from {low:g} to {high:g}")
         found.append((low, high))
     return found
+
+
+def _minimum(at_point: Callable[[Any], tuple[float, Array]], begin: Array) -> Array | None:
+    """Return a local minimum that descent from a point reaches; None where it reaches none.
+
+    Source: Nocedal and Wright, "Numerical Optimization" (2006), algorithm 6.1 (BFGS).
+    """
+    point, (value, slope) = begin, at_point(begin)
+    steep = np.abs(slope).max()
+    inverse = np.eye(2) / max(steep, 1e-300)  # the first step has a length of about 1
+    for _ in range(_MOST_STEPS):
+        if not (np.isfinite(value) and np.isfinite(slope).all()):
+            return None
+        if np.abs(slope).max() <= 1e-8 * max(1.0, steep):
+            return _rounded(at_point, point, value)
+        way, size = -inverse @ slope, 1.0
+        while not at_point(point + size * way)[0] <= value + 1e-4 * size * (slope @ way):
+            size /= 2
+            if size < 1e-12:
+                return None
+        moved = size * way
+        point = point + moved
+        value, before = at_point(point)[0], slope
+        slope = at_point(point)[1]
+        change = slope - before
+        if (along := float(change @ moved)) > 1e-300:
+            left = np.eye(2) - np.outer(moved, change) / along
+            inverse = left @ inverse @ left.T + np.outer(moved, moved) / along
+    return None
+
+
+def _rounded(at_point: Callable[[Any], tuple[float, Array]], point: Array, value: float) -> Array:
+    """Return the point with few digits where that is as low, so that axes have short numbers."""
+    near = np.round(point, 3) + 0.0
+    return near if at_point(near)[0] <= value + 1e-5 * max(1.0, abs(value)) else point
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,10 +398,12 @@ class Relief:
 
 
 def relief(found: Landscape) -> Relief:
-    """The losses of a landscape on a finer grid, with a bottom if they are never negative."""
+    """Return the heights of a landscape on a finer grid, with a floor on a logarithmic scale."""
     finite = np.where(np.isfinite(found.losses), found.losses, np.nan)
     floor, high = float(np.nanmin(finite)), float(np.nanmax(finite))
     logarithmic = floor >= 0
+    if found.function:  # a bowl is shown as a bowl unless almost all of it would look flat
+        logarithmic &= high > _STEEP * float(np.nanmedian(finite))
     if logarithmic:
         # The bottom of a narrow valley lies between the points of the grid: a few are its floor.
         floor = max(high * _DEEPEST, float(np.nanquantile(finite, _FLOOR)))

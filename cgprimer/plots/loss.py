@@ -11,8 +11,9 @@ import numpy as np
 
 from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.errors import UsageError
+from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
-from cgprimer.plots.runs import BY, FAR, Run, axis_of, named_runs, steps_per_epoch
+from cgprimer.plots.runs import BY, FAR, UNNAMED, Run, axis_of, named_runs, steps_per_epoch
 from cgprimer.training.runs import TrainingRun
 
 Array = Any
@@ -34,10 +35,10 @@ def loss(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The losses of one or several runs, and beside them those on validation samples.
+    """The training losses of one or several runs, and next to them their validation losses.
 
-    Over epochs a curve begins with the loss before the first step, at 0. A run that diverges
-    leaves the picture through its top or ends in a ring, and the legend says so. On a logarithmic
+    A star marks the epoch of the least validation loss. Over epochs a curve begins with the loss
+    before the first step, at 0. A run that diverges leaves the picture through its top or ends in a ring, and the legend says so. On a logarithmic
     axis a loss of 0 leaves a gap, as on any axis does one that is not finite.
 
     Args:
@@ -65,7 +66,7 @@ def loss(
     >>> run = cgprimer.train(graph, data, epochs=8, validation=0.2)
     >>> figure = loss({"adam": run}, title="a line")
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
-    ['adam', 'adam, validation']
+    ['adam, training', 'adam, validation', 'adam, best epoch 8']
     """
     given = named_runs(runs)
     found = {n: run for n, run in given.items() if run.steps or run.stopped != "diverged"} or given
@@ -101,7 +102,9 @@ def loss(
             # A short run beside long ones is a stroke at the edge: markers make it a curve.
             style |= {"marker": slide.curve_style(order, look)["marker"], "markevery": 1}
         width = 2.6 if window > 1 or len(values) < _LONG else 1.3
-        label = f"{name}, mean of {window}" if window > 1 else name
+        compared = bool(others.get(name, ([], []))[1])
+        label = _curve_name(name, "training") if compared else name
+        label += f", mean of {window}" if window > 1 else ""
         if run.stopped == "diverged" or explodes:
             known = run.stopped == "diverged" or any(map(isfinite, values))
             unknown = "" if any(map(isfinite, values)) else "no finite loss"
@@ -110,13 +113,8 @@ def loss(
         if run.stopped == "diverged" and isfinite(means[-1]):
             end = (places[-1], means[-1])
             slide.mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
-        where, other = others.get(name, ([], []))
-        if other:  # thin and with open markers, in the run's colour
-            unknown = "" if any(map(isfinite, other)) else ": no finite loss"
-            axes.plot(where, other, **slide.curve_style(order, look), linewidth=1.4, markersize=8,
-                      markeredgewidth=1.6, markevery=max(1, len(other) // 20),
-                      markerfacecolor=look.background,
-                      label=slide.plain(f"{name}, validation{unknown}"))  # fmt: skip
+        if compared:
+            _draw_validation(axes, name, others[name], order, look)
     for order, name in enumerate(given):
         if name not in found:
             style = slide.line_style(order, look, 1)
@@ -136,6 +134,50 @@ def loss(
     if len(labels) > 1 or labels[0] != slide.plain(next(iter(found))):
         slide.legend_below(figure, axes, look)
     return figure
+
+
+def _curve_name(name: str, what: str) -> str:
+    """Return the legend's text for a curve of a run; a run that is alone has no name of its own."""
+    return what if name == UNNAMED else f"{name}, {what}"
+
+
+def _draw_validation(
+    axes: Any, name: str, curve: tuple[list[float], list[float]], order: int, look: Theme
+) -> None:
+    """Draw validation losses thin and with open markers in the run's colour, and mark the least."""
+    places, losses = curve
+    unknown = "" if any(map(isfinite, losses)) else ": no finite loss"
+    style = slide.curve_style(order, look) | {
+        "linewidth": 1.4,
+        "markersize": 8,
+        "markeredgewidth": 1.6,
+        "markevery": max(1, len(losses) // 20),
+        "markerfacecolor": look.background,
+    }
+    axes.plot(places, losses, **style, label=slide.plain(_curve_name(name, "validation") + unknown))
+    _mark_best(axes, name, curve, order, look)
+
+
+def _mark_best(
+    axes: Any, name: str, curve: tuple[list[float], list[float]], order: int, look: Theme
+) -> None:
+    """Mark the first epoch of least validation loss with a star; runs differ by its points."""
+    places, losses = curve
+    if not any(map(isfinite, losses)):
+        return
+    index = int(np.nanargmin(np.where(np.isfinite(losses), losses, np.nan)))
+    style = {
+        "linestyle": "",
+        "marker": (5 + order, 1, 0),
+        "markersize": 24,
+        "color": look.curves[order % len(look.curves)],
+        "markeredgecolor": look.ink,
+        "markeredgewidth": 1.4,
+        "zorder": 6,
+        "clip_on": False,
+    }
+    label = slide.plain(_curve_name(name, f"best epoch {index + 1}"))
+    axes.plot(places[index], losses[index], **style, label=label)
 
 
 def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:

@@ -12,6 +12,7 @@ from cgprimer.training.runs import TrainingRun
 
 BY = ("auto", "step", "epoch")
 FAR = 1000.0  # times the loss of the start, or the size of the truth: a run that has diverged
+UNNAMED = "training"  #: name of a run that comes alone and without a name
 _ENOUGH_EPOCHS = 5
 
 Run: TypeAlias = TrainingRun | str | Path
@@ -35,7 +36,7 @@ def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRu
     files = iter(stems if len(set(stems)) == len(stems) else map(str, paths))
     found: dict[str, TrainingRun] = {}
     for number, one in enumerate(given, start=1):
-        usual = "training" if len(given) == 1 else f"run {number}"
+        usual = UNNAMED if len(given) == 1 else f"run {number}"
         usual = next(files) if isinstance(one, str | Path) else usual
         for name, run in (one if isinstance(one, Mapping) else {usual: one}).items():
             if name in found:

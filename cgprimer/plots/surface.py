@@ -1,4 +1,4 @@
-"""The loss over two parameters, as filled contours or in 3-D, with paths of optimizers.
+"""The loss, or a function, over two parameters, as contours or in 3-D, with optimizers' paths.
 
 In 3-D matplotlib draws whole objects one over the other, so a path would lie over a hill that hides
 it. Here each point of a path looks along the ray to the eye: where the ray is below the surface,
@@ -22,7 +22,7 @@ from cgprimer.errors import UsageError
 from cgprimer.number_format import marked
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
-from cgprimer.plots.landscape import Landscape, Relief, landscape, relief
+from cgprimer.plots.landscape import Landscape, Relief, full_batch_name, landscape, relief
 
 Array = Any
 Drawn = dict[str, tuple[Array, dict[str, Any]]]  # by what the legend says: points and style
@@ -51,14 +51,15 @@ def surface(
     optimizers: Names | None = None,
     rates: Mapping[str, float] | None = None,
     steps: int = 200,
-    loss: str = "squared-error",
+    loss: str | None = None,
     seed: int = 0,
     dark: bool = False,
     title: str | None = None,
     dataset: Dataset | None = None,
 ) -> slide.Figure:
-    """The mean loss over two parameters, with the path of each optimizer on it.
+    """The mean loss, or a function, over two parameters, with the path of each optimizer on it.
 
+    A graph without inputs is a function of its parameters, and the surface shows its values.
     All other parameters keep the values declared or given. Each step sees all samples. Colours,
     and in 3-D heights, are on a logarithmic scale where no loss is negative. A path that leaves
     the picture is cut at its edge, and the legend says so. Where there is no finite loss the plane
@@ -73,26 +74,29 @@ def surface(
         in_3d: as a landscape in 3-D, instead of contours.
         gradient: how many arrows show the way down that is steepest: the first at the start, others
             evenly along the first path.
-        ranges: from where to where, once for each of the two; three to either side of its value
-            unless given.
+        ranges: from where to where, once for each of the two; unless given, three to either side of
+            the minimum, or more where the start is farther away.
         at: values of parameters; declared values fill the rest.
-        start: where the paths begin; a tenth from the lower left corner unless given.
+        start: where the paths begin; unless given at the declared values of a function, or else a
+            tenth from the lower left corner.
         optimizers: whose path or paths; sgd, momentum and adam unless given, `none` for no path.
         rates: learning rates by optimizer; chosen by the steepness at the start unless given, so
             that the first step, were it a plain one, is a hundredth of the picture.
         steps: of each path.
-        loss: as for training.
+        loss: as for training, or `output` for the values of the output; unless given
+            `squared-error`, or `output` for a graph without inputs.
         seed: of the data.
         dataset: an older name of `data`.
 
     Raises:
         UsageError: not two different parameters, an unknown optimizer, an empty range, arrows in
-            3-D.
+            3-D, or several arrows without a path.
         MissingValueError: a parameter has no value to be held at.
         DataError: the data are not those of the graph.
 
     Command line:
         cgprimer plot surface lecture --over ab,cd -o surface.png
+        cgprimer plot surface paraboloid --over x,y --gradient 3 -o bowl.png
         cgprimer plot surface lecture --over ab,cd --3d -o surface3d.png
         cgprimer plot surface lecture --over ab,cd --gradient 3 --optimizers sgd -o arrows.png
         cgprimer plot surface -e "xw = k*xa + b; parameter k=3, b=-1" --rates sgd=0.3 -o a.svg
@@ -117,14 +121,22 @@ def draw_surface(
 ) -> slide.Figure:
     """Draw what :func:`landscape` has found; the arguments are those of :func:`surface`.
 
-    Paths begin at the ring, and a cross marks the true values, where the data have been made from
-    them, or else the declared or given ones.
+    Paths begin at the ring. A cross marks the true values where targets have been made from them,
+    and the declared or given values where the data are those of a user.
     """
     arrows = whole_number("the number of arrows", gradient)
     if arrows and in_3d:
         raise UsageError("arrows of the gradient are drawn in the plane, not in 3-D")
+    if arrows > 1 and not found.paths:
+        raise UsageError(
+            "several arrows are drawn along a path, and there is none",
+            hint="name an optimizer (--optimizers sgd), or draw one arrow (--gradient 1)",
+        )
     shown = relief(found)
-    figure, look = slide.new_figure(dark, title, "Loss over {} and {}".format(*found.names))
+    usual = "{} over {} and {}".format(found.function or "Loss", *found.names)
+    if not found.holds_minimum:
+        usual += " (no minimum in this range)"
+    figure, look = slide.new_figure(dark, title, usual)
     colours = shades(look)
     mark: dict[str, Any] = {"linestyle": "", "zorder": 6, "clip_on": False}  # whole on the edge
     cross = {"marker": "X", "markersize": 15, "color": look.ink, "markeredgecolor": look.background}
@@ -138,7 +150,8 @@ def draw_surface(
     outside = [name for name, (point, _) in marks.items() if not shown.contains(point)]
     inside = {name: drawn for name, drawn in marks.items() if name not in outside}
     draw = _draw_in_space if in_3d else _draw_in_plane
-    axes = draw(figure, shown, _paths(found, shown, look), inside, colours, look)
+    heights = f"mean {found.quantity}" if found.averaged else found.quantity
+    axes = draw(figure, shown, heights, _paths(found, shown, look), inside, colours, look)
     axes.set_xlim(found.first[0], found.first[-1])
     axes.set_ylim(found.second[0], found.second[-1])
     for which, name in zip("xy", found.names, strict=True):
@@ -155,7 +168,13 @@ def draw_surface(
 
 
 def _draw_in_plane(
-    figure: slide.Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
+    figure: slide.Figure,
+    shown: Relief,
+    heights: str,
+    paths: Drawn,
+    marks: Drawn,
+    colours: Any,
+    look: Theme,
 ) -> Any:
     axes = figure.add_subplot()
     slide.dress(axes, look)
@@ -163,7 +182,7 @@ def _draw_in_plane(
     bar = figure.colorbar(filled, ax=axes, pad=0.02)
     (slide.log_axis if shown.logarithmic else slide.linear_axis)(bar.ax, "y")
     bar.minorticks_off()
-    bar.set_label("mean loss", **slide.text_style(look))
+    bar.set_label(heights, **slide.text_style(look))
     slide.number_style(bar.ax, look)
     bar.outline.set_edgecolor(look.edge)
     axes.grid(visible=False)
@@ -205,32 +224,42 @@ def _draw_arrows(axes: Any, found: Landscape, along: Array, many: int, look: The
     """The steepest way down from the first point, and from others evenly along a path.
 
     An arrow goes from p to p - t g in the units of the axes, with t such that all are seen: the
-    angle is right on the axes' scales, the length says nothing.
+    angle is right on the axes' scales, the length says nothing. Only the part of the path that
+    stays in the picture counts, and points lie between steps where steps are long.
     """
     ends = np.array([[side[0], side[-1]] for side in (found.first, found.second)])
     span = ends[:, 1] - ends[:, 0]
     aspect = np.array([1.6, 1.0])  # of a picture's sides
+    within = ((along >= ends[:, 0]) & (along <= ends[:, 1])).all(axis=1)
+    along = along[: np.argmin([*within, False])]  # up to where it leaves the picture
+    if not len(along):
+        return
     walked = np.r_[0, np.cumsum(np.hypot(*(np.diff(along, axis=0) / span * aspect).T))]
     for k, goal in enumerate(np.linspace(0, walked[-1], many + 1)[:-1]):  # not at the bottom
-        point = along[np.searchsorted(walked, goal)]
+        point = np.array([np.interp(goal, walked, side) for side in along.T])
         down = -found.at_point(point)[1]
         length = float(np.hypot(*(down / span * aspect)))
-        inside = ((point >= ends[:, 0]) & (point <= ends[:, 1])).all()
-        if not (inside and 0 < length < np.inf):
+        if not 0 < length < np.inf:
             continue
         tip = point + down * (_ARROW / length / (1 if many == 1 else 1.6))
         axes.annotate("", tip, point, zorder=7, annotation_clip=False, arrowprops={
             "arrowstyle": "-|>,head_width=0.45,head_length=0.8", "linewidth": 3.4,
             "color": look.ink, "shrinkA": 0, "shrinkB": 0})  # fmt: skip
-        if k == 0:  # beside its middle
-            flat = abs(down[0] / span[0]) * aspect[0] > abs(down[1] / span[1])
-            left = point[0] < ends[0].mean()
-            aside = (0, 12) if flat else (14 if left else -14, 0)
-            at = "center" if flat else "left" if left else "right"
-            slide.beside(axes, "-gradient", (point + tip) / 2, aside, look, zorder=8, ha=at,
-                         va="bottom" if flat else "center",
-                         bbox={"facecolor": look.background, "edgecolor": "none", "alpha": 0.8,
-                               "pad": 2})  # fmt: skip
+        if k == 0:
+            _name_arrow(axes, (point + tip) / 2, down / span * aspect, look)
+
+
+def _name_arrow(axes: Any, middle: Array, way: Array, look: Theme) -> None:
+    """Write what an arrow is below its middle, or to its right where it is upright."""
+    across = np.array([way[1], -way[0]]) / np.hypot(*way)  # at right angles to the arrow
+    if across[1] > 0 or (across[1] == 0 and across[0] < 0):
+        across = -across
+    to_side = abs(across[0]) > 0.3
+    align = ("left" if across[0] > 0 else "right") if to_side else "center"
+    slide.beside(axes, "-gradient", middle, (14 * across).tolist(), look, zorder=8, ha=align,
+                 va="center" if across[1] > -0.5 else "top",
+                 bbox={"facecolor": look.background, "edgecolor": "none", "alpha": 0.8,
+                       "pad": 2})  # fmt: skip
 
 
 def _paths(found: Landscape, shown: Relief, look: Theme) -> Drawn:
@@ -243,7 +272,7 @@ def _paths(found: Landscape, shown: Relief, look: Theme) -> Drawn:
     colours = look.curves[1:]
     for order, path in enumerate(found.paths):
         leaves = "" if shown.contains(path.points).all() else ": leaves the picture"
-        label = f"{path.optimizer}, rate {marked(path.rate, 2)}"
+        label = f"{full_batch_name(path.optimizer)}, rate {marked(path.rate, 2)}"
         under = min(len(found.paths) - 1 - order, 3)
         style = {
             "color": colours[order % len(colours)],
@@ -259,7 +288,13 @@ def _paths(found: Landscape, shown: Relief, look: Theme) -> Drawn:
 
 
 def _draw_in_space(
-    figure: slide.Figure, shown: Relief, paths: Drawn, marks: Drawn, colours: Any, look: Theme
+    figure: slide.Figure,
+    shown: Relief,
+    heights: str,
+    paths: Drawn,
+    marks: Drawn,
+    colours: Any,
+    look: Theme,
 ) -> Any:
     figure.set_layout_engine("none")  # it would leave half of the slide empty around a 3-D box
     axes: Any = figure.add_axes((0.0, 0.13, 1.0, 0.79), projection="3d", computed_zorder=False)
@@ -287,7 +322,7 @@ def _draw_in_space(
         axes.plot([], [], linestyle="", label="no surface: no finite loss")
     axes.view_init(elev=view[0], azim=view[1])
     axes.xaxis.labelpad = axes.yaxis.labelpad = 14
-    axes.set_zlabel("mean loss", labelpad=24, **slide.text_style(look))
+    axes.set_zlabel(heights, labelpad=24, **slide.text_style(look))
     if shown.logarithmic:
         losses = slide.log_places(shown.floor, shown.top, most=5)
         axes.set_zticks([log10(loss) for loss in losses], [slide.grouped(loss) for loss in losses])

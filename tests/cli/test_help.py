@@ -131,3 +131,10 @@ def test_installed_command_loads_no_library() -> None:
     }
     assert "click" in loaded
     assert not loaded & LIBRARIES
+
+
+def test_the_kinds_of_plots_are_described_in_whole_sentences() -> None:
+    text = good("plot", "--help")
+    assert "..." not in text.partition("Commands:")[2]
+    for name in cgprimer.plot.__all__:
+        assert f"\n  {name} " in text

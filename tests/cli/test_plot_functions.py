@@ -141,10 +141,13 @@ def test_runs_come_as_objects_as_files_and_by_name(
     runs: dict[str, TrainingRun], files: list[str]
 ) -> None:
     adam, sgd = runs.values()
-    assert entries(plot.loss(adam)) == ["training", "training, validation"]
-    assert entries(plot.loss(adam, sgd)) == ["run 1", "run 1, validation", "run 2"]
-    assert entries(plot.loss(runs)) == ["adam", "adam, validation", "sgd"]
-    assert entries(plot.loss(*files)) == ["adam", "adam, validation", "sgd"]
+    best = f"best epoch {1 + int(np.argmin(adam.validation_losses))}"
+    named = ["adam, training", "adam, validation", f"adam, {best}", "sgd"]
+    assert entries(plot.loss(adam)) == ["training", "validation", best]
+    numbered = [text.replace("adam", "run 1").replace("sgd", "run 2") for text in named]
+    assert entries(plot.loss(adam, sgd)) == numbered
+    assert entries(plot.loss(runs)) == named
+    assert entries(plot.loss(*files)) == named
     mixed = {"mine": sgd, "theirs": files[0]}
     assert entries(plot.loss(mixed, validation=False)) == ["mine", "theirs"]
     assert entries(plot.parameters(Path(files[0]), sgd)) == ["true value", "adam", "run 2"]
@@ -208,7 +211,7 @@ def test_one_name_is_a_name_and_not_its_letters() -> None:
     with pytest.raises(UsageError, match="has a parameter 'k'"):
         plot.parameters(run, names="k")
     drawn = entries(plot.surface(PAIR, ["a", "b"], optimizers="sgd", steps=3))
-    assert any("sgd" in entry for entry in drawn)
+    assert any("gradient descent" in entry for entry in drawn)
     assert not any("adam" in entry for entry in drawn)
     assert any("reverse" in entry for entry in entries(plot.cost("sum", 4, methods="reverse")))
     assert "forward" in " ".join(entries(plot.error(SINE, {"xa": 1}, schemes="forward")))
@@ -241,7 +244,7 @@ def test_validation_without_a_finite_loss_is_said_in_the_legend() -> None:
     good = cgprimer.Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"xw": [0.0, 1.0, 2.0]})
     others = cgprimer.Dataset.from_arrays({"xa": [-1.0]}, {"xw": [0.0]})
     run = cgprimer.train(graph, good, epochs=6, validation=others)
-    assert entries(plot.loss(run)) == ["training", "training, validation: no finite loss"]
+    assert entries(plot.loss(run)) == ["training", "validation: no finite loss"]
 
 
 def test_it_is_loaded_when_it_is_asked_for() -> None:

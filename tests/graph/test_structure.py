@@ -350,7 +350,7 @@ def test_a_comment_is_no_layer():
     graph = cgprimer.parse("# no dropout, no batchnorm here\nxbatchnorm = k*xa; output xbatchnorm")
     assert not graph.layered
     assert graph.mode({"xa": 1.0, "k": 2.0}) == ""
-    with pytest.raises(UsageError, match="mean.xh"):  # no running statistic
+    with pytest.raises(UsageError, match=r"mean\.xh"):  # no running statistic
         graph.point({"mean.xh": 1.0})
     assert cgprimer.parse("xh = 1 + 2*dropout(xa, 0.5)").layers == {"dropout"}
     assert cgprimer.parse("xh = batchnorm(xa, g, b)").layered

@@ -22,7 +22,7 @@ LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
         ("error", {"at": 1}), ("error", {"at": {"xa": "1"}}), ("error", {"of": 1}),
         ("error", {"wrt": 3}), ("error", {"schemes": 3}), ("error", {"steps": "1"}),
         ("error", {"steps": [0.1, "b"]}), ("error", {"steps": []}), ("error", {"steps": -1.0}),
-        ("function", {"low": "a"}), ("function", {"high": None}), ("function", {"at": [1]}),
+        ("function", {"low": "a"}), ("function", {"high": "b"}), ("function", {"at": [1]}),
         ("function", {"order": 1.5}), ("function", {"order": 7}), ("function", {"order": -1}),
         ("function", {"tangent": "b"}), ("function", {"tangent": np.nan}),
         ("cost", {"family": ["sum"]}), ("cost", {"sizes": "8"}), ("cost", {"methods": 1}),

@@ -12,6 +12,7 @@ import cgprimer
 from cgprimer import plot
 from cgprimer.loading import load, parse
 from cgprimer.pictures.saving import save_figure
+from cgprimer.plots import slide
 from cgprimer.plots.error import step_errors
 from cgprimer.plots.landscape import Relief, landscape
 from cgprimer.plots.slide import log_places
@@ -278,3 +279,54 @@ def test_data_are_a_dataset_or_a_file_by_the_name_of_the_option(tmp_path: Path) 
     save_figure(figures[1], tmp_path / "b.svg")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert entries(figures[2]) == ["declared values"]
+
+
+def arrows(figure: slide.Figure) -> list[np.ndarray]:
+    """The points at which arrows of a gradient begin."""
+    drawn = [text for axes in figure.axes for text in axes.texts if text.arrow_patch is not None]
+    return [np.asarray(text.xyann, dtype=float) for text in drawn]
+
+
+@pytest.mark.parametrize("loss", [None, "output"])
+def test_as_many_arrows_as_asked_for(loss: str | None) -> None:
+    found = arrows(plot.surface(cgprimer.load("paraboloid"), ["x", "y"], gradient=3, loss=loss))
+    assert len(found) == 3
+    assert found[0].tolist() == [4.0, 5.0]
+    gaps = [np.hypot(*(a - b)) for k, a in enumerate(found) for b in found[:k]]
+    assert min(gaps) > 0.5
+
+
+def test_arrows_need_a_path() -> None:
+    with pytest.raises(cgprimer.UsageError, match="along a path"):
+        plot.surface(cgprimer.load("paraboloid"), ["x", "y"], gradient=3, optimizers="none")
+    one = plot.surface(cgprimer.load("paraboloid"), ["x", "y"], gradient=1, optimizers="none")
+    assert len(arrows(one)) == 1
+
+
+def test_the_title_names_the_function_and_a_missing_minimum() -> None:
+    graph = cgprimer.load("paraboloid")
+    figure = plot.surface(graph, ["x", "y"], steps=3)
+    assert figure.get_suptitle() == "f over x and y"
+    assert figure.axes[1].get_ylabel() == "f"
+    assert not [text for text in entries(figure) if "true" in text]
+    outside = plot.surface(graph, ["x", "y"], steps=3, ranges=[(1, 7), (2, 8)])
+    assert "no minimum" in outside.get_suptitle()
+
+
+def test_a_tangent_can_be_told_from_its_curve() -> None:
+    figure = plot.function(cgprimer.load("cubic"), tangent=2)
+    axes = figure.axes[0]
+    figure.draw_without_rendering()
+    curve, line = (
+        next(one for one in axes.lines if str(one.get_label()).startswith(name))
+        for name in ("f", "tangent")
+    )
+    low, high = axes.get_xlim()
+    assert (low + high) / 2 == pytest.approx(2.0)  # the point stands in the middle
+    x = np.asarray(curve.get_xdata())
+    straight = np.interp(x, line.get_xdata(), line.get_ydata())
+    bends = np.abs(np.asarray(curve.get_ydata()) - straight) / np.ptp(axes.get_ylim())
+    assert bends[[0, -1]].min() > 0.1  # of the height of the picture
+    assert np.ptp(straight) / np.ptp(axes.get_ylim()) > 0.05  # it is not level
+    given = plot.function(cgprimer.load("cubic"), -3, 3, tangent=2).axes[0]
+    assert given.get_xlim() == (-3.0, 3.0)

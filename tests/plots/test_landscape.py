@@ -81,6 +81,52 @@ def test_a_path_is_what_training_does(optimizer: str) -> None:
     assert path.losses[:-1] == pytest.approx(run.step_losses, rel=1e-9)
 
 
+def test_a_graph_without_inputs_is_a_function() -> None:
+    found = landscape(load("examples/paraboloid.cg"), ["x", "y"], steps=5)
+    assert found.function == "f"
+    expected = 2 * found.first**2 + 3 * found.second[:, None] ** 2
+    assert found.losses == pytest.approx(expected)
+    assert found.known is None  # no data, so no values are true
+    assert found.start.tolist() == [4.0, 5.0]
+    assert found.holds_minimum
+    assert found.lowest == pytest.approx((0.0, 0.0), abs=1e-12)
+
+
+def test_a_range_without_the_minimum_is_known() -> None:
+    graph = load("examples/paraboloid.cg")
+    assert not landscape(graph, ["x", "y"], ranges=[(1, 7), (2, 8)], steps=1).holds_minimum
+    plane = parse("parameter a = 1, b = 2; f = a - b; output f")
+    assert not landscape(plane, ["a", "b"], steps=1).holds_minimum
+    valley = parse("parameter a = 1, b = 2; f = (a - b)^2; output f")
+    assert landscape(valley, ["a", "b"], steps=1).holds_minimum
+
+
+@pytest.mark.parametrize(
+    ("text", "minimum"),
+    [
+        ("f = (1 - a)^2 + 100*(b - a^2)^2", (1.0, 1.0)),
+        ("f = (a - 20)^2 + exp(b) - b", (20.0, 0.0)),
+        ("f = sqrt(1 + a^2 + 9*b^2)", (0.0, 0.0)),
+    ],
+)
+def test_the_usual_range_holds_the_minimum_and_the_start(
+    text: str, minimum: tuple[float, float]
+) -> None:
+    found = landscape(parse(f"parameter a = -1.2, b = 1; {text}; output f"), ["a", "b"], steps=1)
+    for side, least, begin in zip((found.first, found.second), minimum, (-1.2, 1.0), strict=True):
+        assert side[0] < least < side[-1]
+        assert side[0] < begin < side[-1]
+
+
+def test_data_of_a_user_make_no_values_true() -> None:
+    data = make_dataset(LINE, samples=20, truth={"k": 9.0, "b": 0.0})
+    own = type(data).from_arrays({"xa": data.columns["xa"]}, {"xw": data.targets["xw"]})
+    found = landscape(LINE, ["k", "b"], own, steps=1)
+    assert (found.called, found.known) == ("declared", (3.0, -1.0))
+    assert found.lowest == pytest.approx((9.0, 0.0), abs=0.11)
+    assert landscape(LINE, ["k", "b"], loss="output", steps=1).called == "declared"
+
+
 def test_rates_that_are_chosen_go_down() -> None:
     for path in landscape(load("examples/lecture.cg"), ["ab", "cd"], grid=3).paths:
         assert path.losses[-1] < path.losses[0] / 100

@@ -276,7 +276,7 @@ def test_swell_curves() -> None:
 
 def test_surface_legend_and_axes() -> None:
     figure = PLOTS["surface"](False)
-    assert [text.partition(",")[0] for text in entries(figure)[:1]] == ["sgd"]
+    assert [text.partition(",")[0] for text in entries(figure)[:1]] == ["gradient descent"]
     assert {"true values", "start"} < set(entries(figure))
     assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("k", "b")
     assert figure.axes[1].get_ylabel() == "mean loss"

@@ -155,7 +155,8 @@ def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> Non
         if others or (any(path.iterdir()) and not force):
             raise UsageError(
                 f"cannot write slides to {path}: the folder is not empty",
-                hint=f"another folder; {path / others[0]} is no slide" if others
+                hint=f"another folder; {path / others[0]} is no slide"
+                if others
                 else "another folder, or --force to replace the slides in it",
             )
     elif path.exists():
@@ -194,7 +195,8 @@ def write_steps(
     """
     check_step_path(path, kind, force=force)
     if kind is None and path.suffix.lower() == ".html":
-        (write_whole if force else write_own)(path, page(shown, method=method, dark=dark, quiz=quiz))
+        write = write_whole if force else write_own
+        write(path, page(shown, method=method, dark=dark, quiz=quiz))
         return str(path)
     _check_drawn(shown, method)
     from cgprimer.pages.stepping.slides import animation, slides
