@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _HEAD_LENGTH, _HEAD_HALF_WIDTH = 12.0, 5.0
 # Of the ground behind a row of a label, so that no half of a line shows beside it.
+_STACK = 5.0  # points between the outlines of a stack
 _OVERHANG, _WIDE_OVERHANG = 1.5, 4.0
 
 
@@ -100,6 +101,10 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool) -> None:
 
 
 def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
+    for aside in (2, 1) if node.count > 1 else ():  # behind it, for the others of its stack
+        for patch in patches(pen.look.roles[node.role], box.moved(_STACK * aside, -_STACK * aside)):
+            patch.set(zorder=3.9 - aside / 10, linewidth=pen.scale * patch.get_linewidth())
+            pen.axes.add_patch(patch)
     for number, patch in enumerate(patches(pen.look.roles[node.role], box)):
         if node.emphasis:  # of a double outline the outer one gets wide, and two are still seen
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 
 from cgprimer.errors import UsageError
@@ -68,6 +70,24 @@ def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
     'digraph'
     """
     return printable(TEXTS[kind](diagram, dark=dark))
+
+
+def check_output(output: str | Path) -> Path:
+    """Return the path of a picture to write, after a check of its type, its ending and its folder.
+
+    Raises `cgprimer.errors.UsageError` where no picture can be written there.
+
+    >>> check_output("graph.svg").name
+    'graph.svg'
+    """
+    if not isinstance(output, str | PathLike):
+        raise UsageError(
+            f"draw: output must be a path, got {reprlib.repr(output)}",
+            hint="options are named: draw(graph, 'graph.png', at={'xa': 1})",
+        )
+    path = Path(output)
+    check_picture_path(path, formats())
+    return path
 
 
 def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float | None:

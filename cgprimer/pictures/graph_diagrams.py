@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cgprimer.analysis.elements import numbers_of, shape_in
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("variables", "operations", "backward")
 PARAMETERS = ("edges", "vertices")
+ALL = "all"  #: of `scalars`: every array
 _TIMES = {2: "twice", 3: "three times"}  # an operand in several places, as in a + a
 _SYMBOLS = {
     "add": "+",
@@ -52,12 +54,16 @@ _SYMBOLS = {
 }
 
 
-def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
-    """A picture of a graph, in layers from inputs to outputs.
+def draw(
+    graph: Any, output: str | Path | None = None, *, dark: bool = False, **shown: Any
+) -> Figure:
+    """Draw a graph in layers, from inputs to outputs.
 
     Args:
-        graph: the graph; or a recorded :class:`cgprimer.Value`, its ``grad_fn`` or a recording:
-            values show their data and what backward passes have added to their gradients.
+        graph: the graph; or a recorded :class:`cgprimer.Value`, its ``grad_fn``, a
+            :class:`cgprimer.Node` or a recording: values show their data and what backward passes
+            have added to their gradients.
+        output: a file to write; its ending is a picture format, as of ``cgprimer draw -o``.
         at: values of inputs and parameters; declared values fill the rest. With it (also with an
             empty one) every vertex shows its value.
         values: show values at the declared point.
@@ -74,8 +80,8 @@ def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
         loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
         path: names along one path, ``"xa xx xz xw"``, which is highlighted; the product along it
             and the sum over all paths between its ends are written under the picture.
-        scalars: of a graph with arrays, draw their numbers as vertices of their own: True for all,
-            or the names of those that are opened, ``"xh xr"``.
+        scalars: of a graph with arrays, draw their numbers as separate vertices: True or ``"all"``
+            for all of them, or the names of the arrays to open, ``"xh xr"``.
         everything: draw every vertex, also of a graph too large to read, which is otherwise
             summarised by layers.
         dark: for dark slides.
@@ -84,11 +90,11 @@ def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
         title: above the picture.
 
     Returns:
-        A matplotlib figure; ``cgprimer.pictures.saving.save_figure`` writes it.
+        A matplotlib figure.
 
     Raises:
         UsageError: an unknown level or name, an edge that is not there, a graph with nothing to
-            draw.
+            draw, a file that cannot be written or has an unknown ending.
         MissingValueError: values are needed and one is missing; the message names it.
 
     >>> from cgprimer.core.graph import parse
@@ -96,12 +102,22 @@ def draw(graph: Any, *, dark: bool = False, **shown: Any) -> Figure:
     'Figure'
     """
     from cgprimer.pictures.figure import draw_diagram
+    from cgprimer.pictures.formats import check_output, save_diagram
+    from cgprimer.pictures.saving import FORMATS, save_figure
 
+    path = None if output is None else check_output(output)
     if isinstance(graph, ExpressionGraph):
-        return draw_diagram(graph_diagram(graph, **shown), dark=dark)
-    from cgprimer.pictures.recorded import recorded_diagram
+        diagram = graph_diagram(graph, **shown)
+    else:
+        from cgprimer.pictures.recorded import recorded_diagram
 
-    return draw_diagram(recorded_diagram(graph, sys._getframe(1), **shown), dark=dark)
+        diagram = recorded_diagram(graph, sys._getframe(1), **shown)
+    if path is not None and path.suffix.lower().removeprefix(".") not in FORMATS:
+        save_diagram(diagram, path, dark=dark)
+    figure = draw_diagram(diagram, dark=dark)
+    if path is not None and path.suffix.lower().removeprefix(".") in FORMATS:
+        save_figure(figure, path)
+    return figure
 
 
 @explained
@@ -140,6 +156,8 @@ def graph_diagram(
         raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=one_of)
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")
+    if scalars == ALL and ALL not in (*graph.variables, *graph.parameters):
+        scalars = True
     if scalars and tape_of(graph).shapes:
         numbers, point = numbers_of(graph, at, (of, tangents))
         more: dict[str, Any] = {"values": values, "level": level, "partials": partials, "of": of}
@@ -155,7 +173,7 @@ def graph_diagram(
         more |= {"parameters": "vertices", "everything": True}
         both = graph_diagram(graph, at=at, **more), graph_diagram(numbers, at=point, **more)
         diagram = opened(graph, *both, path_names(scalars))
-        return diagram if everything else summarised(diagram)
+        return diagram if everything else _readable(diagram)
     graph, of = element_named(graph, of)
     names = path_names(path)
     if path is not None and not names:
@@ -185,7 +203,7 @@ def graph_diagram(
         diagram = overlay(diagram, graph, Overlay(at, level, of=of, path=names, **sweeps))
     if why:
         diagram = _marked(diagram, why_at(graph, at, of=of), level)
-    short = diagram if everything else summarised(diagram)
+    short = diagram if everything else _readable(diagram)
     if not short.summary:
         return diagram
     if names:  # what is written out does not need the vertices
@@ -194,6 +212,17 @@ def graph_diagram(
         return short
     left_out = "values and derivatives at single vertices are left out of the summary"
     return replace(short, notes=(*short.notes, left_out))
+
+
+def _readable(diagram: Diagram) -> Diagram:
+    """Return the diagram, or its layers as stacks where a slide is too small for all of it."""
+    from cgprimer.pictures.slide_layout import fits_slide
+
+    short = summarised(diagram)
+    try:
+        return short if short.summary or fits_slide(diagram) else summarised(diagram, readable=0)
+    except UsageError:  # it cannot be laid out here, but written for another program
+        return short
 
 
 def _marked(diagram: Diagram, found: Why | None, level: str) -> Diagram:
@@ -214,8 +243,9 @@ def _marked(diagram: Diagram, found: Why | None, level: str) -> Diagram:
 
 # Options are written once, and help lists them.
 _SHOWN, _OWN = inspect.signature(graph_diagram).parameters, inspect.signature(draw)
+_GRAPH, *_OPTIONS = _SHOWN.values()
 draw.__signature__ = _OWN.replace(  # type: ignore[attr-defined]
-    parameters=[*_SHOWN.values(), _OWN.parameters["dark"]]
+    parameters=[_GRAPH, _OWN.parameters["output"], *_OPTIONS, _OWN.parameters["dark"]]
 )
 
 
@@ -258,19 +288,16 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
 
     >>> from cgprimer.core.graph import parse
     >>> [node.label for node in operation_diagram(parse("xw = ab*xa + 1")).nodes]
-    ['xa', 'ab', '1', '×', '+']
+    ['xa', 'ab', '×', '1', '+']
     """
     tape = tape_of(graph)
     names, trees = labels(tape), expressions(tape)
     values = _values(graph, at)
     outputs = set(tape.outputs.values())
-    used = {o for instruction in tape.instructions for o in instruction.operands}
+    constants = {index for index, leaf in enumerate(tape.leaves) if leaf.kind == "constant"}
     nodes = []
     for index, leaf in enumerate(tape.leaves):
-        if leaf.kind == "constant":
-            if index in used:  # a size or an axis, as in sum(x, 1), is no operand
-                nodes.append(Node(str(index), number_text(leaf.value), "constant"))
-        else:
+        if index not in constants:
             role: Role = "input" if leaf.kind == "column" else "parameter"
             role = "constant" if is_statistic(leaf.name) else role
             label = names[index] + shape_text(leaf.shape)
@@ -283,8 +310,13 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
         nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))
-        uses = Counter(operands)
-        edges.extend(Edge(str(o), str(index), _TIMES.get(uses[o], "")) for o in uses)
+        for operand, times in Counter(operands).items():
+            tail = str(operand)
+            if operand in constants:  # a vertex for each use, so that no edge leads far
+                tail = f"{operand}.{index}"
+                written = number_text(tape.leaves[operand].value)
+                nodes.insert(-1, Node(tail, written, "constant"))
+            edges.append(Edge(tail, str(index), _TIMES.get(times, "")))
     return Diagram(tuple(nodes), tuple(edges))
 
 

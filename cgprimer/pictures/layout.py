@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cgprimer.errors import UsageError
+from cgprimer.pictures.columns import lay_out_columns
 from cgprimer.pictures.geometry import Box, Point, Size, frame, length, point_at, rounded
+from cgprimer.pictures.natural_order import equal_sizes, natural_order
 from cgprimer.pictures.shapes import meet
+from cgprimer.pictures.spine import lay_out_spine
 from cgprimer.pictures.theme import Shape
 
 _CORNER = 36.0  # rounding of the bends of edges
@@ -36,6 +39,7 @@ class Gaps:
     square: bool = False  # edges are level and upright; otherwise they go straight
     fold: float = 0.0  # width over height of many layers folded into rows: needs `square`; 0: none
     clear: float = 8.0  # what an edge keeps off the vertices that it passes
+    spine: bool = False  # along the longest path
 
 
 COMFORTABLE = Gaps()
@@ -75,6 +79,7 @@ def lay_out(
     if not sizes:
         return Layout({}, (), (), (), 0, 0.0, 0.0)
     _check_size(sizes, edges)
+    sizes = equal_sizes(sizes, shapes or {}, edges)
     request = _request(sizes, edges, label_sizes, gaps.clear)
     answer = _answer(request, gaps, down, "straight_main")
     layer = {key: raw["rank"] for key, raw in zip(sizes, answer["nodes"], strict=True)}
@@ -87,9 +92,58 @@ def lay_out(
     if network and all(len(route) == 2 for route in routes):
         _centre(layer, boxes, edges, routes)
     outline = shapes or {}
+    looks = {key: (sizes[key], outline.get(key)) for key in sizes}
+    height = {key: box.x if down else box.y for key, box in boxes.items()}
+    if slots := natural_order(layer, height, looks, edges):
+        boxes = {key: boxes[slot] for key, slot in slots.items()}
+        of_slot = dict(zip(edges, routes, strict=True))
+        routes = [of_slot[slots[tail], slots[head]] for tail, head in edges]
     for (tail, head), route in zip(edges, routes, strict=True):
         route[0] = meet(outline.get(tail, "rectangle"), boxes[tail], route[0], down=down)
         route[-1] = meet(outline.get(head, "rectangle"), boxes[head], route[-1], down=down)
+    return _framed(boxes, routes, label_sizes, int(answer["layer_count"]))
+
+
+def lay_out_straight(
+    sizes: Mapping[str, Size],
+    edges: Sequence[tuple[str, str]],
+    label_sizes: Sequence[Size | None],
+    *,
+    shapes: Mapping[str, Shape] | None = None,
+    gaps: Gaps = COMFORTABLE,
+) -> Layout | None:
+    """Lay out a network in columns, a chain over rows, or a graph along its longest path.
+
+    With ``gaps.fold`` it is a chain over rows, with ``gaps.spine`` a graph along a path.
+
+    Returns None for a graph of another kind; arguments are those of :func:`lay_out`.
+
+    >>> sizes = dict.fromkeys("abcd", (40, 20))
+    >>> edges = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
+    >>> found = lay_out_straight(sizes, edges, [None] * 4)
+    >>> found.boxes["a"].y == found.boxes["c"].y, {len(route) for route in found.routes}
+    (True, {2})
+    """
+    room = {
+        "layer_gap": gaps.layer + 2 * gaps.clear,
+        "node_gap": gaps.node + gaps.clear,
+        "label_gap": gaps.label,
+    }
+    what = (sizes, edges, label_sizes, shapes or {})
+    if gaps.spine:
+        found = lay_out_spine(*what, **room)
+    else:
+        found = lay_out_columns(*what, **room, aspect=gaps.fold)
+    return found and _framed(found.boxes, found.routes, label_sizes, found.layers)
+
+
+def _framed(
+    boxes: Mapping[str, Box],
+    routes: Sequence[Sequence[Point]],
+    label_sizes: Sequence[Size | None],
+    layers: int,
+) -> Layout:
+    """Return a layout whose left and upper ends are at 0, with labels on the middles of lines."""
     lines = [rounded(route, _CORNER) for route in routes]
     # graphlay makes room for labels, but puts some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
@@ -106,7 +160,7 @@ def lay_out(
         tuple(map(moved, routes)),
         tuple(map(moved, lines)),
         tuple(box and box.moved(-left, -top) for box in labels),
-        int(answer["layer_count"]),
+        layers,
         whole.width,
         whole.height,
     )

@@ -1,4 +1,4 @@
-"""Values that were recorded, drawn: the graph of what was run, and the chain of a backward pass."""
+"""Pictures of recorded values: the graph of what was run, and the chain of a backward pass."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+from cgprimer.errors import UsageError
 from cgprimer.number_format import array_lines
-from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.diagram import Diagram, Edge
+from cgprimer.pictures.diagram import Node as Vertex
 from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.recording.chain import GradFn
+from cgprimer.recording.nodes import Node
 from cgprimer.recording.record import Recording
 from cgprimer.recording.value import Value
 from cgprimer.recording.written import Writer
 
 
 def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
-    """What :func:`cgprimer.draw` draws of a value, of its ``grad_fn`` or of a recording.
+    """Return what :func:`cgprimer.draw` draws of a value, a node, a ``grad_fn`` or a recording.
 
     Args:
-        shown: one of these.
-        frame: of the caller, whose variables give names to values that have none.
-        options: as for a graph; a chain has none.
+        shown: what is drawn.
+        frame: frame of the caller, whose variables give names to values that have none.
+        options: options of a graph; a ``grad_fn`` has none.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: an object of another kind, or an option of a ``grad_fn``.
 
     >>> import sys
     >>> w = Value(2.0)
@@ -35,14 +38,21 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
     ('= 2', 'grad = 8', 'added up in 2 passes')
     """
+    shown = shown._own if isinstance(shown, Node) else shown
     if not isinstance(shown, Value | GradFn):
         return graph_diagram(shown.graph if isinstance(shown, Recording) else shown, **options)
     variables = {**frame.f_globals, **frame.f_locals}
     names: dict[Any, str] = {}
-    for name, value in variables.items():
+    for name, variable in variables.items():
+        value = variable._own if isinstance(variable, Node) else variable
         if isinstance(value, Value) and name[0] != "_":
             names.setdefault(value, value.name or name)
     if isinstance(shown, GradFn):
+        if options:
+            raise UsageError(
+                f"draw: a grad_fn has no option {next(iter(options))!r}",
+                hint="draw the value itself: draw(loss) instead of draw(loss.grad_fn)",
+            )
         return _chain(shown, names)
     writer = Writer(every=True)
     for value, name in names.items():
@@ -67,7 +77,7 @@ def _chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
         for place, (following, _) in enumerate(function.next_functions):
             key = f"{id(function.variable)}.{place}"
             if following is None:
-                nothing.append(Node(key, "None", "constant"))
+                nothing.append(Vertex(key, "None", "constant"))
             else:
                 key = str(id(following.variable))
                 if following.variable not in found:
@@ -80,7 +90,7 @@ def _chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
         leaf = function.name == "AccumulateGrad"
         detail = ((called,) if called else ()) + (_gradient(value) if leaf else ())
         role: Any = "gradient" if leaf else "seed" if function is first else "adjoint"
-        nodes.append(Node(str(id(value)), function.name, role, detail))
+        nodes.append(Vertex(str(id(value)), function.name, role, detail))
     called_values = {names.get(v, v.name): v for v in found}
     return Diagram((*nodes, *nothing), tuple(dict.fromkeys(edges)), notes=_notes(called_values))
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from cgprimer.errors import UsageError
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.geometry import Size, crowded
 from cgprimer.pictures.labels import Labels, free_labels
-from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out
+from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out, lay_out_straight
 from cgprimer.pictures.lettering import block_size, fewer_digits, row_widths, wrap_lines, wrap_words
 from cgprimer.pictures.pen import Entry, Legend
 from cgprimer.pictures.shapes import shape_size
@@ -39,6 +40,8 @@ _SMALLEST_WIDTH = 640.0
 NOTE_WIDTH = 900.0  #: notes are broken into lines of about a slide's width
 _MOST = 600  # vertices; to find the layers of more takes minutes
 _SMALL, _LARGE = 100, 250  # vertices and edges up to which every setting is tried, and beyond none
+_FEW = 50  # vertices and edges that a slide always has room for
+_LEGIBLE = 9.0  # points of the smallest text: pictures with less are summarised by layers
 _HOPELESS = 6.0  # points: no setting makes text of less than half the size readable
 _WIDEST_GAP = 320.0
 _WORTHWHILE = 4.0  # points by which gaps must grow to lay a picture out once more
@@ -48,6 +51,7 @@ _LONG, _MANY_LAYERS = 3.0, 8  # width over height, and layers, from which a layo
 # every setting further down the list.
 _TOUCHING, _COVERING, _CROWDED, _LATER = 30.0, 1.5, 0.02, 0.01
 _CUT = 4.0  # and rows of matrices over several lines
+_BENT = 1.5  # and a network whose edges are not straight
 _WRAP = 18
 
 
@@ -59,6 +63,7 @@ class Setting:
     wrap: int = _WRAP  # characters of a line in a vertex
     edge_wrap: int = 14  # characters of a line on an edge
     terse: bool = False  # five digits, and less room between a vertex's text and its outline
+    straight: bool = False  # networks in columns; with `gaps.fold` chains over rows
 
     @property
     def whole_rows(self) -> bool:
@@ -75,6 +80,24 @@ _SETTINGS: tuple[Setting, ...] = (
     Setting(Gaps(10, 2, 6), 10, 7, terse=True),
     Setting(Gaps(16, 12, 22, square=True, fold=SLIDE_ASPECT), 10, 7, terse=True),
     Setting(Gaps(10, 60, 20), terse=True),
+)
+# Of networks, tried before all others.
+_NETWORK = (
+    Setting(Gaps(110, 22), straight=True),
+    Setting(Gaps(170, 22), straight=True),
+    Setting(Gaps(60, 14), straight=True),
+    Setting(Gaps(110, 8, 14), terse=True, straight=True),
+    Setting(Gaps(24, 8, 14), terse=True, straight=True),
+    Setting(Gaps(24, 2, 10), 12, 10, terse=True, straight=True),
+)
+# Of chains that are too long for one row, and of graphs along one path.
+_ROWS = (
+    Setting(Gaps(36, 14, 24, spine=True), straight=True),
+    Setting(Gaps(24, 8, 16, spine=True), terse=True, straight=True),
+    Setting(Gaps(24, 8, 16, spine=True), 12, 10, terse=True, straight=True),
+    Setting(Gaps(24, 8, 16, spine=True), 10, 7, terse=True, straight=True),
+    Setting(Gaps(fold=SLIDE_ASPECT), straight=True),
+    Setting(Gaps(20, 8, 12, fold=SLIDE_ASPECT), terse=True, straight=True),
 )
 # For labels that found no free place.
 _ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=True))
@@ -146,6 +169,19 @@ class SlideLayout:
         return small + wrong + _CROWDED * self.crowded + _CUT * self.cut
 
 
+def fits_slide(diagram: Diagram) -> bool:
+    """Tell whether a picture is at least half legible on a slide; a small one always is.
+
+    >>> from cgprimer.pictures.diagram import Node
+    >>> fits_slide(Diagram((Node("xa", "xa", "input"),), ()))
+    True
+    """
+    if len(diagram.nodes) + len(diagram.edges) <= _FEW:
+        return True
+    return slide_layout(diagram).captions.smallest_text >= _LEGIBLE
+
+
+@lru_cache(maxsize=16)
 def slide_layout(diagram: Diagram) -> SlideLayout:
     """Decide where everything in the picture of `diagram` goes; nothing is drawn yet.
 
@@ -165,24 +201,42 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
             hint="draw the summary (without --all), or write .dot or .mmd for another program",
         )
     size = len(diagram.nodes) + len(diagram.edges)
+    best, least = None, math.inf
+    for number, setting in enumerate(_NETWORK if size <= _LARGE else ()):
+        found = _laid_out(diagram, setting, least)
+        if found is not None and (badness := found.badness + _LATER * number) < least:
+            best, least = found, badness
+    if best is not None and not best.badness:
+        return best
+    return _best_of_graph(diagram, size, best, least - _BENT)
+
+
+def _best_of_graph(
+    diagram: Diagram, size: int, network: SlideLayout | None, least: float
+) -> SlideLayout:
+    """Return the least bad layout of a graph; that as a network unless one is less bad."""
     best = _laid_out(diagram, _SETTINGS[0])
-    least = best.badness
+    assert best is not None  # every graph has it
     wide = _widest_row(diagram) > _WRAP
     few = size > _SMALL or (best.captions.smallest_text <= _HOPELESS and not wide)
-    tried = _SETTINGS[1:3] if few else _SETTINGS[1:]
+    tried = _SETTINGS[1:3] if few else (*_SETTINGS[1:], *_ROWS)
     if best.badness == _CROWDED * best.crowded:  # narrower ones are for text and labels
         tried = tuple(setting for setting in tried if setting.gaps.square)
+    best, least = (best, best.badness) if best.badness < least or not network else (network, least)
     for number, setting in enumerate((*(tried if size <= _LARGE else ()), *_ROOMY), 1):
         if not best.badness or (setting in _ROOMY and not best.labels.touching):
             break
         found = _laid_out(diagram, setting, least)
-        if (badness := found.badness + _LATER * number) < least:
+        if found is not None and (badness := found.badness + _LATER * number) < least:
             best, least = found, badness
     return best
 
 
-def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout:
-    """The picture with a setting; its labels do not matter where it is worse without them."""
+def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout | None:
+    """Return the picture with a setting; None where the graph is of another kind.
+
+    Labels stay on the middles of lines where the picture is worse than `least` without them.
+    """
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
     details = {node.key: _broken(node.detail, setting, setting.wrap) for node in diagram.nodes}
@@ -198,17 +252,26 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
     label_sizes = [(wide + 8.0, high + 2.0) if high else None for wide, high in blocks]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
-    def placed(gaps: Gaps) -> Layout:
-        return lay_out(sizes, edges, label_sizes, shapes=shapes, gaps=gaps)
+    def placed(gaps: Gaps) -> Layout | None:
+        how = lay_out_straight if setting.straight else lay_out
+        return how(sizes, edges, label_sizes, shapes=shapes, gaps=gaps)
 
     gaps = setting.gaps
     found = placed(gaps)
+    if found is None:
+        return None
     wider = _wider(gaps.layer, found, Captions(diagram, (found.width, found.height)))
-    if wider > gaps.layer + _WORTHWHILE:
-        found = placed(replace(gaps, layer=wider))
-    elif not gaps.square and found.layers >= _MANY_LAYERS and found.width > _LONG * found.height:
+    if setting.straight and (gaps.fold or gaps.spine):
+        pass  # it is as long as suits its texts
+    elif wider > gaps.layer + _WORTHWHILE:
+        found = placed(replace(gaps, layer=wider)) or found
+    elif (
+        not (gaps.square or setting.straight)
+        and found.layers >= _MANY_LAYERS
+        and found.width > _LONG * found.height
+    ):
         folded = placed(replace(gaps, square=True, fold=SLIDE_ASPECT))
-        found = folded if folded.width < 0.8 * found.width else found
+        found = folded if folded and folded.width < 0.8 * found.width else found
     around = Captions(diagram, (found.width, found.height))
     on_top = crowded(edges, found.lines)
     cut = _widest_row(diagram) > setting.wrap and not setting.whole_rows

@@ -80,7 +80,7 @@ def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -
     else:
         named = [", ".join([*list(kinds)[:_NAMED], *["…"][: len(kinds) > _NAMED]])]
     noun = "variable" if role == "inner" else role
-    return Node(key, plural(len(found), noun), role, (where, *named))
+    return Node(key, plural(len(found), noun), role, (where, *named), count=len(found))
 
 
 def layers(keys: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:

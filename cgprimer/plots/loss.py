@@ -38,8 +38,9 @@ def loss(
     """The training losses of one or several runs, and next to them their validation losses.
 
     A star marks the epoch of the least validation loss. Over epochs a curve begins with the loss
-    before the first step, at 0. A run that diverges leaves the picture through its top or ends in a ring, and the legend says so. On a logarithmic
-    axis a loss of 0 leaves a gap, as on any axis does one that is not finite.
+    before the first step, at 0. A run that diverges leaves the picture through its top or ends in
+    a ring, and the legend says so. On a logarithmic axis a loss of 0 leaves a gap, as on any axis
+    does one that is not finite.
 
     Args:
         runs: what :func:`cgprimer.train` returned, files that ``cgprimer train --save`` wrote, or
