@@ -33,6 +33,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can b
 --parameters {"|".join(PARAMETERS)}  Where learnable parameters are shown: on edges, unless an
   overlay needs vertices.
 --scalars all|NAME,...  Every number of arrays as a vertex: of all, or of those that are named.
+--backward-arrows  With --adjoints or --level backward: arrows from the output back to the inputs.
 --why  Mark the vertex with the first value or slope that is not finite.
 --all (everything)  Draw every vertex of a graph that would be summarised by layers.""",
     DARK,
@@ -51,7 +52,7 @@ def command(
       cgprimer draw lecture -o lecture.png --at xa=-0.5
       cgprimer draw lecture -o tape.pdf --level operations --values
       cgprimer draw lecture -o path.png --path "xa xx xz xw"
-      cgprimer draw log_sine -o backward.tex --values --adjoints
+      cgprimer draw log_sine -o backward.tex --values --adjoints --backward-arrows
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
       cgprimer draw matrix_backpropagation -o numbers.png --scalars all
 
@@ -97,7 +98,7 @@ def _readable_instead(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
     for words, change in fewer.items():
         tried = settings | change
         if not tried["adjoints"] and tried["level"] != "backward":
-            tried["of"] = None
+            tried["of"], tried["backward_arrows"] = None, False
         size = slide_layout(graph_diagram(graph, **_kept(tried))).captions.smallest_text
         if round(size) >= READABLE_SIZE:
             return f"{words} it has {size:.2g}"

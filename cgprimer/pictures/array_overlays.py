@@ -82,8 +82,8 @@ def array_overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> 
         for key, value in _adjoints(graph, at, target, level, written).items():
             lines.setdefault(key, []).extend(_named("adjoint", value))
         notes.append(
-            f"adjoint: derivative of {target}, of the shape of its vertex; on edges: what is"
-            " handed back, as it is computed"
+            f"adjoint: derivative of {target}, of the shape of its vertex; on edges: the term added"
+            " to the adjoint at the tail"
         )
     if path:
         notes += _path_notes(graph, locals_, path)
@@ -255,7 +255,11 @@ def value_tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:
 
 
 def _readable(tree: Expression) -> Expression:
-    """As it is written in class: a column times a row is an outer product, a shape goes unsaid."""
+    """Return an expression as slides write it.
+
+    A column times a row is an outer product, a transpose is ``x.T``, the derivative of a ReLU is a
+    condition, and shapes are left out.
+    """
     if not isinstance(tree, Apply):
         return tree
     parts = tuple(map(_readable, tree.arguments))
@@ -268,7 +272,10 @@ def _readable(tree: Expression) -> Expression:
     ):
         return Apply(Structural("outer"), parts)
     if kind == "transpose":
-        return Apply(Structural("transpose"), parts)
+        name = isinstance(parts[0], Name)
+        return Name(f"{unparse(parts[0])}.T" if name else f"({unparse(parts[0])}).T")
+    if tree.primitive == "less":
+        return Name(f"({unparse(parts[1])} > {unparse(parts[0])})")
     return Apply(tree.primitive, parts)
 
 

@@ -53,7 +53,7 @@ class Diagram:
     """A directed graph to draw. Nodes stand in topological order; parallel edges are allowed.
 
     `title` stands above the picture, `notes` under it, a line each. `summary` says that the nodes
-    stand for many vertices each.
+    stand for many vertices each; with `backward_arrows` arrow heads are at the tails.
 
     Raises `ValueError` where two nodes share a key or an edge names a key that no node has.
 
@@ -68,6 +68,7 @@ class Diagram:
     title: str = ""
     notes: tuple[str, ...] = ()
     summary: bool = False
+    backward_arrows: bool = False
 
     def __post_init__(self) -> None:
         """Check that every edge ends at nodes that exist."""

@@ -66,13 +66,16 @@ def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
     [('xa', 18.0)]
     """
     for edge, line in zip(diagram.edges, picture.layout.lines, strict=True):
-        _draw_line(pen, line, edge.emphasis)
+        _draw_line(pen, line[::-1] if diagram.backward_arrows else line, edge.emphasis)
     labels = zip(diagram.edges, picture.labels.boxes, picture.label_texts, strict=True)
     for edge, box, lines in labels:
         if box is not None:
             _draw_label(pen, edge, box, lines)
     for node in diagram.nodes:
-        _draw_node(pen, node, picture.layout.boxes[node.key], picture.details[node.key])
+        box, detail = picture.layout.boxes[node.key], picture.details[node.key]
+        if node.count > 1:
+            _draw_stack(pen, node, box, _STACK * (-1 if diagram.backward_arrows else 1))
+        _draw_node(pen, node, box, detail)
 
 
 def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
@@ -100,11 +103,16 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool) -> None:
     pen.polygon(corners, colour, zorder=2)
 
 
-def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
-    for aside in (2, 1) if node.count > 1 else ():  # behind it, for the others of its stack
-        for patch in patches(pen.look.roles[node.role], box.moved(_STACK * aside, -_STACK * aside)):
-            patch.set(zorder=3.9 - aside / 10, linewidth=pen.scale * patch.get_linewidth())
+def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
+    """Draw outlines behind a vertex, for the others that it stands for, away from arrow heads."""
+    for behind in (2, 1):
+        moved = box.moved(step * behind, -_STACK * behind)
+        for patch in patches(pen.look.roles[node.role], moved):
+            patch.set(zorder=3.9 - behind / 10, linewidth=pen.scale * patch.get_linewidth())
             pen.axes.add_patch(patch)
+
+
+def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
     for number, patch in enumerate(patches(pen.look.roles[node.role], box)):
         if node.emphasis:  # of a double outline the outer one gets wide, and two are still seen
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)

@@ -83,6 +83,7 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
         )
     for edge in diagram.edges:
         parts = [f"label={_quoted(edge.label)}"] if edge.label else []
+        parts += ["dir=back"] if diagram.backward_arrows else []
         if edge.emphasis:  # two parallel lines
             parts.append(f'color="{look.path}:{look.background}:{look.path}", penwidth=2.4')
         settings = f" [{', '.join(parts)}]" if parts else ""
@@ -133,7 +134,9 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
         arrow = "==>" if edge.emphasis else "-->"
         text = "<br/>".join(map(_escaped, edge.label.split("\n")))
         label = f'|"{text}"|' if text else ""
-        lines.append(f"  {number[edge.tail]} {arrow}{label} {number[edge.head]}")
+        ends = number[edge.tail], number[edge.head]
+        first, last = ends[::-1] if diagram.backward_arrows else ends
+        lines.append(f"  {first} {arrow}{label} {last}")
     if diagram.notes:
         lines.append(f'  notes["{"<br/>".join(map(_escaped, diagram.notes))}"]:::notes')
         lines.append(f"  classDef notes fill:{look.background},stroke:none,color:{look.ink}")

@@ -87,6 +87,8 @@ def draw(
         dark: for dark slides.
         why: mark the vertex with the first value, or slope of a backward sweep, that is not
             finite: a wide outline, and words.
+        backward_arrows: point the arrows of adjoints, or of the level ``backward``, from the
+            output back to the inputs, as the backward pass runs.
         title: above the picture.
 
     Returns:
@@ -137,6 +139,7 @@ def graph_diagram(
     scalars: bool | str | Sequence[str] = False,
     everything: bool = False,
     why: bool = False,
+    backward_arrows: bool = False,
     title: str = "",
 ) -> Diagram:
     """What :func:`draw` draws, as data; arguments and errors are the same.
@@ -148,6 +151,11 @@ def graph_diagram(
     >>> graph_diagram(graph, path="xa xb xw").notes[-1]
     'dxw/dxa = 6 + 6 = 12'
     """
+    if backward_arrows and not adjoints and level != "backward":
+        raise UsageError(
+            "backward_arrows (--backward-arrows) needs a backward pass",
+            hint="adjoints=True (--adjoints) or level='backward' (--level backward)",
+        )
     graph = graph_with_loss(graph, loss, at or None)
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
@@ -162,6 +170,7 @@ def graph_diagram(
         numbers, point = numbers_of(graph, at, (of, tangents))
         more: dict[str, Any] = {"values": values, "level": level, "partials": partials, "of": of}
         more |= {"tangents": tangents, "adjoints": adjoints, "title": title}
+        more |= {"backward_arrows": backward_arrows}
         if scalars is True:
             more |= {"parameters": parameters, "path": path, "everything": everything}
             return graph_diagram(numbers, at=point, **more)
@@ -198,6 +207,8 @@ def graph_diagram(
         where = parameters or ("vertices" if at_vertices else "edges")
         diagram = variable_diagram(graph, at=shown, parameters=where)
     diagram = replace(diagram, title=title)
+    if backward_arrows:
+        diagram = _pointing_back(diagram, level)
     if wanted:
         overlay = array_overlaid if tape_of(graph).shapes else overlaid
         diagram = overlay(diagram, graph, Overlay(at, level, of=of, path=names, **sweeps))
@@ -223,6 +234,14 @@ def _readable(diagram: Diagram) -> Diagram:
         return short if short.summary or fits_slide(diagram) else summarised(diagram, readable=0)
     except UsageError:  # it cannot be laid out here, but written for another program
         return short
+
+
+def _pointing_back(diagram: Diagram, level: str) -> Diagram:
+    """Return the diagram with its output at the right and arrows from there to the left."""
+    if level != "backward":
+        return replace(diagram, backward_arrows=True)
+    edges = tuple(replace(edge, tail=edge.head, head=edge.tail) for edge in diagram.edges)
+    return replace(diagram, nodes=diagram.nodes[::-1], edges=edges, backward_arrows=True)
 
 
 def _marked(diagram: Diagram, found: Why | None, level: str) -> Diagram:

@@ -35,10 +35,11 @@ class Labels(NamedTuple):
     covering: int = 0  # labels over the line of another edge or over an arrow head
 
 
-def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
+def free_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) -> Labels:
     """Move the labels of a layout that touch or cover something, if that helps.
 
-    They may stand beyond the layout's frame as far as the margin.
+    They may stand beyond the layout's frame as far as the margin. With `backward` the arrow heads
+    are at the beginnings of lines.
 
     >>> lines = (((0, 30), (100, 30)), ((50, 0), (50, 60)))
     >>> free_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
@@ -52,7 +53,8 @@ def free_labels(layout: Layout, margin: float = 1.0) -> Labels:
     others, of_lines = _Grid(rows), _Grid(points, owners)
 
     whole = np.array([layout.width / 2, layout.height / 2])  # a label stays inside
-    heads = _Grid(np.array([(*line[-1], _HEAD, _HEAD) for line in lines]).reshape(-1, 4))
+    ends = [line[0 if backward else -1] for line in lines]
+    heads = _Grid(np.array([(*end, _HEAD, _HEAD) for end in ends]).reshape(-1, 4))
 
     def costs(number: int, places: Array) -> Array:
         # Another label may move out of the way, a vertex does not.

@@ -94,10 +94,11 @@ _NETWORK = (
 _ROWS = (
     Setting(Gaps(36, 14, 24, spine=True), straight=True),
     Setting(Gaps(24, 8, 16, spine=True), terse=True, straight=True),
+    Setting(Gaps(24, 8, 12, spine=True), edge_wrap=18, terse=True, straight=True),
     Setting(Gaps(24, 8, 16, spine=True), 12, 10, terse=True, straight=True),
     Setting(Gaps(24, 8, 16, spine=True), 10, 7, terse=True, straight=True),
-    Setting(Gaps(fold=SLIDE_ASPECT), straight=True),
-    Setting(Gaps(20, 8, 12, fold=SLIDE_ASPECT), terse=True, straight=True),
+    Setting(Gaps(fold=SLIDE_ASPECT), edge_wrap=24, straight=True),
+    Setting(Gaps(20, 8, 12, fold=SLIDE_ASPECT), edge_wrap=24, terse=True, straight=True),
 )
 # For labels that found no free place.
 _ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=True))
@@ -276,7 +277,9 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
     on_top = crowded(edges, found.lines)
     cut = _widest_row(diagram) > setting.wrap and not setting.whole_rows
     picture = SlideLayout(found, Labels(found.labels), around, details, texts, on_top, cut)
-    return replace(picture, labels=free_labels(found)) if picture.badness < least else picture
+    if picture.badness >= least:
+        return picture
+    return replace(picture, labels=free_labels(found, backward=diagram.backward_arrows))
 
 
 def _wider(gap: float, found: Layout, around: Captions) -> float:

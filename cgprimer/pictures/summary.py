@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from cgprimer.errors import plural
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
@@ -67,7 +68,8 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     )
     if inside := len(diagram.edges) - counts.total():
         note += f", {plural(inside, 'more edge')} inside of boxes"
-    return Diagram(tuple(nodes), edges, diagram.title, (note,), summary=True)
+    short = Diagram(tuple(nodes), edges, diagram.title, (note,), summary=True)
+    return replace(short, backward_arrows=diagram.backward_arrows)
 
 
 def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:

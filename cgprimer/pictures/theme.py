@@ -81,8 +81,8 @@ _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
     "operation": ("operation", "circle", 1.8, "#a8457b", "#e59ac2"),
     # The backward graph has no vertex of the roles above, so looks may be used again.
     "seed": ("seed", "rounded", 3.2, "#c44f00", "#ff8a3d"),
-    "adjoint": ("adjoint on the way", "rectangle", 1.6, "#a8457b", "#e59ac2"),
-    "gradient": ("adjoint of what is given", "double", 1.6, "#007a5a", "#1fc796"),
+    "adjoint": ("intermediate adjoint", "rectangle", 1.6, "#a8457b", "#e59ac2"),
+    "gradient": ("adjoint of an input or parameter", "double", 1.6, "#007a5a", "#1fc796"),
 }
 
 
