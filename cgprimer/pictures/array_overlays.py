@@ -360,6 +360,6 @@ def _in_line(value: Any) -> str:
 
 def _named(what: str, value: Any) -> list[str]:
     if value is None:
-        return [what, "not computed"]
+        return [f"{what} = 0"]  # in every element: no path leads there
     first, *rest = array_lines(value)
     return [f"{what} {first}", *rest]

@@ -1,4 +1,4 @@
-"""Layouts in columns, with straight edges: for networks of layers, and for chains over several rows.
+"""Layouts in columns, with straight edges: of networks of layers, and of chains over rows.
 
 A layout in columns exists where every edge joins neighbouring layers. Vertices of a layer stand
 under each other in the order in which they come, unless another order has fewer crossings. All
@@ -19,6 +19,7 @@ from cgprimer.pictures.theme import Shape
 
 _MOST_EDGES = 400  # crossings are counted pair by pair
 _PORT, _PORTS = 18.0, 0.75  # between edges at one side of a vertex, and the share of that side
+_PLAIN = 56.0  # the widest gap between layers whose edges do not cross
 _SPREAD = 70.0  # the largest gap between vertices of a layer that is shorter than others
 _LANE = 24.0  # beside the rows, for an edge that leads to the next row
 _ROW_GAP = 44.0
@@ -150,17 +151,34 @@ def lay_out_columns(
     columns = columns_of(list(sizes), edges)
     if columns is None or is_network(columns, edges) == (aspect > 0):
         return None
-    wide: Counter[int] = Counter()  # the gap after each column
     layer = {key: number for number, column in enumerate(columns) for key in column}
-    for (tail, _), size in zip(edges, label_sizes, strict=True):
-        need = size[0] + 2 * label_gap if size else 0.0
-        wide[layer[tail]] = max(wide[layer[tail]], layer_gap, need)
+    wide = _gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
     if aspect:
         return _in_rows(columns, sizes, edges, shapes, wide, node_gap, aspect)
     columns = ordered(columns, edges)
     boxes = _network(columns, sizes, edges, wide, node_gap)
     routes = _straight(boxes, edges, shapes)
     return Columns(boxes, routes, len(columns)) if routes else None
+
+
+def _gaps(
+    columns: Sequence[Sequence[str]],
+    layer: Mapping[str, int],
+    edges: Edges,
+    label_sizes: Sequence[Size | None],
+    layer_gap: float,
+    label_gap: float,
+) -> dict[int, float]:
+    """Return the gap after each column: wide for full layers, where edges cross."""
+    counts = Counter(layer[tail] for tail, _ in edges)
+    wide = {}
+    for number, count in counts.items():
+        full = count > max(len(columns[number]), len(columns[number + 1]))
+        wide[number] = layer_gap if full else min(layer_gap, _PLAIN)
+    for (tail, _), size in zip(edges, label_sizes, strict=True):
+        if size:
+            wide[layer[tail]] = max(wide[layer[tail]], size[0] + 2 * label_gap)
+    return wide
 
 
 def _network(

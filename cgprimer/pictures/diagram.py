@@ -23,7 +23,8 @@ class Node:
 
     `key` names it in edges and is not shown; `label` is the large text; `detail` holds further
     lines under it, such as the expression and the value (`"= 0.25"`); `emphasis` marks a vertex
-    of a highlighted path; a node that stands for a `count` of vertices is drawn as a stack. All text is shown as it is written: `$`, `_` and `^` have no meaning.
+    of a highlighted path; a node that stands for a `count` of vertices is drawn as a stack. All
+    text is shown as it is written: `$`, `_` and `^` have no meaning.
     """
 
     key: str

@@ -151,19 +151,8 @@ def graph_diagram(
     >>> graph_diagram(graph, path="xa xb xw").notes[-1]
     'dxw/dxa = 6 + 6 = 12'
     """
-    if backward_arrows and not adjoints and level != "backward":
-        raise UsageError(
-            "backward_arrows (--backward-arrows) needs a backward pass",
-            hint="adjoints=True (--adjoints) or level='backward' (--level backward)",
-        )
     graph = graph_with_loss(graph, loss, at or None)
-    if level not in LEVELS:
-        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
-    if parameters not in (None, *PARAMETERS):
-        one_of = f"one of: {', '.join(PARAMETERS)}"
-        raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=one_of)
-    if not graph.definitions:
-        raise UsageError("there is nothing to draw: the graph has no expressions")
+    _check_options(graph, level, parameters, backward=adjoints, arrows=backward_arrows)
     if scalars == ALL and ALL not in (*graph.variables, *graph.parameters):
         scalars = True
     if scalars and tape_of(graph).shapes:
@@ -223,6 +212,24 @@ def graph_diagram(
         return short
     left_out = "values and derivatives at single vertices are left out of the summary"
     return replace(short, notes=(*short.notes, left_out))
+
+
+def _check_options(
+    graph: ExpressionGraph, level: str, parameters: str | None, *, backward: bool, arrows: bool
+) -> None:
+    """Raise UsageError for an unknown option, and where there is nothing that it applies to."""
+    if arrows and not backward and level != "backward":
+        raise UsageError(
+            "backward_arrows (--backward-arrows) needs a backward pass",
+            hint="adjoints=True (--adjoints) or level='backward' (--level backward)",
+        )
+    if level not in LEVELS:
+        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+    if parameters not in (None, *PARAMETERS):
+        one_of = f"one of: {', '.join(PARAMETERS)}"
+        raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=one_of)
+    if not graph.definitions:
+        raise UsageError("there is nothing to draw: the graph has no expressions")
 
 
 def _readable(diagram: Diagram) -> Diagram:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cgprimer.pictures.geometry import Array, Box, length, point_at, sampled
 from cgprimer.pictures.layout import Layout
 
-_GAP = 5.0  # points that are free around a label
+_GAP = 4.0  # points that are free around a label
 _STEP = 8.0
 _CELL = 48.0
 _HEAD = 18.0  # around an arrow head

@@ -124,17 +124,32 @@ def lay_out_straight(
     >>> found.boxes["a"].y == found.boxes["c"].y, {len(route) for route in found.routes}
     (True, {2})
     """
-    room = {
-        "layer_gap": gaps.layer + 2 * gaps.clear,
-        "node_gap": gaps.node + gaps.clear,
-        "label_gap": gaps.label,
-    }
-    what = (sizes, edges, label_sizes, shapes or {})
+    outline = shapes or {}
+    layer_gap, node_gap = gaps.layer + 2 * gaps.clear, gaps.node + gaps.clear
     if gaps.spine:
-        found = lay_out_spine(*what, **room)
+        found = lay_out_spine(
+            sizes,
+            edges,
+            label_sizes,
+            outline,
+            layer_gap=layer_gap,
+            node_gap=node_gap,
+            label_gap=gaps.label,
+        )
     else:
-        found = lay_out_columns(*what, **room, aspect=gaps.fold)
-    return found and _framed(found.boxes, found.routes, label_sizes, found.layers)
+        found = lay_out_columns(
+            sizes,
+            edges,
+            label_sizes,
+            outline,
+            layer_gap=layer_gap,
+            node_gap=node_gap,
+            label_gap=gaps.label,
+            aspect=gaps.fold,
+        )
+    if found is None:
+        return None
+    return _framed(found.boxes, found.routes, label_sizes, found.layers)
 
 
 def _framed(

@@ -43,7 +43,7 @@ def natural_order(
     alike: dict[int, list[str]] = defaultdict(list)
     for key in layer:
         alike[colours[key]].append(key)
-    found = {}
+    found: dict[str, str] = {}
     for keys in alike.values():
         slots = sorted(keys, key=height.__getitem__)
         found.update(zip(keys, slots, strict=True))

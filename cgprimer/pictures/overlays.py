@@ -1,9 +1,9 @@
 """What is written over a picture: partials, tangents, adjoints, one path and the sum over paths.
 
 An overlay is text for vertices and edges, laid over a diagram by a function from diagrams to
-diagrams. Where a sweep does not come, it says so: a 0 is always a number that was computed. The
-sweep is core's: the shares of `cgprimer.core.methods.edges` are read, so what a class sees is what
-was computed.
+diagrams. Without a path a derivative is 0, as traces and gradients have it, also where a partial is
+not finite. The sweep is core's: the shares of `cgprimer.core.methods.edges` are read, so a class
+sees what was computed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from cgprimer.errors import UsageError, name_hint, plural
 from cgprimer.number_format import SHORT, equals, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 
-NOT_COMPUTED = "not computed"
 _LISTED = 12  # paths that are written out under a picture
 _WHOLE = 7  # digits of a number that is written as it is
 _WALKED = 5_000  # paths that are looked for
@@ -88,8 +87,8 @@ def overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagra
     def vertex(node: Node) -> Node:
         lines = list(node.detail)
         if node.role != "constant":
-            lines += _named("tangent", forward.totals.get(node.key)) if seed else []
-            lines += _named("adjoint", backward.totals.get(node.key)) if of else []
+            lines += [_named("tangent", forward.totals.get(node.key, 0.0))] if seed else []
+            lines += [_named("adjoint", backward.totals.get(node.key, 0.0))] if of else []
         return replace(node, detail=tuple(lines), emphasis=node.key in path)
 
     role = {node.key: node.role for node in diagram.nodes}
@@ -103,10 +102,8 @@ def overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagra
             if partials or ends in steps:
                 what = "" if level == "operations" else f"∂{label[ends[1]]}/∂{label[ends[0]]}"
                 lines.append(f"{what} {_equal(local)} {_text(local)}" if what else _text(local))
-            upstream = backward.totals.get(edge.head)
-            if of and upstream is None:
-                lines.append(NOT_COMPUTED)
-            elif upstream is not None:
+            if of:
+                upstream = backward.totals.get(edge.head, 0.0)
                 down = backward.products.get(ends, 0.0)  # zero everywhere: nothing is handed along
                 sign = _equal(upstream, local, down)
                 lines.append(f"{_text(upstream)} × {_signed(local)} {sign} {_text(down)}")
@@ -233,8 +230,8 @@ def _product(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
     return f"{' · '.join(terms)} {_equal(*factors, product)} {_text(product)}", product
 
 
-def _named(what: str, value: float | None) -> list[str]:
-    return [what, NOT_COMPUTED] if value is None else [f"{what} {equals(value)} {number(value)}"]
+def _named(what: str, value: float) -> str:
+    return f"{what} {equals(value)} {number(value)}"
 
 
 def check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:

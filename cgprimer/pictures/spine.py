@@ -125,9 +125,9 @@ def _routes(
         first, last = shapes.get(tail, "rectangle"), shapes.get(head, "rectangle")
         if number in lanes:
             y = -half - _LIFT - tallest / 2 - lanes[number] * (tallest + _LANE)
-            start, end = (box.x + at_top[number][side] for side, box in enumerate((a, b)))
-            up = meet(first, a, (start, a.y - a.height), down=True)
-            down = meet(last, b, (end, b.y - b.height), down=True)
+            out, in_ = at_top[number]
+            up = meet(first, a, (a.x + out, a.y - a.height), down=True)
+            down = meet(last, b, (b.x + in_, b.y - b.height), down=True)
             routes.append([up, (up[0], y), (down[0], y), down])
         elif tail in place:
             start, end = (a.x + a.width, a.y), (b.x - b.width, b.y)

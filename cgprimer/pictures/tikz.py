@@ -162,8 +162,8 @@ class _Pen:
 
 def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     lines = []
-    for edge, route in zip(diagram.edges, picture.layout.routes, strict=True):
-        route = route[::-1] if diagram.backward_arrows else route
+    for edge, points in zip(diagram.edges, picture.layout.routes, strict=True):
+        route = points[::-1] if diagram.backward_arrows else points
         style = "path edge" if edge.emphasis else "edge"
         lines.append(rf"\draw[{style}] {' -- '.join(map(pen.point, route))};")
     style = f"fill=background, inner sep={pen.length(2)}, "

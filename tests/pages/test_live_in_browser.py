@@ -413,6 +413,10 @@ def test_a_telephone(browser: Any, tmp_path: Path, graph: Any, dark: bool) -> No
                 .filter(s => s.clientWidth < 380 || s.clientHeight < 250).length];"""
         )
         assert found == [390, [], 0], script
+    tops = "['picture', 'trace', 'program'].map(id => $(id).getBoundingClientRect().top)"
+    graph, trace, program = browser.execute_script(f"scrollTo(0, 0); return {tops}")
+    assert graph < trace < program
+    assert trace <= 844  # the whole graph is on the first screen
     browser.execute_script("window.scrollTo(0, 900)")
     box = browser.execute_script("return $('forward').getBoundingClientRect().top")
     assert 0 <= box < 100  # steps stay in reach

@@ -91,7 +91,7 @@ def _reverse(scene: Scene) -> Walk:
         steps[at] = steps[at].showing(Show("result", count, result))
     phases = (Phase("forward sweep: values"), Phase("backward sweep: adjoints"))
     kept = phases[: 1 + any(step.phase for step in steps)]
-    title, flow = f"adjoint d{scene.target}/d(name)", "shares of the adjoints"
+    title, flow = f"adjoint d{scene.target}/d(name)", "terms of the adjoints"
     walk = Walk("reverse", title, "bar", read.lines, kept, tuple(steps), flow=flow)
     return finished(builder, walk)
 
