@@ -43,7 +43,7 @@ def free_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
 
     >>> lines = (((0, 30), (100, 30)), ((50, 0), (50, 60)))
     >>> free_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
-    Labels(boxes=(Box(x=63.3..., y=30.0, width=20.0, height=10.0), None), touching=0, covering=0)
+    Labels(boxes=(Box(x=66.6..., y=30.0, width=20.0, height=10.0), None), touching=0, covering=0)
     """
     labels, lines = layout.labels, layout.lines
     rows, fixed = _rows(labels), _Grid(_rows(layout.boxes.values()))

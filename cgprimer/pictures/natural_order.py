@@ -91,12 +91,18 @@ def _refined(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
     count = 0
     while count < len(set(numbers.values())):
         count = len(set(numbers.values()))
-        around = {
-            key: (tuple(sorted(map(numbers.__getitem__, side[key]))) for side in (into, onto))
-            for key in numbers
-        }
-        numbers = _numbered({key: (own, *around[key]) for key, own in numbers.items()})
+        numbers = _numbered(
+            {
+                key: (own, _sorted(numbers, into[key]), _sorted(numbers, onto[key]))
+                for key, own in numbers.items()
+            }
+        )
     return numbers
+
+
+def _sorted(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
+    """Return the colours of some vertices, in order."""
+    return tuple(sorted(map(numbers.__getitem__, keys)))
 
 
 def _numbered(colours: Mapping[str, Hashable]) -> dict[str, int]:

@@ -86,7 +86,7 @@ _NETWORK = (
     Setting(Gaps(110, 22), straight=True),
     Setting(Gaps(170, 22), straight=True),
     Setting(Gaps(60, 14), straight=True),
-    Setting(Gaps(90, 12, 8), terse=True, straight=True),
+    Setting(Gaps(90, 24, 12), terse=True, straight=True),
     Setting(Gaps(24, 8, 14), terse=True, straight=True),
     Setting(Gaps(24, 2, 10), 12, 10, terse=True, straight=True),
     Setting(Gaps(56, 24, 8), 12, terse=True, straight=True),
