@@ -401,6 +401,10 @@ def test_a_telephone(browser: Any, tmp_path: Path, graph: Any, dark: bool) -> No
     step(graph, output=path, method="reverse", dark=dark)
     browser.get("about:blank")
     opened(browser, path, 390, 844)
+    tops = "['picture', 'trace', 'program'].map(id => $(id).getBoundingClientRect().top)"
+    graph, trace, program = browser.execute_script(f"return {tops}")
+    assert graph < trace < program
+    assert 844 - graph > 300  # most of the graph is on the first screen
     for script in ("go(5)", "choose(2); go(Infinity)", "choose(3); setQuiz(true)", "whole(true)"):
         found = browser.execute_script(
             script
@@ -413,10 +417,6 @@ def test_a_telephone(browser: Any, tmp_path: Path, graph: Any, dark: bool) -> No
                 .filter(s => s.clientWidth < 380 || s.clientHeight < 250).length];"""
         )
         assert found == [390, [], 0], script
-    tops = "['picture', 'trace', 'program'].map(id => $(id).getBoundingClientRect().top)"
-    graph, trace, program = browser.execute_script(f"scrollTo(0, 0); return {tops}")
-    assert graph < trace < program
-    assert trace <= 844  # the whole graph is on the first screen
     browser.execute_script("window.scrollTo(0, 900)")
     box = browser.execute_script("return $('forward').getBoundingClientRect().top")
     assert 0 <= box < 100  # steps stay in reach
