@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 import warnings
@@ -18,12 +17,13 @@ import sympy
 import cgprimer
 from cgprimer.errors import CgprimerError
 from tests.trial.grading.correct_graphs import lecture_graphs, network, random_graph
-from tests.trial.grading.evaluation import NUMPY, Question, Values, evaluate, namespace
+from tests.trial.grading.evaluation import NUMPY, Question, Values, namespace
 from tests.trial.grading.formulas import CORRECT_FORMULAS
 from tests.trial.grading.hand_written import HAND_WRITTEN
 from tests.trial.grading.label_submissions import LABELS
 from tests.trial.grading.ladder import ENGINE
 from tests.trial.grading.optimizers import CORRECT_OPTIMIZERS
+from tests.trial.grading.traces import GRAPHS, correct_answers, make_sheet
 
 try:
     import torch
@@ -44,21 +44,63 @@ class Trial(NamedTuple):
 # --- gradients of a question, computed in different ways ---------------------------------------
 
 MPMATH: Values = {
-    **{n: getattr(mpmath, n) for n in ("exp", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "log", "atan", "asin", "acos")},
-    "sigmoid": lambda a: 1/(1 + mpmath.exp(-a)), "softplus": lambda a: mpmath.log(1 + mpmath.exp(a)),
-    "relu": lambda a: a if a > 0 else 0*a, "leaky_relu": lambda a, s=0.01: mpmath.mpf(s)*a if a < 0 else a,
-    "abs": abs, "max": max, "min": min, "less": lambda a, b: a < b, "where": lambda c, a, b: a if c else b,
+    **{
+        n: getattr(mpmath, n)
+        for n in (
+            "exp",
+            "sqrt",
+            "sin",
+            "cos",
+            "tan",
+            "tanh",
+            "sinh",
+            "cosh",
+            "log",
+            "atan",
+            "asin",
+            "acos",
+        )
+    },
+    "sigmoid": lambda a: 1 / (1 + mpmath.exp(-a)),
+    "softplus": lambda a: mpmath.log(1 + mpmath.exp(a)),
+    "relu": lambda a: a if a > 0 else 0 * a,
+    "leaky_relu": lambda a, s=0.01: mpmath.mpf(s) * a if a < 0 else a,
+    "abs": abs,
+    "max": max,
+    "min": min,
+    "less": lambda a, b: a < b,
+    "where": lambda c, a, b: a if c else b,
     "clamp": lambda a, low, high: min(max(a, low), high),
-}  # fmt: skip
+}
 SYMPY: Values = {
-    **{n: getattr(sympy, n) for n in ("exp", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "log", "atan", "asin", "acos")},
-    "sigmoid": lambda a: 1/(1 + sympy.exp(-a)), "softplus": lambda a: sympy.log(1 + sympy.exp(a)),
-    "relu": lambda a: sympy.Piecewise((a, a > 0), (0, True)), "leaky_relu": lambda a, s=0.01: sympy.Piecewise((s*a, a < 0), (a, True)),
-    "abs": lambda a: sympy.Piecewise((-a, a < 0), (a, True)), "max": lambda a, b: sympy.Piecewise((a, a > b), (b, True)),
-    "min": lambda a, b: sympy.Piecewise((a, a < b), (b, True)), "less": lambda a, b: a < b,
+    **{
+        n: getattr(sympy, n)
+        for n in (
+            "exp",
+            "sqrt",
+            "sin",
+            "cos",
+            "tan",
+            "tanh",
+            "sinh",
+            "cosh",
+            "log",
+            "atan",
+            "asin",
+            "acos",
+        )
+    },
+    "sigmoid": lambda a: 1 / (1 + sympy.exp(-a)),
+    "softplus": lambda a: sympy.log(1 + sympy.exp(a)),
+    "relu": lambda a: sympy.Piecewise((a, a > 0), (0, True)),
+    "leaky_relu": lambda a, s=0.01: sympy.Piecewise((s * a, a < 0), (a, True)),
+    "abs": lambda a: sympy.Piecewise((-a, a < 0), (a, True)),
+    "max": lambda a, b: sympy.Piecewise((a, a > b), (b, True)),
+    "min": lambda a, b: sympy.Piecewise((a, a < b), (b, True)),
+    "less": lambda a, b: a < b,
     "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
     "clamp": lambda a, low, high: sympy.Piecewise((low, a < low), (high, a > high), (a, True)),
-}  # fmt: skip
+}
 
 
 def by_mpmath(question: Question) -> Callable[[Values], Any]:
@@ -67,11 +109,11 @@ def by_mpmath(question: Question) -> Callable[[Values], Any]:
     def gradient(values: Values) -> Values:
         with mpmath.workdps(60):
             at = {n: mpmath.mpf(v) for n, v in values.items()}
-            h, out = mpmath.mpf(10)**-25, {}
+            h, out = mpmath.mpf(10) ** -25, {}
             for name in question.wrt:
                 up, down = {**at, name: at[name] + h}, {**at, name: at[name] - h}
                 rise = question.value(up, MPMATH) - question.value(down, MPMATH)
-                out[name] = float(rise/(2*h))
+                out[name] = float(rise / (2 * h))
         return out
 
     return gradient
@@ -90,7 +132,7 @@ def by_complex_step(question: Question) -> Callable[[Values], Any]:
     """Return the imaginary part of a complex step of 1e-30, without cancellation."""
 
     def gradient(values: Values) -> list[Any]:
-        return _slopes(question, values, complex, lambda f, base, index: _complex_slope(f, base, index))
+        return _slopes(question, values, complex, _complex_slope)
 
     return gradient
 
@@ -98,23 +140,27 @@ def by_complex_step(question: Question) -> Callable[[Values], Any]:
 def _complex_slope(f: Callable[[Any], Any], base: Any, index: Any) -> float:
     moved = base.copy()
     moved[index] += 1e-30j
-    return float(np.imag(f(moved))/1e-30)
+    return float(np.imag(f(moved)) / 1e-30)
 
 
-def by_differences(question: Question, step: float, relative: bool = False) -> Callable[[Values], Any]:
+def by_differences(
+    question: Question, step: float, relative: bool = False
+) -> Callable[[Values], Any]:
     """Return central differences with a fixed step, or one that grows with the number."""
 
     def slope(f: Callable[[Any], Any], base: Any, index: Any) -> float:
-        h = step*max(1.0, abs(float(base[index]))) if relative else step
+        h = step * max(1.0, abs(float(base[index]))) if relative else step
         up, down = base.copy(), base.copy()
         up[index] += h
         down[index] -= h
-        return float((f(up) - f(down))/(up[index] - down[index] if relative else 2*h))
+        return float((f(up) - f(down)) / (up[index] - down[index] if relative else 2 * h))
 
     return lambda values: _slopes(question, values, float, slope)
 
 
-def _slopes(question: Question, values: Values, dtype: Any, slope: Callable[..., float]) -> list[Any]:
+def _slopes(
+    question: Question, values: Values, dtype: Any, slope: Callable[..., float]
+) -> list[Any]:
     at = {n: np.asarray(v, dtype=float) for n, v in values.items()}
     result = []
     for name in question.wrt:
@@ -130,22 +176,54 @@ def _slopes(question: Question, values: Values, dtype: Any, slope: Callable[...,
 def by_torch(question: Question, dtype: Any) -> Callable[[Values], Any]:
     """Return torch's gradient in float64 or in its default, float32."""
     functions: Values = {
-        **{n: getattr(torch, n) for n in ("exp", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "log", "sigmoid", "abs", "atan", "asin", "acos", "softmax", "relu")},
-        "softplus": torch.nn.functional.softplus, "leaky_relu": torch.nn.functional.leaky_relu,
+        **{
+            n: getattr(torch, n)
+            for n in (
+                "exp",
+                "sqrt",
+                "sin",
+                "cos",
+                "tan",
+                "tanh",
+                "sinh",
+                "cosh",
+                "log",
+                "sigmoid",
+                "abs",
+                "atan",
+                "asin",
+                "acos",
+                "softmax",
+                "relu",
+            )
+        },
+        "softplus": torch.nn.functional.softplus,
+        "leaky_relu": torch.nn.functional.leaky_relu,
         "max": lambda a, *b: torch.maximum(a, torch.as_tensor(b[0], dtype=dtype)) if b else a.max(),
         "min": lambda a, *b: torch.minimum(a, torch.as_tensor(b[0], dtype=dtype)) if b else a.min(),
-        "less": lambda a, b: a < b, "clamp": torch.clamp, "where": torch.where,
-        "sum": lambda a, *k: a.sum(*k), "mean": lambda a, *k: a.mean(*k), "dot": lambda a, b: (a*b).sum(),
-        "reshape": lambda a, *s: a.reshape(s), "softmax": lambda a: torch.softmax(a, -1),
+        "less": lambda a, b: a < b,
+        "clamp": torch.clamp,
+        "where": torch.where,
+        "sum": lambda a, *k: a.sum(*k),
+        "mean": lambda a, *k: a.mean(*k),
+        "dot": lambda a, b: (a * b).sum(),
+        "reshape": lambda a, *s: a.reshape(s),
+        "softmax": lambda a: torch.softmax(a, -1),
         "log_softmax": lambda a: torch.log_softmax(a, -1),
-    }  # fmt: skip
+    }
 
     def gradient(values: Values) -> list[Any]:
-        at = {n: torch.tensor(np.asarray(v), dtype=dtype, requires_grad=n in question.wrt) for n, v in values.items()}
+        at = {
+            n: torch.tensor(np.asarray(v), dtype=dtype, requires_grad=n in question.wrt)
+            for n, v in values.items()
+        }
         loss = question.value(at, functions)
         leaves = [at[n] for n in question.wrt]
         slopes = torch.autograd.grad(loss, leaves, allow_unused=True)
-        zeros = [torch.zeros_like(leaf) if s is None else s for s, leaf in zip(slopes, leaves, strict=True)]
+        zeros = [
+            torch.zeros_like(leaf) if s is None else s
+            for s, leaf in zip(slopes, leaves, strict=True)
+        ]
         return [z.item() if z.ndim == 0 else z.numpy() for z in zeros]
 
     return gradient
@@ -154,7 +232,9 @@ def by_torch(question: Question, dtype: Any) -> Callable[[Values], Any]:
 # --- the trials ----------------------------------------------------------------------------------
 
 
-def gradient_trial(kind: str, text: str, graph_text: str, way: Callable[[Question], Any], seed: int, **options: Any) -> Trial:
+def gradient_trial(
+    kind: str, text: str, graph_text: str, way: Callable[[Question], Any], seed: int, **options: Any
+) -> Trial:
     """Return the trial of one way to compute the gradient of one graph."""
     graph = cgprimer.parse(graph_text)
     if not graph.parameters:
@@ -166,7 +246,13 @@ def gradient_trial(kind: str, text: str, graph_text: str, way: Callable[[Questio
         return submission(values)
 
     options = {**options, "wrt": options["wrt"].split(",")} if "wrt" in options else options
-    return Trial(kind, text, lambda: cgprimer.check_gradient(graph, gradient, seed=seed, **options), submission, question)
+    return Trial(
+        kind,
+        text,
+        lambda: cgprimer.check_gradient(graph, gradient, seed=seed, **options),
+        submission,
+        question,
+    )
 
 
 SCALAR_WAYS: tuple[tuple[str, Callable[[Question], Any]], ...] = (
@@ -193,7 +279,7 @@ def trials(seed: int) -> Iterator[Trial]:
             yield gradient_trial(f"lecture graphs, {way}", name, text, build, seed)
     for piecewise in (False, True):
         for k in range(70):
-            text = random_graph(1000*seed + 2*k + piecewise, piecewise=piecewise)
+            text = random_graph(1000 * seed + 2 * k + piecewise, piecewise=piecewise)
             for way, build in (*SCALAR_WAYS, *more):
                 if way == "sympy" and k > 25:
                     continue
@@ -203,14 +289,43 @@ def trials(seed: int) -> Iterator[Trial]:
     yield from label_trials(seed)
     for graph_text, code, options in HAND_WRITTEN:
         names = namespace(code)
-        yield Trial("hand-written", f"{graph_text}\n{code}", lambda g=graph_text, n=names, o=options: cgprimer.check_gradient(cgprimer.parse(g), n, seed=seed, **o))
+        yield Trial(
+            "hand-written",
+            f"{graph_text}\n{code}",
+            lambda g=graph_text, n=names, o=options: cgprimer.check_gradient(
+                cgprimer.parse(g), n, seed=seed, **o
+            ),
+        )
     for optimizer, code in CORRECT_OPTIMIZERS:
-        yield Trial("optimizers", f"{optimizer}\n{code}", lambda c=code, o=optimizer: cgprimer.check_optimizer(namespace(c), o, seed=seed))
+        yield Trial(
+            "optimizers",
+            f"{optimizer}\n{code}",
+            lambda c=code, o=optimizer: cgprimer.check_optimizer(namespace(c), o, seed=seed),
+        )
     for graph, answer in CORRECT_FORMULAS:
-        yield Trial("formulas", f"{graph} | {answer}", lambda g=graph, a=answer: cgprimer.check_formula(cgprimer.parse(g), a) if a else cgprimer.check_formula(g))
+        yield Trial(
+            "formulas",
+            f"{graph} | {answer}",
+            lambda g=graph, a=answer: (
+                cgprimer.check_formula(cgprimer.parse(g), a) if a else cgprimer.check_formula(g)
+            ),
+        )
+    for name, kind, sheet_seed in product(
+        GRAPHS, ("trace", "tangent", "adjoint", "gradient"), range(1, 6)
+    ):
+        sheet = make_sheet(name, kind, sheet_seed)
+        yield Trial(
+            "sheets",
+            f"{name} {kind} {sheet_seed}",
+            lambda s=sheet: cgprimer.check_trace(s, correct_answers(s)),
+        )
     for stage in range(1, 11):
         if stage not in (8, 9):
-            yield Trial("engine", f"stage {stage}", lambda s=stage: cgprimer.check_engine(namespace(ENGINE), s))
+            yield Trial(
+                "engine",
+                f"stage {stage}",
+                lambda s=stage: cgprimer.check_engine(namespace(ENGINE), s),
+            )
 
 
 def network_trials(seed: int, more: Any) -> Iterator[Trial]:
@@ -221,8 +336,14 @@ def network_trials(seed: int, more: Any) -> Iterator[Trial]:
         text = network(seed + k, sizes, activation)
         small = sizes in shapes[:3]
         settings: tuple[dict[str, Any], ...] = ({}, {"loss": "squared-error"}) + (
-            ({"loss": "squared-error", "batch": 4}, {"loss": "half-squared-error", "batch": 3, "reduction": "sum"}, {"loss": "absolute-error", "batch": 2}) if small else ()
-        )  # fmt: skip
+            (
+                {"loss": "squared-error", "batch": 4},
+                {"loss": "half-squared-error", "batch": 3, "reduction": "sum"},
+                {"loss": "absolute-error", "batch": 2},
+            )
+            if small
+            else ()
+        )
         for options in settings:
             title = f"{sizes} {activation} {options}"
             for way, build in (*SCALAR_WAYS[2:], *more):
@@ -235,11 +356,17 @@ def label_trials(seed: int) -> Iterator[Trial]:
     """Yield the submissions for graphs with labels."""
     for (kind, graph, code, options), shift in product(LABELS, range(3)):
         names = namespace(code)
-        way = "in the text" if " in " in graph else next((w for w in ("domain", "keep", "loss") if w in options), "alone")
+        way = (
+            "in the text"
+            if " in " in graph
+            else next((w for w in ("domain", "keep", "loss") if w in options), "alone")
+        )
         yield Trial(
             f"labels: {kind}, {way}",
             f"{graph}\n{code}\n{options}",
-            lambda g=graph, n=names, o=options, s=shift: cgprimer.check_gradient(cgprimer.parse(g), n, seed=seed + s, **o),
+            lambda g=graph, n=names, o=options, s=shift: cgprimer.check_gradient(
+                cgprimer.parse(g), n, seed=seed + s, **o
+            ),
         )
 
 
@@ -255,7 +382,9 @@ def outcome(trial: Trial) -> tuple[str, str]:
         return "refused", f"TypeError: {error}"
     if result.points >= result.possible and all(p.verdict == "right" for p in result.parts):
         return "right", ""
-    return "accused", "; ".join(f"{p.name} {p.verdict} ({p.mistake or '-'})" for p in result.parts if p.verdict != "right")
+    return "accused", "; ".join(
+        f"{p.name} {p.verdict} ({p.mistake or '-'})" for p in result.parts if p.verdict != "right"
+    )
 
 
 def correct_tables(seed: int, *, fast: bool = False, verbose: bool = False) -> int:
@@ -270,17 +399,19 @@ def correct_tables(seed: int, *, fast: bool = False, verbose: bool = False) -> i
     total = [0, 0, 0]
     for kind in sorted(rows):
         group = rows[kind]
-        counts = [len(group), *(sum(o == name for _, o, _ in group) for name in ("accused", "refused"))]
+        counts = [
+            len(group),
+            *(sum(o == name for _, o, _ in group) for name in ("accused", "refused")),
+        ]
         total = [a + b for a, b in zip(total, counts, strict=True)]
         print(f"{kind:58} {counts[0]:5} {counts[1]:8} {counts[2]:8}")
-    print(f"{'total':58} {total[0]:5} {total[1]:8} {total[2]:8}   ({time.perf_counter() - start:.0f} s)")
+    seconds = time.perf_counter() - start
+    print(f"{'total':58} {total[0]:5} {total[1]:8} {total[2]:8}   ({seconds:.0f} s)")
     if verbose:
         for kind in sorted(rows):
             for trial, what, detail in rows[kind]:
                 if what != "right":
-                    print(f"  [{kind}] {what}: {' '.join(trial.text.split())[:300]}\n      {detail[:300]}")
+                    text = " ".join(trial.text.split())[:300]
+                    print(f"  [{kind}] {what}: {text}\n      {detail[:300]}")
     sys.stdout.flush()
     return total[1] + total[2]
-
-
-__all__ = ["correct_tables", "inspect", "outcome", "trials", "evaluate"]

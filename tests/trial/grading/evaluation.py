@@ -26,11 +26,13 @@ def definitions(graph: Any) -> list[tuple[str, Any]]:
     return [(name, compile(text, f"<{name}>", "eval")) for name, text in texts]
 
 
-def evaluate(program: list[tuple[str, Any]], values: Mapping[str, Any], functions: Values) -> Values:
+def evaluate(
+    program: list[tuple[str, Any]], values: Mapping[str, Any], functions: Values
+) -> Values:
     """Return all variables of a graph at `values`."""
     scope = {**functions, **values}
     for name, code in program:
-        scope[name] = eval(code, {"__builtins__": {}}, scope)
+        scope[name] = eval(code, {"__builtins__": {}}, scope)  # noqa: S307 - texts of this folder
     return scope
 
 
@@ -40,46 +42,77 @@ def _axis(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _softmax(a: Any) -> Any:
     e = np.exp(a - a.max())
-    return e/e.sum()
+    return e / e.sum()
 
 
 NUMPY: Values = {
-    "exp": np.exp, "expm1": np.expm1, "log": lambda a, *b: np.log(a)/np.log(b[0]) if b else np.log(a),
-    "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos,
-    "atan": np.arctan, "asinh": np.arcsinh, "sigmoid": lambda a: 1/(1 + np.exp(-a)),
-    "softplus": lambda a: np.log1p(np.exp(a)), "relu": lambda a: np.where(np.real(a) > 0, a, 0*a),
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": lambda a, *b: np.log(a) / np.log(b[0]) if b else np.log(a),
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
+    "softplus": lambda a: np.log1p(np.exp(a)),
+    "relu": lambda a: np.where(np.real(a) > 0, a, 0 * a),
     "abs": lambda a: np.where(np.real(a) < 0, -a, a),
-    "leaky_relu": lambda a, s=0.01: np.where(np.real(a) < 0, s*a, a),
+    "leaky_relu": lambda a, s=0.01: np.where(np.real(a) < 0, s * a, a),
     "max": lambda a, *b: np.where(np.real(a) >= np.real(b[0]), a, b[0]) if b else a.max(),
     "min": lambda a, *b: np.where(np.real(a) <= np.real(b[0]), a, b[0]) if b else a.min(),
-    "where": np.where, "less": lambda a, b: np.real(a) < np.real(b), "equal": lambda a, b: a == b,
-    "clamp": lambda a, low, high: np.where(np.real(a) < np.real(low), low, np.where(np.real(a) > np.real(high), high, a)),
-    "sum": _axis(np.sum), "mean": _axis(np.mean), "dot": lambda a, b: (a*b).sum(),
-    "norm": lambda a: np.sqrt((a*a).sum()), "softmax": _softmax,
+    "where": np.where,
+    "less": lambda a, b: np.real(a) < np.real(b),
+    "equal": lambda a, b: a == b,
+    "clamp": lambda a, low, high: np.where(
+        np.real(a) < np.real(low), low, np.where(np.real(a) > np.real(high), high, a)
+    ),
+    "sum": _axis(np.sum),
+    "mean": _axis(np.mean),
+    "dot": lambda a, b: (a * b).sum(),
+    "norm": lambda a: np.sqrt((a * a).sum()),
+    "softmax": _softmax,
     "log_softmax": lambda a: np.log(_softmax(a)),
-    "transpose": np.transpose, "reshape": lambda a, *s: np.reshape(a, s),
-    "concatenate": lambda *a: np.concatenate(a), "logaddexp": np.logaddexp,
-    "xlogy": lambda a, b: a*np.log(b),
-}  # fmt: skip
+    "transpose": np.transpose,
+    "reshape": lambda a, *s: np.reshape(a, s),
+    "concatenate": lambda *a: np.concatenate(a),
+    "logaddexp": np.logaddexp,
+    "xlogy": lambda a, b: a * np.log(b),
+}
 
 LOSSES: dict[str, Callable[[Values], Callable[[Any, Any], Any]]] = {
-    "squared-error": lambda f: lambda o, t: (o - t)**2,
-    "half-squared-error": lambda f: lambda o, t: (o - t)**2/2,
+    "squared-error": lambda f: lambda o, t: (o - t) ** 2,
+    "half-squared-error": lambda f: lambda o, t: (o - t) ** 2 / 2,
     "absolute-error": lambda f: lambda o, t: f["abs"](o - t),
-    "cross-entropy": lambda f: lambda o, t: -t*f["log"](o) - (1 - t)*f["log"](1 - o),
-    "cross-entropy-logit": lambda f: lambda o, t: f["log"](1 + f["exp"](o)) - t*o,
-    "softmax-cross-entropy": lambda f: lambda o, t: -t*f["log_softmax"](o),
-    "hinge": lambda f: lambda o, t: f["relu"](1 - o*t),
-    "(out - target)^4": lambda f: lambda o, t: (o - t)**4,
+    "cross-entropy": lambda f: lambda o, t: -t * f["log"](o) - (1 - t) * f["log"](1 - o),
+    "cross-entropy-logit": lambda f: lambda o, t: f["log"](1 + f["exp"](o)) - t * o,
+    "softmax-cross-entropy": lambda f: lambda o, t: -t * f["log_softmax"](o),
+    "hinge": lambda f: lambda o, t: f["relu"](1 - o * t),
+    "(out - target)^4": lambda f: lambda o, t: (o - t) ** 4,
 }
 
 
 class Question:
     """What a check asks: a scalar function of named values, built from the text of a graph."""
 
-    def __init__(self, graph: Any, *, of: str | None = None, wrt: str | None = None,
-                 loss: str | None = None, batch: int = 0, reduction: str = "mean", **_: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        graph: Any,
+        *,
+        of: str | None = None,
+        wrt: str | None = None,
+        loss: str | None = None,
+        batch: int = 0,
+        reduction: str = "mean",
+        **_: Any,
+    ) -> None:
         self.graph = graph
         self.program = definitions(graph)
         self.of = of or graph.outputs[0]
@@ -101,7 +134,7 @@ class Question:
         for index in range(self.batch):
             one = {n: (v[index] if n in sampled else v) for n, v in at.items()}
             total = total + self._sample(one, functions)
-        return total/self.batch if self.reduction == "mean" else total
+        return total / self.batch if self.reduction == "mean" else total
 
     def _sample(self, at: Mapping[str, Any], functions: Values) -> Any:
         out = evaluate(self.program, at, functions)[self.of]
@@ -118,11 +151,15 @@ class Question:
             base = np.asarray(self.graph.values.get(name, 1.0), dtype=float)
             base = np.broadcast_to(base, shapes.get(name, ()) or ())
             shape = (*(samples if name in self.graph.inputs else ()), *base.shape)
-            scale = 1 + spread*generator.uniform(-1, 1, shape)
-            signs = np.where(generator.uniform(size=shape) < 0.5*(spread > 0.5), -1, 1)
-            at[name] = base*scale*signs + 0.05*generator.uniform(-1, 1, shape)
+            scale = 1 + spread * generator.uniform(-1, 1, shape)
+            signs = np.where(generator.uniform(size=shape) < 0.5 * (spread > 0.5), -1, 1)
+            at[name] = base * scale * signs + 0.05 * generator.uniform(-1, 1, shape)
         if self.loss:
-            out = evaluate(self.program, {n: (v[0] if samples and n in self.graph.inputs else v) for n, v in at.items()}, NUMPY)[self.of]
+            out = evaluate(
+                self.program,
+                {n: (v[0] if samples and n in self.graph.inputs else v) for n, v in at.items()},
+                NUMPY,
+            )[self.of]
             at["target"] = self._target((*samples, *np.shape(out)), generator)
         return at
 
@@ -146,14 +183,19 @@ class Question:
                 up[index] += step
                 down[index] -= step
                 rise = self.value({**at, name: up}) - self.value({**at, name: down})
-                slope[index] = rise/(2*step)
+                slope[index] = rise / (2 * step)
             gradients.append(slope)
         return gradients
 
 
-def call(function: Callable[..., Any], question: Question, at: Values, numpy: bool) -> list[np.ndarray]:
+def call(
+    function: Callable[..., Any], question: Question, at: Values, numpy: bool
+) -> list[np.ndarray]:
     """Call a submission at a point and return its gradients as arrays in the order of `wrt`."""
-    converted = {n: _argument(v, numpy, bool(question.batch and n in (*question.graph.inputs, "target"))) for n, v in at.items()}
+    converted = {
+        n: _argument(v, numpy, bool(question.batch and n in (*question.graph.inputs, "target")))
+        for n, v in at.items()
+    }
     parameters = inspect.signature(function).parameters
     known = [n for n in parameters if n in converted]
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -190,7 +232,7 @@ def _arrays(answer: Any, wrt: list[str], shapes: list[tuple[int, ...]]) -> list[
 def namespace(code: str) -> Values:
     """Run the source of a submission and return its names."""
     names: Values = {"__name__": "submission"}
-    exec(compile(code, "<submission>", "exec"), names)
+    exec(compile(code, "<submission>", "exec"), names)  # noqa: S102 - texts of this folder
     return names
 
 
@@ -206,7 +248,7 @@ def largest_error(record: Any, *, calls: int = 12, seed: int = 5) -> float:
     generator = np.random.default_rng(seed)
     numpy, worst = "np" in names, 0.0
     for index in range(calls):
-        at = question.point(generator, spread=0.3 if index < calls//2 else 0.9)
+        at = question.point(generator, spread=0.3 if index < calls // 2 else 0.9)
         with np.errstate(all="ignore"):
             expected = question.differences(at)
             if not all(np.isfinite(e).all() for e in expected):
@@ -215,5 +257,5 @@ def largest_error(record: Any, *, calls: int = 12, seed: int = 5) -> float:
         for e, a in zip(expected, answers, strict=True):
             scale = np.maximum(np.abs(e), np.abs(a)).max()
             if scale > 1e-6:
-                worst = max(worst, float(np.abs(e - a).max()/scale))
+                worst = max(worst, float(np.abs(e - a).max() / scale))
     return worst

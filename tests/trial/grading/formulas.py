@@ -1,5 +1,7 @@
 """Formula answers and statements: wrong ones, and correct ones in the usual notations."""
 
+# Texts of graphs and submissions stay on one line.
+
 from tests.trial.grading.records import ACCEPTABLE_NAMES, ANY, Collection
 
 WRONG_FORMULAS = Collection()
@@ -44,11 +46,31 @@ for kind, graph, answer in (
     ("tanh derivative", "parameter x = 0.4; y = tanh(x)", "1 + tanh(x)^2"),
     ("inner function not evaluated", "parameter x = 1.5; f = cos(x^2)", "-sin(x)*2*x"),
     ("outer derivative missing", "parameter x = 1.5; f = cos(x^2)", "2*x"),
-    ("relu without the mask", "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h", "v*x, v, w*x + b"),
-    ("relu without the mask", "input x = 1.2, t = 1; parameter w = 0.8, b = 0.3; l = relu(1 - t*(w*x + b))", "-t*x, -t"),
-    ("relu without the mask", "input x = 1.2; parameter a = 0.8, b = -0.3; y = max(a*x, b)", "x, 0"),
-    ("relu without the mask", "input x = 1.2; parameter w = 0.8, b = -0.3; y = leaky_relu(w*x + b)", "x, 1"),
-    ("relu without the mask", "input x = 1.2; parameter w = 0.8, b = -0.3; y = where(less(x, 0), w*x, b*x)", "x, x"),
+    (
+        "relu without the mask",
+        "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h",
+        "v*x, v, w*x + b",
+    ),
+    (
+        "relu without the mask",
+        "input x = 1.2, t = 1; parameter w = 0.8, b = 0.3; l = relu(1 - t*(w*x + b))",
+        "-t*x, -t",
+    ),
+    (
+        "relu without the mask",
+        "input x = 1.2; parameter a = 0.8, b = -0.3; y = max(a*x, b)",
+        "x, 0",
+    ),
+    (
+        "relu without the mask",
+        "input x = 1.2; parameter w = 0.8, b = -0.3; y = leaky_relu(w*x + b)",
+        "x, 1",
+    ),
+    (
+        "relu without the mask",
+        "input x = 1.2; parameter w = 0.8, b = -0.3; y = where(less(x, 0), w*x, b*x)",
+        "x, x",
+    ),
     ("sign of abs lost", "parameter x = 1.5, t = 0.3; y = abs(x*t)", "t, x"),
 ):
     WRONG_FORMULAS.add(kind, graph, answer)

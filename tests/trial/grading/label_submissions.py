@@ -1,5 +1,8 @@
 """Correct submissions for graphs with labels, and the ways in which a teacher may declare them."""
 
+# Texts of graphs and submissions stay on one line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from textwrap import dedent
@@ -13,15 +16,33 @@ def add(kind: str, graph: str, code: str, **options: Any) -> None:
 
 
 WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("{y} = {v} in {set}", {}), ("{y} = {v}", {"domain": True}), ("{y} = {v}", {"keep": True}),
-)  # fmt: skip
+    ("{y} = {v} in {set}", {}),
+    ("{y} = {v}", {"domain": True}),
+    ("{y} = {v}", {"keep": True}),
+)
 
 
-def add_declared(kind: str, name: str, shape: str, value: str, domain: str, given: Any, graph: str, codes: list[str], **options: Any) -> None:
+def add_declared(
+    kind: str,
+    name: str,
+    shape: str,
+    value: str,
+    domain: str,
+    given: Any,
+    graph: str,
+    codes: list[str],
+    **options: Any,
+) -> None:
     """Add each code under each way of declaring that a name is a label."""
     for template, extra in WAYS:
         declaration = template.format(y=name + shape, v=value, set=domain)
-        more = {"domain": {name: given}} if "domain" in extra else {"keep": name} if "keep" in extra else {}
+        more = (
+            {"domain": {name: given}}
+            if "domain" in extra
+            else {"keep": name}
+            if "keep" in extra
+            else {}
+        )
         for code in codes:
             add(kind, f"input {declaration}\n" + dedent(graph), code, **more, **options)
 
@@ -61,7 +82,9 @@ TEXTBOOK = [
         return [np.outer(p, x), p]
     """,
 ]
-add_declared("softmax cross-entropy", "y", "[3]", "[0, 1, 0]", "one-hot", "one-hot", SOFTMAX, TEXTBOOK)
+add_declared(
+    "softmax cross-entropy", "y", "[3]", "[0, 1, 0]", "one-hot", "one-hot", SOFTMAX, TEXTBOOK
+)
 BATCHED = """
     import numpy as np
     def gradient(x, y, W, b):
@@ -72,17 +95,30 @@ BATCHED = """
         return d.T @ np.asarray(x), d.sum(0)
     """
 for template, extra in WAYS[:2]:
-    add("softmax cross-entropy", "input " + template.format(y="y[3]", v="[0, 1, 0]", set="one-hot") + SOFTMAX, BATCHED, batch=4, **({"domain": {"y": "one-hot"}} if extra else {}))
-add("softmax cross-entropy", "input y[3] = [0.2, 0.5, 0.3]" + SOFTMAX, """
+    add(
+        "softmax cross-entropy",
+        "input " + template.format(y="y[3]", v="[0, 1, 0]", set="one-hot") + SOFTMAX,
+        BATCHED,
+        batch=4,
+        **({"domain": {"y": "one-hot"}} if extra else {}),
+    )
+add(
+    "softmax cross-entropy",
+    "input y[3] = [0.2, 0.5, 0.3]" + SOFTMAX,
+    """
     import numpy as np
     def gradient(x, y, W, b):
         p = np.exp(W @ x + b)
         p /= p.sum()
         d = p*np.sum(y) - y
         return np.outer(d, x), d
-    """)
+    """,
+)
 for batch in (0, 1, 4):
-    add("softmax cross-entropy", "input x[2] = [1, -0.5]; parameter W[3,2] = [[0.2, -0.4], [0.7, 0.1], [-0.3, 0.5]], b[3] = [0.1, -0.2, 0.3]; z = W @ x + b", """
+    add(
+        "softmax cross-entropy",
+        "input x[2] = [1, -0.5]; parameter W[3,2] = [[0.2, -0.4], [0.7, 0.1], [-0.3, 0.5]], b[3] = [0.1, -0.2, 0.3]; z = W @ x + b",
+        """
     import numpy as np
     def gradient(x, target, W, b):
         x, t = np.asarray(x, float), np.asarray(target, float)
@@ -93,7 +129,10 @@ for batch in (0, 1, 4):
         P /= P.sum(1, keepdims=True)
         D = (P - T)/len(X)
         return D.T @ X, D.sum(0)
-    """, loss="softmax-cross-entropy", batch=batch)
+    """,
+        loss="softmax-cross-entropy",
+        batch=batch,
+    )
 
 LOGISTIC = """
 input x = 1.5
@@ -141,7 +180,11 @@ BINARY = [
 add_declared("binary cross-entropy", "y", "", "1", "{0, 1}", [0, 1], LOGISTIC, BINARY)
 for code in BINARY:
     for batch in (0, 3):
-        single = dedent(code).replace("def gradient", "def one").replace("y)", "target)") if batch else dedent(code)
+        single = (
+            dedent(code).replace("def gradient", "def one").replace("y)", "target)")
+            if batch
+            else dedent(code)
+        )
         if batch:
             code_text = dedent(code).replace("def gradient", "def one") + dedent("""
             def gradient(x, target, w, b):
@@ -155,13 +198,36 @@ for code in BINARY:
                 return [sum(column)/len(rows) for column in zip(*rows)]
             """)
         else:
-            code_text = dedent(code).replace("def gradient(x, y, w, b)", "def gradient(x, target, w, b, y=None)")
-            code_text = code_text.replace(":\n", ":\n    y = target\n", 1) if "target" in code_text and "def loss" not in code_text else code_text
+            code_text = dedent(code).replace(
+                "def gradient(x, y, w, b)", "def gradient(x, target, w, b, y=None)"
+            )
+            code_text = (
+                code_text.replace(":\n", ":\n    y = target\n", 1)
+                if "target" in code_text and "def loss" not in code_text
+                else code_text
+            )
             if "def loss" in code_text:
-                code_text = code_text.replace("loss(x, y, w + h", "loss(x, target, w + h").replace("loss(x, y, w - h", "loss(x, target, w - h").replace("loss(x, y, w, b +", "loss(x, target, w, b +").replace("loss(x, y, w, b -", "loss(x, target, w, b -")
+                code_text = (
+                    code_text.replace("loss(x, y, w + h", "loss(x, target, w + h")
+                    .replace("loss(x, y, w - h", "loss(x, target, w - h")
+                    .replace("loss(x, y, w, b +", "loss(x, target, w, b +")
+                    .replace("loss(x, y, w, b -", "loss(x, target, w, b -")
+                )
             code_text = code_text.replace('d["y"]', 'd["target"]')
-        add("binary cross-entropy", "input x = 1.5; parameter w = 0.7, b = -0.3; p = sigmoid(w*x + b)", code_text, loss="cross-entropy", batch=batch)
-        add("binary cross-entropy", "input x = 1.5; parameter w = 0.7, b = -0.3; z = w*x + b", code_text, loss="cross-entropy-logit", batch=batch)
+        add(
+            "binary cross-entropy",
+            "input x = 1.5; parameter w = 0.7, b = -0.3; p = sigmoid(w*x + b)",
+            code_text,
+            loss="cross-entropy",
+            batch=batch,
+        )
+        add(
+            "binary cross-entropy",
+            "input x = 1.5; parameter w = 0.7, b = -0.3; z = w*x + b",
+            code_text,
+            loss="cross-entropy-logit",
+            batch=batch,
+        )
 
 HINGE = """
 input x = 1.2
@@ -182,11 +248,24 @@ MARGINS = [
 ]
 add_declared("hinge", "t", "", "1", "{-1, 1}", [-1, 1], HINGE, MARGINS)
 for code in MARGINS:
-    text = dedent(code).replace("(x, t, w, b)", "(x, target, w, b)").replace("t*(", "target*(").replace("-t*x, -t]", "-target*x, -target]").replace("if t ==", "if target ==")
+    text = (
+        dedent(code)
+        .replace("(x, t, w, b)", "(x, target, w, b)")
+        .replace("t*(", "target*(")
+        .replace("-t*x, -t]", "-target*x, -target]")
+        .replace("if t ==", "if target ==")
+    )
     add("hinge", "input x = 1.2; parameter w = 0.8, b = 0.3; o = w*x + b", text, loss="hinge")
-    add("hinge", "input x = 1.2; parameter w = 0.8, b = 0.3; o = w*x + b", text.replace("gradient", "one") + dedent("""
+    add(
+        "hinge",
+        "input x = 1.2; parameter w = 0.8, b = 0.3; o = w*x + b",
+        text.replace("gradient", "one")
+        + dedent("""
         def gradient(x, target, w, b):
             rows = [one(p, q, w, b) for p, q in zip(x, target)]
             rows = [[r["w"], r["b"]] if isinstance(r, dict) else list(r) for r in rows]
             return [sum(column)/len(rows) for column in zip(*rows)]
-        """), loss="hinge", batch=3)
+        """),
+        loss="hinge",
+        batch=3,
+    )

@@ -1,5 +1,8 @@
 """Engines of the ladder: a correct one, and wrong ones made by one change of it each."""
 
+# Texts of graphs and submissions stay on one line.
+# ruff: noqa: E501
+
 from tests.trial.grading.records import ACCEPTABLE_NAMES, Collection
 
 WRONG_ENGINES = Collection()
@@ -14,7 +17,7 @@ ACCEPTABLE_NAMES |= {
     "engine: order": ("order", "child"),
 }
 
-ENGINE = '''
+ENGINE = """
 import math
 
 def difference_quotient(f, x, h=1e-5):
@@ -163,7 +166,7 @@ def train(network, data, rate, epochs):
             total += loss.data
         losses.append(total)
     return losses
-'''
+"""
 
 
 def change(kind: str, old: str, new: str, stage: int) -> None:
@@ -173,42 +176,92 @@ def change(kind: str, old: str, new: str, stage: int) -> None:
     WRONG_ENGINES.add(kind, "", ENGINE.replace(old, new), stage=stage)
 
 
-for seed in ("self.grad = self.data", "self.grad += self.data", "pass", "self.grad = 2.0", "self.grad = -1.0"):
+for seed in (
+    "self.grad = self.data",
+    "self.grad += self.data",
+    "pass",
+    "self.grad = 2.0",
+    "self.grad = -1.0",
+):
     change("engine: wrong seed", "self.grad += 1.0", seed, 4)
 for old, new in (
     ("elif id(node) not in seen:", "else:"),
     ("            seen.add(id(node))\n", ""),
     ("    return order\n\ndef zero", "    return order + order[:1]\n\ndef zero"),
     ("            order.append(node)", "            order += [node, node]"),
-    ("    return order\n\ndef zero", "    return [n for n in order for _ in range(1 + bool(n.parents))]\n\ndef zero"),
+    (
+        "    return order\n\ndef zero",
+        "    return [n for n in order for _ in range(1 + bool(n.parents))]\n\ndef zero",
+    ),
 ):
     change("engine: duplicates in the order", old, new, 3)
-change("engine: duplicates in the order", "    return order\n\ndef zero", "    return [n for n in order for _ in range(1 + bool(n.parents))]\n\ndef zero", 5)
+change(
+    "engine: duplicates in the order",
+    "    return order\n\ndef zero",
+    "    return [n for n in order for _ in range(1 + bool(n.parents))]\n\ndef zero",
+    5,
+)
 for old, new in (
-    ("self.grad += out.grad\n            other.grad += out.grad", "self.grad = out.grad\n            other.grad = out.grad"),
-    ("self.grad += other.data*out.grad\n            other.grad += self.data*out.grad", "self.grad = other.data*out.grad\n            other.grad = self.data*out.grad"),
+    (
+        "self.grad += out.grad\n            other.grad += out.grad",
+        "self.grad = out.grad\n            other.grad = out.grad",
+    ),
+    (
+        "self.grad += other.data*out.grad\n            other.grad += self.data*out.grad",
+        "self.grad = other.data*out.grad\n            other.grad = self.data*out.grad",
+    ),
     ("self.grad += slope*out.grad", "self.grad = slope*out.grad"),
     ("self.grad += n*self.data", "self.grad = n*self.data"),
 ):
     change("engine: overwrites", old, new, 5)
-WRONG_ENGINES.add("engine: overwrites", "", ENGINE.replace("self.grad +=", "self.grad =").replace("other.grad +=", "other.grad ="), stage=5)
+WRONG_ENGINES.add(
+    "engine: overwrites",
+    "",
+    ENGINE.replace("self.grad +=", "self.grad =").replace("other.grad +=", "other.grad ="),
+    stage=5,
+)
 for old, new in (
-    ("1 - t*t", "1 + t*t"), ("1 - t*t", "1 - t"), ("math.cos(self.data), \"sin\"", "math.sin(self.data), \"sin\""),
-    ("1/self.data", "math.log(self.data)"), ("float(self.data > 0)", "max(0.0, self.data)"),
-    ("n*self.data**(n - 1)", "n*self.data**n"), ("float(self.data > 0)", "1.0"),
-    ("self.grad += other.data*out.grad\n            other.grad += self.data*out.grad", "self.grad += self.data*out.grad\n            other.grad += other.data*out.grad"),
-):  # fmt: skip
+    ("1 - t*t", "1 + t*t"),
+    ("1 - t*t", "1 - t"),
+    ('math.cos(self.data), "sin"', 'math.sin(self.data), "sin"'),
+    ("1/self.data", "math.log(self.data)"),
+    ("float(self.data > 0)", "max(0.0, self.data)"),
+    ("n*self.data**(n - 1)", "n*self.data**n"),
+    ("float(self.data > 0)", "1.0"),
+    (
+        "self.grad += other.data*out.grad\n            other.grad += self.data*out.grad",
+        "self.grad += self.data*out.grad\n            other.grad += other.data*out.grad",
+    ),
+):
     change("engine: wrong rule", old, new, 4)
 for old, new in (
     ("self.grad += slope*out.grad", "self.grad += slope"),
-    ("self.grad += other.data*out.grad\n            other.grad += self.data*out.grad", "self.grad += other.data\n            other.grad += self.data"),
+    (
+        "self.grad += other.data*out.grad\n            other.grad += self.data*out.grad",
+        "self.grad += other.data\n            other.grad += self.data",
+    ),
     ("n*self.data**(n - 1)*out.grad", "n*self.data**(n - 1)"),
 ):
     change("engine: upstream missing", old, new, 4)
 change("engine: not zeroed", "        value.grad = 0.0", "        value = Value(value.data)", 6)
-change("engine: not zeroed", "    for value in values:\n        value.grad = 0.0", "    for value in list(values)[1:]:\n        value.grad = 0.0", 6)
+change(
+    "engine: not zeroed",
+    "    for value in values:\n        value.grad = 0.0",
+    "    for value in list(values)[1:]:\n        value.grad = 0.0",
+    6,
+)
 change("engine: not zeroed", "            zero_grad(network.parameters())\n", "", 10)
 change("engine: order", "for node in reversed(order):", "for node in order:", 5)
 change("engine: order", "    return order\n\ndef zero", "    return order[::-1]\n\ndef zero", 3)
-change("engine: loss of the last sample", "            total += loss.data", "            total = loss.data", 10)
-change("engine: loss of the last sample", "        losses.append(total)", "        losses.append(loss.data)", 10)
+change(
+    "engine: loss of the last sample",
+    "            total += loss.data",
+    "            total = loss.data",
+    10,
+)
+change(
+    "engine: loss of the last sample",
+    "        losses.append(total)",
+    "        losses.append(loss.data)",
+    10,
+)

@@ -1,5 +1,8 @@
 """Optimizers as students write them: wrong ones, and correct ones in many styles."""
 
+# Texts of graphs and submissions stay on one line.
+# ruff: noqa: E501
+
 from tests.trial.grading.records import ACCEPTABLE_NAMES, Collection
 
 WRONG_OPTIMIZERS = Collection()
@@ -121,19 +124,35 @@ for style in ADAM_STYLES:
     add("1 - beta*t", "adam", style.format(m="(m/abs(1 - b1*t + 1e-12))", v="(v/abs(1 - b2*t))"))
     add("beta1 in both corrections", "adam", style.format(m=M, v="(v/(1 - b1**t))"))
     if "g - m" in style:
-        shared = style.replace("setdefault(key", "setdefault('all'").replace("memory[key]", "memory['all']")
+        shared = style.replace("setdefault(key", "setdefault('all'").replace(
+            "memory[key]", "memory['all']"
+        )
     elif "gradients.items" in style or "self.m[name]" in style:
-        shared = style.replace("self.m[name]", "self.m[0]").replace("self.v[name]", "self.v[0]").replace("get(name", "get(0")
+        shared = (
+            style.replace("self.m[name]", "self.m[0]")
+            .replace("self.v[name]", "self.v[0]")
+            .replace("get(name", "get(0")
+        )
     elif "self.state[k]" in style:
         shared = style.replace("self.state[k]", "self.state[0]")
     elif 'state["m"][i]' in style:
         shared = style.replace('["m"][i]', '["m"][0]').replace('["v"][i]', '["v"][0]')
     else:
-        shared = style.replace("        def step", "        def mix(self, a):\n            return np.full_like(a, a.mean())\n        def step").replace("+ g*(1 - b1)", "+ self.mix(g)*(1 - b1)").replace("np.square(g)", "np.square(self.mix(g))")
+        shared = (
+            style.replace(
+                "        def step",
+                "        def mix(self, a):\n            return np.full_like(a, a.mean())\n        def step",
+            )
+            .replace("+ g*(1 - b1)", "+ self.mix(g)*(1 - b1)")
+            .replace("np.square(g)", "np.square(self.mix(g))")
+        )
         continue
     add("state shared", "adam", shared.format(m=M, v=V))
 
-add("state shared", "momentum", """
+add(
+    "state shared",
+    "momentum",
+    """
     class Momentum:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta, self.velocity = rate, beta, 0.0
@@ -141,18 +160,24 @@ add("state shared", "momentum", """
             for name, g in gradients.items():
                 self.velocity = self.beta*self.velocity + g
                 parameters[name] -= self.rate*self.velocity
-    """)
-add("state shared", "rmsprop", """
+    """,
+)
+add(
+    "state shared",
+    "rmsprop",
+    """
     def rmsprop(parameters, gradients, state, rate=0.01, rho=0.9, epsilon=1e-8):
         state.setdefault("s", 0.0)
         for i, g in enumerate(gradients):
             state["s"] = rho*state["s"] + (1 - rho)*g*g
             parameters[i] -= rate*g/(state["s"]**0.5 + epsilon)
-    """)
+    """,
+)
 
 # velocity starting at g
 for code, name in (
-    ("""
+    (
+        """
     class Momentum:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta, self.v = rate, beta, None
@@ -162,16 +187,22 @@ for code, name in (
             for n, g in gradients.items():
                 self.v[n] = self.beta*self.v[n] + g
                 parameters[n] -= self.rate*self.v[n]
-    """, "momentum"),
-    ("""
+    """,
+        "momentum",
+    ),
+    (
+        """
     def momentum(parameters, gradients, state, lr=0.1, mu=0.9):
         for k in range(len(parameters)):
             v = mu*state.get(k, gradients[k]) + gradients[k]
             state[k] = v
             parameters[k] = parameters[k] - lr*v
         return parameters
-    """, "momentum"),
-    ("""
+    """,
+        "momentum",
+    ),
+    (
+        """
     import numpy as np
     class SGDMomentum:
         def __init__(self, lr=0.01, momentum=0.9):
@@ -183,8 +214,11 @@ for code, name in (
                 self.buf[i] = self.momentum*self.buf[i] + g
                 parameters[i] = parameters[i] - self.lr*self.buf[i]
             return parameters
-    """, "momentum"),
-    ("""
+    """,
+        "momentum",
+    ),
+    (
+        """
     class Adam:
         def __init__(self, rate=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8):
             self.rate, self.b1, self.b2, self.e, self.t, self.m, self.v = rate, beta1, beta2, epsilon, 0, {}, {}
@@ -194,8 +228,11 @@ for code, name in (
                 self.m[n] = self.b1*self.m.get(n, g) + (1 - self.b1)*g
                 self.v[n] = self.b2*self.v.get(n, 0) + (1 - self.b2)*g*g
                 p[n] -= self.rate*self.m[n]/(1 - self.b1**self.t)/((self.v[n]/(1 - self.b2**self.t))**0.5 + self.e)
-    """, "adam"),
-    ("""
+    """,
+        "adam",
+    ),
+    (
+        """
     class Nesterov:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta, self.v = rate, beta, {}
@@ -203,7 +240,9 @@ for code, name in (
             for n, g in gradients.items():
                 self.v[n] = self.beta*self.v.get(n, g) + g
                 parameters[n] -= self.rate*(g + self.beta*self.v[n])
-    """, "nesterov"),
+    """,
+        "nesterov",
+    ),
 ):
     add("velocity starting at g", name, code)
 
@@ -261,7 +300,8 @@ for code in (
 
 # normalized gradient
 for code, name in (
-    ("""
+    (
+        """
     class SGD:
         def __init__(self, rate=0.1):
             self.rate = rate
@@ -269,22 +309,31 @@ for code, name in (
             size = sum(g*g for g in gradients.values())**0.5 or 1
             for n, g in gradients.items():
                 parameters[n] -= self.rate*g/size
-    """, "sgd"),
-    ("""
+    """,
+        "sgd",
+    ),
+    (
+        """
     import numpy as np
     def sgd(parameters, gradients, state, rate=0.1):
         g = np.array(gradients, float)
         norm = np.linalg.norm(g)
         return np.array(parameters, float) - rate*(g/norm if norm else g)
-    """, "sgd"),
-    ("""
+    """,
+        "sgd",
+    ),
+    (
+        """
     class SGD:
         def __init__(self, lr=0.01):
             self.lr = lr
         def step(self, p, g):
             return [a - self.lr*(b/abs(b) if b else 0) for a, b in zip(p, g)]
-    """, "sgd"),
-    ("""
+    """,
+        "sgd",
+    ),
+    (
+        """
     class Momentum:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta, self.v = rate, beta, {}
@@ -293,20 +342,26 @@ for code, name in (
             for n, g in gradients.items():
                 self.v[n] = self.beta*self.v.get(n, 0) + g/length
                 parameters[n] -= self.rate*self.v[n]
-    """, "momentum"),
-    ("""
+    """,
+        "momentum",
+    ),
+    (
+        """
     def sgd(parameters, gradients, state, rate=0.1):
         total = max(sum(g*g for g in gradients)**0.5, 1e-30)
         for i in range(len(parameters)):
             parameters[i] -= rate*gradients[i]/total
         return parameters
-    """, "sgd"),
+    """,
+        "sgd",
+    ),
 ):
     add("normalized gradient", name, code)
 
 # no state kept
 for code, name in (
-    ("""
+    (
+        """
     class Momentum:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta = rate, beta
@@ -315,14 +370,20 @@ for code, name in (
             for n, g in gradients.items():
                 v[n] = self.beta*v[n] + g
                 parameters[n] -= self.rate*v[n]
-    """, "momentum"),
-    ("""
+    """,
+        "momentum",
+    ),
+    (
+        """
     def rmsprop(parameters, gradients, state, rate=0.01, rho=0.9, epsilon=1e-8):
         for i, g in enumerate(gradients):
             s = (1 - rho)*g*g
             parameters[i] -= rate*g/(s**0.5 + epsilon)
-    """, "rmsprop"),
-    ("""
+    """,
+        "rmsprop",
+    ),
+    (
+        """
     import numpy as np
     class AdaGrad:
         def __init__(self, lr=0.1, eps=1e-8):
@@ -333,8 +394,11 @@ for code, name in (
                 h[i] = h[i] + np.square(g)
                 parameters[i] = parameters[i] - self.lr*g/(np.sqrt(h[i]) + self.eps)
             return parameters
-    """, "adagrad"),
-    ("""
+    """,
+        "adagrad",
+    ),
+    (
+        """
     class Adam:
         def __init__(self, rate=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8):
             self.rate, self.b1, self.b2, self.eps, self.t = rate, beta1, beta2, epsilon, 0
@@ -346,8 +410,11 @@ for code, name in (
                 v[n] = self.b2*v.get(n, 0) + (1 - self.b2)*g*g
                 a, b = m[n]/(1 - self.b1**self.t), v[n]/(1 - self.b2**self.t)
                 parameters[n] -= self.rate*a/(b**0.5 + self.eps)
-    """, "adam"),
-    ("""
+    """,
+        "adam",
+    ),
+    (
+        """
     class Nesterov:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta = rate, beta
@@ -357,13 +424,19 @@ for code, name in (
                 velocity[i] = self.beta*velocity[i] + g[i]
                 p[i] = p[i] - self.rate*(g[i] + self.beta*velocity[i])
             return p
-    """, "nesterov"),
+    """,
+        "nesterov",
+    ),
 ):
     add("no state kept", name, code)
 
 for code, name in (
-    ("def sgd(parameters, gradients, state, rate=0.1):\n    return [p + rate*g for p, g in zip(parameters, gradients)]\n", "sgd"),
-    ("""
+    (
+        "def sgd(parameters, gradients, state, rate=0.1):\n    return [p + rate*g for p, g in zip(parameters, gradients)]\n",
+        "sgd",
+    ),
+    (
+        """
     class Momentum:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta, self.v = rate, beta, {}
@@ -371,9 +444,12 @@ for code, name in (
             for n, g in gradients.items():
                 self.v[n] = self.beta*self.v.get(n, 0) + g
                 parameters[n] += self.rate*self.v[n]
-    """, "momentum"),
+    """,
+        "momentum",
+    ),
     (ADAM_STYLES[0].format(m="-" + M, v=V), "adam"),
-    ("""
+    (
+        """
     class AdaGrad:
         def __init__(self, rate=0.1, epsilon=1e-8):
             self.rate, self.eps, self.s = rate, epsilon, {}
@@ -381,29 +457,41 @@ for code, name in (
             for n, g in gradients.items():
                 self.s[n] = self.s.get(n, 0) + g*g
                 parameters[n] += self.rate*g/(self.s[n]**0.5 + self.eps)
-    """, "adagrad"),
-    ("""
+    """,
+        "adagrad",
+    ),
+    (
+        """
     def rmsprop(parameters, gradients, state, rate=0.01, rho=0.9, epsilon=1e-8):
         for n, g in gradients.items():
             state[n] = rho*state.get(n, 0) + (1 - rho)*g*g
             parameters[n] = parameters[n] + rate*g/(state[n]**0.5 + epsilon)
-    """, "rmsprop"),
+    """,
+        "rmsprop",
+    ),
 ):
     add("optimizer sign", name, code)
 
 # correct: momentum, Nesterov, AdaGrad, RMSprop, SGD, AdamW, with the variants that the documentation allows
-for body in ("self.v[n] = self.beta*self.v.get(n, 0) + g; p[n] -= self.rate*self.v[n]",
-             "self.v[n] = self.beta*self.v.get(n, 0) - self.rate*g; p[n] += self.v[n]",
-             "self.v[n] = self.v.get(n, 0)*self.beta + self.rate*g; p[n] = p[n] - self.v[n]"):  # fmt: skip
-    correct("momentum", f"""
+for body in (
+    "self.v[n] = self.beta*self.v.get(n, 0) + g; p[n] -= self.rate*self.v[n]",
+    "self.v[n] = self.beta*self.v.get(n, 0) - self.rate*g; p[n] += self.v[n]",
+    "self.v[n] = self.v.get(n, 0)*self.beta + self.rate*g; p[n] = p[n] - self.v[n]",
+):
+    correct(
+        "momentum",
+        f"""
     class Momentum:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta, self.v = rate, beta, {{}}
         def step(self, p, gradients):
             for n, g in gradients.items():
                 {body}
-    """)
-correct("momentum", """
+    """,
+    )
+correct(
+    "momentum",
+    """
     class SGDMomentum:
         def __init__(self, lr=0.01, momentum=0.9):
             self.lr, self.momentum, self.buf = lr, momentum, None
@@ -411,10 +499,16 @@ correct("momentum", """
             first = self.buf is None
             self.buf = [g if first else self.momentum*b + g for g, b in zip(gradients, self.buf or gradients)]
             return [p - self.lr*b for p, b in zip(parameters, self.buf)]
-    """)
+    """,
+)
 for root in ("(self.s[n]**0.5 + self.eps)", "(self.s[n] + self.eps)**0.5"):
-    for rule, update in (("RMSprop", "0.9*self.s.get(n, 0) + 0.1*g*g"), ("AdaGrad", "self.s.get(n, 0) + g*g")):
-        correct(rule.lower(), f"""
+    for rule, update in (
+        ("RMSprop", "0.9*self.s.get(n, 0) + 0.1*g*g"),
+        ("AdaGrad", "self.s.get(n, 0) + g*g"),
+    ):
+        correct(
+            rule.lower(),
+            f"""
     class {rule}:
         def __init__(self, rate=0.01, epsilon=1e-8):
             self.rate, self.eps, self.s = rate, epsilon, {{}}
@@ -422,9 +516,12 @@ for root in ("(self.s[n]**0.5 + self.eps)", "(self.s[n] + self.eps)**0.5"):
             for n, g in gradients.items():
                 self.s[n] = {update}
                 parameters[n] -= self.rate*g/{root}
-    """)
+    """,
+        )
 for update in ("p[i] -= self.rate*(g[i] + self.beta*self.v[i])",):
-    correct("nesterov", f"""
+    correct(
+        "nesterov",
+        f"""
     class NAG:
         def __init__(self, rate=0.1, beta=0.9):
             self.rate, self.beta, self.v = rate, beta, None
@@ -434,17 +531,26 @@ for update in ("p[i] -= self.rate*(g[i] + self.beta*self.v[i])",):
                 self.v[i] = self.beta*self.v[i] + g[i]
                 {update}
             return p
-    """)
-correct("sgd", "def sgd(parameters, gradients, state, rate=0.1):\n    return [p - rate*g for p, g in zip(parameters, gradients)]\n")
-correct("sgd", """
+    """,
+    )
+correct(
+    "sgd",
+    "def sgd(parameters, gradients, state, rate=0.1):\n    return [p - rate*g for p, g in zip(parameters, gradients)]\n",
+)
+correct(
+    "sgd",
+    """
     class SGD:
         def __init__(self, lr=0.1):
             self.lr = lr
         def step(self, parameters, gradients):
             for name in parameters:
                 parameters[name] -= self.lr*gradients[name]
-    """)
-correct("adamw", """
+    """,
+)
+correct(
+    "adamw",
+    """
     class AdamW:
         def __init__(self, rate=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01):
             self.rate, self.b1, self.b2, self.eps, self.decay = rate, beta1, beta2, epsilon, weight_decay
@@ -457,8 +563,11 @@ correct("adamw", """
                 self.v[n] = self.b2*self.v.get(n, 0) + (1 - self.b2)*g*g
                 m, v = self.m[n]/(1 - self.b1**self.t), self.v[n]/(1 - self.b2**self.t)
                 p[n] -= self.rate*m/(v**0.5 + self.eps)
-    """)
-correct("adam", """
+    """,
+)
+correct(
+    "adam",
+    """
     class Adam:
         def __init__(self, rate=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8):
             self.rate, self.b1, self.b2, self.eps = rate, beta1, beta2, epsilon
@@ -470,4 +579,5 @@ correct("adam", """
                 self.m[n] = self.b1*self.m.get(n, 0) + (1 - self.b1)*g
                 self.v[n] = self.b2*self.v.get(n, 0) + (1 - self.b2)*g*g
                 p[n] -= rate*self.m[n]/(self.v[n]**0.5 + self.eps)
-    """)
+    """,
+)

@@ -1,4 +1,7 @@
-"""Run the trial and print its tables: ``python -m tests.trial.grading.report [--seed N] [--fast]``."""
+"""Run the trial and print its tables.
+
+Run it with ``python -m tests.trial.grading.report [--seed N] [--fast] [--verbose]``.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import cgprimer
 from cgprimer.errors import CgprimerError
 from tests.trial.grading.evaluation import namespace, supported
 from tests.trial.grading.records import ACCEPTABLE_NAMES, ANY, WrongSubmission
+from tests.trial.grading.traces import trace_check
 
 
 class Outcome(NamedTuple):
@@ -72,6 +76,11 @@ def engine_outcome(record: WrongSubmission, seed: int = 0) -> Outcome:
     return _outcome(record, lambda: cgprimer.check_engine(namespace(record.code), **record.options))
 
 
+def trace_outcome(record: WrongSubmission, seed: int = 0) -> Outcome:
+    """Check wrong answers to a sheet."""
+    return _outcome(record, lambda: trace_check(record))
+
+
 def _outcome(record: WrongSubmission, check: Any) -> Outcome:
     try:
         with warnings.catch_warnings():
@@ -101,7 +110,8 @@ def print_wrong(
         full = sum(o.full for _, o in group)
         named = sum(o.named for _, o in group)
         others = Counter(
-            ", ".join(n for n in o.names if not r.accepts(n)) or ("full marks" if o.full else "unnamed")
+            ", ".join(n for n in o.names if not r.accepts(n))
+            or ("full marks" if o.full else "unnamed")
             for r, o in group
             if not o.named
         )
@@ -114,7 +124,8 @@ def print_wrong(
             for record, result in group:
                 if result.full or not result.named:
                     graph = " ".join(record.graph.split())
-                    print(f"  [{kind}] {graph[:110]} {record.options or ''}\n      {result.detail[:300]}")
+                    print(f"  [{kind}] {graph[:110]} {record.options or ''}")
+                    print(f"      {result.detail[:300]}")
     return sums
 
 

@@ -8,7 +8,9 @@ from tests.trial.grading.report import (
     formula_outcome,
     gradient_outcome,
     optimizer_outcome,
+    trace_outcome,
 )
+from tests.trial.grading.traces import WRONG_TRACES
 from tests.trial.grading.wrong_basics import BASICS
 from tests.trial.grading.wrong_chain import CHAIN
 from tests.trial.grading.wrong_rules import RULES
@@ -18,5 +20,6 @@ WRONG_TABLES = (
     ("wrong gradients", WRONG_GRADIENTS, gradient_outcome),
     ("wrong optimizers", WRONG_OPTIMIZERS, optimizer_outcome),
     ("wrong formulas", WRONG_FORMULAS, formula_outcome),
+    ("wrong answers to sheets", WRONG_TRACES, trace_outcome),
     ("wrong engines", WRONG_ENGINES, engine_outcome),
 )
