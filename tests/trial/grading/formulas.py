@@ -103,7 +103,7 @@ CORRECT_FORMULAS: tuple[tuple[str, str], ...] = (
     ("parameter x = 0.3; y = sin(x)^2", "sin(2x)"),
     ("parameter x = 0.3; y = x*atan(x)", "arctan(x) + x/(1 + x^2)"),
     ("parameter x = 0.3; y = asin(x)^2", "2 arcsin(x)/sqrt(1 - x^2)"),
-    ("parameter x = 0.3, y = 2; f = x^2*y", "2xy, x^2"),
+    ("parameter x = 0.3, y = 2; f = x^2*y", "2x y, x^2"),
     ("parameter x = 0.3, y = 2; f = x^2*y", "df/dx = 2*x*y, df/dy = x^2"),
     ("parameter x = 0.3; y = 2^x", "2^x ln(2)"),
     ("parameter x = 0.3; y = 2^x", "2^x*log(2)"),

@@ -122,11 +122,12 @@ def zero_grad(values):
         value.grad = 0.0
 
 class SGD:
-    def __init__(self, parameters, rate):
-        self.parameters, self.rate = list(parameters), rate
+    def __init__(self, parameters, rate, decay=1.0):
+        self.parameters, self.rate, self.decay = list(parameters), rate, decay
     def step(self):
         for p in self.parameters:
             p.data -= self.rate*p.grad
+        self.rate *= self.decay
 
 class Network:
     def __init__(self, weights, biases):
