@@ -7,6 +7,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -240,17 +241,17 @@ def gradient_trial(
     if not graph.parameters:
         options = {"wrt": ",".join(graph.inputs), **options}
     question = Question(graph, **options)
-    submission = way(question)
+    submission = cache(lambda: way(question))  # symbolic ones take a while to build
 
     def gradient(values: Values) -> Any:
-        return submission(values)
+        return submission()(values)
 
     options = {**options, "wrt": options["wrt"].split(",")} if "wrt" in options else options
     return Trial(
         kind,
         text,
         lambda: cgprimer.check_gradient(graph, gradient, seed=seed, **options),
-        submission,
+        gradient,
         question,
     )
 

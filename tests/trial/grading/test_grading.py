@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tests.trial.grading.correct import outcome, trials
 from tests.trial.grading.evaluation import Question, call, largest_error, namespace
 from tests.trial.grading.hand_written import HAND_WRITTEN
 from tests.trial.grading.pending import PENDING_FULL_MARKS, PENDING_NAMES, PENDING_VERDICTS
+from tests.trial.grading.report import gradient_outcome
 from tests.trial.grading.tables import WRONG_GRADIENTS, WRONG_TABLES
 
 TABLES = {title: (records, check) for title, records, check in WRONG_TABLES}
@@ -26,6 +28,7 @@ def _smallest_error(kind: str) -> float:
     return 1e-9 if "step" in kind else 1e-4 if kind == "rounded" else 1e-2
 
 
+@pytest.mark.slow
 def test_wrong_gradients_are_wrong() -> None:
     errors = [(r, largest_error(r)) for r in WRONG_GRADIENTS]
     assert [r for r, error in errors if error < _smallest_error(r.kind)] == []
@@ -48,17 +51,27 @@ def test_correct_gradients_are_correct() -> None:
 
 
 def test_sample_of_correct_submissions() -> None:
-    for trial in islice(trials(0), 0, None, 41):
+    for trial in islice(trials(0), 0, None, 101):
         if trial.kind not in PENDING_VERDICTS:
             assert outcome(trial) == ("right", ""), (trial.kind, trial.text)
 
 
 def test_sample_of_wrong_submissions() -> None:
     for title, (records, check) in TABLES.items():
-        for record in records[::23]:
+        for record in records[::31]:
             if record.kind not in PENDING_FULL_MARKS:
                 result = check(record)
                 assert not result.full, (title, record, result)
+
+
+@pytest.mark.slow
+def test_files_are_judged_as_functions_are(tmp_path: Path) -> None:
+    for index, record in enumerate(WRONG_GRADIENTS[::19]):
+        path = tmp_path / f"submission_{index}.py"
+        path.write_text(record.code)
+        result = cgprimer.check_gradient(cgprimer.parse(record.graph), str(path), **record.options)
+        names = tuple(dict.fromkeys(part.mistake for part in result.parts if part.mistake))
+        assert names == gradient_outcome(record).names
 
 
 @pytest.mark.slow
