@@ -62,7 +62,9 @@ NUMPY: Values = {
     "atan": np.arctan,
     "asinh": np.arcsinh,
     "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
-    "softplus": lambda a: np.log1p(np.exp(a)),
+    "softplus": lambda a: (
+        np.where(np.real(a) > 0, a, 0 * a) + np.log1p(np.exp(-np.where(np.real(a) > 0, a, -a)))
+    ),
     "relu": lambda a: np.where(np.real(a) > 0, a, 0 * a),
     "abs": lambda a: np.where(np.real(a) < 0, -a, a),
     "leaky_relu": lambda a, s=0.01: np.where(np.real(a) < 0, s * a, a),
