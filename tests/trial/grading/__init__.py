@@ -1,0 +1,1 @@
+"""An independent trial of the grader: submissions written without knowledge of its code."""

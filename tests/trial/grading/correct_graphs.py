@@ -1,0 +1,96 @@
+"""Graphs for correct submissions: the lectures', and random smooth and piecewise ones."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+LEFT_OUT = {"batch_normalization", "dropout", "softmax", "two_layers"}  # no scalar, or `as` in it
+
+SMOOTH = (
+    "{a} + {b}",
+    "{a} - {b}",
+    "{a}*{b}",
+    "{a}/(1 + {b}^2)",
+    "sin({a})",
+    "cos({a} + {b})",
+    "tanh({a})",
+    "sigmoid({a})",
+    "exp(-{a}^2)",
+    "exp({a}/3)",
+    "log(1 + {a}^2)",
+    "sqrt(1 + {a}^2)",
+    "{a}^2",
+    "{a}^3/4",
+    "atan({a})",
+    "softplus({a})",
+    "{a}*{a}",
+    "2*{a} - {b}/2",
+)
+STEEP = {"exp({a}/3)", "{a}^3/4"}  # differences with a fixed step are too inexact for these
+PIECEWISE = (
+    "relu({a})",
+    "leaky_relu({a})",
+    "abs({a})",
+    "max({a}, {b})",
+    "min({a}, {b})",
+    "clamp({a}, -1, 1)",
+    "where(less({a}, {b}), {a}*{b}, {a} + {b})",
+    "relu({a} - {b})",
+    "max({a}, 0)",
+    "abs({a} - 0.5)",
+    "where(less({a}, 0), {a}, {b})",
+    "leaky_relu({a}, 0.2)",
+)
+
+
+def lecture_graphs() -> list[tuple[str, str]]:
+    """Return names and texts of the examples whose output is a number."""
+    paths = sorted(p for p in EXAMPLES.glob("*.cg") if p.stem not in LEFT_OUT)
+    return [(path.stem, path.read_text()) for path in paths]
+
+
+def random_graph(seed: int, *, piecewise: bool, steep: bool = True) -> str:
+    """Return the text of a random graph in which every parameter is used."""
+    generator = random.Random(seed)
+    inputs = [f"x{k}" for k in range(generator.randint(1, 2))]
+    parameters = [f"p{k}" for k in range(generator.randint(2, 5))]
+    lines, pool = [], [*inputs, *parameters]
+    unused = list(parameters)
+    for step in range(generator.randint(len(parameters), 8)):
+        table = PIECEWISE if piecewise and generator.random() < 0.5 else SMOOTH
+        table = table if steep else tuple(text for text in table if text not in STEEP)
+        a = unused.pop() if unused else generator.choice(pool)
+        b = generator.choice([name for name in pool if name != a])
+        text = generator.choice(table).format(a=f"({a}*{generator.choice(inputs)} + {b})", b=b)
+        lines.append(f"v{step} = {text}")
+        pool.append(f"v{step}")
+    used = " + ".join(
+        f"v{k}" for k in range(len(lines) - 1) if f"v{k}" not in " ".join(lines[k + 1 :])
+    )
+    lines.append(f"y = v{len(lines) - 1}" + (f" + {used}" if used else ""))
+    number = lambda: round(generator.uniform(0.2, 1.5) * generator.choice((-1, 1)), 2)  # noqa: E731
+    declared = ", ".join(f"{n} = {number()}" for n in inputs)
+    learned = ", ".join(f"{n} = {number()}" for n in parameters)
+    return "\n".join([f"input {declared}", f"parameter {learned}", *lines, "output y"])
+
+
+def network(seed: int, sizes: tuple[int, ...], activation: str) -> str:
+    """Return the text of a network with arrays, one output."""
+    generator = random.Random(seed)
+
+    def values(*shape: int) -> str:
+        if len(shape) == 1:
+            return "[" + ", ".join(f"{generator.uniform(-1, 1):.2f}" for _ in range(shape[0])) + "]"
+        return "[" + ", ".join(values(*shape[1:]) for _ in range(shape[0])) + "]"
+
+    text, last = [f"input x[{sizes[0]}] = {values(sizes[0])}"], "x"
+    for k, (n, m) in enumerate(pairwise(sizes)):
+        text.append(f"parameter W{k}[{m},{n}] = {values(m, n)}, b{k}[{m}] = {values(m)}")
+    for k in range(len(sizes) - 1):
+        text.append(f"h{k} = {activation}(W{k} @ {last} + b{k})")
+        last = f"h{k}"
+    text += [f"parameter u[{sizes[-1]}] = {values(sizes[-1])}", f"y = u @ {last}", "output y"]
+    return "\n".join(text)
