@@ -7,6 +7,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.primitives import primitive, primitives
+from cgprimer.core.primitives.registry import ALIASES
 from cgprimer.errors import SourceError, UsageError
 from cgprimer.registration import register_primitive, unregister_primitive
 
@@ -42,6 +43,23 @@ def test_a_function_with_its_true_derivative_works_in_all_methods(registered, me
     tolerance = 1e-8 if method == "finite-difference" else 1e-13
     found = cgprimer.gradient(graph, at, method=method)["w"]
     np.testing.assert_allclose(found, expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize(("alias", "function"), ALIASES.items())
+def test_an_alias_is_read_as_the_function_that_it_stands_for(alias, function):
+    graph, same = (cgprimer.parse(f"xw = {name}(xa)^2") for name in (alias, function))
+    assert str(cgprimer.tape(graph)) == str(cgprimer.tape(same))
+
+
+def test_ln_takes_no_base():
+    with pytest.raises(SourceError) as caught:
+        cgprimer.parse("xw = ln(xa, 2)")
+    assert "1 argument" in str(caught.value)
+
+
+def test_a_registered_function_takes_the_place_of_an_alias(registered):
+    registered("ln", lambda a: 2 * a, partials="2")
+    assert cgprimer.gradient(cgprimer.parse("xw = ln(k)"), {"k": 3.0}) == {"k": 2.0}
 
 
 @pytest.mark.parametrize("method", TABLE_METHODS)

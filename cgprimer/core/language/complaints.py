@@ -21,10 +21,10 @@ Groups = list[tuple[int, int]]  # the token that opened each, and operands befor
 
 # What other languages call our functions.
 _KNOWN_AS = {
-    "ln": "log(a)", "lg": "log10(a)", "pow": "a^b", "power": "a^b", "if": "where(a, b, c)",
-    "arcsin": "asin(a)", "arccos": "acos(a)", "arctan": "atan(a)", "tg": "tan(a)", "ctg": "cot(a)",
+    "lg": "log10(a)", "pow": "a^b", "power": "a^b", "if": "where(a, b, c)",
+    "tg": "tan(a)", "ctg": "cot(a)",
     "sgn": "sign(a)", "logistic": "sigmoid(a)", "square": "a^2", "clip": "clamp(a, b, c)",
-    "arsinh": "asinh(a)", "arcosh": "acosh(a)", "artanh": "atanh(a)", "fabs": "abs(a)",
+    "fabs": "abs(a)",
     "matmul": "a @ b", "mm": "a @ b", "mv": "a @ b", "t": "transpose(a)", "view": "reshape(a, 8)",
     "max": "largest(a, 0)", "min": "-largest(-a, 0)",  # along an axis
 }  # fmt: skip

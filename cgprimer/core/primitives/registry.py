@@ -18,6 +18,23 @@ RECIPROCALS = {
     "sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh",
 }  # fmt: skip
 
+#: Other names of functions in expressions; a function that a user registers under one wins.
+ALIASES = {
+    "ln": "log",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsec": "asec",
+    "arccsc": "acsc",
+    "arccot": "acot",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arsinh": "asinh",
+    "arcosh": "acosh",
+    "artanh": "atanh",
+}
+
 
 @dataclass(frozen=True)
 class Primitive:
@@ -102,10 +119,12 @@ class _Functions(dict[str, list[Any]]):
     generation = 0  # changes whenever the table does: what was compiled before is stale then
 
     def __missing__(self, name: str) -> list[Any]:
-        if name not in _INSTALLED:
-            return []
-        add_row(_INSTALLED[name])
-        return self.get(name, [])
+        if name in _INSTALLED:
+            add_row(_INSTALLED[name])
+            return self.get(name, [])
+        if name in ALIASES:  # ln takes no base, unlike log
+            return [row for row in self[ALIASES[name]] if row.arity == 1]
+        return []
 
 
 FUNCTIONS = _Functions()
