@@ -42,7 +42,8 @@ LAWS = {
     "function": "",
 }  #: the rules of sums, products and powers; those of functions are made of the table
 _TAUGHT = {  # where the table has what rounds well, the same as books have it
-    "log2": "1/(a*log(2))", "log10": "1/(a*log(10))", "sqrt": "1/(2*sqrt(a))",
+    "tan": "sec(a)^2", "csc": "-csc(a)*cot(a)", "cot": "-csc(a)^2", "csch": "-csch(a)*coth(a)",
+    "coth": "-csch(a)^2", "log2": "1/(a*log(2))", "log10": "1/(a*log(10))", "sqrt": "1/(2*sqrt(a))",
     "asin": "1/sqrt(1 - a^2)", "acos": "-1/sqrt(1 - a^2)", "atanh": "1/(1 - a^2)",
     "acoth": "1/(1 - a^2)", "asech": "-1/(a*sqrt(1 - a^2))", "softplus": "sigmoid(a)",
     "asec": "1/(abs(a)*sqrt(a^2 - 1))", "acsc": "-1/(abs(a)*sqrt(a^2 - 1))",

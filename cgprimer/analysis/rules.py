@@ -164,6 +164,8 @@ def _variable(
 ) -> str:
     """The variable to differentiate by."""
     known = sorted(free) + list(filter(None, definitions))
+    if not known and (wrt is None or wrt.isidentifier()):  # a constant: 5
+        return wrt or "x"
     if wrt is not None:
         if wrt not in known and (not functions - {wrt} or not wrt.isidentifier()):
             hint = name_hint(wrt, known)
