@@ -23,7 +23,7 @@ from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.files import write_whole
 from cgprimer.training.losses import DEFAULT
-from cgprimer.training.settings import SETTINGS, from_text
+from cgprimer.training.settings import ONE_OR_BY_NAME, SETTINGS, from_text
 
 _APART = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
 
@@ -34,10 +34,17 @@ def _values(name: str, given: tuple[str, ...]) -> list[Any]:
     return [from_text(name, text) for text in texts if text]
 
 
+def _values_or_assignments(name: str, given: tuple[str, ...]) -> Any:
+    """Return numbers to vary, or one setting that gives values by parameter name."""
+    if any("=" in text for text in given):
+        return READERS[name](given)
+    return _values(name, given)
+
+
 _READ: dict[str, Any] = READERS | {
-    name: partial(_values, name)
+    name: partial(_values_or_assignments if one.takes == ONE_OR_BY_NAME else _values, name)
     for name, one in SETTINGS.items()
-    if one.takes and not one.takes.endswith((",...", "/"))
+    if one.varies
 }
 
 

@@ -32,6 +32,7 @@ from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.protocols import PROTOCOLS, cluster_address
 
 F = TypeVar("F", bound=Callable[..., Any])
+ONE_OR_BY_NAME = "NUMBER|NAME=VALUE,..."  #: one number for all parameters, or numbers by name
 _INSTEAD = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
 
 
@@ -42,6 +43,12 @@ class Setting(NamedTuple):
     takes: str  # as an option of the command line (`cli.options`); "": it is none
     help: str  # sentences, for both
     same: str  # what to do instead where a run that is taken up began with another; "": it may
+
+    @property
+    def varies(self) -> bool:
+        """Whether a sweep takes a list of values; switches and values by name alone do not vary."""
+        by_name_only = self.takes.endswith(",...") and self.takes != ONE_OR_BY_NAME
+        return bool(self.takes) and not by_name_only and not self.takes.endswith("/")
 
 
 def _setting(
@@ -188,15 +195,15 @@ class Settings:
         None, _by_name("scale"), "NAME=VALUE,...", "Factors of the rate for single parameters."
     )
     l2: float | Mapping[str, float] | None = _setting(
-        None, _by_name("l2", one=True), "NUMBER|NAME=VALUE,...",
+        None, _by_name("l2", one=True), ONE_OR_BY_NAME,
         "Weight decay: lambda*W^2 is added to the loss, for all parameters or by name.",
     )  # fmt: skip
     l1: float | Mapping[str, float] | None = _setting(
-        None, _by_name("l1", one=True), "NUMBER|NAME=VALUE,...",
+        None, _by_name("l1", one=True), ONE_OR_BY_NAME,
         "Sparse weights: 2*lambda*|W| is added, by proximal steps that do not cross 0.",
     )  # fmt: skip
     max_norm: float | Mapping[str, float] | None = _setting(
-        None, _by_name("max_norm", one=True), "NUMBER|NAME=VALUE,...",
+        None, _by_name("max_norm", one=True), ONE_OR_BY_NAME,
         "The largest norm of each array, and of all parameters that are numbers together; by"
         " name, a+b=1 takes a and b together.",
     )  # fmt: skip
@@ -364,8 +371,9 @@ def option_lines(*, several: bool = False) -> str:
     With `several` each takes a list of values, and has no default.
     """
     lines = []
-    for name, (_, taken, text, _) in SETTINGS.items():
-        if taken and several and not taken.endswith((",...", "/")):  # lists, switches do not vary
+    for name, setting in SETTINGS.items():
+        taken, text = setting.takes, setting.help
+        if several and setting.varies:
             lines.append(f"--{name.replace('_', '-')} VALUE,...  {text}")
         elif taken:
             flag, default = f"--{name.replace('_', '-')}", DEFAULTS[name]

@@ -82,6 +82,17 @@ def test_mistakes_are_said_before_any_run(vary: dict, said: str, monkeypatch) ->
         cgprimer.sweep(LINE, DATA, vary)
 
 
+@pytest.mark.parametrize("option", ["l1", "l2", "max-norm"])
+def test_a_penalty_varies_and_may_be_given_by_name(option):
+    key = option.replace("-", "_")
+    rows = read_json("sweep", "lecture", f"--{option}", "0.5,2", "--epochs", "1", "--json")["runs"]
+    assert [row[key] for row in rows] == [0.5, 2.0]
+    words = (f"--{option}", "cd=2", "--seeds", "0,1", "--epochs", "1", "--json")
+    rows = read_json("sweep", "lecture", *words)["runs"]
+    assert [row["seed"] for row in rows] == [0, 1]
+    assert "'x'" in bad("sweep", "lecture", f"--{option}", "0.5,x")
+
+
 def test_the_command(tmp_path: Path) -> None:
     words = ("sweep", "lecture", "--optimizer", "sgd,adam", "--learning-rate", "1e-4,0.1",
              "--samples", "200", "--epochs", "6")  # fmt: skip
